@@ -1,0 +1,109 @@
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "--dim D, -d D" or "--json, -j". */
+static void print_names(const n2ce_option *row, char *buffer, size_t size) {
+    const char *value = row->value ? row->value : "", *gap = row->value ? " " : "";
+    if (row->letter)
+        snprintf(buffer, size, "-%c, --%s%s%s", row->letter, row->name, gap, value);
+    else
+        snprintf(buffer, size, "    --%s%s%s", row->name, gap, value);
+}
+
+static void print_range(const n2ce_option *row) {
+    if (row->choices) printf(" {%s}", row->choices);
+    const bool is_default_worth_saying = row->fallback && row->type != N2CE_OPTION_FLAG;
+    if (is_default_worth_saying) printf(" [%s]", row->fallback);
+}
+
+static void print_options(const char *title, const n2ce_option *table) {
+    printf("\n%s\n", title);
+    for (const n2ce_option *row = table; row->name; row++) {
+        char names[64];
+        print_names(row, names, sizeof names);
+        printf("  %-22s  %s", names, row->help);
+        print_range(row);
+        printf("\n");
+    }
+}
+
+static void print_exit_codes(void) {
+    printf("\nExit codes\n"
+           "  0  done\n"
+           "  1  the computation failed, or its result could not be written\n"
+           "  2  bad usage, or a file would have been overwritten\n"
+           "  3  bad input data\n"
+           "  4  a device is missing or failed\n"
+           "  130  interrupted (Ctrl-C); what was finished is printed and saved\n");
+}
+
+static void print_indented(const char *text) {
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        printf("  %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void print_task_help(const n2ce_task *task) {
+    printf("n2ce %s: %s\n\n", n2ce_task_name(task), n2ce_task_summary(task));
+    printf("Usage: n2ce %s [options]\n\n%s", n2ce_task_name(task), n2ce_task_description(task));
+    print_options("Options [default]", n2ce_task_options(task));
+    print_options("Common options", common_options);
+    printf("\nExamples\n");
+    print_indented(n2ce_task_examples(task));
+    print_exit_codes();
+}
+
+static void print_program_help(void) {
+    printf("n2ce: density ratios and energy-based models by noisier noise contrastive\n"
+           "estimation.\n\nUsage: n2ce VERB [options]\n\nVerbs\n");
+    for (size_t i = 0; n2ce_task_at(i); i++)
+        printf("  %-22s  %s\n", n2ce_task_name(n2ce_task_at(i)),
+               n2ce_task_summary(n2ce_task_at(i)));
+    for (const command *c = commands; c->name; c++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %s", c->name, c->arguments);
+        printf("  %-22s  %s\n", name, c->summary);
+    }
+    print_options("Options of every verb that computes", common_options);
+    printf("\nExample\n");
+    print_indented("n2ce study gaussian --runs 20 --report out\n"
+                   "n2ce help study gaussian\n");
+    print_exit_codes();
+}
+
+/* Tasks whose name begins with the word: "study" lists the studies. */
+static bool print_group(const char *word) {
+    bool found = false;
+    const size_t n = strlen(word);
+    for (size_t i = 0; n2ce_task_at(i); i++) {
+        const char *name = n2ce_task_name(n2ce_task_at(i));
+        if (strncmp(name, word, n) != 0 || name[n] != ' ') continue;
+        if (!found) printf("n2ce %s NAME [options], with NAME one of\n", word);
+        printf("  %-22s  %s\n", name + n + 1, n2ce_task_summary(n2ce_task_at(i)));
+        found = true;
+    }
+    return found;
+}
+
+int cmd_help(int argc, char **argv) {
+    if (argc == 0) {
+        print_program_help();
+        return EXIT_OK;
+    }
+    int words;
+    const n2ce_task *task = match_task(argc, argv, &words);
+    if (task) {
+        print_task_help(task);
+        return EXIT_OK;
+    }
+    for (const command *c = commands; c->name; c++) {
+        if (strcmp(c->name, argv[0]) != 0) continue;
+        printf("n2ce %s %s: %s\n", c->name, c->arguments, c->summary);
+        return EXIT_OK;
+    }
+    return print_group(argv[0]) ? EXIT_OK : unknown_verb(argc, argv);
+}

@@ -1,0 +1,101 @@
+/* Manual pages, written from the same tables as parser and help. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Text as roff: backslashes, hyphens and a leading dot are special. */
+static void print_roff(const char *text) {
+    bool line_start = true;
+    for (; *text; text++) {
+        if (line_start && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*text);
+        line_start = *text == '\n';
+    }
+}
+
+static void print_man_options(const char *title, const n2ce_option *table) {
+    printf(".SH %s\n", title);
+    for (const n2ce_option *row = table; row->name; row++) {
+        printf(".TP\n.B \\-\\-");
+        print_roff(row->name);
+        if (row->letter) printf(", \\-%c", row->letter);
+        if (row->value) printf(" \\fI%s\\fP", row->value);
+        printf("\n");
+        print_roff(row->help);
+        if (row->choices) printf(" (%s)", row->choices);
+        if (row->fallback && row->type != N2CE_OPTION_FLAG) {
+            printf("; default ");
+            print_roff(row->fallback);
+        }
+        printf("\n");
+    }
+}
+
+static void print_head(const char *page, const char *summary) {
+    printf(".TH \"%s\" 1 \"\" \"n2ce %s\" \"n2ce manual\"\n.SH NAME\n", page, n2ce_version());
+    print_roff(page);
+    printf(" \\- ");
+    print_roff(summary);
+    printf("\n");
+}
+
+static void print_exit_section(void) {
+    printf(".SH EXIT STATUS\n"
+           "0 done; 1 the computation failed or its result could not be written; 2 bad usage,\n"
+           "or a file would have been overwritten; 3 bad input data; 4 a device is missing or\n"
+           "failed; 130 interrupted, what was finished is printed and saved.\n"
+           ".SH ENVIRONMENT\n.TP\n.B N2CE_ISA\n"
+           "portable, avx2 or avx512: use at most these instructions. The result is the same.\n");
+}
+
+static void print_task_page(const n2ce_task *task) {
+    char page[128];
+    snprintf(page, sizeof page, "n2ce-%s", n2ce_task_name(task));
+    for (char *c = page; *c; c++)
+        if (*c == ' ') *c = '-';
+    print_head(page, n2ce_task_summary(task));
+    printf(".SH SYNOPSIS\n.B n2ce %s\n[options]\n.SH DESCRIPTION\n", n2ce_task_name(task));
+    print_roff(n2ce_task_description(task));
+    print_man_options("OPTIONS", n2ce_task_options(task));
+    print_man_options("COMMON OPTIONS", common_options);
+    printf(".SH EXAMPLES\n.nf\n");
+    print_roff(n2ce_task_examples(task));
+    printf(".fi\n");
+    print_exit_section();
+    printf(".SH SEE ALSO\n.BR n2ce (1)\n");
+}
+
+static void print_program_page(void) {
+    print_head("n2ce", "density ratios and energy-based models by noisier noise contrastive "
+                       "estimation");
+    printf(".SH SYNOPSIS\n.B n2ce\n.I VERB\n[options]\n.SH VERBS\n");
+    for (size_t i = 0; n2ce_task_at(i); i++) {
+        printf(".TP\n.B %s\n", n2ce_task_name(n2ce_task_at(i)));
+        print_roff(n2ce_task_summary(n2ce_task_at(i)));
+        printf("\n");
+    }
+    for (const command *c = commands; c->name; c++) {
+        printf(".TP\n.B %s \\fR%s\n", c->name, c->arguments);
+        print_roff(c->summary);
+        printf("\n");
+    }
+    print_man_options("OPTIONS OF EVERY VERB THAT COMPUTES", common_options);
+    print_exit_section();
+}
+
+int cmd_man(int argc, char **argv) {
+    int words;
+    const n2ce_task *task = match_task(argc, argv, &words);
+    if (argc > 0 && !task) return unknown_verb(argc, argv);
+    if (task)
+        print_task_page(task);
+    else
+        print_program_page();
+    return EXIT_OK;
+}

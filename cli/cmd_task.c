@@ -1,0 +1,105 @@
+/* Every task of the library: options in, answer out, report on the side. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(const n2ce_ctx *ctx, n2ce_status status) {
+    complain("%s", n2ce_errmsg(ctx));
+    return exit_code(status);
+}
+
+static void log_to_stderr(void *user, n2ce_log_level level, const char *text) {
+    (void)user;
+    complain("%s%s", level == N2CE_LOG_WARNING ? "warning: " : "", text);
+}
+
+/* Options were read with a first context, because the number of threads is one of
+ * them; the work is done in a second one. */
+static n2ce_status make_working_ctx(const n2ce_options *common, const n2ce_task *task,
+                                    n2ce_ctx **out) {
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
+    options.threads = (int)strtod(n2ce_options_get(common, "threads"), NULL);
+    if (!switched_on(common, "quiet")) options.log = log_to_stderr;
+    if (!switched_on(common, "quiet") && stderr_is_terminal()) {
+        options.progress = show_progress;
+        options.progress_user = (void *)(uintptr_t)n2ce_task_name(task);
+    }
+    return n2ce_ctx_new(out, &options);
+}
+
+static void print_answer(const n2ce_answer *answer, const n2ce_options *common) {
+    if (switched_on(common, "json"))
+        fputs(n2ce_answer_json(answer), stdout);
+    else if (switched_on(common, "quiet"))
+        fputs(n2ce_answer_brief(answer), stdout);
+    else
+        fputs(n2ce_answer_text(answer), stdout);
+}
+
+static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
+                        const n2ce_options *common) {
+    const char *folder = n2ce_options_get(common, "report");
+    if (!folder) return EXIT_OK;
+    const n2ce_status status = n2ce_report_write(ctx, answer, folder, switched_on(common, "force"));
+    if (status != N2CE_OK) return fail(ctx, status);
+    const bool prose = !switched_on(common, "json") && !switched_on(common, "quiet");
+    if (prose) printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
+    return EXIT_OK;
+}
+
+static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
+    const char *folder = n2ce_options_get(args->common, "report");
+    n2ce_status status = N2CE_OK;
+    if (folder) status = n2ce_report_check(ctx, task, folder, switched_on(args->common, "force"));
+    if (status != N2CE_OK) return fail(ctx, status);
+    n2ce_answer *answer;
+    cancel_on_interrupt(ctx);
+    status = n2ce_task_run(ctx, task, args->own, &answer);
+    clear_progress();
+    if (status == N2CE_ECANCELED && !answer) {
+        complain("interrupted before anything was finished; nothing was written.");
+        return EXIT_INTERRUPTED;
+    }
+    if (!answer) return fail(ctx, status);
+    if (status == N2CE_ECANCELED)
+        complain("interrupted; kept what was finished: %.*s.",
+                 (int)strcspn(n2ce_answer_kept(answer), "\n"), n2ce_answer_kept(answer));
+    print_answer(answer, args->common);
+    const int code = write_report(ctx, task, answer, args->common);
+    n2ce_answer_free(answer);
+    return code != EXIT_OK ? code : exit_code(status);
+}
+
+static int with_arguments(const n2ce_task *task, const arguments *args) {
+    if (switched_on(args->common, "help")) {
+        char *name = (char *)(uintptr_t)n2ce_task_name(task);
+        return cmd_help(1, &name);
+    }
+    n2ce_ctx *ctx;
+    const n2ce_status status = make_working_ctx(args->common, task, &ctx);
+    if (status != N2CE_OK) {
+        complain("%s.", n2ce_status_text(status));
+        return exit_code(status);
+    }
+    const int code = run_task(ctx, task, args);
+    n2ce_ctx_free(ctx);
+    return code;
+}
+
+int cmd_task(const n2ce_task *task, int argc, char **argv) {
+    n2ce_ctx *ctx;
+    const n2ce_status status = n2ce_ctx_new(&ctx, NULL);
+    if (status != N2CE_OK) {
+        complain("%s.", n2ce_status_text(status));
+        return exit_code(status);
+    }
+    arguments args = {NULL, NULL};
+    int code = read_arguments(ctx, argc, argv, task, &args);
+    if (code == EXIT_OK) code = with_arguments(task, &args);
+    n2ce_options_free(args.own);
+    n2ce_options_free(args.common);
+    n2ce_ctx_free(ctx);
+    return code;
+}

@@ -1,0 +1,74 @@
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- progress ------------------------------------------------------------ */
+
+/* The bar is the terminal's, of which there is one. */
+static struct { double started, drawn; /* seconds; drawn 0: no bar on screen */ } bar;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool stderr_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
+
+static void format_seconds(double s, char *buffer, size_t size) {
+    if (s < 100)
+        snprintf(buffer, size, "%.0f s", s);
+    else if (s < 6000)
+        snprintf(buffer, size, "%.0f min", s / 60);
+    else if (s < 48 * 3600.0)
+        snprintf(buffer, size, "%.0f h", s / 3600);
+    else
+        snprintf(buffer, size, "%.0f days", s / 86400);
+}
+
+void show_progress(void *title, double done, double total) {
+    enum { WIDTH = 30 };
+    const double time = now();
+    if (bar.started == 0) bar.started = time;
+    if (time - bar.started < 0.3 || time - bar.drawn < 0.1) return; /* short work needs no bar */
+    bar.drawn = time;
+    const double share = total > 0 ? done / total : 0;
+    const int full = (int)(share * WIDTH);
+    char left[32] = "";
+    if (share > 0) format_seconds((time - bar.started) * (1 - share) / share, left, sizeof left);
+    char cells[WIDTH + 1];
+    memset(cells, '.', WIDTH);
+    memset(cells, '#', (size_t)(full < 0 ? 0 : full > WIDTH ? WIDTH : full));
+    cells[WIDTH] = '\0';
+    fprintf(stderr, "\r%s [%s] %3.0f %%, %s left \x1b[K", (const char *)title, cells, 100 * share,
+            left);
+    fflush(stderr);
+}
+
+void clear_progress(void) {
+    if (bar.drawn != 0) fputs("\r\x1b[K", stderr);
+    bar.drawn = bar.started = 0;
+}
+
+/* ---- Ctrl-C -------------------------------------------------------------- */
+
+static n2ce_ctx *volatile interruptible;
+
+/* The first signal asks the task to stop and restores the default, so that a
+ * second one ends the program at once. */
+static void on_interrupt(int signal_number) {
+    if (interruptible) n2ce_ctx_cancel(interruptible);
+    signal(signal_number, SIG_DFL);
+}
+
+void cancel_on_interrupt(n2ce_ctx *ctx) {
+    interruptible = ctx;
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}

@@ -1,0 +1,33 @@
+# What "cmake --install" puts where: program, libraries, header, pkg-config file, CMake package,
+# manual pages and shell completion. Pages and completion are written by the program itself.
+set_target_properties(n2ce_shared PROPERTIES EXPORT_NAME n2ce)
+set_target_properties(n2ce_static PROPERTIES EXPORT_NAME static)
+install(TARGETS n2ce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS n2ce_shared n2ce_static EXPORT n2ce_targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/n2ce.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+configure_file(cmake/n2ce.pc.in n2ce.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/n2ce)
+install(EXPORT n2ce_targets NAMESPACE n2ce:: DESTINATION ${package_dir})
+write_basic_package_version_file(n2ce-config-version.cmake COMPATIBILITY SameMinorVersion)
+configure_file(cmake/n2ce-config.cmake.in n2ce-config.cmake COPYONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/n2ce-config-version.cmake DESTINATION ${package_dir})
+
+function(n2ce_generate output)
+  add_custom_command(OUTPUT ${output} COMMAND n2ce ${ARGN} > ${output} DEPENDS n2ce VERBATIM)
+endfunction()
+n2ce_generate(n2ce.1 man)
+n2ce_generate(n2ce-study-gaussian.1 man study gaussian)
+n2ce_generate(n2ce.bash completion bash)
+n2ce_generate(_n2ce completion zsh)
+add_custom_target(n2ce_pages ALL DEPENDS n2ce.1 n2ce-study-gaussian.1 n2ce.bash _n2ce)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.1 ${CMAKE_CURRENT_BINARY_DIR}/n2ce-study-gaussian.1
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.bash RENAME n2ce
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_n2ce
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

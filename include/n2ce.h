@@ -1,0 +1,412 @@
+/** n2ce: density ratios and energy-based models by "noisier" noise contrastive
+ *  estimation (N2CE).
+ *
+ *  This header is the manual: every public type and function is documented
+ *  where it is declared. It has four parts:
+ *
+ *      1. status codes and the context
+ *      2. the objective: logits in, loss and gradient out (pure functions)
+ *      3. closed forms: divergences, bounds, the recommended magnitude
+ *      4. tasks: what the command line does, as a library
+ *
+ *  Conventions. The ratio is always  numerator / denominator  ("num", "den");
+ *  f is a log ratio  ln p_num(x)/p_den(x)  in nats; M >= 1 is the noise
+ *  magnitude. Functions that can fail return n2ce_status, 0 for success.
+ *  Nothing here prints, exits, or keeps global state.
+ *
+ *  Threads. A context, and what was made from it, is used by one thread at a
+ *  time; different contexts are independent. n2ce_ctx_cancel() is the one
+ *  function that any thread, or a signal handler, may call at any time. */
+#ifndef N2CE_H
+#define N2CE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define N2CE_API __attribute__((visibility("default")))
+#else
+#define N2CE_API
+#endif
+
+#define N2CE_VERSION_MAJOR 0
+#define N2CE_VERSION_MINOR 1
+#define N2CE_VERSION_PATCH 0
+
+/** Version of the library that is running, "major.minor.patch". Compare with
+ *  the N2CE_VERSION_* macros to detect a header of another version. */
+N2CE_API const char *n2ce_version(void);
+
+/* ---------------------------------------------------------------------------
+ * 1. Status codes and the context
+ * ------------------------------------------------------------------------ */
+
+/** Every status: name, value, meaning. The values are stable. */
+#define N2CE_STATUS_LIST(X)                                             \
+    X(OK, 0, "success")                                                 \
+    X(EINVAL, -1, "invalid argument")                                   \
+    X(ENOMEM, -2, "out of memory")                                      \
+    X(ENAN, -3, "an input is not a finite number")                      \
+    X(ERANGE, -4, "the result does not fit in a floating-point number") \
+    X(EIO, -5, "a file could not be read or written")                   \
+    X(EEXIST, -6, "the file exists and may not be overwritten")         \
+    X(ECANCELED, -7, "stopped on request")
+
+typedef enum n2ce_status {
+#define N2CE_STATUS_ENUM(name, value, text) N2CE_##name = value,
+    N2CE_STATUS_LIST(N2CE_STATUS_ENUM)
+#undef N2CE_STATUS_ENUM
+} n2ce_status;
+
+/** "N2CE_EINVAL" and "invalid argument"; for an unknown value, a text that
+ *  says so. Never NULL. */
+N2CE_API const char *n2ce_status_name(n2ce_status status);
+N2CE_API const char *n2ce_status_text(n2ce_status status);
+
+/** The context: allocator, threads, callbacks, the last error message. */
+typedef struct n2ce_ctx n2ce_ctx;
+
+typedef enum n2ce_log_level {
+    N2CE_LOG_WARNING = 1, /**< something the user should know */
+    N2CE_LOG_INFO = 2     /**< what was chosen, and why */
+} n2ce_log_level;
+
+/** Allocator hook, in the manner of realloc: `size` 0 frees `ptr` and returns
+ *  NULL; `ptr` NULL allocates. Memory must be aligned as malloc's is. It is
+ *  called from the thread that uses the context only. */
+typedef void *n2ce_alloc_fn(void *user, void *ptr, size_t size);
+
+/** One message without a newline. */
+typedef void n2ce_log_fn(void *user, n2ce_log_level level, const char *text);
+
+/** Progress of the running task: `done` of `total` units of work. May be
+ *  called from a worker thread, never from two at once. Call
+ *  n2ce_ctx_cancel() from here, or from anywhere, to stop early. */
+typedef void n2ce_progress_fn(void *user, double done, double total);
+
+/** How to make a context. Start from N2CE_CTX_OPTIONS_INIT. */
+typedef struct n2ce_ctx_options {
+    size_t struct_size;         /**< sizeof(n2ce_ctx_options) */
+    int threads;                /**< worker threads, 0 = one per core */
+    n2ce_alloc_fn *alloc;       /**< NULL: the C library's */
+    void *alloc_user;           /**< passed to alloc */
+    n2ce_log_fn *log;           /**< NULL: silent */
+    void *log_user;             /**< passed to log */
+    n2ce_progress_fn *progress; /**< NULL: none */
+    void *progress_user;        /**< passed to progress */
+} n2ce_ctx_options;
+
+/* clang-format off */
+#define N2CE_CTX_OPTIONS_INIT                                                  \
+    {sizeof(n2ce_ctx_options), 0, NULL, NULL, NULL, NULL, NULL, NULL}
+/* clang-format on */
+
+/** Makes a context. `options` may be NULL for the defaults. Results never
+ *  depend on the number of threads. Fails with N2CE_EINVAL (negative thread
+ *  count, wrong struct_size) or N2CE_ENOMEM; *out is then NULL. */
+N2CE_API n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options);
+
+/** Frees a context. Free what was made from it first. NULL is fine. */
+N2CE_API void n2ce_ctx_free(n2ce_ctx *ctx);
+
+/** The message of the last failure in this context: what was found, where,
+ *  and what to do. "" when nothing has failed. Valid until the next failure. */
+N2CE_API const char *n2ce_errmsg(const n2ce_ctx *ctx);
+
+/** Asks the running task to stop soon. It returns N2CE_ECANCELED together with
+ *  what it had finished. Safe in signal handlers and from other threads. */
+N2CE_API void n2ce_ctx_cancel(n2ce_ctx *ctx);
+
+/* ---------------------------------------------------------------------------
+ * 2. The objective
+ * ------------------------------------------------------------------------ */
+
+/** Members of the N2CE family, as losses to minimise. With r = exp(f):
+ *
+ *  N2CE          mean_num softplus(ln M - f) + M mean_den softplus(f - ln M)
+ *                M = 1 is vanilla NCE.                        [paper, eq. 4]
+ *  NWJ           -mean_num f + mean_den exp(f). M is ignored.
+ *                It is the limit of N2CE minus ln M.          [paper, eq. 2]
+ *  NEG_REWEIGHT  mean_num softplus(-f) + M mean_den softplus(f - ln M)
+ *                the paper's ablation; not a proper loss for M > 1 (its
+ *                optimum is not the ratio).       [appendix "Gaussian ..."]
+ *
+ *  docs/math.md derives them and their gradients. */
+typedef enum n2ce_family {
+    N2CE_FAMILY_N2CE = 0,
+    N2CE_FAMILY_NWJ = 1,
+    N2CE_FAMILY_NEG_REWEIGHT = 2
+} n2ce_family;
+
+/** What is minimised. Start from N2CE_OBJECTIVE_INIT, which is vanilla NCE.
+ *
+ *  Stages. When one network learns the K ratios of a telescope, each sample
+ *  belongs to a stage and its terms are multiplied by that stage's weight:
+ *
+ *      mean_i w[stage_num[i]] l(f_num[i]) + M mean_j w[stage_den[j]] l(f_den[j])
+ *
+ *  Leave n_stages at 0 for a single ratio. */
+typedef struct n2ce_objective {
+    size_t struct_size;          /**< sizeof(n2ce_objective) */
+    n2ce_family family;          /**< which member */
+    double magnitude;            /**< M, finite, at least 1 */
+    double regularisation;       /**< lambda >= 0: adds lambda (mean_num f^2 +
+                                      mean_den f^2) */
+    size_t n_stages;             /**< K; 0: no stages */
+    const double *stage_weights; /**< K weights, finite, >= 0 */
+    const uint32_t *stage_num;   /**< stage of each numerator sample, < K */
+    const uint32_t *stage_den;   /**< stage of each denominator sample, < K */
+} n2ce_objective;
+
+/* clang-format off */
+#define N2CE_OBJECTIVE_INIT                                                    \
+    {sizeof(n2ce_objective), N2CE_FAMILY_N2CE, 1.0, 0.0, 0, NULL, NULL, NULL}
+/* clang-format on */
+
+/** Log ratios at samples of both distributions, and room for the gradient.
+ *  The two sample sizes are independent. grad_num and grad_den receive dL/df,
+ *  one value per logit; either may be NULL. They may not overlap the logits. */
+typedef struct n2ce_logits_f64 {
+    const double *num; /**< f at samples of the numerator */
+    size_t n_num;      /**< at least 1 */
+    const double *den; /**< f at samples of the denominator */
+    size_t n_den;      /**< at least 1 */
+    double *grad_num;  /**< n_num values, or NULL */
+    double *grad_den;  /**< n_den values, or NULL */
+} n2ce_logits_f64;
+
+/** The same in single precision. The arithmetic inside is double. */
+typedef struct n2ce_logits_f32 {
+    const float *num;
+    size_t n_num;
+    const float *den;
+    size_t n_den;
+    float *grad_num;
+    float *grad_den;
+} n2ce_logits_f32;
+
+/** What the logits say besides the loss. Stage weights and lambda play no part
+ *  here; for NEG_REWEIGHT the bound and the weights are those of N2CE. */
+typedef struct n2ce_diagnostics {
+    double mean_num;      /**< mean f over num, nats: plug-in KL(num || den) */
+    double mean_den;      /**< mean f over den, nats: plug-in -KL(den || num) */
+    double kl_bound;      /**< lower bound on KL(num || den), nats: the path value
+                               (1+M) h(M/(1+M)) - L_M; for NWJ  1 - L_NWJ.
+                               In expectation, for any logits. */
+    double kl_cap;        /**< what kl_bound cannot exceed, n2ce_bound_cap(M);
+                               infinity for NWJ */
+    double js_bound;      /**< lower bound on JS(num, den), nats: ln 2 - L_1 / 2 */
+    double js_cap;        /**< ln 2 */
+    double ess_den;       /**< effective number of noise samples,
+                               (sum w)^2 / sum w^2 with w = M r / (M + r); from 1
+                               (one sample decides) to n_den */
+    double saturated_num; /**< share of num samples with r > M: their gradient
+                               is less than half of maximum likelihood's */
+    double saturated_den; /**< share of den samples with r > M: their weight
+                               has hit the ceiling M */
+} n2ce_diagnostics;
+
+/** Loss of the N2CE family in nats, its gradient and its diagnostics.
+ *
+ *      dL/df_num = -w M / (M + r) / n_num      + 2 lambda f / n_num
+ *      dL/df_den = +w M r / (M + r) / n_den    + 2 lambda f / n_den
+ *
+ *  A pure function: no state, no allocation, any number of threads at once
+ *  (with different contexts, or NULL). Exact to a few units in the last place
+ *  for M from 1 to 1e12 and beyond, and for logits up to +-1e4 and beyond.
+ *
+ *  ctx           receives the error message; may be NULL
+ *  loss          required
+ *  diagnostics   may be NULL (it costs about as much as the loss)
+ *
+ *  Fails with
+ *  N2CE_EINVAL   an empty sample, M < 1, a stage out of range, ...
+ *  N2CE_ENAN     a logit is NaN or infinite; the message says which. Nothing
+ *                was written.
+ *  N2CE_ERANGE   the loss or a gradient overflows, as NWJ does for f > 709
+ *                (f > 88 for single-precision gradients). The outputs are
+ *                written, infinities included. */
+N2CE_API n2ce_status n2ce_loss_f64(n2ce_ctx *ctx, const n2ce_objective *objective,
+                                   const n2ce_logits_f64 *logits, double *loss,
+                                   n2ce_diagnostics *diagnostics);
+
+/** As n2ce_loss_f64, for logits and gradients in single precision. */
+N2CE_API n2ce_status n2ce_loss_f32(n2ce_ctx *ctx, const n2ce_objective *objective,
+                                   const n2ce_logits_f32 *logits, double *loss,
+                                   n2ce_diagnostics *diagnostics);
+
+/* ---------------------------------------------------------------------------
+ * 3. Closed forms
+ *
+ * With alpha = M/(1+M) and the mixture m = alpha den + (1-alpha) num,
+ *
+ *     D_alpha = (1-alpha) KL(num || m) + alpha KL(den || m).
+ *
+ * D_alpha is JS at M = 1 and goes to 0 as M grows; it is the M-path
+ *
+ *     path(M) = (1+M) D_alpha = (1+M) h(alpha) - min L_M
+ *
+ * that runs from 2 JS at M = 1 up to KL(num || den) at infinity. The paper
+ * prints these without the factor 1+M (docs/math.md, "The M-path").
+ * ------------------------------------------------------------------------ */
+
+/** Binary entropy h(a) = -a ln a - (1-a) ln(1-a), nats. NaN outside [0,1]. */
+N2CE_API double n2ce_binary_entropy(double a);
+
+/** What a bound from L_M cannot exceed: (1+M) h(M/(1+M)), which is also the
+ *  loss of a blind critic (f = 0 everywhere):
+ *
+ *      ln(1+M) + M ln(1 + 1/M)     1.386 at M = 1, 5.610 at M = 100
+ *
+ *  and close to 1 + ln(1+M). A true KL above it cannot be read from the bound;
+ *  use the mean log ratio. NaN for M < 1, infinity at infinity. */
+N2CE_API double n2ce_bound_cap(double magnitude);
+
+/** path(M) for two discrete distributions given as n probabilities each, nats.
+ *  They are normalised here. magnitude may be INFINITY (then it is the KL,
+ *  infinite where den is 0 and num is not). Fails with N2CE_EINVAL or
+ *  N2CE_ENAN. D_alpha itself is the result divided by 1+M. */
+N2CE_API n2ce_status n2ce_path_discrete(n2ce_ctx *ctx, const double *num, const double *den,
+                                        size_t n, double magnitude, double *path);
+
+/** path(M) between N(a, I) and N(b, I) in any dimension, nats, where
+ *  `distance` = |a - b|; by quadrature, absolute error below 1e-10. At
+ *  infinity it is the KL, distance^2 / 2. NaN for M < 1 or distance < 0. */
+N2CE_API double n2ce_path_gaussian(double distance, double magnitude);
+
+/** The constant C that n2ce_magnitude_for() uses when given 0: sqrt(10), the
+ *  geometric middle of the paper's range 1 to 10. */
+#define N2CE_MAGNITUDE_C 3.1622776601683795
+
+/** Recommended noise magnitude for n samples a side: max(1, C sqrt(n)).
+ *
+ *  It balances a squared gradient bias of order 1/M^2 against a variance of
+ *  order M^2/n [paper, proposition 3.3], so it is an upper bound on a good M
+ *  up to the constant: C depends on how rough the ratio is. In the paper's
+ *  Gaussian study the best M is 100 at n = 500 (C = 4.5) and 1.5 at n = 2
+ *  (C = 1). Near the best M the loss of accuracy is small: a factor of 5 either
+ *  way costs 5 to 10 % there. The rule knows nothing of the dimension or of
+ *  the distance between the distributions: with a distant denominator prefer a
+ *  telescope of stages to a larger M.
+ *
+ *  c     the constant, 0 for N2CE_MAGNITUDE_C. NaN for n < 1 or c < 0. */
+N2CE_API double n2ce_magnitude_for(double n, double c);
+
+/* ---------------------------------------------------------------------------
+ * 4. Tasks
+ *
+ * A task is a verb of the command line: a name, a table of options, and a
+ * function from options to an answer. Parser, help, completion, manual pages,
+ * JSON and the bindings read the same table.
+ *
+ *     const n2ce_task *task = n2ce_task_find("study gaussian");
+ *     n2ce_options_new(ctx, n2ce_task_options(task), &options);
+ *     n2ce_options_set(options, "runs", "20");
+ *     n2ce_task_run(ctx, task, options, &answer);
+ *     puts(n2ce_answer_text(answer));
+ * ------------------------------------------------------------------------ */
+
+typedef enum n2ce_option_type {
+    N2CE_OPTION_FLAG,  /**< "true" or "false" */
+    N2CE_OPTION_COUNT, /**< whole number; 1e6, 10K, 2M are understood */
+    N2CE_OPTION_REAL,  /**< finite number */
+    N2CE_OPTION_REALS, /**< finite numbers separated by commas */
+    N2CE_OPTION_WORDS, /**< words of `choices` separated by commas */
+    N2CE_OPTION_WORD,  /**< one of `choices` */
+    N2CE_OPTION_PATH   /**< file or folder */
+} n2ce_option_type;
+
+/** One option. A table of them ends with a NULL name. */
+typedef struct n2ce_option {
+    const char *name;      /**< long name, without dashes */
+    char letter;           /**< one-letter alias, or 0 */
+    n2ce_option_type type; /**< how the value is read */
+    const char *fallback;  /**< default, as text; "auto" is always accepted for
+                                an option whose default is "auto" */
+    double min, max;       /**< range of each number; both 0: any */
+    const char *choices;   /**< "a|b|c" for words */
+    const char *value;     /**< what help calls the value, e.g. "LIST" */
+    const char *help;      /**< one sentence */
+} n2ce_option;
+
+/** Option values of one table. */
+typedef struct n2ce_options n2ce_options;
+
+/** All options at their defaults. The table must outlive the handle. */
+N2CE_API n2ce_status n2ce_options_new(n2ce_ctx *ctx, const n2ce_option *table, n2ce_options **out);
+N2CE_API void n2ce_options_free(n2ce_options *options); /**< NULL is fine */
+
+/** Sets one option from text, checked against the table. Fails with
+ *  N2CE_EINVAL (unknown name, and the nearest known one; unreadable or out of
+ *  range) or N2CE_ENOMEM; the old value then stays. */
+N2CE_API n2ce_status n2ce_options_set(n2ce_options *options, const char *name, const char *text);
+
+/** Value of an option as text, its default if it was not set; NULL for an
+ *  unknown name. Valid until the option is set again. */
+N2CE_API const char *n2ce_options_get(const n2ce_options *options, const char *name);
+
+/** The row of a name (or of a letter, as a one-character string); NULL if
+ *  the table has none. */
+N2CE_API const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name);
+
+/** The word of a list that a misspelt one probably meant (edit distance at most
+ *  a third of its length, at least 1), or NULL. */
+N2CE_API const char *n2ce_nearest_word(const char *word, const char *const *words, size_t n);
+
+typedef struct n2ce_task n2ce_task;
+
+/** Tasks by index, NULL beyond the last; and by name ("study gaussian"), NULL
+ *  if there is none. */
+N2CE_API const n2ce_task *n2ce_task_at(size_t index);
+N2CE_API const n2ce_task *n2ce_task_find(const char *name);
+
+/** What help prints: name, one line, paragraphs, an example to paste. */
+N2CE_API const char *n2ce_task_name(const n2ce_task *task);
+N2CE_API const char *n2ce_task_summary(const n2ce_task *task);
+N2CE_API const char *n2ce_task_description(const n2ce_task *task);
+N2CE_API const char *n2ce_task_examples(const n2ce_task *task);
+N2CE_API const n2ce_option *n2ce_task_options(const n2ce_task *task);
+
+/** What a task computed, in every form it can be shown. */
+typedef struct n2ce_answer n2ce_answer;
+
+/** Runs a task with options made from its table. After N2CE_ECANCELED *out
+ *  holds what was finished by then, or NULL if nothing was. Same options, same
+ *  bytes, for any number of threads. */
+N2CE_API n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task,
+                                   const n2ce_options *options, n2ce_answer **out);
+N2CE_API void n2ce_answer_free(n2ce_answer *answer); /**< NULL is fine */
+
+/** The answer for a terminal (aligned tables), as one JSON object, as bare
+ *  numbers one a line, and in one sentence that says what is complete. Owned
+ *  by the answer. Each text ends with a newline. */
+N2CE_API const char *n2ce_answer_text(const n2ce_answer *answer);
+N2CE_API const char *n2ce_answer_json(const n2ce_answer *answer);
+N2CE_API const char *n2ce_answer_brief(const n2ce_answer *answer);
+N2CE_API const char *n2ce_answer_kept(const n2ce_answer *answer);
+
+/** Checks, before hours of work, that a report of `task` can be written into
+ *  `folder`: creates the folder if need be and tries a temporary file in it.
+ *  Fails with N2CE_EIO, or N2CE_EEXIST if a report is there already and
+ *  `overwrite` is false. */
+N2CE_API n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
+                                       bool overwrite);
+
+/** Writes the report: NAME.html, a page without external files, and
+ *  NAME.json. Each is written under a temporary name, synced and renamed, so a
+ *  crash leaves the old file or the new one. Fails as n2ce_report_check. */
+N2CE_API n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
+                                       bool overwrite);
+
+/** File name of the page a task's report has, e.g. "gaussian.html". */
+N2CE_API const char *n2ce_report_page(const n2ce_task *task);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* N2CE_H */

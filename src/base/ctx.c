@@ -1,0 +1,123 @@
+#include "ctx.h"
+
+#include "pool.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct n2ce_ctx {
+    n2ce_ctx_options options;
+    int threads;
+    struct n2_pool *pool;
+    atomic_bool cancelled;
+    char message[1024];
+};
+
+static void *libc_alloc(void *user, void *ptr, size_t size) {
+    (void)user;
+    if (size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, size);
+}
+
+static int online_cores(void) {
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+}
+
+n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
+    if (!out) return N2CE_EINVAL;
+    *out = NULL;
+    n2ce_ctx_options o = N2CE_CTX_OPTIONS_INIT;
+    if (options) {
+        if (options->struct_size != sizeof o) return N2CE_EINVAL;
+        o = *options;
+    }
+    if (o.threads < 0 || o.threads > 1024) return N2CE_EINVAL;
+    if (!o.alloc) o.alloc = libc_alloc;
+    n2ce_ctx *ctx = o.alloc(o.alloc_user, NULL, sizeof *ctx);
+    if (!ctx) return N2CE_ENOMEM;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->options = o;
+    ctx->threads = o.threads > 0 ? o.threads : online_cores();
+    atomic_init(&ctx->cancelled, false);
+    *out = ctx;
+    return N2CE_OK;
+}
+
+void n2ce_ctx_free(n2ce_ctx *ctx) {
+    if (!ctx) return;
+    n2_pool_free(ctx, ctx->pool);
+    ctx->options.alloc(ctx->options.alloc_user, ctx, 0);
+}
+
+const char *n2ce_errmsg(const n2ce_ctx *ctx) { return ctx ? ctx->message : ""; }
+
+void n2ce_ctx_cancel(n2ce_ctx *ctx) {
+    atomic_store_explicit(&ctx->cancelled, true, memory_order_relaxed);
+}
+
+bool n2_cancelled(const n2ce_ctx *ctx) {
+    return atomic_load_explicit(&ctx->cancelled, memory_order_relaxed);
+}
+
+void n2_cancel_reset(n2ce_ctx *ctx) {
+    atomic_store_explicit(&ctx->cancelled, false, memory_order_relaxed);
+}
+
+struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx) {
+    return &ctx->pool;
+}
+
+int n2_ctx_threads(const n2ce_ctx *ctx) { return ctx->threads; }
+
+void *n2_realloc(n2ce_ctx *ctx, void *ptr, size_t n, size_t size) {
+    size_t bytes = 0;
+    const bool overflow = __builtin_mul_overflow(n, size, &bytes);
+    if (bytes == 0) bytes = 1;
+    void *p = overflow ? NULL : ctx->options.alloc(ctx->options.alloc_user, ptr, bytes);
+    if (!p)
+        n2_fail(ctx, N2CE_ENOMEM,
+                "Out of memory: %zu items of %zu bytes could not be allocated. Use a smaller "
+                "problem or a machine with more memory.",
+                n, size);
+    return p;
+}
+
+void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size) {
+    void *p = n2_realloc(ctx, NULL, n, size);
+    if (p) memset(p, 0, n * size);
+    return p;
+}
+
+void n2_free(n2ce_ctx *ctx, void *ptr) {
+    if (ptr) ctx->options.alloc(ctx->options.alloc_user, ptr, 0);
+}
+
+n2ce_status n2_fail(n2ce_ctx *ctx, n2ce_status status, const char *format, ...) {
+    if (!ctx) return status;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    va_end(args);
+    return status;
+}
+
+void n2_log(n2ce_ctx *ctx, n2ce_log_level level, const char *format, ...) {
+    if (!ctx || !ctx->options.log) return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ctx->options.log(ctx->options.log_user, level, text);
+}
+
+void n2_progress(n2ce_ctx *ctx, double done, double total) {
+    if (ctx->options.progress) ctx->options.progress(ctx->options.progress_user, done, total);
+}

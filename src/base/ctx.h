@@ -1,0 +1,54 @@
+/* The context: what every room needs and nothing else. Memory, the last error,
+ * log, progress, cancellation. Threads are in pool.h.
+ *
+ * Every allocation of the library goes through n2_alloc and friends, so a test
+ * can make the n-th one fail and see that nothing leaks. */
+#ifndef N2_CTX_H
+#define N2_CTX_H
+
+#include "n2ce.h"
+
+#include <stdarg.h>
+
+struct n2_pool;
+
+#if defined(__GNUC__)
+#define N2_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#else
+#define N2_PRINTF(at, first)
+#endif
+
+/* Leaves the function with the status of a failed call. */
+#define N2_TRY(call)                                    \
+    do {                                                \
+        const n2ce_status try_status_ = (call);         \
+        if (try_status_ != N2CE_OK) return try_status_; \
+    } while (0)
+
+/* Memory for n items of a size, zeroed; NULL (and the error set) if there is
+ * none or if n * size overflows. n = 0 gives a valid pointer. */
+void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size);
+
+/* As realloc for n items; the old block stays valid on failure. */
+void *n2_realloc(n2ce_ctx *ctx, void *ptr, size_t n, size_t size);
+
+void n2_free(n2ce_ctx *ctx, void *ptr); /* NULL is fine */
+
+/* Stores the message and returns the status, so that a failure reads
+ *     return n2_fail(ctx, N2CE_EINVAL, "M is %g; ...", M);
+ * ctx may be NULL: then only the status travels. */
+n2ce_status n2_fail(n2ce_ctx *ctx, n2ce_status status, const char *format, ...) N2_PRINTF(3, 4);
+
+void n2_log(n2ce_ctx *ctx, n2ce_log_level level, const char *format, ...) N2_PRINTF(3, 4);
+
+/* Reports progress; throttling is the caller's business. */
+void n2_progress(n2ce_ctx *ctx, double done, double total);
+
+bool n2_cancelled(const n2ce_ctx *ctx);
+void n2_cancel_reset(n2ce_ctx *ctx);
+
+/* The worker pool of this context, made on first use (pool.c). */
+struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx);
+int n2_ctx_threads(const n2ce_ctx *ctx); /* resolved, at least 1 */
+
+#endif

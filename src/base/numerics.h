@@ -1,0 +1,36 @@
+/* Stable elementary functions, in one place. Exact to a few units in the last
+ * place over the whole range of double (tests/unit/test_numerics.c). NaN in, NaN
+ * out. */
+#ifndef N2_NUMERICS_H
+#define N2_NUMERICS_H
+
+#include <math.h>
+#include <stddef.h>
+
+/* The C constants are floats, which strict warnings rightly refuse to widen. */
+#define N2_INFINITY ((double)INFINITY)
+#define N2_NAN      ((double)NAN)
+
+double n2_softplus(double x);    /* ln(1 + e^x), also known as log1pexp */
+double n2_log_sigmoid(double x); /* ln(1 / (1 + e^-x)) = -softplus(-x) */
+double n2_sigmoid(double x);     /* 1 / (1 + e^-x) */
+
+/* ln sum_i e^x[i]; -infinity for n = 0. */
+double n2_logsumexp(const double *x, size_t n);
+
+/* a softplus(x - ln a) = a ln(1 + e^x / a) for a > 0, without the rounding of
+ * ln a: this is the noise term of N2CE with a = M. */
+double n2_scaled_softplus(double x, double a);
+
+/* softplus(ln a - x) = ln(1 + a e^-x): the data term of N2CE with a = M. */
+double n2_shifted_softplus(double x, double a);
+
+/* Compensated sum (Neumaier): the order of the terms does not matter beyond the
+ * last place. */
+typedef struct n2_sum {
+    double sum, lost;
+} n2_sum;
+void n2_sum_add(n2_sum *s, double x);
+double n2_sum_value(const n2_sum *s);
+
+#endif

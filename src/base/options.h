@@ -1,0 +1,25 @@
+/* Option values with typed access, for the tasks. The public half (new, set, get,
+ * find) is in n2ce.h. Values were checked when they were set, so reading them
+ * cannot fail; asking for a name that the table does not have is a bug. */
+#ifndef N2_OPTIONS_H
+#define N2_OPTIONS_H
+
+#include "arena.h"
+#include "text.h"
+
+bool n2_options_is_auto(const n2ce_options *o, const char *name);
+bool n2_options_flag(const n2ce_options *o, const char *name);
+double n2_options_real(const n2ce_options *o, const char *name);
+uint64_t n2_options_count(const n2ce_options *o, const char *name);
+
+/* True if `word` is among the words of the option's value. */
+bool n2_options_has_word(const n2ce_options *o, const char *name, const char *word);
+
+/* The numbers of a list, into the arena; *n is 0 for "auto". */
+n2ce_status n2_options_reals(const n2ce_options *o, const char *name, n2_arena *arena,
+                             double **values, size_t *n);
+
+/* {"name": value, ...} with numbers as numbers, for JSON and metadata. */
+void n2_options_json(const n2ce_options *o, n2_text *out);
+
+#endif

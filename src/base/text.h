@@ -1,0 +1,39 @@
+/* Text that grows: tables, JSON, SVG and HTML are built in one of these.
+ *
+ * Errors are sticky: after a failed allocation every call does nothing, and
+ * n2_text_take() reports it. So a writer is straight-line code. */
+#ifndef N2_TEXT_H
+#define N2_TEXT_H
+
+#include "ctx.h"
+
+typedef struct n2_text {
+    n2ce_ctx *ctx;
+    char *data; /* NUL-terminated once something was added */
+    size_t length, capacity;
+    bool failed;
+} n2_text;
+
+n2_text n2_text_new(n2ce_ctx *ctx); /* allocates nothing yet */
+void n2_text_free(n2_text *text);
+
+void n2_text_add(n2_text *text, const char *format, ...) N2_PRINTF(2, 3);
+void n2_text_add_raw(n2_text *text, const char *bytes, size_t n);
+void n2_text_pad(n2_text *text, size_t n); /* n spaces */
+
+/* The shortest decimal that reads back as the same double, as JSON wants it:
+ * "null" for what is not finite. Independent of the locale. */
+void n2_text_add_number(n2_text *text, double value);
+
+/* The same into a buffer of at least 32 characters; "inf", "-inf", "nan" for
+ * what is not finite. Returns the buffer. */
+char *n2_format_number(double value, char *buffer);
+
+void n2_text_add_json_string(n2_text *text, const char *s); /* quoted, escaped */
+void n2_text_add_xml(n2_text *text, const char *s);         /* & < > " escaped */
+
+/* Hands the string over (free it with n2_free) and empties the text; N2CE_ENOMEM
+ * and NULL if an addition failed. */
+n2ce_status n2_text_take(n2_text *text, char **out);
+
+#endif

@@ -1,0 +1,89 @@
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static n2ce_status io_failure(n2ce_ctx *ctx, const char *what, const char *path, int error) {
+    return n2_fail(ctx, N2CE_EIO, "%s: %s: %s. Check the path, your permissions and free space.",
+                   path, what, strerror(error));
+}
+
+n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path) {
+    if (mkdir(path, 0777) == 0) return N2CE_OK;
+    const int error = errno;
+    struct stat info;
+    if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return N2CE_OK;
+    if (error == EEXIST)
+        return n2_fail(ctx, N2CE_EIO, "%s is a file, not a folder. Name another folder.", path);
+    return io_failure(ctx, "the folder could not be made", path, error);
+}
+
+n2ce_status n2_path_join(n2ce_ctx *ctx, char *buffer, size_t size, const char *folder,
+                         const char *name) {
+    const int n = snprintf(buffer, size, "%s/%s", folder, name);
+    if (n >= 0 && (size_t)n < size) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL, "The path %.60s.../%s is too long.", folder, name);
+}
+
+/* Opens a new file beside its final place; `temporary` receives its name. */
+static int open_temporary(const char *path, char temporary[PATH_MAX]) {
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        const int n = snprintf(temporary, PATH_MAX, "%s.%ld-%d", path, (long)getpid(), attempt);
+        if (n < 0 || n >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0 || errno != EEXIST) return file;
+    }
+    return -1;
+}
+
+n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
+    char name[PATH_MAX], temporary[PATH_MAX];
+    N2_TRY(n2_path_join(ctx, name, sizeof name, path, ".n2ce"));
+    const int file = open_temporary(name, temporary);
+    if (file < 0) return io_failure(ctx, "nothing can be written there", path, errno);
+    close(file);
+    unlink(temporary);
+    return N2CE_OK;
+}
+
+n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EEXIST,
+                   "%s exists already. Use --force to replace it, or name another place.", path);
+}
+
+static bool write_all(int file, const char *bytes, size_t n) {
+    while (n > 0) {
+        const ssize_t written = write(file, bytes, n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        bytes += written;
+        n -= (size_t)written;
+    }
+    return true;
+}
+
+n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n) {
+    char temporary[PATH_MAX];
+    const int file = open_temporary(path, temporary);
+    if (file < 0) return io_failure(ctx, "could not be created", path, errno);
+    bool ok = write_all(file, bytes, n) && fsync(file) == 0;
+    int error = errno;
+    if (close(file) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    if (ok && rename(temporary, path) == 0) return N2CE_OK;
+    if (ok) error = errno;
+    unlink(temporary);
+    return io_failure(ctx, "could not be written", path, error);
+}

@@ -1,0 +1,23 @@
+/* Writing files so that a crash, a full disk or a Ctrl-C never leaves half of one. */
+#ifndef N2_FILE_H
+#define N2_FILE_H
+
+#include "base/ctx.h"
+
+/* Creates a folder if it does not exist; its parent must. */
+n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path);
+
+/* N2CE_EIO unless a file can be created in the folder. */
+n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path);
+
+/* folder/name into a buffer; N2CE_EINVAL if it does not fit. */
+n2ce_status n2_path_join(n2ce_ctx *ctx, char *buffer, size_t size, const char *folder,
+                         const char *name);
+
+/* N2CE_EEXIST, with a sentence, if the file is there. */
+n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path);
+
+/* The whole file at once: temporary name in the same folder, fsync, rename. */
+n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,156 @@
+#include "page.h"
+
+#include <stdio.h>
+
+/* Colours by role. Ten line colours that stay apart for the common kinds of
+ * colour blindness, cn for references; paper is always light. */
+static const char css_colours[] =
+    ":root{color-scheme:light dark;--bg:#fff;--fg:#1d2228;--soft:#59636e;--rule:#d5dae0;"
+    "--grid:#e8ebee;--code:#f5f6f8;--cn:#6e7781;"
+    "--c0:#0c4a8a;--c1:#ad3607;--c2:#19977e;--c3:#8862c1;--c4:#f99722;"
+    "--c5:#5a9fff;--c6:#704055;--c7:#b9753b;--c8:#3f0e6a;--c9:#cb9fac}\n"
+    "@media screen and (prefers-color-scheme:dark){"
+    ":root{--bg:#14181d;--fg:#e3e7eb;--soft:#9aa5b1;--rule:#3a424c;"
+    "--grid:#272d35;--code:#1c2128;--cn:#8b96a2;"
+    "--c0:#5487bd;--c1:#d55e28;--c2:#3cddb4;--c3:#b4a6ff;--c4:#ebbb30;"
+    "--c5:#b8d1ff;--c6:#9a847e;--c7:#c4a15a;--c8:#6a5ac8;--c9:#fee8ea}}\n";
+
+static const char css_page[] =
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;padding:2.5rem 1.25rem 3rem;background:var(--bg);color:var(--fg);"
+    "font:1rem/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,"
+    "sans-serif}\n"
+    "main,body>footer{max-width:72rem;margin:0 auto}\n"
+    "main{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));"
+    "gap:1.25rem 2.5rem}\n"
+    "main>*{grid-column:1/-1;min-width:0;margin:0}\n"
+    "main>figure{grid-column:auto}\n"
+    "h1{margin:0;font-size:1.75rem;line-height:1.2;font-weight:650;letter-spacing:-.01em}\n"
+    "h2{padding-top:1.25rem;font-size:1.2rem;line-height:1.3;font-weight:650}\n"
+    "header{padding-bottom:1.25rem;border-bottom:1px solid var(--rule)}\n"
+    "header p{margin:.4rem 0 0;color:var(--soft)}\n"
+    "main>p{max-width:44rem}\n"
+    "figcaption,caption{color:var(--soft);font-size:.875rem;line-height:1.45;text-align:left}\n"
+    "figcaption{margin-top:.35rem}\n"
+    "caption{padding-bottom:.5rem}\n"
+    "body>footer{margin-top:2.5rem;padding-top:1rem;border-top:1px solid var(--rule);"
+    "color:var(--soft);font-size:.875rem}\n";
+
+static const char css_blocks[] =
+    ".n2-table{overflow-x:auto}\n"
+    "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}\n"
+    "th,td{padding:.35rem 1.5rem .35rem 0;text-align:right;white-space:nowrap;"
+    "border-bottom:1px solid var(--grid)}\n"
+    "th{color:var(--soft);font-weight:600;border-bottom-color:var(--rule)}\n"
+    "th:first-child,td:first-child{text-align:left}\n"
+    "th:last-child,td:last-child{padding-right:0}\n"
+    "strong{font-weight:650}\n"
+    "pre{padding:.9rem 1rem;overflow-x:auto;background:var(--code);border-radius:6px;"
+    "font:.85rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n"
+    "code{font:inherit}\n";
+
+static const char css_plots[] =
+    ".n2-plot{display:block;width:100%;height:auto;font-variant-numeric:tabular-nums}\n"
+    ".n2-grid,.n2-axis,.n2-line,.n2-dot{fill:none}\n"
+    ".n2-grid{stroke:var(--grid)}\n"
+    ".n2-axis{stroke:var(--soft)}\n"
+    ".n2-line{stroke:currentColor;stroke-width:1.8;stroke-linejoin:round;"
+    "stroke-linecap:round}\n"
+    ".n2-dash{stroke-dasharray:6 5;stroke-linecap:butt}\n"
+    ".n2-dot{stroke:currentColor;stroke-width:6.5;stroke-linecap:round}\n"
+    ".n2-band{fill:currentColor;fill-opacity:.16}\n"
+    ".n2-tick,.n2-key{font-size:12px}\n"
+    ".n2-tick{fill:var(--soft)}\n"
+    ".n2-sup{font-size:9px}\n"
+    ".n2-label{font-size:13px;fill:var(--fg)}\n"
+    ".n2-key{fill:var(--fg)}\n"
+    ".n2-title{font-size:15px;font-weight:600;fill:var(--fg)}\n"
+    ".n2-cn{color:var(--cn)}\n";
+
+static const char css_print[] =
+    "@media print{body{padding:0;font-size:10pt}figure,table,pre{break-inside:avoid}"
+    "h2{break-after:avoid}main{grid-template-columns:1fr 1fr}pre{white-space:pre-wrap}}\n";
+
+static void add_style(n2_text *out) {
+    n2_text_add(out, "<style>\n%s%s%s%s", css_colours, css_page, css_blocks, css_plots);
+    for (int i = 0; i < N2_PLOT_COLOURS; i++) n2_text_add(out, ".n2-c%d{color:var(--c%d)}\n", i, i);
+    n2_text_add(out, "%s</style>\n", css_print);
+}
+
+/* <tag>text</tag>, nothing for NULL. The tag may have attributes. */
+static void add_element(n2_text *out, const char *tag, const char *s) {
+    if (!s) return;
+    n2_text_add(out, "<%s>", tag);
+    n2_text_add_xml(out, s);
+    n2_text_add(out, "</%s>\n", tag);
+}
+
+void n2_page_begin(n2_text *out, const char *title, const char *subtitle) {
+    n2_text_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
+    add_element(out, "title", title ? title : "Report");
+    add_style(out);
+    n2_text_add(out, "</head>\n<body>\n<main>\n<header>\n");
+    add_element(out, "h1", title);
+    add_element(out, "p", subtitle);
+    n2_text_add(out, "</header>\n");
+}
+
+void n2_page_end(n2_text *out, const char *footer) {
+    n2_text_add(out, "</main>\n");
+    add_element(out, "footer", footer);
+    n2_text_add(out, "</body>\n</html>\n");
+}
+
+void n2_page_section(n2_text *out, const char *heading) { add_element(out, "h2", heading); }
+
+void n2_page_paragraph(n2_text *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0 || out->failed) return;
+    char *plain = n2_alloc(out->ctx, (size_t)n + 1, 1);
+    if (!plain) {
+        out->failed = true;
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(plain, (size_t)n + 1, format, args);
+    va_end(args);
+    add_element(out, "p", plain);
+    n2_free(out->ctx, plain);
+}
+
+void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption) {
+    n2_text_add(out, "<figure>\n");
+    n2_plot_svg(out, plot);
+    add_element(out, "figcaption", caption);
+    n2_text_add(out, "</figure>\n");
+}
+
+static void add_cell(n2_text *out, const char *tag, const char *cell) {
+    const char *s = cell ? cell : "";
+    n2_text_add(out, "<%s>%s", tag, *s == '*' ? "<strong>" : "");
+    n2_text_add_xml(out, *s == '*' ? s + 1 : s);
+    n2_text_add(out, "%s</%s>", *s == '*' ? "</strong>" : "", tag);
+}
+
+void n2_page_table(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
+                   const char *caption) {
+    n2_text_add(out, "<div class=\"n2-table\"><table>\n");
+    add_element(out, "caption", caption);
+    for (size_t i = 0; i < n_rows; i++) {
+        n2_text_add(out, i == 0 ? "<thead><tr>" : i == 1 ? "<tbody>\n<tr>" : "<tr>");
+        for (size_t j = 0; j < n_columns; j++)
+            add_cell(out, i == 0 ? "th" : "td", cells[i * n_columns + j]);
+        n2_text_add(out, i == 0 ? "</tr></thead>\n" : "</tr>\n");
+    }
+    n2_text_add(out, "%s</table></div>\n", n_rows > 1 ? "</tbody>" : "");
+}
+
+void n2_page_code(n2_text *out, const char *code) {
+    n2_text_add(out, "<pre><code>");
+    n2_text_add_xml(out, code);
+    n2_text_add(out, "</code></pre>\n");
+}

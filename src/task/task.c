@@ -1,0 +1,88 @@
+#include "task.h"
+
+#include "io/file.h"
+
+#include <limits.h>
+#include <string.h>
+
+static const n2ce_task *const tasks[] = {&n2_gaussian_task};
+
+const n2ce_task *n2ce_task_at(size_t index) {
+    return index < sizeof tasks / sizeof tasks[0] ? tasks[index] : NULL;
+}
+
+const n2ce_task *n2ce_task_find(const char *name) {
+    for (size_t i = 0; n2ce_task_at(i); i++)
+        if (strcmp(n2ce_task_at(i)->name, name) == 0) return n2ce_task_at(i);
+    return NULL;
+}
+
+const char *n2ce_task_name(const n2ce_task *task) { return task->name; }
+const char *n2ce_task_summary(const n2ce_task *task) { return task->summary; }
+const char *n2ce_task_description(const n2ce_task *task) { return task->description; }
+const char *n2ce_task_examples(const n2ce_task *task) { return task->examples; }
+const n2ce_option *n2ce_task_options(const n2ce_task *task) { return task->options; }
+
+n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                          n2ce_answer **out) {
+    *out = NULL;
+    n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
+    if (!answer) return N2CE_ENOMEM;
+    answer->ctx = ctx;
+    answer->task = task;
+    const n2ce_status status = task->run(ctx, options, answer);
+    n2_cancel_reset(ctx); /* the request was served */
+    const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->html);
+    if (usable)
+        *out = answer;
+    else
+        n2ce_answer_free(answer);
+    return status;
+}
+
+void n2ce_answer_free(n2ce_answer *answer) {
+    if (!answer) return;
+    n2ce_ctx *ctx = answer->ctx;
+    char *const texts[] = {answer->text, answer->json, answer->brief, answer->kept, answer->html};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) n2_free(ctx, texts[i]);
+    n2_free(ctx, answer);
+}
+
+const char *n2ce_answer_text(const n2ce_answer *answer) { return answer->text; }
+const char *n2ce_answer_json(const n2ce_answer *answer) { return answer->json; }
+const char *n2ce_answer_brief(const n2ce_answer *answer) { return answer->brief; }
+const char *n2ce_answer_kept(const n2ce_answer *answer) { return answer->kept; }
+
+/* ---- the report's files -------------------------------------------------- */
+
+typedef struct report_paths {
+    char page[PATH_MAX], data[PATH_MAX];
+} report_paths;
+
+static n2ce_status find_paths(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
+                              report_paths *paths) {
+    N2_TRY(n2_path_join(ctx, paths->page, sizeof paths->page, folder, task->page));
+    return n2_path_join(ctx, paths->data, sizeof paths->data, folder, task->data);
+}
+
+const char *n2ce_report_page(const n2ce_task *task) { return task->page; }
+
+n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
+                              bool overwrite) {
+    report_paths paths;
+    N2_TRY(find_paths(ctx, task, folder, &paths));
+    N2_TRY(n2_folder_make(ctx, folder));
+    N2_TRY(n2_folder_check_writable(ctx, folder));
+    if (overwrite) return N2CE_OK;
+    N2_TRY(n2_file_check_absent(ctx, paths.page));
+    return n2_file_check_absent(ctx, paths.data);
+}
+
+n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
+                              bool overwrite) {
+    report_paths paths;
+    N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
+    N2_TRY(find_paths(ctx, answer->task, folder, &paths));
+    N2_TRY(n2_file_write(ctx, paths.data, answer->json, strlen(answer->json)));
+    return n2_file_write(ctx, paths.page, answer->html, strlen(answer->html));
+}

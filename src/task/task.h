@@ -1,0 +1,27 @@
+/* A task is data in, answer out: a row of the list in task.c. */
+#ifndef N2_TASK_H
+#define N2_TASK_H
+
+#include "base/options.h"
+
+struct n2ce_task {
+    const char *name;        /* what is typed: "study gaussian" */
+    const char *summary;     /* one line */
+    const char *description; /* paragraphs for help and manual */
+    const char *examples;    /* lines to paste */
+    const char *page, *data; /* files of the report: "x.html", "x.json" */
+    const n2ce_option *options;
+    /* Fills the texts of the answer. After N2CE_ECANCELED it may have filled them
+     * with what was finished. */
+    n2ce_status (*run)(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer);
+};
+
+struct n2ce_answer {
+    n2ce_ctx *ctx;
+    const n2ce_task *task;
+    char *text, *json, *brief, *kept, *html; /* from the context's allocator */
+};
+
+extern const n2ce_task n2_gaussian_task;
+
+#endif
