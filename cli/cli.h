@@ -54,6 +54,9 @@ const n2ce_task *match_task(int argc, char **argv, int *words);
 /* Prints what is wrong with a verb, and the nearest one. Returns EXIT_USAGE. */
 int unknown_verb(int argc, char **argv);
 
+/* Lists the tasks whose name begins with the word ("study"); false if none does. */
+bool print_group(const char *word);
+
 int exit_code(n2ce_status status);
 
 /* Prints "n2ce: ..." to stderr. */

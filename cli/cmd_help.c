@@ -75,8 +75,7 @@ static void print_program_help(void) {
     print_exit_codes();
 }
 
-/* Tasks whose name begins with the word: "study" lists the studies. */
-static bool print_group(const char *word) {
+bool print_group(const char *word) {
     bool found = false;
     const size_t n = strlen(word);
     for (size_t i = 0; n2ce_task_at(i); i++) {

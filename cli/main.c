@@ -41,5 +41,7 @@ int main(int argc, char **argv) {
     int words;
     const n2ce_task *task = match_task(argc - 1, argv + 1, &words);
     if (task) return finish_output(cmd_task(task, argc - 1 - words, argv + 1 + words));
+    const bool asks = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
+    if ((argc == 2 || asks) && print_group(argv[1])) return finish_output(EXIT_OK);
     return unknown_verb(argc - 1, argv + 1);
 }

@@ -8,6 +8,22 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Sixteen lanes as vectors of what the instruction set holds in one register: for
+ * sums that must stay in registers, where compilers do not manage with arrays. */
+#if defined(__AVX512F__)
+enum { N2_VEC_BYTES = 64 };
+#elif defined(__AVX2__)
+enum { N2_VEC_BYTES = 32 };
+#else
+enum { N2_VEC_BYTES = 16 };
+#endif
+typedef float n2_vec __attribute__((vector_size(N2_VEC_BYTES), may_alias));
+enum { N2_PARTS = 64 / N2_VEC_BYTES, N2_PART_LANES = N2_VEC_BYTES / 4 };
+
+/* Part p of the sixteen floats at an address aligned to 64 bytes. */
+#define n2_load(at, p)         (((const n2_vec *)(const void *)(at))[p])
+#define n2_store(at, p, value) (((n2_vec *)(void *)(at))[p] = (value))
+
 static inline uint32_t n2_bits(float x) {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
@@ -26,16 +42,15 @@ static inline float n2_lane_log(float u) {
     const uint32_t bits = n2_bits(u);
     const int32_t e = (int32_t)(bits - 0x3f3504f3u) >> 23;
     const float t = n2_from_bits(bits - ((uint32_t)e << 23)) - 1.0f;
-    float p = -0.078596115f;
-    p = p * t + 0.128816475f;
-    p = p * t - 0.131287548f;
-    p = p * t + 0.141811919f;
-    p = p * t - 0.166245540f;
-    p = p * t + 0.200022863f;
-    p = p * t - 0.250008104f;
-    p = p * t + 0.333333167f;
-    const float t2 = t * t;
-    return (float)e * 0.693147181f + (t - 0.5f * t2 + t2 * t * p);
+    float p = 0.0891786330f;
+    p = p * t - 0.143502005f;
+    p = p * t + 0.148769626f;
+    p = p * t - 0.165656346f;
+    p = p * t + 0.199653980f;
+    p = p * t - 0.250017469f;
+    p = p * t + 0.333338581f;
+    p = p * t - 0.5f;
+    return (float)e * 0.693147181f + (t * t * p + t);
 }
 
 /* exp(x), x clamped to [-87, 80]: the results stay normal numbers whose products
@@ -44,15 +59,17 @@ static inline float n2_lane_exp(float x) {
     x = x < 80.0f ? x : 80.0f;
     x = x > -87.0f ? x : -87.0f;
     const float magic = 12582912.0f; /* 1.5 2^23: adding it rounds to integer */
-    const float k = (x * 1.44269504f + magic) - magic;
+    const float shifted = x * 1.44269504f + magic, k = shifted - magic;
     const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
     float p = 0.00139505f;
     p = p * r + 0.00836888f;
     p = p * r + 0.04166621f;
     p = p * r + 0.16666519f;
     p = p * r + 0.5f;
-    p = (p * r) * r + r + 1.0f;
-    return p * n2_from_bits((uint32_t)((int32_t)k + 127) << 23);
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    /* the low bits of `shifted` hold k: add them to the exponent of p */
+    return n2_from_bits(n2_bits(p) + (n2_bits(shifted) << 23));
 }
 
 /* cos and sin of 2 pi w / 2^32. The nearest quarter turn q is taken off exactly,
@@ -61,10 +78,9 @@ static inline void n2_lane_turn(uint32_t w, float *cosine, float *sine) {
     const uint32_t q = (w + 0x20000000u) >> 30;
     const float x = (float)(int32_t)(w - (q << 30)) * 1.46291808e-9f; /* pi/2 2^-30 */
     const float y = x * x;
-    const float s =
-        x + x * y * (-0.166666667f + y * (0.00833333188f - y * (1.98400881e-4f - y * 2.725e-6f)));
+    const float s = x + x * y * (-0.16666665f + y * (0.00833275f - y * 1.9588e-4f));
     const float c =
-        1.0f - 0.5f * y + y * y * (0.0416666469f + y * (-0.00138873675f + y * 2.44384514e-5f));
+        1.0f + y * (-0.5f + y * (0.0416666469f + y * (-0.00138873675f + y * 2.44384514e-5f)));
     const uint32_t odd = 0u - (q & 1u); /* odd quarter turns swap the two */
     const uint32_t sb = n2_bits(s), cb = n2_bits(c);
     *sine = n2_from_bits(((sb & ~odd) | (cb & odd)) ^ ((q & 2u) << 30));

@@ -49,24 +49,26 @@ const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name) 
 
 /* ---- nearest word -------------------------------------------------------- */
 
-/* Levenshtein distance, for words of at most 63 characters. */
+/* Edits (insert, delete, replace, swap two neighbours) from a to b, for words of at
+ * most 63 characters. Row i holds the distances of the first i characters of a. */
 static size_t edit_distance(const char *a, const char *b) {
     enum { LIMIT = 63 };
     const size_t n = strlen(a), m = strlen(b);
     if (n > LIMIT || m > LIMIT) return SIZE_MAX;
-    size_t row[LIMIT + 1];
-    for (size_t j = 0; j <= m; j++) row[j] = j;
+    size_t rows[LIMIT + 1][LIMIT + 1];
+    for (size_t j = 0; j <= m; j++) rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
+        rows[i][0] = i;
         for (size_t j = 1; j <= m; j++) {
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            size_t best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = change < best ? change : best;
+            size_t best = rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (rows[i - 1][j] + 1 < best) best = rows[i - 1][j] + 1;
+            if (rows[i][j - 1] + 1 < best) best = rows[i][j - 1] + 1;
+            const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && rows[i - 2][j - 2] + 1 < best) best = rows[i - 2][j - 2] + 1;
+            rows[i][j] = best;
         }
     }
-    return row[m];
+    return rows[n][m];
 }
 
 const char *n2ce_nearest_word(const char *word, const char *const *words, size_t n) {
@@ -116,14 +118,12 @@ static bool read_number(const char **text, bool suffixes, double *value) {
 
 static n2ce_status check_range(n2ce_ctx *ctx, const n2ce_option *row, double value) {
     if (!isfinite(value))
-        return n2_fail(ctx, N2CE_EINVAL, "--%s: %g is not a finite number.", row->name, value);
+        return n2_fail(ctx, N2CE_EINVAL, "--%s: %g is not a finite number; give one that is.",
+                       row->name, value);
     const bool any = row->min == 0 && row->max == 0;
     if (any || (value >= row->min && value <= row->max)) return N2CE_OK;
-    if (value < row->min)
-        return n2_fail(ctx, N2CE_EINVAL, "--%s is %.15g; it must be at least %.15g.", row->name,
-                       value, row->min);
-    return n2_fail(ctx, N2CE_EINVAL, "--%s is %.15g; it can be at most %.15g.", row->name, value,
-                   row->max);
+    return n2_fail(ctx, N2CE_EINVAL, "--%s is %.15g; it must be between %.15g and %.15g.",
+                   row->name, value, row->min, row->max);
 }
 
 static n2ce_status check_numbers(n2ce_ctx *ctx, const n2ce_option *row, const char *text) {

@@ -47,11 +47,11 @@ void n2_axis_clip(n2_axis *axis, double end, double other_end);
 /* Makes the range this wide (in coordinates) about its middle. */
 void n2_axis_resize(n2_axis *axis, double width);
 
-/* The place of a value that the axis shows: 0 at the start, 1 at the end, beyond
- * them when out of range. */
+/* The place of a value that the axis shows: 0 at the start, 1 at the end, and
+ * beyond them when out of range. */
 double n2_axis_at(const n2_axis *axis, double value);
 
-/* Chooses about `target` ticks with labels, at 1-2-5 steps or at powers of ten. */
+/* Chooses about `target` ticks with labels, at 1-2-5 steps or powers of ten. */
 void n2_axis_set_ticks(n2_axis *axis, int target);
 
 /* As many ticks as can have their labels side by side along a length; `size` is

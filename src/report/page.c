@@ -13,7 +13,7 @@ static const char css_colours[] =
     ":root{--bg:#14181d;--fg:#e3e7eb;--soft:#9aa5b1;--rule:#3a424c;"
     "--grid:#272d35;--code:#1c2128;--cn:#8b96a2;"
     "--c0:#5487bd;--c1:#d55e28;--c2:#3cddb4;--c3:#b4a6ff;--c4:#ebbb30;"
-    "--c5:#b8d1ff;--c6:#9a847e;--c7:#c4a15a;--c8:#6a5ac8;--c9:#fee8ea}}\n";
+    "--c5:#b8d1ff;--c6:#a85a78;--c7:#c4a15a;--c8:#6a5ac8;--c9:#fee8ea}}\n";
 
 static const char css_page[] =
     "*{box-sizing:border-box}\n"

@@ -58,7 +58,7 @@ static void add_distance_figure(n2_text *page, const n2_gaussian_setting *s,
                           .y_label = "|a - a*|",
                           .y_log = true,
                           .y_min = clip ? lowest / 1.5 : 0,
-                          .y_max = clip ? fmax(20 * gap, lowest) : 0,
+                          .y_max = clip ? fmax(2.5 * gap, lowest) : 0,
                           .series = series,
                           .n_series = s->n_columns + 1};
     n2_page_figure(page, &plot,
@@ -104,9 +104,10 @@ static void add_score_figure(n2_text *page, const n2_gaussian_setting *s,
     }
     if (n < 2) return;
     const double mle = n2_gaussian_mle_score(s), ends[2] = {m[0], m[n - 1]}, level[2] = {mle, mle};
+    const bool has_paper = isfinite(paper[0]);
     const n2_series series[] = {
         {.label = "n2ce", .x = m, .y = mean, .n = n, .low = low, .high = high, .markers = true},
-        {.label = "paper",
+        {.label = has_paper ? "paper" : NULL,
          .x = m,
          .y = paper,
          .n = n,
@@ -152,35 +153,46 @@ static void add_bias_figure(n2_text *page, const n2_bias_curve *bias) {
         "1000; each curve reaches -2 once M is well above the ratios at its point.");
 }
 
-static void format_cell(char *cell, double value) {
+static void format_cell(char *cell, double value, bool best) {
     if (isfinite(value))
-        snprintf(cell, LABEL, "%.4g", value);
+        snprintf(cell, LABEL, "%s%.4g", best ? "*" : "", value);
     else
         snprintf(cell, LABEL, "\xe2\x80\x93");
+}
+
+static size_t best_column(const n2_gaussian_setting *s, const n2_gaussian_result *r) {
+    size_t best = 0;
+    for (size_t c = 1; c < s->n_columns; c++)
+        if (r->scores[c].mean < r->scores[best].mean) best = c;
+    return best;
 }
 
 static void add_score_table(n2_text *page, const n2_gaussian_setting *s,
                             const n2_gaussian_result *r) {
     enum { COLUMNS = 6 };
-    static const char *const header[COLUMNS] = {"objective", "score",     "std",
-                                                "paper",     "paper std", "gradient error"};
+    static const char *const header[COLUMNS] = {"objective",      "score", "std",
+                                                "gradient error", "paper", "paper std"};
     char text[CURVES][COLUMNS][LABEL];
     const char *cells[CURVES * COLUMNS];
+    bool has_paper = false;
+    for (size_t c = 0; c < s->n_columns; c++) has_paper |= isfinite(s->columns[c].paper_mean);
+    const size_t shown = has_paper ? COLUMNS : COLUMNS - 2, best = best_column(s, r);
     memcpy(cells, header, sizeof header);
     for (size_t c = 0; c < s->n_columns; c++) {
         const n2_gaussian_column *column = &s->columns[c];
         n2_column_label(column, text[c][0], LABEL);
-        format_cell(text[c][1], r->scores[c].mean);
-        format_cell(text[c][2], r->scores[c].std);
-        format_cell(text[c][3], column->paper_mean);
-        format_cell(text[c][4], column->paper_std);
-        format_cell(text[c][5], r->scores[c].gradient_error);
-        for (size_t k = 0; k < COLUMNS; k++) cells[(c + 1) * COLUMNS + k] = text[c][k];
+        format_cell(text[c][1], r->scores[c].mean, c == best);
+        format_cell(text[c][2], r->scores[c].std, false);
+        format_cell(text[c][3], r->scores[c].gradient_error, false);
+        format_cell(text[c][4], column->paper_mean, false);
+        format_cell(text[c][5], column->paper_std, false);
+        for (size_t k = 0; k < shown; k++) cells[(c + 1) * shown + k] = text[c][k];
     }
-    char caption[96];
-    snprintf(caption, sizeof caption, "Over %llu runs. Exact maximum likelihood scores %.4g.",
+    char caption[128];
+    snprintf(caption, sizeof caption,
+             "Over %llu runs, the best in bold. Exact maximum likelihood scores %.4g.",
              (unsigned long long)r->runs_done, n2_gaussian_mle_score(s));
-    n2_page_table(page, cells, s->n_columns + 1, COLUMNS, caption);
+    n2_page_table(page, cells, s->n_columns + 1, shown, caption);
 }
 
 static void add_setting(n2_text *page, const n2_gaussian_setting *s, const n2_gaussian_result *r,

@@ -69,28 +69,35 @@ static float inverse_magnitude(const n2_gaussian_column *c, bool is_den) {
     return (float)(1 / c->magnitude);
 }
 
-/* Samples of one side, chunk by chunk, weighed by every column. Numerator samples
- * are x = a* + z: the shift goes into the offset here and into the moments later. */
+/* Numerator samples are x = a* + z: the shift goes into the offset here and into the
+ * moments in ascend(). */
+static void describe_sides(const n2_gaussian_setting *s, const workspace *w, bool is_den,
+                           n2_gaussian_side *sides) {
+    for (size_t c = 0; c < s->n_columns; c++) {
+        const double *a = w->a + c * s->dim;
+        const double shift = is_den ? 0 : dot(a, s->target, s->dim);
+        sides[c] = (n2_gaussian_side){
+            .a = w->a32 + c * s->dim,
+            .offset = (float)(shift - dot(a, a, s->dim) / 2),
+            .inv_m = inverse_magnitude(&s->columns[c], is_den),
+            .is_den = is_den,
+        };
+    }
+}
+
+/* Samples of one side, chunk by chunk, weighed by every column. */
 static bool weigh_side(const simulation *sim, workspace *w, n2_stream stream, bool is_den) {
     const n2_gaussian_setting *s = sim->setting;
+    n2_gaussian_side sides[N2_GAUSSIAN_COLUMNS];
     double *sums = w->sums[is_den];
+    describe_sides(s, w, is_den, sides);
     memset(sums, 0, s->n_columns * (s->dim + 1) * sizeof *sums);
     for (uint64_t at = 0; at < s->n; at += sim->chunk) {
         if (n2_cancelled(sim->ctx)) return false;
         const size_t n = s->n - at < sim->chunk ? (size_t)(s->n - at) : sim->chunk;
         const size_t padded = (n + N2_LANES - 1) / N2_LANES * N2_LANES;
         n2_fill_normal(stream, at * s->dim, padded * s->dim, w->z);
-        for (size_t c = 0; c < s->n_columns; c++) {
-            const double *a = w->a + c * s->dim;
-            const double shift = is_den ? 0 : dot(a, s->target, s->dim);
-            const n2_gaussian_side side = {
-                .a = w->a32 + c * s->dim,
-                .offset = (float)(shift - dot(a, a, s->dim) / 2),
-                .inv_m = inverse_magnitude(&s->columns[c], is_den),
-                .is_den = is_den,
-            };
-            sim->moments(&side, w->z, n, s->dim, w->weights, sums + c * (s->dim + 1));
-        }
+        sim->moments(sides, s->n_columns, w->z, n, s->dim, w->weights, sums);
     }
     return true;
 }
@@ -238,7 +245,7 @@ static bool make_workspaces(simulation *sim, n2_arena *arena) {
     for (size_t i = 0; ok && i < threads; i++) {
         workspace *w = &sim->workspaces[i];
         w->z = zeros(arena, sim->chunk * s->dim, sizeof *w->z, &ok);
-        w->weights = zeros(arena, sim->chunk, sizeof *w->weights, &ok);
+        w->weights = zeros(arena, N2_GAUSSIAN_GROUP * sim->chunk, sizeof *w->weights, &ok);
         w->a = zeros(arena, columns * s->dim, sizeof *w->a, &ok);
         w->a32 = zeros(arena, columns * s->dim, sizeof *w->a32, &ok);
         for (int side = 0; side < 2; side++)

@@ -1,0 +1,46 @@
+#!/bin/sh
+# check_install.sh BUILD SOURCE: installs into a scratch prefix and uses what is there: the example
+# compiles with pkg-config alone and with find_package, the shared library exports n2ce_* and
+# nothing else, manual pages and completions are in place.
+set -eu
+build=$1 source=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() {
+    printf 'check_install: %s\n' "$*" >&2
+    exit 1
+}
+
+cmake --install "$build" --prefix "$scratch/usr" >/dev/null
+library=$(find "$scratch/usr" -name 'libn2ce.so')
+[ -n "$library" ] || fail "libn2ce.so was not installed"
+folder=$(dirname "$library")
+sed -i "s|=.*/usr/local|=$scratch/usr|" "$folder/pkgconfig/n2ce.pc"
+export PKG_CONFIG_PATH="$folder/pkgconfig" LD_LIBRARY_PATH="$folder"
+
+cd "$scratch"
+# shellcheck disable=SC2046
+cc "$source/examples/loss.c" $(pkg-config --cflags --libs n2ce) -o loss
+./loss | grep -q '^loss 3' || fail "the example's loss is wrong: $(./loss)"
+
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(n2ce 0.1 REQUIRED)
+add_executable(with_shared loss.c)
+target_link_libraries(with_shared PRIVATE n2ce::n2ce)
+add_executable(with_static loss.c)
+target_link_libraries(with_static PRIVATE n2ce::static)
+END
+cp "$source/examples/loss.c" .
+{ cmake -G Ninja -B user -S . -DCMAKE_PREFIX_PATH="$scratch/usr" && cmake --build user; } >log 2>&1 ||
+    { cat log >&2; fail "find_package(n2ce) does not work"; }
+./user/with_shared >shared && ./user/with_static >static && cmp shared static
+
+strange=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^n2ce_' || true)
+[ -z "$strange" ] || fail "libn2ce.so exports more than n2ce_*: $strange"
+for page in share/man/man1/n2ce.1 share/man/man1/n2ce-study-gaussian.1 \
+    share/bash-completion/completions/n2ce share/zsh/site-functions/_n2ce; do
+    [ -s "$scratch/usr/$page" ] || fail "$page is missing"
+done
+echo "install: in order"

@@ -1,0 +1,135 @@
+#!/bin/sh
+# Usage: check_rooms.sh ROOT
+#
+# Checks how the sources of ROOT hang together and what the library must not call.
+# Inside a room a header is included by its bare name ("ctx.h"), across rooms with the room
+# ("base/ctx.h"). Every room may include n2ce.h and system headers.
+set -eu
+
+# room: rooms whose headers it may include
+rooms='
+base:
+io:        base
+objective: base
+report:    base
+task:      base io objective report
+cli:
+'
+
+# The library, src/, must not call these.
+forbidden='exit abort printf puts fprintf perror rand srand'
+
+root=$1
+[ -d "$root/src" ] || {
+    echo "check_rooms.sh: $root has no folder src."
+    exit 2
+}
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+cd "$root"
+find src cli -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null |
+    LC_ALL=C sort >"$list"
+
+ROOMS=$rooms FORBIDDEN=$forbidden LC_ALL=C awk '
+function violation(text) {
+    print file ":" line_number ": " text
+    violations++
+}
+
+# The line without comments, and with empty strings and characters. Knows block comments that
+# span lines.
+function strip(line,    code, token, end) {
+    code = ""
+    while (1) {
+        if (in_comment) {
+            if (!(end = index(line, "*/"))) return code
+            line = substr(line, end + 2)
+            in_comment = 0
+        }
+        if (!match(line, /"([^"\\]|\\.)*"|\047([^\047\\]|\\.)*\047|\/\/.*|\/\*/)) return code line
+        token = substr(line, RSTART, 2)
+        code = code substr(line, 1, RSTART - 1)
+        line = substr(line, RSTART + RLENGTH)
+        if (token == "/*") in_comment = 1
+        else if (token != "//") code = code "\"\""
+    }
+}
+
+function check_include(line,    name, owner) {
+    includes++
+    name = line
+    sub(/^[ \t]*#[ \t]*include[ \t]*/, "", name)
+    if (name ~ /^</) {
+        name = substr(name, 2, index(name, ">") - 2)
+        if (("src/" name) in files || ((folder "/" name) in files))
+            violation("<" name "> is ours: include it with quotes")
+        return
+    }
+    if (name !~ /^"[^"]*"/) {
+        violation("an include must name its file")
+        return
+    }
+    sub(/^"/, "", name)
+    sub(/".*/, "", name)
+    if (name == "n2ce.h" || ((folder "/" name) in files)) return
+    owner = name
+    sub(/\/[^\/]*$/, "", owner)
+    if (!(("src/" name) in files))
+        violation("\"" name "\" is neither in this room nor ROOM/FILE of another")
+    else if (owner == room)
+        violation("\"" name "\" is in this room: include it by its bare name")
+    else if (!((room, owner) in may))
+        violation("room " room " may not include room " owner ": \"" name "\"")
+}
+
+function check_calls(code,    k) {
+    for (k = 1; k <= n_forbidden; k++)
+        if (code ~ ("(^|[^A-Za-z0-9_])" words[k] "[ \t]*\\("))
+            violation("the library may not call " words[k])
+    if (code ~ /(^|[^A-Za-z0-9_])time[ \t]*\([ \t]*(NULL|0|nullptr)[ \t]*\)/)
+        violation("the library may not call time(NULL)")
+}
+
+function check_file(    line, commented) {
+    folder = file
+    sub(/\/[^\/]*$/, "", folder)
+    room = folder
+    sub(/^src\//, "", room)
+    line_number = in_comment = 0
+    if (!(room in known)) violation("room " room " is not in the table of check_rooms.sh")
+    while ((getline line < file) > 0) {
+        line_number++
+        commented = in_comment
+        code = strip(line)
+        if (!commented && line ~ /^[ \t]*#[ \t]*include/) check_include(line)
+        if (file ~ /^src\//) check_calls(code)
+    }
+    close(file)
+}
+
+BEGIN {
+    n = split(ENVIRON["ROOMS"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+        if (!(fields = split(rows[i], word, /[ \t]+/))) continue
+        sub(/:$/, "", word[1])
+        known[word[1]] = 1
+        for (k = 2; k <= fields; k++) may[word[1], word[k]] = 1
+    }
+    n_forbidden = split(ENVIRON["FORBIDDEN"], words, " ")
+}
+
+{ files[$0] = 1; order[++n_files] = $0 }
+
+END {
+    for (i = 1; i <= n_files; i++) {
+        file = order[i]
+        check_file()
+        base = file
+        sub(/.*\//, "", base)
+        line_number = 1
+        if (base in seen) violation("the file name occurs twice: " seen[base])
+        seen[base] = file
+    }
+    if (violations) exit 1
+    print "rooms: " n_files " files, " includes + 0 " includes, all in order"
+}' "$list"

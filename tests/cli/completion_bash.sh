@@ -1,0 +1,29 @@
+# What bash offers after some beginnings of a line.
+n2ce completion bash >script
+command -v bash >/dev/null || exit 0
+bash -n script || exit 1
+mkdir folder
+cat >check <<'BASH'
+source ./script
+# offers WANTED WORD...: with the cursor at the end of the last word.
+offers() {
+    local wanted=$1
+    shift
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _n2ce
+    [ "${COMPREPLY[*]}" = "$wanted" ] || echo "after \"$*\": ${COMPREPLY[*]}, not $wanted"
+}
+offers "study help version completion man" n2ce ""
+offers "study" n2ce s
+offers "gaussian" n2ce study ""
+offers "study" n2ce help st
+offers "bash zsh" n2ce completion ""
+offers "--runs" n2ce study gaussian --ru
+offers "--step-size" n2ce study gaussian --steps 5 --step-
+offers "n2ce nwj neg-reweight" n2ce study gaussian --families ""
+offers "folder" n2ce study gaussian --report f
+offers "" n2ce nonsense x
+complete -p n2ce
+BASH
+bash check >said
+[ "$(cat said)" = "complete -F _n2ce n2ce" ] || cat said

@@ -1,0 +1,2 @@
+# There are two completion scripts.
+n2ce completion fish

@@ -1,0 +1,2 @@
+# "n2ce help study" lists the studies.
+n2ce help study

@@ -1,0 +1,2 @@
+# Without a verb there is nothing to do: bad usage.
+n2ce

@@ -1,0 +1,2 @@
+# Words where a number belongs.
+n2ce study gaussian --n many

@@ -1,0 +1,2 @@
+# The study takes options only.
+n2ce study gaussian extra

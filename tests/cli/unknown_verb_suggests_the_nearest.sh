@@ -1,0 +1,2 @@
+# A misspelt verb.
+n2ce stdy gaussian

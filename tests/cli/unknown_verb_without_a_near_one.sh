@@ -1,0 +1,2 @@
+# A verb like no other.
+n2ce frobnicate

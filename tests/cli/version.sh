@@ -1,0 +1,2 @@
+# The version, in three spellings.
+n2ce version && n2ce --version && n2ce -V

@@ -1,0 +1,2 @@
+# dim = 0.
+n2ce study gaussian --dim 0

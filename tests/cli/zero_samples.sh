@@ -1,0 +1,2 @@
+# n = 0.
+n2ce study gaussian --n 0

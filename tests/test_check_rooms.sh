@@ -1,0 +1,74 @@
+#!/bin/sh
+# Usage: test_check_rooms.sh
+#
+# Proves that check_rooms.sh accepts a good tree and that it can fail: every violation is put
+# into a copy of a tiny good tree, alone.
+set -eu
+
+check=$(cd "$(dirname "$0")" && pwd)/check_rooms.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+checks=0 failed=0
+
+good_tree() {
+    rm -rf "$scratch/tree"
+    mkdir -p "$scratch/tree/src/base" "$scratch/tree/src/io" "$scratch/tree/src/task" \
+        "$scratch/tree/cli"
+    cd "$scratch/tree"
+    printf '#include "n2ce.h"\n' >src/base/ctx.h
+    printf '#include "ctx.h"\n#include <stdio.h>\n/* calls exit(1)\n   and rand() */\n' >src/base/ctx.c
+    printf '#include "base/ctx.h"\nvoid f(int) __attribute__((format(printf, 1, 2)));\n' >src/io/file.h
+    printf '#include "base/ctx.h"\n#include "io/file.h"\nint g = snprintf("exit(1)");\n' >src/task/task.c
+    printf '#include "n2ce.h"\n' >cli/cli.h
+    printf '#include "cli.h"\nint main(void) { printf(""); exit(0); }\n' >cli/main.c
+}
+
+# rejects TEXT FILE CONTENT: with this line in this file the check fails and says TEXT.
+rejects() {
+    good_tree
+    mkdir -p "$(dirname "$2")"
+    printf '%s\n' "$3" >>"$2"
+    checks=$((checks + 1))
+    if sh "$check" "$scratch/tree" >"$scratch/said"; then
+        echo "not noticed: $2: $3"
+    elif ! grep -qF "$1" "$scratch/said" || [ "$(wc -l <"$scratch/said")" -ne 1 ]; then
+        echo "for $2: $3"
+        echo "expected one line with: $1"
+        sed 's/^/    /' "$scratch/said"
+    else
+        return 0
+    fi
+    failed=$((failed + 1))
+}
+
+good_tree
+said=$(sh "$check" "$scratch/tree") || true
+[ "$said" = "rooms: 6 files, 8 includes, all in order" ] || {
+    echo "a good tree is rejected: $said"
+    exit 1
+}
+
+rejects 'room base may not include room io' src/base/ctx.c '#include "io/file.h"'
+rejects 'room io may not include room task' src/io/file.h '#include "task/task.c"'
+rejects 'room cli may not include room base' cli/main.c '#include "base/ctx.h"'
+rejects 'neither in this room' src/task/task.c '#include "file.h"'
+rejects 'neither in this room' src/task/task.c '#include "../io/file.h"'
+rejects 'neither in this room' src/task/task.c '#include "stdio.h"'
+rejects 'neither in this room' src/task/task.c '  #  include  "none.h" /* no such */'
+rejects 'by its bare name' src/base/ctx.c '#include "base/ctx.h"'
+rejects 'include it with quotes' src/task/task.c '#include <base/ctx.h>'
+rejects 'must name its file' src/task/task.c '#include HEADER'
+rejects 'room extra is not in the table' src/extra/new.c 'int x;'
+rejects 'room src is not in the table' src/loose.c 'int x;'
+rejects 'the file name occurs twice' src/task/main.c 'int x;'
+rejects 'the file name occurs twice' src/io/ctx.c 'int x;'
+for call in exit abort printf puts fprintf perror rand srand; do
+    rejects "may not call $call" src/io/file.c "int y = 2; /* so */ $call (1); // or not"
+done
+rejects 'may not call time(NULL)' src/io/file.c 'unsigned seed = (unsigned)time(NULL);'
+rejects 'src/io/file.c:2: ' src/io/file.c '
+exit(1);'
+
+echo "test_check_rooms: $checks violations, $failed of them handled wrongly"
+[ "$failed" -eq 0 ]
