@@ -129,7 +129,7 @@ N2CE_API void n2ce_ctx_cancel(n2ce_ctx *ctx);
 /** Members of the N2CE family, as losses to minimise. With r = exp(f):
  *
  *  N2CE          mean_num softplus(ln M - f) + M mean_den softplus(f - ln M)
- *                M = 1 is vanilla NCE.                        [paper, eq. 4]
+ *                M = 1 is vanilla NCE.                        [paper, eq. 5]
  *  NWJ           -mean_num f + mean_den exp(f). M is ignored.
  *                It is the limit of N2CE minus ln M.          [paper, eq. 2]
  *  NEG_REWEIGHT  mean_num softplus(-f) + M mean_den softplus(f - ln M)
@@ -289,8 +289,8 @@ N2CE_API double n2ce_path_gaussian(double distance, double magnitude);
  *  order M^2/n [paper, proposition 3.3], so it is an upper bound on a good M
  *  up to the constant: C depends on how rough the ratio is. In the paper's
  *  Gaussian study the best M is 100 at n = 500 (C = 4.5) and 1.5 at n = 2
- *  (C = 1). Near the best M the loss of accuracy is small: a factor of 5 either
- *  way costs 5 to 10 % there. The rule knows nothing of the dimension or of
+ *  (C = 1). Near the best M little is lost: there a factor of 10 either way
+ *  costs 8 % at n = 500. The rule knows nothing of the dimension or of
  *  the distance between the distributions: with a distant denominator prefer a
  *  telescope of stages to a larger M.
  *

