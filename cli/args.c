@@ -47,9 +47,11 @@ int exit_code(n2ce_status status) {
     return EXIT_FAILED;
 }
 
+/* The error is cleared once it was told, so that it is told once. */
 int finish_output(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     complain("the output could not be written: %s.", strerror(errno));
+    clearerr(stdout);
     return EXIT_FAILED;
 }
 

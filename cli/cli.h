@@ -24,6 +24,7 @@ typedef struct command {
     int (*run)(int argc, char **argv); /* arguments after the verb */
 } command;
 extern const command commands[]; /* ends with a NULL name */
+const command *find_command(const char *name);
 
 int cmd_completion(int argc, char **argv);
 int cmd_help(int argc, char **argv);
@@ -54,8 +55,8 @@ const n2ce_task *match_task(int argc, char **argv, int *words);
 /* Prints what is wrong with a verb, and the nearest one. Returns EXIT_USAGE. */
 int unknown_verb(int argc, char **argv);
 
-/* Lists the tasks whose name begins with the word ("study"); false if none does. */
-bool print_group(const char *word);
+/* True if the word is the first of some task's two ("study"). */
+bool is_group(const char *word);
 
 int exit_code(n2ce_status status);
 
@@ -73,7 +74,8 @@ void show_progress(void *title, double done, double total);
 void clear_progress(void);
 bool stderr_is_terminal(void);
 
-/* From now on Ctrl-C cancels the context's task; a second one ends the program. */
+/* From now on Ctrl-C cancels the context's task; a second one ends the program. NULL
+ * ends that: do it before the context is freed. */
 void cancel_on_interrupt(n2ce_ctx *ctx);
 
 #endif

@@ -38,7 +38,8 @@ static void print_option_words(const n2ce_option *table) {
 static void print_bash_choices(const n2ce_option *table) {
     for (const n2ce_option *row = table; row->name; row++) {
         if (row->type == N2CE_OPTION_PATH)
-            printf("        --%s) COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n", row->name);
+            printf("        --%s|-%c) COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n",
+                   row->name, row->letter);
         if (!row->choices) continue;
         printf("        --%s) COMPREPLY=($(compgen -W \"", row->name);
         for (const char *c = row->choices; *c; c++) putchar(*c == '|' ? ' ' : *c);

@@ -75,34 +75,44 @@ static void print_program_help(void) {
     print_exit_codes();
 }
 
-bool print_group(const char *word) {
-    bool found = false;
+static bool in_group(const n2ce_task *task, const char *word) {
     const size_t n = strlen(word);
+    return strncmp(n2ce_task_name(task), word, n) == 0 && n2ce_task_name(task)[n] == ' ';
+}
+
+bool is_group(const char *word) {
+    for (size_t i = 0; n2ce_task_at(i); i++)
+        if (in_group(n2ce_task_at(i), word)) return true;
+    return false;
+}
+
+static void print_group(const char *word) {
+    printf("n2ce %s NAME [options], with NAME one of\n", word);
     for (size_t i = 0; n2ce_task_at(i); i++) {
-        const char *name = n2ce_task_name(n2ce_task_at(i));
-        if (strncmp(name, word, n) != 0 || name[n] != ' ') continue;
-        if (!found) printf("n2ce %s NAME [options], with NAME one of\n", word);
-        printf("  %-22s  %s\n", name + n + 1, n2ce_task_summary(n2ce_task_at(i)));
-        found = true;
+        const n2ce_task *task = n2ce_task_at(i);
+        if (!in_group(task, word)) continue;
+        printf("  %-22s  %s\n", n2ce_task_name(task) + strlen(word) + 1, n2ce_task_summary(task));
     }
-    return found;
+    printf("Try: n2ce help %s NAME\n", word);
+}
+
+static void print_command_help(const command *c) {
+    printf("n2ce %s%s%s: %s\n", c->name, *c->arguments ? " " : "", c->arguments, c->summary);
 }
 
 int cmd_help(int argc, char **argv) {
-    if (argc == 0) {
-        print_program_help();
-        return EXIT_OK;
-    }
     int words;
     const n2ce_task *task = match_task(argc, argv, &words);
-    if (task) {
+    const command *own = argc > 0 ? find_command(argv[0]) : NULL;
+    if (argc == 0)
+        print_program_help();
+    else if (task)
         print_task_help(task);
-        return EXIT_OK;
-    }
-    for (const command *c = commands; c->name; c++) {
-        if (strcmp(c->name, argv[0]) != 0) continue;
-        printf("n2ce %s %s: %s\n", c->name, c->arguments, c->summary);
-        return EXIT_OK;
-    }
-    return print_group(argv[0]) ? EXIT_OK : unknown_verb(argc, argv);
+    else if (own)
+        print_command_help(own);
+    else if (is_group(argv[0]))
+        print_group(argv[0]);
+    else
+        return unknown_verb(argc, argv);
+    return EXIT_OK;
 }

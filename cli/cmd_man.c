@@ -89,10 +89,12 @@ static void print_program_page(void) {
     print_exit_section();
 }
 
+/* The program's own verbs, and groups of tasks, are on the program's page. */
 int cmd_man(int argc, char **argv) {
     int words;
     const n2ce_task *task = match_task(argc, argv, &words);
-    if (argc > 0 && !task) return unknown_verb(argc, argv);
+    const bool known = argc == 0 || find_command(argv[0]) || is_group(argv[0]);
+    if (!task && !known) return unknown_verb(argc, argv);
     if (task)
         print_task_page(task);
     else

@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int fail(const n2ce_ctx *ctx, n2ce_status status) {
@@ -20,7 +19,7 @@ static void log_to_stderr(void *user, n2ce_log_level level, const char *text) {
 static n2ce_status make_working_ctx(const n2ce_options *common, const n2ce_task *task,
                                     n2ce_ctx **out) {
     n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = (int)strtod(n2ce_options_get(common, "threads"), NULL);
+    options.threads = (int)n2ce_options_number(common, "threads");
     if (!switched_on(common, "quiet")) options.log = log_to_stderr;
     if (!switched_on(common, "quiet") && stderr_is_terminal()) {
         options.progress = show_progress;
@@ -29,13 +28,14 @@ static n2ce_status make_working_ctx(const n2ce_options *common, const n2ce_task 
     return n2ce_ctx_new(out, &options);
 }
 
-static void print_answer(const n2ce_answer *answer, const n2ce_options *common) {
+static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
     if (switched_on(common, "json"))
         fputs(n2ce_answer_json(answer), stdout);
     else if (switched_on(common, "quiet"))
         fputs(n2ce_answer_brief(answer), stdout);
     else
         fputs(n2ce_answer_text(answer), stdout);
+    return finish_output(EXIT_OK);
 }
 
 static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
@@ -66,10 +66,10 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
     if (status == N2CE_ECANCELED)
         complain("interrupted; kept what was finished: %.*s.",
                  (int)strcspn(n2ce_answer_kept(answer), "\n"), n2ce_answer_kept(answer));
-    print_answer(answer, args->common);
-    const int code = write_report(ctx, task, answer, args->common);
+    const int printed = print_answer(answer, args->common);
+    const int saved = write_report(ctx, task, answer, args->common);
     n2ce_answer_free(answer);
-    return code != EXIT_OK ? code : exit_code(status);
+    return printed != EXIT_OK ? printed : saved != EXIT_OK ? saved : exit_code(status);
 }
 
 static int with_arguments(const n2ce_task *task, const arguments *args) {
@@ -84,6 +84,7 @@ static int with_arguments(const n2ce_task *task, const arguments *args) {
         return exit_code(status);
     }
     const int code = run_task(ctx, task, args);
+    cancel_on_interrupt(NULL);
     n2ce_ctx_free(ctx);
     return code;
 }

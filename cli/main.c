@@ -22,9 +22,14 @@ static bool same_version(void) {
     return false;
 }
 
-static const command *find_command(const char *name) {
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
+/* "n2ce --help" and "n2ce --version" are habits to be served. */
+static const char *without_dashes(const char *name) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) return "version";
+    return name;
+}
+
+const command *find_command(const char *name) {
     for (const command *c = commands; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
@@ -36,12 +41,12 @@ int main(int argc, char **argv) {
         complain("which verb? Try: n2ce help");
         return EXIT_USAGE;
     }
-    const command *c = find_command(argv[1]);
+    const command *c = find_command(without_dashes(argv[1]));
     if (c) return finish_output(c->run(argc - 2, argv + 2));
     int words;
     const n2ce_task *task = match_task(argc - 1, argv + 1, &words);
     if (task) return finish_output(cmd_task(task, argc - 1 - words, argv + 1 + words));
     const bool asks = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
-    if ((argc == 2 || asks) && print_group(argv[1])) return finish_output(EXIT_OK);
+    if ((argc == 2 || asks) && is_group(argv[1])) return finish_output(cmd_help(1, argv + 1));
     return unknown_verb(argc - 1, argv + 1);
 }

@@ -67,7 +67,7 @@ static void on_interrupt(int signal_number) {
 
 void cancel_on_interrupt(n2ce_ctx *ctx) {
     interruptible = ctx;
-    struct sigaction action = {.sa_handler = on_interrupt};
+    struct sigaction action = {.sa_handler = ctx ? on_interrupt : SIG_DFL};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -191,7 +191,9 @@ typedef struct n2ce_logits_f32 {
 } n2ce_logits_f32;
 
 /** What the logits say besides the loss. Stage weights and lambda play no part
- *  here; for NEG_REWEIGHT the bound and the weights are those of N2CE. */
+ *  here; for NEG_REWEIGHT the bound and the weights are those of N2CE. A number
+ *  that does not fit (NWJ with f > 709, logits near 1e308) is infinite or NaN
+ *  without failing the call. */
 typedef struct n2ce_diagnostics {
     double mean_num;      /**< mean f over num, nats: plug-in KL(num || den) */
     double mean_den;      /**< mean f over den, nats: plug-in -KL(den || num) */
@@ -350,6 +352,10 @@ N2CE_API n2ce_status n2ce_options_set(n2ce_options *options, const char *name, c
  *  unknown name. Valid until the option is set again. */
 N2CE_API const char *n2ce_options_get(const n2ce_options *options, const char *name);
 
+/** Value of an option that is one number; NaN if it is not, or is "auto". */
+N2CE_API double n2ce_options_number(const n2ce_options *options,
+                                    const char *name);
+
 /** The row of a name (or of a letter, as a one-character string); NULL if
  *  the table has none. */
 N2CE_API const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name);
@@ -391,7 +397,7 @@ N2CE_API const char *n2ce_answer_brief(const n2ce_answer *answer);
 N2CE_API const char *n2ce_answer_kept(const n2ce_answer *answer);
 
 /** Checks, before hours of work, that a report of `task` can be written into
- *  `folder`: creates the folder if need be and tries a temporary file in it.
+ *  `folder`, by making what is missing and removing it again.
  *  Fails with N2CE_EIO, or N2CE_EEXIST if a report is there already and
  *  `overwrite` is false. */
 N2CE_API n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,

@@ -2,7 +2,8 @@
 # Usage: run_cli_test.sh PROGRAM CASE.sh
 #
 # Runs CASE.sh in an empty scratch folder, with the folder of PROGRAM first on PATH, and compares
-# what it does with the files beside it: CASE.out, CASE.err (missing: empty), CASE.exit (missing: 0).
+# what it does with the files beside it: CASE.out and CASE.err (missing: empty) and CASE.exit
+# (missing: 0).
 # An expected line that contains "*" is a shell glob for the whole line; others match exactly.
 # UPDATE=1 rewrites the expected files that do not match.
 set -eu

@@ -11,24 +11,31 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 checks=0 failed=0
 
+# lines FILE LINE...: adds lines to a file.
+lines() {
+    file=$1
+    shift
+    printf '%s\n' "$@" >>"$file"
+}
+
 good_tree() {
     rm -rf "$scratch/tree"
     mkdir -p "$scratch/tree/src/base" "$scratch/tree/src/io" "$scratch/tree/src/task" \
         "$scratch/tree/cli"
     cd "$scratch/tree"
-    printf '#include "n2ce.h"\n' >src/base/ctx.h
-    printf '#include "ctx.h"\n#include <stdio.h>\n/* calls exit(1)\n   and rand() */\n' >src/base/ctx.c
-    printf '#include "base/ctx.h"\nvoid f(int) __attribute__((format(printf, 1, 2)));\n' >src/io/file.h
-    printf '#include "base/ctx.h"\n#include "io/file.h"\nint g = snprintf("exit(1)");\n' >src/task/task.c
-    printf '#include "n2ce.h"\n' >cli/cli.h
-    printf '#include "cli.h"\nint main(void) { printf(""); exit(0); }\n' >cli/main.c
+    lines src/base/ctx.h '#include "n2ce.h"'
+    lines src/base/ctx.c '#include "ctx.h"' '#include <stdio.h>' '/* calls exit(1)' 'rand() */'
+    lines src/io/file.h '#include "base/ctx.h"' 'int f() __attribute__((format(printf, 1, 2)));'
+    lines src/task/task.c '#include "base/ctx.h"' '#include "io/file.h"' 'snprintf("exit(1)");'
+    lines cli/cli.h '#include "n2ce.h"'
+    lines cli/main.c '#include "cli.h"' 'int main(void) { printf(""); exit(0); }'
 }
 
 # rejects TEXT FILE CONTENT: with this line in this file the check fails and says TEXT.
 rejects() {
     good_tree
     mkdir -p "$(dirname "$2")"
-    printf '%s\n' "$3" >>"$2"
+    lines "$2" "$3"
     checks=$((checks + 1))
     if sh "$check" "$scratch/tree" >"$scratch/said"; then
         echo "not noticed: $2: $3"

@@ -26,8 +26,9 @@ double n2_logsumexp(const double *x, size_t n) {
 
 double n2_scaled_softplus(double x, double a) {
     const double log_a = log(a);
-    if (!(x > log_a)) return a * log1p(exp(x) / a);
-    return a * ((x - log_a) + log1p(a * exp(-x)));
+    if (x > log_a) return a * ((x - log_a) + log1p(a * exp(-x)));
+    const double r = exp(x);
+    return r < 1e-17 * a ? r : a * log1p(r / a); /* r / a might underflow */
 }
 
 double n2_shifted_softplus(double x, double a) {

@@ -110,6 +110,7 @@ static bool read_number(const char **text, bool suffixes, double *value) {
         *value *= 1e3, end++;
     else if (suffixes && *end == 'M')
         *value *= 1e6, end++;
+    if (suffixes && fabs(*value - round(*value)) < 1e-12 * fabs(*value)) *value = round(*value);
     while (*end == ' ') end++;
     if (*end != ',' && *end != '\0') return false;
     *text = end;
@@ -145,12 +146,12 @@ static n2ce_status check_numbers(n2ce_ctx *ctx, const n2ce_option *row, const ch
     }
 }
 
-/* True if the n characters at `word` are one of the words of "a|b|c" or "a,b,c". */
-static bool among(const char *words, const char *word, size_t n) {
-    for (const char *at = words; at; at = strpbrk(at, "|,")) {
-        if (*at == '|' || *at == ',') at++;
-        if (strncmp(at, word, n) == 0 && (at[n] == '\0' || at[n] == '|' || at[n] == ','))
-            return true;
+/* True if the n characters at `word` are one of the words, which a character separates. */
+static bool among(const char *words, char separator, const char *word, size_t n) {
+    if (memchr(word, separator, n)) return false;
+    for (const char *at = words; at; at = strchr(at, separator)) {
+        at += *at == separator;
+        if (strncmp(at, word, n) == 0 && (at[n] == '\0' || at[n] == separator)) return true;
     }
     return false;
 }
@@ -159,7 +160,7 @@ static n2ce_status check_words(n2ce_ctx *ctx, const n2ce_option *row, const char
     const bool list = row->type == N2CE_OPTION_WORDS;
     for (const char *at = text;; at++) {
         const size_t n = list ? strcspn(at, ",") : strlen(at);
-        if (n == 0 || !among(row->choices, at, n))
+        if (n == 0 || !among(row->choices, '|', at, n))
             return n2_fail(ctx, N2CE_EINVAL, "--%s: \"%.*s\" is not one of %s.", row->name, (int)n,
                            at, row->choices);
         at += n;
@@ -219,19 +220,20 @@ bool n2_options_flag(const n2ce_options *o, const char *name) {
     return strcmp(n2ce_options_get(o, name), "true") == 0;
 }
 
-double n2_options_real(const n2ce_options *o, const char *name) {
+double n2ce_options_number(const n2ce_options *o, const char *name) {
+    const n2ce_option *row = n2ce_option_find(o->table, name);
     const char *text = n2ce_options_get(o, name);
-    double value = N2_NAN;
-    read_number(&text, true, &value);
-    return value;
+    double value;
+    if (text && read_number(&text, row->type == N2CE_OPTION_COUNT, &value)) return value;
+    return N2_NAN;
 }
 
 uint64_t n2_options_count(const n2ce_options *o, const char *name) {
-    return (uint64_t)n2_options_real(o, name);
+    return (uint64_t)n2ce_options_number(o, name);
 }
 
 bool n2_options_has_word(const n2ce_options *o, const char *name, const char *word) {
-    return among(n2ce_options_get(o, name), word, strlen(word));
+    return among(n2ce_options_get(o, name), ',', word, strlen(word));
 }
 
 n2ce_status n2_options_reals(const n2ce_options *o, const char *name, n2_arena *arena,

@@ -9,7 +9,6 @@
 
 bool n2_options_is_auto(const n2ce_options *o, const char *name);
 bool n2_options_flag(const n2ce_options *o, const char *name);
-double n2_options_real(const n2ce_options *o, const char *name);
 uint64_t n2_options_count(const n2ce_options *o, const char *name);
 
 /* True if `word` is among the words of the option's value. */

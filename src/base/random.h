@@ -8,7 +8,7 @@
  * Elements come in groups of 64, so that 16 counters can be worked on side by
  * side: element e of a group is word e / 16 of counter e % 16.
  *
- *   uniform   (w + 1/2) 2^-32 rounded to float, in (0, 1]
+ *   uniform   float(w) 2^-32 + 2^-33, every operation rounded to float, in (0, 1]
  *   normal    Box-Muller on words (0,1) and (2,3) of a counter; |z| < 6.77 */
 #ifndef N2_RANDOM_H
 #define N2_RANDOM_H

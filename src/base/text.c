@@ -53,6 +53,10 @@ void n2_text_pad(n2_text *text, size_t n) {
 }
 
 char *n2_format_number(double value, char *buffer) {
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(buffer, 32, "%.0f", value + 0.0); /* no minus at zero */
+        return buffer;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(buffer, 32, "%.*g", digits, value);
         for (char *c = buffer; *c; c++)

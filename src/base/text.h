@@ -21,8 +21,8 @@ void n2_text_add(n2_text *text, const char *format, ...) N2_PRINTF(2, 3);
 void n2_text_add_raw(n2_text *text, const char *bytes, size_t n);
 void n2_text_pad(n2_text *text, size_t n); /* n spaces */
 
-/* The shortest decimal that reads back as the same double, as JSON wants it:
- * "null" for what is not finite. Independent of the locale. */
+/* The shortest decimal that reads back as the same double (whole numbers below
+ * 1e15 in full), as JSON wants it: "null" for what is not finite. Independent of the locale. */
 void n2_text_add_number(n2_text *text, double value);
 
 /* The same into a buffer of at least 32 characters; "inf", "-inf", "nan" for

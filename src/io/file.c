@@ -47,11 +47,15 @@ static int open_temporary(const char *path, char temporary[PATH_MAX]) {
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     char name[PATH_MAX], temporary[PATH_MAX];
     N2_TRY(n2_path_join(ctx, name, sizeof name, path, ".n2ce"));
-    const int file = open_temporary(name, temporary);
-    if (file < 0) return io_failure(ctx, "nothing can be written there", path, errno);
-    close(file);
-    unlink(temporary);
-    return N2CE_OK;
+    const bool existed = access(path, F_OK) == 0;
+    N2_TRY(n2_folder_make(ctx, path));
+    const int file = open_temporary(name, temporary), error = errno;
+    if (file >= 0) {
+        close(file);
+        unlink(temporary);
+    }
+    if (!existed) rmdir(path);
+    return file >= 0 ? N2CE_OK : io_failure(ctx, "nothing can be written there", path, error);
 }
 
 n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path) {

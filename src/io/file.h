@@ -7,7 +7,8 @@
 /* Creates a folder if it does not exist; its parent must. */
 n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path);
 
-/* N2CE_EIO unless a file can be created in the folder. */
+/* N2CE_EIO unless a file can be created in the folder, or the folder itself can be
+ * made. Leaves nothing behind. */
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path);
 
 /* folder/name into a buffer; N2CE_EINVAL if it does not fit. */

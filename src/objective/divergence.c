@@ -29,9 +29,11 @@ double n2ce_bound_cap(double magnitude) {
  * As M grows the second term tends to q - p. */
 static double path_density(double p, double q, double m) {
     if (isinf(m)) return p > 0 ? p * log(p / q) - p + q : q;
-    const double mix = (m * q + p) / (1 + m);
+    const double mix = (m * q + p) / (1 + m), excess = (p - q) / ((1 + m) * q);
     const double from_num = p > 0 ? p * log(p / mix) : 0;
-    return from_num + (q > 0 ? -m * q * log1p((p - q) / ((1 + m) * q)) : 0);
+    if (!(q > 0)) return from_num;
+    const double log_mix_over_q = excess < 1e9 ? log1p(excess) : log(mix) - log(q);
+    return from_num - m * q * log_mix_over_q;
 }
 
 static n2ce_status total_mass(n2ce_ctx *ctx, const char *name, const double *mass, size_t n,

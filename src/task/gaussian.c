@@ -174,7 +174,7 @@ static n2ce_status make_setting(n2ce_ctx *ctx, const n2ce_options *o, size_t fal
     if (!n2_options_is_auto(o, "n")) s->n = n2_options_count(o, "n");
     s->runs = n2_options_count(o, "runs");
     s->steps = n2_options_count(o, "steps");
-    s->step_size = n2_options_real(o, "step-size");
+    s->step_size = n2ce_options_number(o, "step-size");
     s->seed = n2_options_count(o, "seed");
     return choose_columns(ctx, o, arena, s);
 }

@@ -308,11 +308,11 @@ double n2_gaussian_work(const n2_gaussian_setting *s) {
     return (double)s->n * (double)s->steps * (double)s->dim * (double)s->n_columns;
 }
 
-/* About 8192 numbers a chunk stay in the first-level cache; at most 512 samples
- * are summed in single precision. */
+/* About 8192 numbers a chunk stay in the first-level cache; at most 512 samples are
+ * summed in single precision; at least 128 make up for adding the lanes. */
 static size_t chunk_samples(size_t dim) {
     size_t blocks = 8192 / (N2_LANES * dim);
-    if (blocks < 1) blocks = 1;
+    if (blocks < 8) blocks = 8;
     if (blocks > 32) blocks = 32;
     return blocks * N2_LANES;
 }

@@ -33,20 +33,22 @@ static void add_vector(n2_text *out, const double *v, size_t n) {
 
 static void add_text_row(n2_text *out, const n2_gaussian_column *c,
                          const n2_gaussian_score *score) {
-    char m[32] = "-", paper[48] = "";
+    char m[32] = "-", std[32] = "-", paper[48] = "";
     if (isfinite(c->magnitude)) snprintf(m, sizeof m, "%.6g", c->magnitude);
     if (isfinite(c->paper_mean))
         snprintf(paper, sizeof paper, "%9.3f +- %-7.3f", c->paper_mean, c->paper_std);
-    n2_text_add(out, "  %-13s %8s %11.4g %11.4g   %-20s %11.4g\n", n2_family_name(c->family), m,
-                score->mean, score->std, paper, score->gradient_error);
+    if (isfinite(score->std)) snprintf(std, sizeof std, "%.4g", score->std);
+    n2_text_add(out, "  %-13s %8s %11.4g %11s   %-20s %11.4g\n", n2_family_name(c->family), m,
+                score->mean, std, paper, score->gradient_error);
 }
 
 static void add_text_setting(n2_text *out, const n2_gaussian_setting *s,
                              const n2_gaussian_result *r, const n2_bias_curve *bias) {
-    n2_text_add(out,
-                "Gaussian location family: dim %zu, n = %llu a side, %llu runs, %llu steps of %g\n",
-                s->dim, (unsigned long long)s->n, (unsigned long long)r->runs_done,
-                (unsigned long long)s->steps, s->step_size);
+    n2_text_add(
+        out, "Gaussian location family: dim %zu, n = %llu a side, %llu run%s, %llu step%s of %g\n",
+        s->dim, (unsigned long long)s->n, (unsigned long long)r->runs_done,
+        r->runs_done == 1 ? "" : "s", (unsigned long long)s->steps, s->steps == 1 ? "" : "s",
+        s->step_size);
     n2_text_add(out, "from ");
     add_vector(out, s->start, s->dim);
     n2_text_add(out, " to ");
@@ -202,8 +204,8 @@ static void add_json(n2_text *out, const n2_gaussian_study *study) {
 static void add_brief(n2_text *out, const n2_gaussian_study *study) {
     for (size_t i = 0; i < study->n_settings; i++)
         for (size_t c = 0; c < study->settings[i].n_columns; c++) {
-            n2_text_add_number(out, study->results[i].scores[c].mean);
-            n2_text_add(out, "\n");
+            char number[32];
+            n2_text_add(out, "%s\n", n2_format_number(study->results[i].scores[c].mean, number));
         }
 }
 

@@ -71,7 +71,6 @@ n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *
                               bool overwrite) {
     report_paths paths;
     N2_TRY(find_paths(ctx, task, folder, &paths));
-    N2_TRY(n2_folder_make(ctx, folder));
     N2_TRY(n2_folder_check_writable(ctx, folder));
     if (overwrite) return N2CE_OK;
     N2_TRY(n2_file_check_absent(ctx, paths.page));
@@ -83,6 +82,7 @@ n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const ch
     report_paths paths;
     N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
     N2_TRY(find_paths(ctx, answer->task, folder, &paths));
+    N2_TRY(n2_folder_make(ctx, folder));
     N2_TRY(n2_file_write(ctx, paths.data, answer->json, strlen(answer->json)));
     return n2_file_write(ctx, paths.page, answer->html, strlen(answer->html));
 }

@@ -160,11 +160,9 @@ static void check(const problem *p, const outputs *r, const char *message) {
         REQUIRE(all_untouched(r->grad_num, p->n_num) && all_untouched(r->grad_den, p->n_den));
         REQUIRE(r->diagnostics.kl_cap == untouched);
         break;
-    case N2CE_ERANGE:
+    default: /* there is one more */
+        REQUIRE(r->status == N2CE_ERANGE);
         REQUIRE(is_valid(p) && finite && !results_finite);
-        break;
-    default:
-        REQUIRE(!"a documented status");
     }
 }
 

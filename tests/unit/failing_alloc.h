@@ -10,11 +10,11 @@
 #define NEVER SIZE_MAX
 
 typedef struct failing_alloc {
-    size_t calls;      /* requests for memory so far, frees not counted */
-    size_t fail_at;    /* this request fails (the first is 0), or NEVER */
-    bool and_after;    /* and every later one too */
-    long live;         /* blocks not freed */
-    size_t strangers;  /* calls from another thread than `owner` */
+    size_t calls;     /* requests for memory so far, frees not counted */
+    size_t fail_at;   /* this request fails (the first is 0), or NEVER */
+    bool and_after;   /* and every later one too */
+    long live;        /* blocks not freed */
+    size_t strangers; /* calls from another thread than `owner` */
     pthread_t owner;
 } failing_alloc;
 

@@ -32,8 +32,7 @@ static bool all_bytes_are(const unsigned char *p, size_t n, unsigned char value)
     return true;
 }
 
-static const size_t sizes[] = {1,   3,    63,    64,    65,    100,   1000,
-                               4096, 16383, 16384, 16385, 40000, 7};
+static const size_t sizes[] = {1, 3, 63, 64, 65, 100, 1000, 4096, 16383, 16384, 16385, 40000, 7};
 
 /* Every piece is aligned to 64 bytes and zero, also after a free. */
 static void pieces_are_aligned_and_zero(void **state) {

@@ -56,10 +56,11 @@ static uint32_t word_of(n2_stream s, uint64_t e) {
     return out[e % 64 / 16];
 }
 
-/* A uniform is (w + 1/2) 2^-32 of its Philox word, rounded to float. */
+/* A uniform is w 2^-32 + 2^-33 of its Philox word w, every operation rounded to float. */
 static void uniforms_are_the_documented_function_of_the_words(void **state) {
     (void)state;
-    static const n2_stream streams[] = {{12345, 3, 7}, {0xfedcba9876543210u, 0xffffffff, 0x80000000}};
+    static const n2_stream streams[] = {{12345, 3, 7},
+                                        {0xfedcba9876543210u, 0xffffffff, 0x80000000}};
     static const uint64_t firsts[] = {0, 64 * 1000003, (uint64_t)1 << 40};
     enum { N = 4096 };
     float u[N];
@@ -67,8 +68,8 @@ static void uniforms_are_the_documented_function_of_the_words(void **state) {
         for (size_t k = 0; k < 3; k++) {
             n2_fill_uniform(streams[s], firsts[k], N, u);
             for (size_t i = 0; i < N; i++) {
-                const double w = (double)word_of(streams[s], firsts[k] + i);
-                const float expected = (float)((w + 0.5) * 0x1p-32);
+                const float w = (float)word_of(streams[s], firsts[k] + i);
+                const float expected = w * 0x1p-32f + 0x1p-33f;
                 assert_close((double)u[i], (double)expected, 0, 0);
             }
         }
@@ -234,8 +235,10 @@ static void streams_steps_and_seeds_are_uncorrelated(void **state) {
     enum { N = 100000 };
     const n2_stream a = stream_a;
     const n2_stream others[] = {
-        {a.seed, a.stream + 1, a.step}, {a.seed, a.stream, a.step + 1},
-        {a.seed, a.step, a.stream},     {a.seed + 1, a.stream, a.step},
+        {a.seed, a.stream + 1, a.step},
+        {a.seed, a.stream, a.step + 1},
+        {a.seed, a.step, a.stream},
+        {a.seed + 1, a.stream, a.step},
         {a.seed | 1ull << 32, a.stream, a.step},
     };
     float *x = normals(a, N);
