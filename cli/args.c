@@ -36,6 +36,7 @@ int exit_code(n2ce_status status) {
     case N2CE_EEXIST:
         return EXIT_USAGE;
     case N2CE_ENAN:
+    case N2CE_EDATA:
         return EXIT_DATA;
     case N2CE_ECANCELED:
         return EXIT_INTERRUPTED;

@@ -55,7 +55,8 @@ N2CE_API const char *n2ce_version(void);
     X(ERANGE, -4, "the result does not fit in a floating-point number") \
     X(EIO, -5, "a file could not be read or written")                   \
     X(EEXIST, -6, "the file exists and may not be overwritten")         \
-    X(ECANCELED, -7, "stopped on request")
+    X(ECANCELED, -7, "stopped on request")                                     \
+    X(EDATA, -8, "a file's contents are not what they should be")
 
 typedef enum n2ce_status {
 #define N2CE_STATUS_ENUM(name, value, text) N2CE_##name = value,

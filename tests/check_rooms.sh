@@ -12,7 +12,12 @@ base:
 io:        base
 objective: base
 report:    base
-task:      base io objective report
+engine:    base
+ref:       base engine objective
+cpu:       base engine objective
+nn:        base engine io
+model:     base engine nn objective
+task:      base io objective report engine ref cpu nn model
 cli:
 '
 

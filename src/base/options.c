@@ -104,7 +104,9 @@ static bool read_number(const char **text, bool suffixes, double *value) {
     while (*start == ' ') start++;
     if (*start == '\0' || *start == ',') return false;
     char *end;
+    const n2_c_locale scope = n2_c_locale_enter();
     *value = strtod(start, &end);
+    n2_c_locale_leave(scope);
     if (end == start || strchr(start, 'x') || strchr(start, 'X')) return false;
     if (suffixes && (*end == 'K' || *end == 'k'))
         *value *= 1e3, end++;
@@ -121,7 +123,7 @@ static n2ce_status check_range(n2ce_ctx *ctx, const n2ce_option *row, double val
     if (!isfinite(value))
         return n2_fail(ctx, N2CE_EINVAL, "--%s: %g is not a finite number; give one that is.",
                        row->name, value);
-    const bool any = row->min == 0 && row->max == 0;
+    const bool any = row->min == 0 && row->max == 0 && row->type != N2CE_OPTION_COUNT;
     if (any || (value >= row->min && value <= row->max)) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "--%s is %.15g; it must be between %.15g and %.15g.",
                    row->name, value, row->min, row->max);
@@ -224,8 +226,8 @@ double n2ce_options_number(const n2ce_options *o, const char *name) {
     const n2ce_option *row = n2ce_option_find(o->table, name);
     const char *text = n2ce_options_get(o, name);
     double value;
-    if (text && read_number(&text, row->type == N2CE_OPTION_COUNT, &value)) return value;
-    return N2_NAN;
+    const bool read = text && read_number(&text, row->type == N2CE_OPTION_COUNT, &value);
+    return read && *text == '\0' ? value : N2_NAN;
 }
 
 uint64_t n2_options_count(const n2ce_options *o, const char *name) {

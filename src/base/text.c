@@ -52,17 +52,33 @@ void n2_text_pad(n2_text *text, size_t n) {
     while (n-- > 0) n2_text_add_raw(text, " ", 1);
 }
 
+n2_c_locale n2_c_locale_enter(void) {
+    n2_c_locale scope = {newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), (locale_t)0};
+    if (scope.c) scope.before = uselocale(scope.c);
+    return scope;
+}
+
+void n2_c_locale_leave(n2_c_locale scope) {
+    if (!scope.c) return;
+    uselocale(scope.before);
+    freelocale(scope.c);
+}
+
+static void format_shortest(double value, char *buffer) {
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(buffer, 32, "%.*g", digits, value);
+        if (!isfinite(value) || strtod(buffer, NULL) == value) return;
+    }
+}
+
 char *n2_format_number(double value, char *buffer) {
     if (value == floor(value) && fabs(value) < 1e15) {
         snprintf(buffer, 32, "%.0f", value + 0.0); /* no minus at zero */
         return buffer;
     }
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(buffer, 32, "%.*g", digits, value);
-        for (char *c = buffer; *c; c++)
-            if (*c == ',') *c = '.'; /* a host program may have set a locale */
-        if (!isfinite(value) || strtod(buffer, NULL) == value) break;
-    }
+    const n2_c_locale scope = n2_c_locale_enter();
+    format_shortest(value, buffer);
+    n2_c_locale_leave(scope);
     return buffer;
 }
 

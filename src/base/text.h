@@ -7,6 +7,8 @@
 
 #include "ctx.h"
 
+#include <locale.h>
+
 typedef struct n2_text {
     n2ce_ctx *ctx;
     char *data; /* NUL-terminated once something was added */
@@ -24,6 +26,14 @@ void n2_text_pad(n2_text *text, size_t n); /* n spaces */
 /* The shortest decimal that reads back as the same double (whole numbers below
  * 1e15 in full), as JSON wants it: "null" for what is not finite. Independent of the locale. */
 void n2_text_add_number(n2_text *text, double value);
+
+/* Between these two, numbers are printed and read with a point, whatever locale the
+ * host program has set for this thread. */
+typedef struct n2_c_locale {
+    locale_t c, before;
+} n2_c_locale;
+n2_c_locale n2_c_locale_enter(void);
+void n2_c_locale_leave(n2_c_locale scope);
 
 /* The same into a buffer of at least 32 characters; "inf", "-inf", "nan" for
  * what is not finite. Returns the buffer. */

@@ -31,7 +31,10 @@ typedef struct side {
 static double logit(const side *s, size_t i) { return s->f64 ? s->f64[i] : (double)s->f32[i]; }
 
 static double num_term(double f, double m) { return isinf(m) ? -f : n2_shifted_softplus(f, m); }
-static double num_weight(double f, double m) { return isinf(m) ? 1 : 1 / (1 + exp(f) / m); }
+static double num_weight(double f, double m) {
+    if (isinf(m)) return 1;
+    return f < 700 ? 1 / (1 + exp(f) / m) : n2_sigmoid(log(m) - f); /* exp(f) overflows */
+}
 static double den_term(double f, double m) { return isinf(m) ? exp(f) : n2_scaled_softplus(f, m); }
 static double den_weight(double f, double m) { return isinf(m) ? exp(f) : 1 / (1 / m + exp(-f)); }
 

@@ -30,7 +30,9 @@ n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_optio
     if (!answer) return N2CE_ENOMEM;
     answer->ctx = ctx;
     answer->task = task;
+    const n2_c_locale scope = n2_c_locale_enter();
     const n2ce_status status = task->run(ctx, options, answer);
+    n2_c_locale_leave(scope);
     n2_cancel_reset(ctx); /* the request was served */
     const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->html);
     if (usable)

@@ -1,4 +1,4 @@
-/* An allocator that counts, and that can be told to fail. */
+/* An allocator that counts, that fills new memory with rubbish, and that can be told to fail. */
 #ifndef TEST_FAILING_ALLOC_H
 #define TEST_FAILING_ALLOC_H
 
@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NEVER SIZE_MAX
 
@@ -33,8 +34,9 @@ static inline void *failing_alloc_hook(void *user, void *ptr, size_t size) {
     const size_t call = a->calls++;
     if (call == a->fail_at || (a->and_after && call > a->fail_at)) return NULL;
     void *p = realloc(ptr, size);
-    if (p && !ptr) a->live++;
-    return p;
+    if (!p || ptr) return p;
+    a->live++;
+    return memset(p, 0xa5, size); /* new memory is never zero by luck */
 }
 
 /* Context options that allocate here. */

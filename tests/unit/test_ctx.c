@@ -19,7 +19,7 @@ static void statuses_have_names_and_texts(void **state) {
         N2CE_STATUS_LIST(ROW)
 #undef ROW
     };
-    assert_int_equal(COUNT_OF(rows), 8);
+    assert_int_equal(COUNT_OF(rows), 9);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_int_equal(rows[i].status, rows[i].value);
         assert_int_equal(rows[i].status, -(int)i); /* stable */
@@ -31,7 +31,7 @@ static void statuses_have_names_and_texts(void **state) {
 /* An unknown status gets a text that says so, never NULL. */
 static void an_unknown_status_is_called_unknown(void **state) {
     (void)state;
-    static const int values[] = {1, -8, -99, 12345};
+    static const int values[] = {1, -9, -99, 12345};
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         const n2ce_status status = (n2ce_status)values[i];
         assert_non_null(n2ce_status_name(status));

@@ -22,9 +22,9 @@ static size_t add_both_signs(double *x, size_t n, double value) {
 
 /* Numbers of every size and sign in ascending order, infinities included. */
 static size_t make_grid(double x[GRID]) {
-    static const double edges[] = {0,       N2_INFINITY, DBL_MAX, DBL_MIN, 4.9e-324, FLT_MAX,
-                                   FLT_MIN, 709.78,      709.79,  745.13,  745.14,   87.5,
-                                   88.8,    36.7,        36.8,    1e4};
+    const double edges[] = {0,      N2_INFINITY, DBL_MAX, DBL_MIN, 4.9e-324, 3.40282347e38,
+                            709.78, 709.79,      745.13,  745.14,  87.5,     88.8,
+                            36.7,   36.8,        1e4,     1.18e-38};
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(edges); i++) n = add_both_signs(x, n, edges[i]);
     for (int k = -300; k <= 300; k++) {

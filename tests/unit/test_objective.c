@@ -93,7 +93,7 @@ static void magnitude_one_is_textbook_nce(void **state) {
             mean_ld(p.num, NUM, minus_log_sigmoid) + mean_ld(p.den, DEN, minus_log_other);
         assert_close(solve(&p), expected, 1e-14, 0);
         for (size_t i = 0; i < NUM; i++)
-            assert_close(p.grad_num[i], -(1 - n2_sigmoid(p.num[i])) / NUM, 1e-14, 0);
+            assert_close(p.grad_num[i], -n2_sigmoid(-p.num[i]) / NUM, 1e-14, 0);
         for (size_t i = 0; i < DEN; i++)
             assert_close(p.grad_den[i], n2_sigmoid(p.den[i]) / DEN, 1e-14, 0);
     }
@@ -375,7 +375,9 @@ static void gradients_are_finite_for_every_logit(void **state) {
 /* r = M is where both weights are half of their limits, for every M that is accepted. */
 static void weights_are_half_where_the_ratio_is_m(void **state) {
     (void)state;
-    for (double m = 1; m <= 1e306; m *= 1e9) {
+    static const double accepted[] = {1, 10, 1e6, 1e12, 1e100, 1e290, 1e300, 1e306};
+    for (size_t k = 0; k < COUNT_OF(accepted); k++) {
+        const double m = accepted[k];
         const pair p = solve_pair(N2CE_FAMILY_N2CE, m, log(m), log(m));
         assert_close(p.grad_num, -0.5, 1e-12, 0);
         assert_close(p.grad_den, m / 2, 1e-12, 0);

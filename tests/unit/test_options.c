@@ -114,6 +114,19 @@ static void reals_are_read(void **state) {
     }
 }
 
+/* The public number of an option: NaN where there is none, or not exactly one. */
+static void options_that_are_no_number_are_nan(void **state) {
+    fixture *f = *state;
+    static const char *const names[] = {"dim", "target", "levels", "families", "unit", "verbose"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        assert_true(isnan(n2ce_options_number(f->options, names[i])));
+    assert_true(isnan(n2ce_options_number(f->options, "unknown")));
+    set(f, "dim", "2K");
+    assert_close(n2ce_options_number(f->options, "dim"), 2000, 0, 0);
+    assert_close(n2ce_options_number(f->options, "d"), 2000, 0, 0);
+    assert_close(n2ce_options_number(f->options, "runs"), 100, 0, 0);
+}
+
 /* Lists are split at commas, spaces around numbers do not matter. */
 static void lists_are_read(void **state) {
     fixture *f = *state;
@@ -407,6 +420,7 @@ int main(void) {
         TEST(defaults_come_from_the_table),
         TEST(counts_understand_suffixes),
         TEST(reals_are_read),
+        TEST(options_that_are_no_number_are_nan),
         TEST(lists_are_read),
         TEST(long_lists_are_read),
         TEST(words_and_paths_are_read),

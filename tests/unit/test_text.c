@@ -39,26 +39,39 @@ static void assert_text(n2_text *text, const char *expected) {
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-/* Length of the shortest decimal of printf's %g that reads back as the value. */
-static size_t shortest_length(double value) {
-    size_t least = 32;
-    for (int digits = 1; digits <= 17; digits++) {
-        char trial[40];
-        snprintf(trial, sizeof trial, "%.*g", digits, value);
-        if (strtod(trial, NULL) == value && strlen(trial) < least) least = strlen(trial);
+/* Digits that matter: without sign, point, zeros at either end and exponent. */
+static int significant_digits(const char *s) {
+    int n = 0, zeros = 0;
+    for (; *s && *s != 'e'; s++) {
+        if (*s < '0' || *s > '9' || (n == 0 && *s == '0')) continue;
+        zeros = *s == '0' ? zeros + 1 : 0;
+        n++;
     }
-    return least;
+    return n - zeros;
+}
+
+static int fewest_digits(double value) {
+    char trial[40];
+    for (int digits = 1; digits < 17; digits++) {
+        snprintf(trial, sizeof trial, "%.*e", digits - 1, value);
+        if (strtod(trial, NULL) == value) return digits;
+    }
+    return 17;
 }
 
 static void assert_shortest(double value) {
-    char buffer[32];
+    char buffer[32], full[400];
     assert_ptr_equal(n2_format_number(value, buffer), buffer);
     assert_close(strtod(buffer, NULL), value, 0, 0);
-    if (strlen(buffer) > shortest_length(value))
-        fail_msg("%s can be written in %zu characters", buffer, shortest_length(value));
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(full, sizeof full, "%.0f", value);
+        assert_string_equal(buffer, full);
+    } else if (significant_digits(buffer) > fewest_digits(value)) {
+        fail_msg("%s can be written with %d digits", buffer, fewest_digits(value));
+    }
 }
 
-/* A number is the shortest decimal that reads back as the same number. */
+/* Whole numbers are written in full, others with the fewest digits that read back. */
 static void numbers_are_the_shortest_that_read_back(void **state) {
     (void)state;
     static const double edges[] = {

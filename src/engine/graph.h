@@ -1,0 +1,299 @@
+/* A learning problem as a graph: nodes are data, an op is a row of a table.
+ *
+ *     n2_graph *g = n2_graph_new(store);
+ *     n2_node x   = n2g_randn(g, n2_dims(64, 8));
+ *     n2_node y   = n2g_linear(g, x, w, b);
+ *     n2_node l   = n2g_mean(g, n2g_mul(g, y, y));
+ *     n2_node dw;  n2g_grad(g, l, &w, 1, &dw);
+ *     n2g_sgd(...);                            update ops write tensors of the store
+ *
+ * Nodes are appended and never change; equal pure nodes are built once. A mistake
+ * (shapes that do not fit) makes the graph fail: the message names the op, the
+ * shapes and the line of the call, every later call does nothing, and compiling the
+ * plan returns the status. So building is straight-line code.
+ *
+ * All values are numbers of the backend's precision (float on cpu, double on ref);
+ * indices too, which is exact for up to 2^24 rows. Tensors are row-major. */
+#ifndef N2_GRAPH_H
+#define N2_GRAPH_H
+
+#include "base/arena.h"
+
+enum { N2_MAX_RANK = 4, N2_MAX_INPUTS = 4, N2_MAX_TENSORS = 3 };
+
+/* ---- shapes ---- */
+
+typedef struct n2_shape {
+    int rank;
+    int64_t dim[N2_MAX_RANK];
+} n2_shape;
+
+#define n2_dims(...) \
+    n2_shape_of((const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8)
+n2_shape n2_shape_of(const int64_t *dims, size_t rank);
+n2_shape n2_scalar_shape(void);
+int64_t n2_elements(n2_shape s);
+bool n2_same_shape(n2_shape a, n2_shape b);
+const char *n2_shape_text(n2_shape s, char buffer[64]); /* "[128 x 20]" */
+
+/* ---- tensors that persist ---- */
+
+/* Parameters, moments, counters, data sets: what an update op may write, a checkpoint
+ * holds and the next run of the plan finds again. */
+typedef struct n2_tensor {
+    const char *name;
+    n2_shape shape;
+    void *data;   /* float or double, see the store */
+    size_t index; /* in the store */
+} n2_tensor;
+
+typedef struct n2_store n2_store;
+
+/* `bytes` is 4 (cpu) or 8 (ref). */
+n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out);
+void n2_store_free(n2_store *store); /* NULL is fine */
+
+/* A zeroed tensor; NULL if memory is short or the name is taken. */
+n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape);
+n2_tensor *n2_store_at(const n2_store *store, size_t index); /* NULL beyond the last */
+n2_tensor *n2_store_find(const n2_store *store, const char *name);
+n2ce_ctx *n2_store_ctx(const n2_store *store);
+size_t n2_store_bytes(const n2_store *store);
+
+/* Copy whole tensors in and out, converting. */
+void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values);
+void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values);
+
+/* ---- nodes ---- */
+
+typedef struct n2_node {
+    uint32_t id; /* 0: none */
+} n2_node;
+#define N2_NONE ((n2_node){0})
+
+typedef struct n2_attr {
+    double f[4];
+    int64_t i[4];
+    n2_tensor *t[N2_MAX_TENSORS];
+} n2_attr;
+
+struct n2_op;
+
+typedef struct n2_node_data {
+    const struct n2_op *op;
+    n2_node in[N2_MAX_INPUTS];
+    int n_in;
+    n2_shape shape;
+    n2_attr attr;
+    const char *file; /* who built it */
+    int line;
+} n2_node_data;
+
+typedef struct n2_graph n2_graph;
+
+n2_graph *n2_graph_new(n2_store *store); /* NULL: out of memory */
+void n2_graph_free(n2_graph *g);         /* NULL is fine */
+n2ce_status n2_graph_status(const n2_graph *g);
+n2_store *n2_graph_store(const n2_graph *g);
+uint32_t n2_graph_size(const n2_graph *g); /* ids are 1 .. size */
+const n2_node_data *n2_at(const n2_graph *g, n2_node x);
+n2_shape n2_shape_at(const n2_graph *g, n2_node x);
+
+/* Every builder below remembers where it was called. */
+#define N2_HERE(g) n2_graph_here((g), __FILE__, __LINE__)
+n2_graph *n2_graph_here(n2_graph *g, const char *file, int line);
+
+/* Makes the graph fail with a sentence; returns N2_NONE. */
+n2_node n2_graph_fail(n2_graph *g, const char *format, ...) N2_PRINTF(2, 3);
+
+/* ---- leaves ---- */
+
+#define n2g_constant(g, value) n2_build_constant(N2_HERE(g), value)
+n2_node n2_build_constant(n2_graph *g, double value);
+
+/* The tensor's value: as it was when the plan started, or as the last update op built
+ * so far left it. */
+#define n2g_read(g, tensor) n2_build_read(N2_HERE(g), tensor)
+n2_node n2_build_read(n2_graph *g, n2_tensor *t);
+
+/* Random numbers: pure functions of (seed, this node, step, element); base/random.h. The
+ * seed is the plan's, the step its counter of runs. */
+#define n2g_randn(g, shape)      n2_build_random(N2_HERE(g), N2_OP_normal, shape, 0)
+#define n2g_randu(g, shape)      n2_build_random(N2_HERE(g), N2_OP_uniform, shape, 0)
+#define n2g_randint(g, shape, n) n2_build_random(N2_HERE(g), N2_OP_integer, shape, n)
+#define n2g_permutation(g, n)    n2_build_random(N2_HERE(g), N2_OP_permutation, n2_dims(n), n)
+
+/* out[i] = (i / divide) % modulo: for repeating and tiling rows. */
+#define n2g_row_index(g, n, divide, modulo) n2_build_row_index(N2_HERE(g), n, divide, modulo)
+n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modulo);
+
+/* ---- element-wise, with NumPy's broadcasting ---- */
+
+#define n2g_neg(g, x)          n2_build_unary(N2_HERE(g), N2_OP_neg, x, 0, 0)
+#define n2g_exp(g, x)          n2_build_unary(N2_HERE(g), N2_OP_exp, x, 0, 0)
+#define n2g_log(g, x)          n2_build_unary(N2_HERE(g), N2_OP_log, x, 0, 0)
+#define n2g_sqrt(g, x)         n2_build_unary(N2_HERE(g), N2_OP_sqrt, x, 0, 0)
+#define n2g_reciprocal(g, x)   n2_build_unary(N2_HERE(g), N2_OP_reciprocal, x, 0, 0)
+#define n2g_tanh(g, x)         n2_build_unary(N2_HERE(g), N2_OP_tanh, x, 0, 0)
+#define n2g_sigmoid(g, x)      n2_build_unary(N2_HERE(g), N2_OP_sigmoid, x, 0, 0)
+#define n2g_softplus(g, x)     n2_build_unary(N2_HERE(g), N2_OP_softplus, x, 0, 0)
+#define n2g_sin(g, x)          n2_build_unary(N2_HERE(g), N2_OP_sin, x, 0, 0)
+#define n2g_cos(g, x)          n2_build_unary(N2_HERE(g), N2_OP_cos, x, 0, 0)
+#define n2g_positive(g, x)     n2_build_unary(N2_HERE(g), N2_OP_positive, x, 0, 0) /* x > 0 ? 1 : 0 */
+#define n2g_detach(g, x)       n2_build_unary(N2_HERE(g), N2_OP_detach, x, 0, 0)   /* no gradient */
+#define n2g_affine(g, x, a, b) n2_build_unary(N2_HERE(g), N2_OP_affine, x, a, b)   /* a x + b */
+#define n2g_scale(g, x, a)     n2g_affine(g, x, a, 0)
+#define n2g_lrelu(g, x, slope) n2_build_unary(N2_HERE(g), N2_OP_lrelu, x, slope, 0)
+n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b);
+
+#define n2g_add(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_add, a, b, 0)
+#define n2g_sub(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_sub, a, b, 0)
+#define n2g_mul(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_mul, a, b, 0)
+#define n2g_div(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_div, a, b, 0)
+#define n2g_maximum(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_maximum, a, b, 0)
+#define n2g_minimum(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_minimum, a, b, 0)
+#define n2g_equal(g, a, b)   n2_build_binary(N2_HERE(g), N2_OP_equal, a, b, 0)
+#define n2g_greater(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_greater, a, b, 0)
+n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
+
+/* ---- matrix product ---- */
+
+/* op(a) op(b) over the last two axes, op = transpose where asked; leading axes are
+ * batches and must agree, or b has none. Products with a gathered or concatenated
+ * operand are taken apart where that saves work (ops/matmul.c). */
+#define n2g_matmul(g, a, b, ta, tb) n2_build_matmul(N2_HERE(g), a, b, ta, tb)
+n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb);
+
+/* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
+
+enum { N2_ALL_AXES = -1 };
+#define n2_axis(k)           (1 << (k))
+#define n2g_sum(g, x, axes)  n2_build_reduce(N2_HERE(g), N2_OP_sum, x, axes)
+#define n2g_amax(g, x, axes) n2_build_reduce(N2_HERE(g), N2_OP_amax, x, axes)
+n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes);
+n2_node n2g_mean(n2_graph *g, n2_node x, int axes);
+n2_node n2g_logsumexp(n2_graph *g, n2_node x, int axes);
+n2_node n2g_total(n2_graph *g, n2_node x); /* sum of all, as a scalar */
+
+/* Median of all elements, or of those above the diagonal of a square matrix; the mean
+ * of the middle two for an even number. A scalar without gradient. */
+#define n2g_median(g, x, above_diagonal) n2_build_median(N2_HERE(g), x, above_diagonal)
+n2_node n2_build_median(n2_graph *g, n2_node x, bool above_diagonal);
+
+/* ---- shapes ---- */
+
+#define n2g_broadcast(g, x, shape)           n2_build_broadcast(N2_HERE(g), x, shape)
+#define n2g_reshape(g, x, shape)             n2_build_reshape(N2_HERE(g), x, shape)
+#define n2g_transpose(g, x, axis_a, axis_b)  n2_build_transpose(N2_HERE(g), x, axis_a, axis_b)
+#define n2g_concat(g, a, b, axis)            n2_build_concat(N2_HERE(g), a, b, axis)
+#define n2g_slice(g, x, axis, begin, length) n2_build_slice(N2_HERE(g), x, axis, begin, length)
+n2_node n2_build_broadcast(n2_graph *g, n2_node x, n2_shape shape);
+n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape);
+n2_node n2_build_transpose(n2_graph *g, n2_node x, int axis_a, int axis_b);
+n2_node n2_build_concat(n2_graph *g, n2_node a, n2_node b, int axis);
+n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t length);
+
+/* Zeros around: the gradient of slice. */
+n2_node n2_build_pad(n2_graph *g, n2_node x, int axis, int64_t before, int64_t total);
+
+/* Sums a gradient back to the shape its operand had before broadcasting. */
+n2_node n2g_sum_to(n2_graph *g, n2_node x, n2_shape shape);
+
+/* ---- rows ---- */
+
+/* out[i] = table[index[i]]: rows along the first axis; index has one axis. */
+#define n2g_gather(g, table, index) n2_build_gather(N2_HERE(g), table, index)
+n2_node n2_build_gather(n2_graph *g, n2_node table, n2_node index);
+
+/* out[index[i]] += x[i], out with `rows` rows: the gradient of gather. */
+#define n2g_scatter_add(g, x, index, rows) n2_build_scatter_add(N2_HERE(g), x, index, rows)
+n2_node n2_build_scatter_add(n2_graph *g, n2_node x, n2_node index, int64_t rows);
+
+n2_node n2g_tile_rows(n2_graph *g, n2_node x, int64_t times);   /* a b a b */
+n2_node n2g_repeat_rows(n2_graph *g, n2_node x, int64_t times); /* a a b b */
+
+/* ---- compositions ---- */
+
+n2_node n2g_silu(n2_graph *g, n2_node x);
+n2_node n2g_log_sigmoid(n2_graph *g, n2_node x);
+n2_node n2g_softmax(n2_graph *g, n2_node x, int axis);
+n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index);    /* mean over rows, nats */
+n2_node n2g_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias); /* x W' + b */
+n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar); /* to N(0,I), mean of rows */
+n2_node n2g_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps);
+n2_node n2g_squared_distances(n2_graph *g, n2_node a, n2_node b); /* rows of a x rows of b */
+
+/* The N2CE loss of a ratio's logits, in nats; the same terms as n2ce_loss_f64. */
+n2_node n2g_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude);
+n2_node n2_build_n2ce_term(n2_graph *g, int op, n2_node f, double magnitude, bool is_den);
+
+/* ---- gradient ---- */
+
+/* dx[i] = d y / d x[i] for a scalar y, as new nodes: so it can be used twice. */
+#define n2g_grad(g, y, x, n, dx) n2_build_grad(N2_HERE(g), y, x, n, dx)
+void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *dx);
+
+/* ---- updates: they write a tensor, and are roots of the plan ---- */
+
+#define n2g_assign(g, tensor, x) n2_build_assign(N2_HERE(g), tensor, x)
+n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x);
+
+/* Adam on one tensor: moments in m and v, rate, a factor on the gradient (clipping)
+ * and the number of the step (1 for the first) as scalars; decay is decoupled. */
+typedef struct n2_adam {
+    double beta1, beta2, eps, decay;
+} n2_adam;
+n2_node n2g_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3], n2_node grad,
+                        n2_node rate, n2_node factor, n2_node step);
+
+/* ---- the table of ops ---- */
+
+#define N2_OP_LIST(X)                                                                              \
+    X(tensor)                                                                                      \
+    X(constant)                                                                                    \
+    X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(neg) X(exp) X(log) X(sqrt)       \
+        X(reciprocal) X(tanh) X(sigmoid) X(softplus) X(sin) X(cos) X(positive) X(detach) X(affine) \
+            X(lrelu) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater)         \
+                X(lrelu_grad) X(matmul) X(sum) X(amax) X(median) X(broadcast) X(reshape)           \
+                    X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add) X(n2ce_term)   \
+                        X(n2ce_weight) X(assign) X(adam)
+
+typedef enum n2_op_id {
+#define N2_OP_ENUM(name) N2_OP_##name,
+    N2_OP_LIST(N2_OP_ENUM)
+#undef N2_OP_ENUM
+        N2_OP_COUNT
+} n2_op_id;
+
+/* How a node treats the rows (first axis) of its inputs; decides whether it can run
+ * tile by tile inside a row program. */
+typedef enum n2_rows {
+    N2_ROWS_WHOLE, /* needs everything at once */
+    N2_ROWS_MAP,   /* row i of the output needs row i of its row inputs */
+    N2_ROWS_FOLD   /* the output is a sum over rows: tiles add to it */
+} n2_rows;
+
+typedef struct n2_op {
+    const char *name;
+    n2_op_id id;
+    /* d y / d in[i] for every input, as nodes; leave N2_NONE where there is none. NULL:
+     * no gradient at all. */
+    void (*grad)(n2_graph *g, n2_node y, n2_node dy, n2_node *dx);
+    /* Rows of a node, and which inputs go along row by row. NULL: whole. */
+    n2_rows (*rows)(const n2_graph *g, const n2_node_data *node, bool row_input[N2_MAX_INPUTS]);
+    bool random; /* every node is its own stream: never merged */
+    bool update; /* writes a tensor: a root */
+} n2_op;
+
+extern const n2_op *const n2_ops[N2_OP_COUNT];
+
+/* Appends a node, or finds the equal one. For the files of ops/. */
+n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
+                const n2_attr *attr);
+n2_node n2_input(const n2_graph *g, n2_node x, int k);
+n2_op_id n2_op_of(const n2_graph *g, n2_node x);
+
+/* Rows rules that several ops share. */
+n2_rows n2_rows_elementwise(const n2_graph *g, const n2_node_data *node, bool *row_input);
+
+#endif
