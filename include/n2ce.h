@@ -55,7 +55,7 @@ N2CE_API const char *n2ce_version(void);
     X(ERANGE, -4, "the result does not fit in a floating-point number") \
     X(EIO, -5, "a file could not be read or written")                   \
     X(EEXIST, -6, "the file exists and may not be overwritten")         \
-    X(ECANCELED, -7, "stopped on request")                                     \
+    X(ECANCELED, -7, "stopped on request")                              \
     X(EDATA, -8, "a file's contents are not what they should be")
 
 typedef enum n2ce_status {
@@ -354,8 +354,7 @@ N2CE_API n2ce_status n2ce_options_set(n2ce_options *options, const char *name, c
 N2CE_API const char *n2ce_options_get(const n2ce_options *options, const char *name);
 
 /** Value of an option that is one number; NaN if it is not, or is "auto". */
-N2CE_API double n2ce_options_number(const n2ce_options *options,
-                                    const char *name);
+N2CE_API double n2ce_options_number(const n2ce_options *options, const char *name);
 
 /** The row of a name (or of a letter, as a one-character string); NULL if
  *  the table has none. */
