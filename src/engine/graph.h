@@ -248,16 +248,17 @@ n2_node n2g_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tenso
 
 /* ---- the table of ops ---- */
 
-#define N2_OP_LIST(X)                                                                              \
-    X(tensor)                                                                                      \
-    X(constant)                                                                                    \
-    X(normal)                                                                                      \
-    X(uniform) X(integer) X(permutation) X(row_index) X(neg) X(exp) X(log) X(sqrt) X(reciprocal)   \
-        X(tanh) X(sigmoid) X(softplus) X(sin) X(cos) X(positive) X(detach) X(affine) X(lrelu)      \
-            X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)    \
-                X(matmul) X(sum) X(amax) X(median) X(broadcast) X(reshape) X(transpose) X(concat)  \
-                    X(slice) X(pad) X(gather) X(scatter_add) X(n2ce_term) X(n2ce_weight) X(assign) \
-                        X(adam)
+/* clang-format off */
+#define N2_OP_LIST(X)                                                                     \
+    X(tensor) X(constant) X(normal) X(uniform) X(integer) X(permutation) X(row_index)     \
+    X(neg) X(exp) X(log) X(sqrt) X(reciprocal) X(tanh) X(sigmoid) X(softplus) X(sin)      \
+    X(cos) X(positive) X(detach) X(affine) X(lrelu)                                       \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)   \
+    X(matmul) X(sum) X(amax) X(median)                                                    \
+    X(broadcast) X(reshape) X(transpose) X(concat) X(slice) X(pad)                        \
+    X(gather) X(scatter_add) X(n2ce_term) X(n2ce_weight)                                  \
+    X(assign) X(adam)
+/* clang-format on */
 
 typedef enum n2_op_id {
 #define N2_OP_ENUM(name) N2_OP_##name,
