@@ -1,5 +1,6 @@
-# n2ce_add_kernels(LIKE OUT FILE...): compiles kernel files once per instruction set
-# (src/base/isa.h) with the flags of the target LIKE; OUT becomes the list of their objects.
+# n2ce_add_kernels(LIKE OUT EXACT FUSED): compiles kernel files once per instruction set
+# (src/base/isa.h) for the target LIKE; OUT becomes the list of their objects. EXACT files round
+# where they say so; FUSED files may contract products and sums.
 include(CheckCSourceCompiles)
 check_c_source_compiles("
   #ifndef __x86_64__
@@ -7,10 +8,13 @@ check_c_source_compiles("
   #endif
   int main(void) { return 0; }" N2CE_X86)
 
-function(n2ce_add_kernels like out)
+function(n2ce_add_kernels like out exact fused)
   set(portable_flags "")
-  set(avx2_flags -mavx2)
-  set(avx512_flags -mavx2 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+  set(avx2_flags -mavx2 -mfma)
+  set(avx512_flags -mavx2 -mfma -mavx512f -mavx512dq -mavx512bw -mavx512vl
+      -mprefer-vector-width=512)
+  set(exact_flags -ffp-contract=off)
+  set(fused_flags -ffp-contract=fast)
   set(variants portable)
   if(N2CE_X86)
     list(APPEND variants avx2 avx512)
@@ -18,13 +22,16 @@ function(n2ce_add_kernels like out)
   endif()
   set(objects "")
   foreach(variant IN LISTS variants)
-    add_library(n2ce_kernels_${variant} OBJECT ${ARGN})
-    target_link_libraries(n2ce_kernels_${variant} PRIVATE n2ce_flags)
-    target_include_directories(n2ce_kernels_${variant} PRIVATE src)
-    # -O3 in every build type: without the vectoriser these files are not what they are for.
-    target_compile_options(n2ce_kernels_${variant} PRIVATE -O3 ${${variant}_flags})
-    target_compile_definitions(n2ce_kernels_${variant} PRIVATE N2_ISA_SUFFIX=${variant})
-    list(APPEND objects $<TARGET_OBJECTS:n2ce_kernels_${variant}>)
+    foreach(rounding IN ITEMS exact fused)
+      set(name n2ce_${rounding}_${variant})
+      add_library(${name} OBJECT ${${rounding}})
+      target_link_libraries(${name} PRIVATE n2ce_flags)
+      target_include_directories(${name} PRIVATE src)
+      # -O3 in every build type: without the vectoriser these files are not what they are for.
+      target_compile_options(${name} PRIVATE -O3 ${${rounding}_flags} ${${variant}_flags})
+      target_compile_definitions(${name} PRIVATE N2_ISA_SUFFIX=${variant})
+      list(APPEND objects $<TARGET_OBJECTS:${name}>)
+    endforeach()
   endforeach()
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()

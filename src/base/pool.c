@@ -96,16 +96,8 @@ void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
     n2_free(ctx, pool);
 }
 
-n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
-    const int wanted = n2_ctx_threads(ctx) - 1;
-    if (n <= 1 || wanted == 0) {
-        for (size_t i = 0; i < n; i++) fn(arg, i, 0);
-        return N2CE_OK;
-    }
-    n2_pool **slot = n2_ctx_pool(ctx);
-    if (!*slot) *slot = pool_new(ctx, wanted);
-    n2_pool *pool = *slot;
-    if (!pool) return N2CE_ENOMEM;
+/* One item after another is claimed by whoever is free, until all are done. */
+static void run_job(n2_pool *pool, size_t n, n2_item_fn *fn, void *arg) {
     pthread_mutex_lock(&pool->lock);
     pool->fn = fn;
     pool->arg = arg;
@@ -119,5 +111,34 @@ n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) 
     pthread_mutex_lock(&pool->lock);
     while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* The context's pool, made when it is first needed; NULL without memory. */
+static n2_pool *pool_of(n2ce_ctx *ctx) {
+    n2_pool **slot = n2_ctx_pool(ctx);
+    if (!*slot) *slot = pool_new(ctx, n2_ctx_threads(ctx) - 1);
+    return *slot;
+}
+
+n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
+    if (n <= 1 || n2_ctx_threads(ctx) == 1) {
+        for (size_t i = 0; i < n; i++) fn(arg, i, 0);
+        return N2CE_OK;
+    }
+    n2_pool *pool = pool_of(ctx);
+    if (!pool) return N2CE_ENOMEM;
+    run_job(pool, n, fn, arg);
+    return N2CE_OK;
+}
+
+/* An item is not finished before the others have begun, so no thread can take two. */
+n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, void *arg) {
+    n2_pool *pool = *workers > 1 ? pool_of(ctx) : NULL;
+    if (*workers > 1 && !pool) return N2CE_ENOMEM;
+    if (pool && *workers > pool->n_workers + 1) *workers = pool->n_workers + 1;
+    if (*workers == 1)
+        fn(arg, 0, 0);
+    else
+        run_job(pool, (size_t)*workers, fn, arg);
     return N2CE_OK;
 }

@@ -21,6 +21,12 @@ typedef void n2_item_fn(void *arg, size_t item, int worker);
  * those it has. Fails with N2CE_ENOMEM only. */
 n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg);
 
+/* Calls fn for items 0 .. *workers - 1, each on a thread of its own and all at the
+ * same time, so that they may wait for one another. *workers comes in as what memory was
+ * prepared for and goes out as how many there are (fewer if threads could not be
+ * started). Fails with N2CE_ENOMEM only. */
+n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, void *arg);
+
 void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool); /* NULL is fine */
 
 #endif

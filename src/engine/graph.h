@@ -123,6 +123,8 @@ n2_node n2_build_read(n2_graph *g, n2_tensor *t);
 #define n2g_randint(g, shape, n) n2_build_random(N2_HERE(g), N2_OP_integer, shape, n)
 #define n2g_permutation(g, n)    n2_build_random(N2_HERE(g), N2_OP_permutation, n2_dims(n), n)
 
+n2_node n2_build_random(n2_graph *g, int op, n2_shape shape, int64_t n);
+
 /* out[i] = (i / divide) % modulo: for repeating and tiling rows. */
 #define n2g_row_index(g, n, divide, modulo) n2_build_row_index(N2_HERE(g), n, divide, modulo)
 n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modulo);
@@ -292,6 +294,7 @@ extern const n2_op *const n2_ops[N2_OP_COUNT];
 /* Appends a node, or finds the equal one. For the files of ops/. */
 n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
                 const n2_attr *attr);
+n2_node n2_emit_update(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, const n2_attr *attr);
 n2_node n2_input(const n2_graph *g, n2_node x, int k);
 n2_op_id n2_op_of(const n2_graph *g, n2_node x);
 

@@ -13,6 +13,7 @@
  * costs digits. */
 #include "base/ctx.h"
 #include "base/numerics.h"
+#include "terms.h"
 
 #include <float.h>
 #include <math.h>
@@ -29,14 +30,6 @@ typedef struct side {
 } side;
 
 static double logit(const side *s, size_t i) { return s->f64 ? s->f64[i] : (double)s->f32[i]; }
-
-static double num_term(double f, double m) { return isinf(m) ? -f : n2_shifted_softplus(f, m); }
-static double num_weight(double f, double m) {
-    if (isinf(m)) return 1;
-    return f < 700 ? 1 / (1 + exp(f) / m) : n2_sigmoid(log(m) - f); /* exp(f) overflows */
-}
-static double den_term(double f, double m) { return isinf(m) ? exp(f) : n2_scaled_softplus(f, m); }
-static double den_weight(double f, double m) { return isinf(m) ? exp(f) : 1 / (1 / m + exp(-f)); }
 
 static void magnitudes(const n2ce_objective *o, double *m_num, double *m_den) {
     *m_num = *m_den = o->family == N2CE_FAMILY_NWJ ? N2_INFINITY : o->magnitude;
@@ -120,10 +113,10 @@ static bool accumulate(const n2ce_objective *o, const side *s, double m, bool is
     n2_sum sum = {0, 0};
     for (size_t i = 0; i < s->n; i++) {
         const double f = logit(s, i), w = stage_weight(o, s, i);
-        const double term = w > 0 ? w * (is_num ? num_term(f, m) : den_term(f, m)) : 0;
+        const double term = w > 0 ? w * (is_num ? n2_num_term(f, m) : n2_den_term(f, m)) : 0;
         n2_sum_add(&sum, term + lambda * f * f);
         if (!wants_gradient) continue;
-        const double slope = is_num ? -num_weight(f, m) : den_weight(f, m);
+        const double slope = is_num ? -n2_num_weight(f, m) : n2_den_weight(f, m);
         fits &= store(s, i, ((w > 0 ? w * slope : 0) + 2 * lambda * f) / n);
     }
     *total += n2_sum_value(&sum) / n;
@@ -143,8 +136,8 @@ static moments side_moments(const side *s, double m, bool is_num) {
     for (size_t i = 0; i < s->n; i++) {
         const double f = logit(s, i);
         n2_sum_add(&f_sum, f);
-        n2_sum_add(&term, is_num ? num_term(f, m) : den_term(f, m));
-        n2_sum_add(&term_1, is_num ? num_term(f, 1) : den_term(f, 1));
+        n2_sum_add(&term, is_num ? n2_num_term(f, m) : n2_den_term(f, m));
+        n2_sum_add(&term_1, is_num ? n2_num_term(f, 1) : n2_den_term(f, 1));
         saturated += f > log_m;
     }
     const double n = (double)s->n;

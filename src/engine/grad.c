@@ -1,0 +1,67 @@
+/* Reverse mode as a graph-to-graph transform: walk the nodes backwards and let every op
+ * build the nodes of its gradient. What it builds is ordinary graph, so it can be
+ * differentiated again. */
+#include "graph.h"
+
+typedef struct sweep {
+    n2_graph *g;
+    bool *depends;    /* on one of the x */
+    n2_node *adjoint; /* d y / d node */
+} sweep;
+
+static void mark_dependents(sweep *s, const n2_node *x, size_t n, uint32_t last) {
+    for (size_t i = 0; i < n; i++)
+        if (x[i].id) s->depends[x[i].id] = true;
+    for (uint32_t id = 1; id <= last; id++) {
+        const n2_node_data *d = n2_at(s->g, (n2_node){id});
+        if (!d->op->grad) continue; /* nothing flows through it */
+        for (int k = 0; k < d->n_in; k++) s->depends[id] |= s->depends[d->in[k].id];
+    }
+}
+
+static void add_adjoint(sweep *s, n2_node to, n2_node dx) {
+    n2_node *slot = &s->adjoint[to.id];
+    *slot = slot->id ? n2g_add(s->g, *slot, dx) : dx;
+}
+
+static void visit(sweep *s, uint32_t id) {
+    const n2_node y = {id}, dy = s->adjoint[id];
+    const n2_node_data d = *n2_at(s->g, y); /* a copy: building moves the nodes */
+    if (!dy.id || !s->depends[id] || !d.op->grad) return;
+    n2_node dx[N2_MAX_INPUTS] = {{0}};
+    d.op->grad(s->g, y, dy, dx);
+    for (int k = 0; k < d.n_in; k++)
+        if (dx[k].id && s->depends[d.in[k].id]) add_adjoint(s, d.in[k], dx[k]);
+}
+
+static n2_node zeros_like(n2_graph *g, n2_node x) {
+    return n2g_broadcast(g, n2g_constant(g, 0), n2_shape_at(g, x));
+}
+
+void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = N2_NONE;
+    if (!y.id) return;
+    char text[64];
+    if (n2_shape_at(g, y).rank != 0) {
+        n2_graph_fail(g, "grad: of a scalar only, not of %s",
+                      n2_shape_text(n2_shape_at(g, y), text));
+        return;
+    }
+    n2_arena scratch = n2_arena_new(n2_store_ctx(n2_graph_store(g)));
+    const uint32_t last = y.id;
+    sweep s = {.g = g,
+               .depends = n2_arena_alloc(&scratch, (size_t)last + 1, sizeof *s.depends),
+               .adjoint = n2_arena_alloc(&scratch, (size_t)last + 1, sizeof *s.adjoint)};
+    if (s.depends && s.adjoint) {
+        mark_dependents(&s, x, n, last);
+        s.adjoint[y.id] = n2g_constant(g, 1);
+        for (uint32_t id = last; id > 0 && n2_graph_status(g) == N2CE_OK; id--) visit(&s, id);
+        for (size_t i = 0; i < n; i++) {
+            const n2_node d = x[i].id <= last ? s.adjoint[x[i].id] : N2_NONE;
+            dx[i] = d.id ? n2g_broadcast(g, d, n2_shape_at(g, x[i])) : zeros_like(g, x[i]);
+        }
+    } else {
+        n2_graph_fail(g, "grad: out of memory");
+    }
+    n2_arena_free(&scratch);
+}

@@ -1,0 +1,280 @@
+#include "graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- shapes -------------------------------------------------------------- */
+
+n2_shape n2_shape_of(const int64_t *dims, size_t rank) {
+    n2_shape s = {.rank = (int)rank};
+    for (size_t i = 0; i < rank && i < N2_MAX_RANK; i++) s.dim[i] = dims[i];
+    return s;
+}
+
+n2_shape n2_scalar_shape(void) { return (n2_shape){.rank = 0}; }
+
+int64_t n2_elements(n2_shape s) {
+    int64_t n = 1;
+    for (int i = 0; i < s.rank; i++) n *= s.dim[i];
+    return n;
+}
+
+bool n2_same_shape(n2_shape a, n2_shape b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.dim[i] != b.dim[i]) return false;
+    return true;
+}
+
+const char *n2_shape_text(n2_shape s, char buffer[64]) {
+    int at = snprintf(buffer, 64, "[");
+    for (int i = 0; i < s.rank; i++)
+        at += snprintf(buffer + at, 64 - (size_t)at, i ? " x %lld" : "%lld", (long long)s.dim[i]);
+    snprintf(buffer + at, 64 - (size_t)at, "]");
+    return buffer;
+}
+
+/* ---- the store ----------------------------------------------------------- */
+
+struct n2_store {
+    n2ce_ctx *ctx;
+    size_t bytes;
+    n2_arena arena;
+    n2_tensor **tensors;
+    size_t n, capacity;
+};
+
+n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
+    *out = n2_alloc(ctx, 1, sizeof **out);
+    if (!*out) return N2CE_ENOMEM;
+    (*out)->ctx = ctx;
+    (*out)->bytes = bytes;
+    (*out)->arena = n2_arena_new(ctx);
+    return N2CE_OK;
+}
+
+void n2_store_free(n2_store *store) {
+    if (!store) return;
+    n2_arena_free(&store->arena);
+    n2_free(store->ctx, store->tensors);
+    n2_free(store->ctx, store);
+}
+
+n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
+    if (n2_store_find(store, name)) {
+        n2_fail(store->ctx, N2CE_EINVAL, "There are two tensors named \"%s\".", name);
+        return NULL;
+    }
+    if (store->n == store->capacity) {
+        const size_t capacity = store->capacity ? 2 * store->capacity : 64;
+        n2_tensor **grown = n2_realloc(store->ctx, store->tensors, capacity, sizeof *grown);
+        if (!grown) return NULL;
+        store->tensors = grown;
+        store->capacity = capacity;
+    }
+    n2_tensor *t = n2_arena_alloc(&store->arena, 1, sizeof *t);
+    if (!t) return NULL;
+    t->name = n2_arena_strdup(&store->arena, name);
+    t->data = n2_arena_alloc(&store->arena, (size_t)n2_elements(shape), store->bytes);
+    if (!t->name || !t->data) return NULL;
+    t->shape = shape;
+    t->index = store->n;
+    store->tensors[store->n++] = t;
+    return t;
+}
+
+n2_tensor *n2_store_at(const n2_store *store, size_t index) {
+    return index < store->n ? store->tensors[index] : NULL;
+}
+
+n2_tensor *n2_store_find(const n2_store *store, const char *name) {
+    for (size_t i = 0; i < store->n; i++)
+        if (strcmp(store->tensors[i]->name, name) == 0) return store->tensors[i];
+    return NULL;
+}
+
+n2ce_ctx *n2_store_ctx(const n2_store *store) { return store->ctx; }
+size_t n2_store_bytes(const n2_store *store) { return store->bytes; }
+
+void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {
+    const int64_t n = n2_elements(t->shape);
+    for (int64_t i = 0; i < n; i++) {
+        if (store->bytes == sizeof(float))
+            ((float *)t->data)[i] = (float)values[i];
+        else
+            ((double *)t->data)[i] = values[i];
+    }
+}
+
+void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values) {
+    const int64_t n = n2_elements(t->shape);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = store->bytes == sizeof(float) ? (double)((const float *)t->data)[i]
+                                                  : ((const double *)t->data)[i];
+}
+
+/* ---- the graph ----------------------------------------------------------- */
+
+struct n2_graph {
+    n2_store *store;
+    n2ce_ctx *ctx;
+    n2_node_data *nodes; /* nodes[id - 1] */
+    uint32_t n, capacity;
+    uint32_t *table; /* hash table of ids, open addressing, capacity a power of two */
+    uint32_t table_size;
+    n2_node *current; /* per tensor: the node that holds its value now */
+    size_t n_current;
+    n2ce_status status;
+    const char *file;
+    int line;
+};
+
+n2_graph *n2_graph_new(n2_store *store) {
+    n2_graph *g = n2_alloc(store->ctx, 1, sizeof *g);
+    if (!g) return NULL;
+    g->store = store;
+    g->ctx = store->ctx;
+    return g;
+}
+
+void n2_graph_free(n2_graph *g) {
+    if (!g) return;
+    n2_free(g->ctx, g->nodes);
+    n2_free(g->ctx, g->table);
+    n2_free(g->ctx, g->current);
+    n2_free(g->ctx, g);
+}
+
+n2ce_status n2_graph_status(const n2_graph *g) { return g->status; }
+n2_store *n2_graph_store(const n2_graph *g) { return g->store; }
+uint32_t n2_graph_size(const n2_graph *g) { return g->n; }
+const n2_node_data *n2_at(const n2_graph *g, n2_node x) { return &g->nodes[x.id - 1]; }
+n2_shape n2_shape_at(const n2_graph *g, n2_node x) {
+    return x.id ? g->nodes[x.id - 1].shape : n2_scalar_shape();
+}
+n2_node n2_input(const n2_graph *g, n2_node x, int k) { return g->nodes[x.id - 1].in[k]; }
+n2_op_id n2_op_of(const n2_graph *g, n2_node x) { return g->nodes[x.id - 1].op->id; }
+
+n2_graph *n2_graph_here(n2_graph *g, const char *file, int line) {
+    const char *slash = strrchr(file, '/');
+    g->file = slash ? slash + 1 : file;
+    g->line = line;
+    return g;
+}
+
+n2_node n2_graph_fail(n2_graph *g, const char *format, ...) {
+    if (g->status != N2CE_OK) return N2_NONE; /* the first mistake is the one to tell */
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    g->status = n2_fail(g->ctx, N2CE_EINVAL, "%s:%d: %s", g->file ? g->file : "?", g->line, text);
+    return N2_NONE;
+}
+
+static bool out_of_memory(n2_graph *g) {
+    if (g->status == N2CE_OK) g->status = N2CE_ENOMEM;
+    return false;
+}
+
+/* ---- finding equal nodes ------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+    h ^= x + 0x9E3779B97F4A7C15u + (h << 6) + (h >> 2);
+    return h * 0xFF51AFD7ED558CCDu;
+}
+
+static uint64_t hash_node(const n2_node_data *d) {
+    uint64_t h = (uint64_t)d->op->id;
+    for (int i = 0; i < d->n_in; i++) h = mix(h, d->in[i].id);
+    for (int i = 0; i < d->shape.rank; i++) h = mix(h, (uint64_t)d->shape.dim[i]);
+    for (int i = 0; i < 4; i++) {
+        uint64_t bits;
+        memcpy(&bits, &d->attr.f[i], sizeof bits);
+        h = mix(mix(h, bits), (uint64_t)d->attr.i[i]);
+    }
+    return h ^ (h >> 29);
+}
+
+static bool same_node(const n2_node_data *a, const n2_node_data *b) {
+    return a->op == b->op && a->n_in == b->n_in && memcmp(a->in, b->in, sizeof a->in) == 0 &&
+           n2_same_shape(a->shape, b->shape) && memcmp(&a->attr, &b->attr, sizeof a->attr) == 0;
+}
+
+/* The slot of an equal node, or the empty slot where it belongs. */
+static uint32_t *find_slot(const n2_graph *g, const n2_node_data *d) {
+    uint32_t at = (uint32_t)hash_node(d) & (g->table_size - 1);
+    while (g->table[at] && !same_node(&g->nodes[g->table[at] - 1], d))
+        at = (at + 1) & (g->table_size - 1);
+    return &g->table[at];
+}
+
+static bool grow(n2_graph *g) {
+    if (g->n < g->capacity) return true;
+    const uint32_t capacity = g->capacity ? 2 * g->capacity : 256;
+    n2_node_data *nodes = n2_realloc(g->ctx, g->nodes, capacity, sizeof *nodes);
+    if (!nodes) return out_of_memory(g);
+    g->nodes = nodes;
+    uint32_t *table = n2_alloc(g->ctx, 4 * (size_t)capacity, sizeof *table);
+    if (!table) return out_of_memory(g);
+    n2_free(g->ctx, g->table);
+    g->table = table;
+    g->table_size = 4 * capacity;
+    g->capacity = capacity;
+    for (uint32_t i = 0; i < g->n; i++) *find_slot(g, &g->nodes[i]) = i + 1;
+    return true;
+}
+
+n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
+                const n2_attr *attr) {
+    if (g->status != N2CE_OK || !grow(g)) return N2_NONE;
+    n2_node_data d;
+    memset(&d, 0, sizeof d); /* padding too: nodes are compared as bytes */
+    d.op = n2_ops[op];
+    d.n_in = n_in;
+    for (int i = 0; i < n_in; i++) d.in[i] = in[i];
+    d.shape = shape;
+    if (attr) d.attr = *attr;
+    d.file = g->file;
+    d.line = g->line;
+    const bool mergeable = !d.op->random && !d.op->update && op != N2_OP_tensor;
+    uint32_t *slot = mergeable ? find_slot(g, &d) : NULL;
+    if (slot && *slot) return (n2_node){*slot};
+    g->nodes[g->n++] = d;
+    if (slot) *slot = g->n;
+    return (n2_node){g->n};
+}
+
+/* ---- reading and writing tensors ----------------------------------------- */
+
+static n2_node *current_value(n2_graph *g, const n2_tensor *t) {
+    if (t->index >= g->n_current) {
+        const size_t n = t->index + 64;
+        n2_node *grown = n2_realloc(g->ctx, g->current, n, sizeof *grown);
+        if (!grown) {
+            out_of_memory(g);
+            return NULL;
+        }
+        memset(grown + g->n_current, 0, (n - g->n_current) * sizeof *grown);
+        g->current = grown;
+        g->n_current = n;
+    }
+    return &g->current[t->index];
+}
+
+n2_node n2_build_read(n2_graph *g, n2_tensor *t) {
+    if (!t) return n2_graph_fail(g, "read: the tensor is NULL (was there memory for it?)");
+    n2_node *current = current_value(g, t);
+    if (!current) return N2_NONE;
+    if (!current->id) *current = n2_emit(g, N2_OP_tensor, NULL, 0, t->shape, &(n2_attr){.t = {t}});
+    return *current;
+}
+
+/* Update ops call this: from now on reads see the new value. */
+n2_node n2_emit_update(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, const n2_attr *attr) {
+    const n2_node y = n2_emit(g, op, in, n_in, attr->t[0]->shape, attr);
+    n2_node *current = y.id ? current_value(g, attr->t[0]) : NULL;
+    if (current) *current = y;
+    return y;
+}

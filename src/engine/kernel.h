@@ -1,0 +1,42 @@
+/* What a backend provides: one kernel per op, found by the op's id.
+ *
+ * A kernel is called for a whole node, or for a tile of consecutive rows of it. Views
+ * are contiguous and row-major; the shapes are those of the tile. */
+#ifndef N2_KERNEL_H
+#define N2_KERNEL_H
+
+#include "graph.h"
+
+typedef struct n2_view {
+    void *data;
+    n2_shape shape;
+} n2_view;
+
+typedef struct n2_call {
+    const n2_node_data *node; /* attributes; its shape is that of all rows */
+    n2_view out, in[N2_MAX_INPUTS];
+    int64_t row0; /* number of the tile's first row: for random numbers and indices */
+    bool add;     /* sums over rows: add to out what this tile contributes */
+    uint64_t seed;
+    uint32_t step;
+    int part, parts; /* this worker's share of a whole node, if the op is split */
+    void *work;      /* as much memory as n2_backend.work asked for */
+} n2_call;
+
+typedef void n2_kernel(const n2_call *call);
+
+typedef struct n2_backend {
+    const char *name;
+    size_t bytes;             /* of a number: 4 or 8 */
+    bool row_programs;        /* tile by tile; else node by node */
+    n2_kernel *const *kernel; /* by op id; NULL where the planner needs none */
+    const bool *split;        /* by op id: whole nodes are shared between workers */
+} n2_backend;
+
+/* Scratch numbers that a node's kernel wants in call.work. */
+int64_t n2_kernel_work(const n2_node_data *node, n2_shape input);
+
+const n2_backend *n2_ref_backend(void);
+const n2_backend *n2_cpu_backend(void);
+
+#endif

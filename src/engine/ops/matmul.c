@@ -1,0 +1,88 @@
+/* Matrix product of op(a) [m x k] and op(b) [k x n], or of batches of them.
+ *
+ * attr.i = {ta, tb}. When b is to be transposed and a is not, a third input holds the
+ * transposed b: it is the same for all rows, so a plan makes it once, and fast kernels
+ * read it instead of in[1]. */
+#include "engine/ops/ops.h"
+
+static n2_node emit_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb, n2_shape shape) {
+    const n2_node in[] = {a, b, tb && !ta ? n2_build_transpose(g, b, -2, -1) : N2_NONE};
+    return n2_emit(g, N2_OP_matmul, in, tb && !ta ? 3 : 2, shape, &(n2_attr){.i = {ta, tb}});
+}
+
+static n2_node fail_shapes(n2_graph *g, n2_shape a, n2_shape b, bool ta, bool tb) {
+    char text_a[64], text_b[64];
+    return n2_graph_fail(g, "matmul: %s%s times %s%s does not fit", n2_shape_text(a, text_a),
+                         ta ? " transposed" : "", n2_shape_text(b, text_b),
+                         tb ? " transposed" : "");
+}
+
+static bool is_short_gather(const n2_graph *g, n2_node x) {
+    return n2_op_of(g, x) == N2_OP_gather &&
+           2 * n2_shape_at(g, n2_input(g, x, 0)).dim[0] <= n2_shape_at(g, x).dim[0];
+}
+
+static bool is_concat_with_gather(const n2_graph *g, n2_node x) {
+    return n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->attr.i[0] == 1 &&
+           (is_short_gather(g, n2_input(g, x, 0)) || is_short_gather(g, n2_input(g, x, 1)));
+}
+
+/* [a c] [b; d] = a b + c d, so that a gathered part can be worked on by itself. */
+static n2_node split_product(n2_graph *g, n2_node x, n2_node b, bool tb) {
+    const n2_node left = n2_input(g, x, 0), right = n2_input(g, x, 1);
+    const int64_t kl = n2_shape_at(g, left).dim[1], kr = n2_shape_at(g, right).dim[1];
+    const int axis = tb ? 1 : 0;
+    const n2_node bl = n2_build_slice(g, b, axis, 0, kl), br = n2_build_slice(g, b, axis, kl, kr);
+    const n2_node l = n2_build_matmul(g, left, bl, false, tb);
+    return n2_build_binary(g, N2_OP_add, l, n2_build_matmul(g, right, br, false, tb), 0);
+}
+
+/* Batched a with one b: the batches are so many rows. */
+static n2_node flatten_batches(n2_graph *g, n2_node a, n2_node b, bool tb) {
+    const n2_shape s = n2_shape_at(g, a);
+    const n2_node flat = n2_build_reshape(g, a, n2_dims(s.dim[0] * s.dim[1], s.dim[2]));
+    const n2_node y = n2_build_matmul(g, flat, b, false, tb);
+    if (!y.id) return N2_NONE;
+    return n2_build_reshape(g, y, n2_dims(s.dim[0], s.dim[1], n2_shape_at(g, y).dim[1]));
+}
+
+n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb) {
+    if (!a.id || !b.id) return N2_NONE;
+    const n2_shape sa = n2_shape_at(g, a), sb = n2_shape_at(g, b);
+    if (sa.rank == 3 && sb.rank == 2 && !ta) return flatten_batches(g, a, b, tb);
+    const bool batched = sa.rank == 3 && sb.rank == 3 && sa.dim[0] == sb.dim[0];
+    if (!batched && (sa.rank != 2 || sb.rank != 2)) return fail_shapes(g, sa, sb, ta, tb);
+    const int r = sa.rank;
+    const int64_t m = sa.dim[r - 1 - !ta], ka = sa.dim[r - 1 - ta];
+    const int64_t kb = sb.dim[r - 1 - !tb], n = sb.dim[r - 1 - tb];
+    if (ka != kb) return fail_shapes(g, sa, sb, ta, tb);
+    if (!ta && !batched && is_short_gather(g, a)) {
+        const n2_node y = n2_build_matmul(g, n2_input(g, a, 0), b, false, tb);
+        return n2_build_gather(g, y, n2_input(g, a, 1));
+    }
+    if (!ta && !batched && is_concat_with_gather(g, a)) return split_product(g, a, b, tb);
+    return emit_matmul(g, a, b, ta, tb, batched ? n2_dims(sa.dim[0], m, n) : n2_dims(m, n));
+}
+
+/* y = op(a) op(b). */
+static void matmul_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    const n2_node a = n2_input(g, y, 0), b = n2_input(g, y, 1);
+    const bool ta = n2_at(g, y)->attr.i[0] != 0, tb = n2_at(g, y)->attr.i[1] != 0;
+    dx[0] = ta ? n2g_matmul(g, b, dy, tb, true) : n2g_matmul(g, dy, b, false, !tb);
+    dx[1] = tb ? n2g_matmul(g, dy, a, true, ta) : n2g_matmul(g, a, dy, !ta, false);
+}
+
+/* Rows of a are rows of y; with a transposed the rows are summed over: that is how a
+ * weight's gradient reads, and tiles add to it. */
+static n2_rows matmul_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
+    (void)g;
+    const bool ta = node->attr.i[0] != 0, tb = node->attr.i[1] != 0;
+    row_input[0] = true;
+    row_input[1] = node->shape.rank == 3 || ta;
+    if (node->shape.rank == 3) return node->n_in == 2 ? N2_ROWS_MAP : N2_ROWS_WHOLE;
+    if (ta) return tb ? N2_ROWS_WHOLE : N2_ROWS_FOLD;
+    return N2_ROWS_MAP;
+}
+
+const n2_op n2_op_matmul = {
+    .name = "matmul", .id = N2_OP_matmul, .grad = matmul_grad, .rows = matmul_rows};

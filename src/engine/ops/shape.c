@@ -1,0 +1,140 @@
+/* Ops that move numbers without computing. */
+#include "engine/ops/ops.h"
+
+static int normalise_axis(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
+
+n2_node n2_build_broadcast(n2_graph *g, n2_node x, n2_shape shape) {
+    if (!x.id) return N2_NONE;
+    n2_shape out;
+    const n2_shape s = n2_shape_at(g, x);
+    char a[64], b[64];
+    if (n2_same_shape(s, shape)) return x;
+    if (!n2_broadcast_shape(s, shape, &out) || !n2_same_shape(out, shape))
+        return n2_graph_fail(g, "broadcast: %s cannot become %s", n2_shape_text(s, a),
+                             n2_shape_text(shape, b));
+    return n2_emit(g, N2_OP_broadcast, &x, 1, shape, NULL);
+}
+
+n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape) {
+    if (!x.id) return N2_NONE;
+    const n2_shape s = n2_shape_at(g, x);
+    char a[64], b[64];
+    if (n2_same_shape(s, shape)) return x;
+    if (n2_elements(s) != n2_elements(shape))
+        return n2_graph_fail(g, "reshape: %s has not as many elements as %s", n2_shape_text(s, a),
+                             n2_shape_text(shape, b));
+    if (n2_op_of(g, x) == N2_OP_reshape) return n2_build_reshape(g, n2_input(g, x, 0), shape);
+    return n2_emit(g, N2_OP_reshape, &x, 1, shape, NULL);
+}
+
+n2_node n2_build_transpose(n2_graph *g, n2_node x, int axis_a, int axis_b) {
+    if (!x.id) return N2_NONE;
+    n2_shape s = n2_shape_at(g, x);
+    int a = normalise_axis(axis_a, s.rank), b = normalise_axis(axis_b, s.rank);
+    if (a < 0 || b < 0 || a >= s.rank || b >= s.rank)
+        return n2_graph_fail(g, "transpose: axes %d and %d of a tensor of rank %d", axis_a, axis_b,
+                             s.rank);
+    if (a == b) return x;
+    if (a > b) {
+        const int swap = a;
+        a = b;
+        b = swap;
+    }
+    const int64_t d = s.dim[a];
+    s.dim[a] = s.dim[b];
+    s.dim[b] = d;
+    return n2_emit(g, N2_OP_transpose, &x, 1, s, &(n2_attr){.i = {a, b}});
+}
+
+n2_node n2_build_concat(n2_graph *g, n2_node a, n2_node b, int axis) {
+    if (!a.id || !b.id) return N2_NONE;
+    n2_shape sa = n2_shape_at(g, a);
+    const n2_shape sb = n2_shape_at(g, b);
+    bool fits = sa.rank == sb.rank && axis >= 0 && axis < sa.rank;
+    for (int i = 0; fits && i < sa.rank; i++) fits = i == axis || sa.dim[i] == sb.dim[i];
+    char ta[64], tb[64];
+    if (!fits)
+        return n2_graph_fail(g, "concat: %s and %s along axis %d", n2_shape_text(sa, ta),
+                             n2_shape_text(sb, tb), axis);
+    sa.dim[axis] += sb.dim[axis];
+    const n2_node in[] = {a, b};
+    return n2_emit(g, N2_OP_concat, in, 2, sa, &(n2_attr){.i = {axis}});
+}
+
+n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t length) {
+    if (!x.id) return N2_NONE;
+    n2_shape s = n2_shape_at(g, x);
+    char text[64];
+    if (axis < 0 || axis >= s.rank || begin < 0 || length < 0 || begin + length > s.dim[axis])
+        return n2_graph_fail(g, "slice: %lld from %lld along axis %d of %s", (long long)length,
+                             (long long)begin, axis, n2_shape_text(s, text));
+    if (length == s.dim[axis]) return x;
+    s.dim[axis] = length;
+    return n2_emit(g, N2_OP_slice, &x, 1, s, &(n2_attr){.i = {axis, begin}});
+}
+
+n2_node n2_build_pad(n2_graph *g, n2_node x, int axis, int64_t before, int64_t total) {
+    if (!x.id) return N2_NONE;
+    n2_shape s = n2_shape_at(g, x);
+    s.dim[axis] = total;
+    return n2_emit(g, N2_OP_pad, &x, 1, s, &(n2_attr){.i = {axis, before}});
+}
+
+/* ---- gradients ----------------------------------------------------------- */
+
+static n2_shape input_shape(n2_graph *g, n2_node y, int k) {
+    return n2_shape_at(g, n2_input(g, y, k));
+}
+
+static void broadcast_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    dx[0] = n2g_sum_to(g, dy, input_shape(g, y, 0));
+}
+static void reshape_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    dx[0] = n2g_reshape(g, dy, input_shape(g, y, 0));
+}
+static void transpose_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    const n2_attr *attr = &n2_at(g, y)->attr;
+    dx[0] = n2g_transpose(g, dy, (int)attr->i[0], (int)attr->i[1]);
+}
+static void concat_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    const int axis = (int)n2_at(g, y)->attr.i[0];
+    const int64_t first = input_shape(g, y, 0).dim[axis], second = input_shape(g, y, 1).dim[axis];
+    dx[0] = n2g_slice(g, dy, axis, 0, first);
+    dx[1] = n2g_slice(g, dy, axis, first, second);
+}
+static void slice_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    const n2_attr attr = n2_at(g, y)->attr;
+    const int axis = (int)attr.i[0];
+    dx[0] = n2_build_pad(N2_HERE(g), dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
+}
+static void pad_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    const n2_attr attr = n2_at(g, y)->attr;
+    const int axis = (int)attr.i[0];
+    dx[0] = n2g_slice(g, dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static n2_rows reshape_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
+    const n2_shape s = n2_shape_at(g, node->in[0]);
+    row_input[0] = true;
+    const bool keeps_rows = s.rank > 0 && node->shape.rank > 0 && s.dim[0] == node->shape.dim[0];
+    return keeps_rows ? N2_ROWS_MAP : N2_ROWS_WHOLE;
+}
+
+/* transpose, concat, slice, pad: attr.i[0] is the first axis touched. */
+static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, bool *row_input) {
+    (void)g;
+    row_input[0] = row_input[1] = true;
+    return node->attr.i[0] == 0 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
+}
+
+#define SHAPE_OP(NAME, ROWS)                                                                       \
+    const n2_op n2_op_##NAME = {                                                                   \
+        .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = ROWS}
+SHAPE_OP(broadcast, n2_rows_elementwise);
+SHAPE_OP(reshape, reshape_rows);
+SHAPE_OP(transpose, rows_unless_axis_0);
+SHAPE_OP(concat, rows_unless_axis_0);
+SHAPE_OP(slice, rows_unless_axis_0);
+SHAPE_OP(pad, rows_unless_axis_0);

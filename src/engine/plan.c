@@ -1,0 +1,278 @@
+#include "plan.h"
+
+#include "base/pool.h"
+#include "plan_data.h"
+
+#include <string.h>
+
+static const n2_node_data *node_at(const n2_plan *p, uint32_t id) {
+    return n2_at(p->graph, (n2_node){id});
+}
+
+/* ---- what is needed ------------------------------------------------------ */
+
+static void mark_live(n2_plan *p) {
+    for (size_t k = 0; k < p->n_outputs; k++) {
+        p->nodes[p->outputs[k].id].live = true;
+        p->nodes[p->outputs[k].id].output = true;
+    }
+    for (uint32_t id = p->n_nodes; id > 0; id--) {
+        const n2_node_data *d = node_at(p, id);
+        if (d->op->update) p->nodes[id].live = true;
+        if (!p->nodes[id].live) continue;
+        const bool reads_packed = p->backend->row_programs; /* in[2] of a matrix product */
+        for (int k = 0; k < d->n_in; k++)
+            if (!(d->op->id == N2_OP_matmul && k == 2 && !reads_packed))
+                p->nodes[d->in[k].id].live = true;
+    }
+}
+
+/* Views share the storage of what they look at. */
+static bool is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
+
+static void find_roots(n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_node_data *d = node_at(p, id);
+        p->nodes[id].root = is_view(d->op->id) ? p->nodes[d->in[0].id].root : id;
+    }
+}
+
+/* ---- who works row by row ------------------------------------------------ */
+
+static bool is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
+
+static void classify(n2_plan *p, uint32_t id) {
+    n2_planned *n = &p->nodes[id];
+    const n2_node_data *d = node_at(p, id);
+    n->rows = N2_ROWS_WHOLE;
+    if (!p->backend->row_programs || !d->op->rows || d->op->update || is_leaf(d->op->id)) return;
+    const n2_rows rows = d->op->rows(p->graph, d, n->row_input);
+    if (rows == N2_ROWS_WHOLE) return;
+    n->n_rows = d->shape.rank > 0 ? d->shape.dim[0] : 0;
+    if (rows == N2_ROWS_FOLD) n->n_rows = n2_shape_at(p->graph, d->in[0]).dim[0];
+    /* a view of something whole is whole */
+    const n2_planned *root = &p->nodes[n->root];
+    const bool view_of_whole = n->root != id && root->rows != N2_ROWS_MAP;
+    if (n->n_rows >= N2_LEAST_ROWS && !view_of_whole) n->rows = rows;
+}
+
+/* ---- stages -------------------------------------------------------------- */
+
+/* In a stage, whole nodes run first, in order; then the row programs. A row node may
+ * use rows that its own program has just made; everything else that comes out of a
+ * program is there one stage later. */
+static int ready_stage(const n2_plan *p, uint32_t id, int k) {
+    const n2_planned *n = &p->nodes[id], *in = &p->nodes[node_at(p, id)->in[k].id];
+    if (in->rows == N2_ROWS_WHOLE) return in->stage;
+    const bool same_program = n->rows != N2_ROWS_WHOLE && n->row_input[k] &&
+                              in->rows == N2_ROWS_MAP && in->n_rows == n->n_rows;
+    return same_program ? in->stage : in->stage + 1;
+}
+
+static void note_killer(n2_plan *p, const n2_tensor *t, uint32_t before, uint32_t update) {
+    for (uint32_t id = before; id > 0; id--) {
+        const n2_node_data *d = node_at(p, id);
+        if ((d->op->id == N2_OP_tensor || d->op->update) && d->attr.t[0] == t) {
+            p->nodes[id].killer = update;
+            return;
+        }
+    }
+}
+
+/* An update waits for all who read the value it overwrites. */
+static int wait_for_readers(const n2_plan *p, uint32_t update) {
+    int stage = 0;
+    for (uint32_t id = 1; id < update; id++) {
+        if (!p->nodes[id].live) continue;
+        const n2_node_data *d = node_at(p, id);
+        for (int k = 0; k < d->n_in; k++) {
+            if (p->nodes[p->nodes[d->in[k].id].root].killer != update) continue;
+            const int free_at = p->nodes[id].stage + (p->nodes[id].rows != N2_ROWS_WHOLE);
+            if (free_at > stage) stage = free_at;
+        }
+    }
+    return stage;
+}
+
+static n2ce_status check_stale_reads(const n2_plan *p, uint32_t id) {
+    const n2_node_data *d = node_at(p, id);
+    for (int k = 0; k < d->n_in; k++) {
+        const uint32_t killer = p->nodes[p->nodes[d->in[k].id].root].killer;
+        if (killer && killer < id)
+            return n2_fail(p->ctx, N2CE_EINVAL,
+                           "%s:%d: %s reads the tensor \"%s\" as it was before the update at "
+                           "%s:%d. Build it, and gradients through it, before the update.",
+                           d->file, d->line, d->op->name, node_at(p, killer)->attr.t[0]->name,
+                           node_at(p, killer)->file, node_at(p, killer)->line);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status assign_stages(n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        if (!n->live) continue;
+        const n2_node_data *d = node_at(p, id);
+        classify(p, id);
+        for (int k = 0; k < d->n_in; k++) {
+            if (!p->nodes[d->in[k].id].live) continue;
+            const int stage = ready_stage(p, id, k);
+            if (stage > n->stage) n->stage = stage;
+        }
+        N2_TRY(check_stale_reads(p, id));
+        if (!d->op->update) continue;
+        note_killer(p, d->attr.t[0], id - 1, id);
+        const int stage = wait_for_readers(p, id);
+        if (stage > n->stage) n->stage = stage;
+    }
+    return N2CE_OK;
+}
+
+/* Row nodes move up to the stage that needs them first, so that what one program could
+ * compute for itself is not stored by an earlier one. */
+static void postpone(n2_plan *p) {
+    const int none = 1 << 30;
+    for (uint32_t id = p->n_nodes; id > 0; id--) {
+        n2_planned *n = &p->nodes[id];
+        if (!n->live || n->rows != N2_ROWS_MAP || n->output) continue;
+        int latest = none;
+        for (uint32_t user = id + 1; user <= p->n_nodes; user++) {
+            if (!p->nodes[user].live) continue;
+            const n2_node_data *d = node_at(p, user);
+            for (int k = 0; k < d->n_in; k++) {
+                if (d->in[k].id != id) continue;
+                const int gap = ready_stage(p, user, k) - n->stage;
+                const int stage = p->nodes[user].stage - gap;
+                if (stage < latest) latest = stage;
+            }
+        }
+        const n2_node_data *d = node_at(p, id);
+        for (int k = 0; k < d->n_in; k++) {
+            const uint32_t killer = p->nodes[p->nodes[d->in[k].id].root].killer;
+            if (killer && p->nodes[killer].stage - 1 < latest)
+                latest = p->nodes[killer].stage - 1;
+        }
+        if (latest != none && latest > n->stage) n->stage = latest;
+    }
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static bool needs_kernel(n2_op_id op) { return !is_leaf(op) && !is_view(op); }
+
+static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
+    const n2_node_data *d = node_at(p, id);
+    for (int k = 0; k < d->n_in; k++)
+        if (p->nodes[p->nodes[d->in[k].id].root].step == step) return true;
+    return false;
+}
+
+/* Whole nodes of a stage: runs of nodes that workers share, and runs that one does. */
+static void group_whole(n2_plan *p, int stage) {
+    int open = -1;
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        const n2_op_id op = node_at(p, id)->op->id;
+        if (!n->live || n->rows != N2_ROWS_WHOLE || n->stage != stage || !needs_kernel(op)) continue;
+        const n2_step_kind kind = p->backend->split[op] ? N2_STEP_SPLIT : N2_STEP_SERIAL;
+        const bool fits = open >= 0 && p->steps[open].kind == kind &&
+                          !(kind == N2_STEP_SPLIT && feeds_from_step(p, id, open));
+        if (!fits) {
+            open = (int)p->n_steps++;
+            p->steps[open] = (n2_step){.kind = kind, .stage = stage};
+        }
+        n->step = open;
+        p->steps[open].n_code++;
+    }
+}
+
+static void group_rows(n2_plan *p, int stage) {
+    const size_t first = p->n_steps;
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        if (!n->live || n->rows == N2_ROWS_WHOLE || n->stage != stage) continue;
+        size_t s = first;
+        while (s < p->n_steps && p->steps[s].n_rows != n->n_rows) s++;
+        if (s == p->n_steps)
+            p->steps[p->n_steps++] =
+                (n2_step){.kind = N2_STEP_ROWS, .stage = stage, .n_rows = n->n_rows};
+        n->step = (int)s;
+        p->steps[s].n_code += needs_kernel(node_at(p, id)->op->id);
+    }
+}
+
+static n2ce_status make_steps(n2_plan *p) {
+    int last = 0;
+    size_t live = 0;
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        if (!p->nodes[id].live) continue;
+        live++;
+        p->nodes[id].step = -1;
+        if (p->nodes[id].stage > last) last = p->nodes[id].stage;
+    }
+    p->steps = n2_arena_alloc(&p->arena, live + 1, sizeof *p->steps);
+    if (!p->steps) return N2CE_ENOMEM;
+    for (int stage = 0; stage <= last; stage++) {
+        group_whole(p, stage);
+        group_rows(p, stage);
+    }
+    return N2CE_OK;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static n2ce_status check_kernels(const n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_op *op = node_at(p, id)->op;
+        if (p->nodes[id].live && needs_kernel(op->id) && !p->backend->kernel[op->id])
+            return n2_fail(p->ctx, N2CE_EINVAL, "The backend %s has no kernel for the op \"%s\".",
+                           p->backend->name, op->name);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status compile(n2_plan *p) {
+    p->nodes = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->nodes);
+    if (!p->nodes) return N2CE_ENOMEM;
+    mark_live(p);
+    find_roots(p);
+    N2_TRY(check_kernels(p));
+    N2_TRY(assign_stages(p));
+    postpone(p);
+    N2_TRY(make_steps(p));
+    return n2_plan_memory(p);
+}
+
+n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                            size_t n_outputs, n2_plan **out) {
+    *out = NULL;
+    N2_TRY(n2_graph_status(g));
+    n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(g));
+    if (n2_store_bytes(n2_graph_store(g)) != backend->bytes)
+        return n2_fail(ctx, N2CE_EINVAL, "The store holds numbers of %zu bytes, %s wants %zu.",
+                       n2_store_bytes(n2_graph_store(g)), backend->name, backend->bytes);
+    n2_plan *p = n2_alloc(ctx, 1, sizeof *p);
+    if (!p) return N2CE_ENOMEM;
+    p->ctx = ctx;
+    p->graph = g;
+    p->backend = backend;
+    p->arena = n2_arena_new(ctx);
+    p->n_nodes = n2_graph_size(g);
+    p->n_outputs = n_outputs;
+    n2_node *copy = n2_arena_alloc(&p->arena, n_outputs + 1, sizeof *copy);
+    n2ce_status status = copy ? N2CE_OK : N2CE_ENOMEM;
+    if (copy && n_outputs) memcpy(copy, outputs, n_outputs * sizeof *copy);
+    p->outputs = copy;
+    if (status == N2CE_OK) status = compile(p);
+    if (status == N2CE_OK)
+        *out = p;
+    else
+        n2_plan_free(p);
+    return status;
+}
+
+void n2_plan_free(n2_plan *p) {
+    if (!p) return;
+    n2_arena_free(&p->arena);
+    n2_free(p->ctx, p);
+}

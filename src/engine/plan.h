@@ -1,0 +1,53 @@
+/* A graph compiled once, replayed millions of times.
+ *
+ * Compiling keeps what the outputs and updates need, orders it into stages, groups
+ * nodes that work row by row into row programs, and packs all values into one block of
+ * memory by their lifetimes. Running allocates nothing and takes no lock.
+ *
+ * Row programs. Nodes over the same R rows that only need row i of each other to
+ * compute row i are run tile by tile: all of them on rows 0..47, then on 48..95, and so
+ * on, so that a tile's values stay in cache through forward and backward pass and are
+ * never stored as a whole. Sums over rows (gradients of weights, losses) are gathered
+ * in a fixed number of partial sums, whatever the number of threads, and added in a
+ * fixed order: results do not depend on threads. */
+#ifndef N2_PLAN_H
+#define N2_PLAN_H
+
+#include "base/text.h"
+#include "kernel.h"
+
+typedef struct n2_plan n2_plan;
+
+/* The outputs can be read after a run. The graph must outlive the plan. */
+n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                            size_t n_outputs, n2_plan **out);
+void n2_plan_free(n2_plan *plan); /* NULL is fine */
+
+/* One run of everything. */
+n2ce_status n2_plan_run(n2_plan *plan);
+
+/* The random numbers of a run are a function of the seed and of the number of runs so
+ * far, which a checkpoint restores. */
+void n2_plan_seed(n2_plan *plan, uint64_t seed, uint32_t runs_so_far);
+uint32_t n2_plan_runs(const n2_plan *plan);
+
+/* Output k, converted to double; the scalar form is for outputs of one element. */
+void n2_plan_get(const n2_plan *plan, size_t k, double *values);
+double n2_plan_scalar(const n2_plan *plan, size_t k);
+
+/* Runs once, looking at every value: N2CE_ENAN names the first node, in order of
+ * computation, that is not finite, with the line that built it. Slow. */
+n2ce_status n2_plan_run_checked(n2_plan *plan);
+
+/* Steps, shapes, bytes, floating-point operations and, after some runs with timing
+ * switched on, the time of each step. */
+void n2_plan_time(n2_plan *plan, bool on);
+void n2_plan_print(const n2_plan *plan, n2_text *out);
+
+typedef struct n2_plan_size {
+    size_t steps, nodes, bytes; /* bytes: all memory of the plan */
+    double flops;               /* of one run */
+} n2_plan_size;
+n2_plan_size n2_plan_measure(const n2_plan *plan);
+
+#endif

@@ -1,0 +1,94 @@
+/* Inside a plan: shared by plan.c (stages), plan_memory.c (places), run.c, plan_print.c. */
+#ifndef N2_PLAN_DATA_H
+#define N2_PLAN_DATA_H
+
+#include "plan.h"
+
+#include <stdatomic.h>
+
+enum {
+    N2_CHUNKS = 8,       /* partial sums of a row program, whatever the threads */
+    N2_LEAST_CHUNK = 64, /* rows that are worth a partial sum of their own */
+    N2_LEAST_ROWS = 16,  /* fewer rows are not worth a program */
+    N2_MOST_TILE = 96,   /* rows of a tile */
+    N2_TILE_BYTES = 1024 << 10 /* of a tile's values: about a second-level cache */
+};
+
+/* What the planner knows of a node. */
+typedef struct n2_planned {
+    bool live;
+    n2_rows rows;              /* WHOLE, or its role in a row program */
+    int64_t n_rows;            /* of that program */
+    bool row_input[N2_MAX_INPUTS];
+    int stage;
+    uint32_t root;   /* whose storage it shares: itself, or what it is a view of */
+    uint32_t killer; /* the update that overwrites its storage, 0: none */
+    bool stored;     /* as a whole, in the block; else only in tiles */
+    bool output;     /* read after the run */
+    int step, last_step;
+    size_t place;    /* bytes from the block's start, or numbers per row in a tile */
+    void *data;      /* resolved address, when stored */
+} n2_planned;
+
+/* Where an operand lives: at an address, as a whole or by rows; or in the tile. */
+typedef struct n2_operand {
+    char *base;        /* NULL: in the tile, at `tile` numbers per row */
+    size_t tile;
+    int64_t row_bytes; /* 0: the whole is passed, whatever the rows */
+    n2_shape shape;
+} n2_operand;
+
+typedef struct n2_instruction {
+    n2_kernel *kernel;
+    const n2_node_data *node;
+    uint32_t id;
+    n2_operand out, in[N2_MAX_INPUTS];
+    char *partials;      /* sums over rows: N2_CHUNKS times their size; NULL: none */
+    size_t fold_numbers; /* of one partial sum */
+    void *work;
+    double flops;
+} n2_instruction;
+
+typedef enum n2_step_kind { N2_STEP_SERIAL, N2_STEP_SPLIT, N2_STEP_ROWS } n2_step_kind;
+
+typedef struct n2_step {
+    n2_step_kind kind;
+    int stage;
+    n2_instruction *code;
+    size_t n_code;
+    /* row programs */
+    int64_t n_rows, tile_rows, chunk_rows;
+    int n_chunks;
+    size_t tile_numbers; /* per row */
+    atomic_int next_chunk;
+    /* accounts */
+    double flops, seconds;
+} n2_step;
+
+struct n2_plan {
+    n2ce_ctx *ctx;
+    const n2_graph *graph;
+    const n2_backend *backend;
+    n2_arena arena;
+    n2_planned *nodes; /* by id */
+    uint32_t n_nodes;
+    n2_step *steps;
+    size_t n_steps;
+    char *block;       /* all stored values */
+    size_t block_bytes;
+    char **tiles;      /* one per worker */
+    size_t tile_bytes;
+    const n2_node *outputs;
+    size_t n_outputs;
+    uint64_t seed;
+    uint32_t runs;
+    int workers;
+    atomic_int barrier_count, barrier_phase;
+    bool timing;
+    uint64_t timed_runs;
+    uint32_t bad_node; /* found by a checked run */
+};
+
+n2ce_status n2_plan_memory(n2_plan *plan);
+
+#endif

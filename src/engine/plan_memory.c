@@ -1,0 +1,269 @@
+/* Places for all values, and the instructions that use them. */
+#include "plan_data.h"
+
+#include <string.h>
+
+static const n2_node_data *node_at(const n2_plan *p, uint32_t id) {
+    return n2_at(p->graph, (n2_node){id});
+}
+
+static bool is_live_input(const n2_plan *p, const n2_node_data *d, int k) {
+    return d->in[k].id && p->nodes[d->in[k].id].live;
+}
+
+static bool is_view(const n2_plan *p, uint32_t id) { return p->nodes[id].root != id; }
+
+static bool is_outside(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
+
+/* ---- lifetimes ----------------------------------------------------------- */
+
+static void note_use(n2_plan *p, uint32_t root, int step) {
+    n2_planned *r = &p->nodes[root];
+    if (step > r->last_step) r->last_step = step;
+    if (r->step != step) r->stored = true; /* it crosses from step to step */
+}
+
+static void find_lifetimes(n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        if (!n->live || is_view(p, id)) continue;
+        n->last_step = n->step;
+        n->stored = n->rows != N2_ROWS_MAP;
+    }
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_planned *n = &p->nodes[id];
+        if (!n->live) continue;
+        if (n->output) note_use(p, n->root, (int)p->n_steps);
+        const n2_node_data *d = node_at(p, id);
+        for (int k = 0; k < d->n_in && !is_view(p, id); k++)
+            if (is_live_input(p, d, k)) note_use(p, p->nodes[d->in[k].id].root, n->step);
+    }
+}
+
+/* ---- the block ----------------------------------------------------------- */
+
+/* Intervals of steps that want bytes of the block. */
+typedef struct demand {
+    int from, to;
+    size_t bytes, offset;
+} demand;
+
+typedef struct demands {
+    demand *list;
+    size_t n;
+} demands;
+
+static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+/* Lowest place that is free for the whole interval: move past every demand that is in
+ * the way, until none is. */
+static size_t add_demand(demands *all, int from, int to, size_t bytes) {
+    demand d = {from, to, round_up(bytes ? bytes : 1, N2_ALIGN), 0};
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t i = 0; i < all->n; i++) {
+            const demand *o = &all->list[i];
+            const bool together = o->from <= d.to && d.from <= o->to;
+            if (!together || o->offset >= d.offset + d.bytes || d.offset >= o->offset + o->bytes)
+                continue;
+            d.offset = o->offset + o->bytes;
+            moved = true;
+        }
+    }
+    all->list[all->n++] = d;
+    return d.offset;
+}
+
+static size_t node_bytes(const n2_plan *p, uint32_t id) {
+    return (size_t)n2_elements(node_at(p, id)->shape) * p->backend->bytes;
+}
+
+static int chunks_of(int64_t rows) {
+    const int64_t n = rows / N2_LEAST_CHUNK;
+    return n < 1 ? 1 : n < N2_CHUNKS ? (int)n : N2_CHUNKS;
+}
+
+typedef struct extra {
+    size_t partials, work; /* offsets; SIZE_MAX: none */
+} extra;
+
+static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
+    n2_planned *n = &p->nodes[id];
+    const n2_node_data *d = node_at(p, id);
+    const int end = (int)p->n_steps;
+    extras[id] = (extra){SIZE_MAX, SIZE_MAX};
+    if (d->op->id == N2_OP_constant)
+        n->place = add_demand(all, -1, end, p->backend->bytes);
+    else if (n->stored && d->op->id != N2_OP_tensor && !d->op->update)
+        n->place = add_demand(all, n->step, n->last_step, node_bytes(p, id));
+    if (n->rows == N2_ROWS_FOLD) {
+        const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * (size_t)chunks_of(n->n_rows);
+        extras[id].partials = add_demand(all, n->step, n->step, bytes);
+    }
+    const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();
+    const int64_t work = n2_kernel_work(d, input);
+    if (work) extras[id].work = add_demand(all, n->step, n->step, (size_t)work * p->backend->bytes);
+}
+
+static void store_number(const n2_plan *p, void *to, double value) {
+    if (p->backend->bytes == sizeof(float))
+        *(float *)to = (float)value;
+    else
+        *(double *)to = value;
+}
+
+static void resolve(n2_plan *p, uint32_t id) {
+    n2_planned *n = &p->nodes[id];
+    const n2_node_data *d = node_at(p, id);
+    if (d->op->id == N2_OP_tensor || d->op->update)
+        n->data = d->attr.t[0]->data;
+    else if (n->stored || d->op->id == N2_OP_constant)
+        n->data = p->block + n->place;
+    if (d->op->id == N2_OP_constant) store_number(p, n->data, d->attr.f[0]);
+}
+
+static n2ce_status make_block(n2_plan *p, extra *extras) {
+    n2_arena scratch = n2_arena_new(p->ctx);
+    demands all = {n2_arena_alloc(&scratch, 3 * (size_t)p->n_nodes + 3, sizeof *all.list), 0};
+    n2ce_status status = all.list ? N2CE_OK : N2CE_ENOMEM;
+    for (uint32_t id = 1; status == N2CE_OK && id <= p->n_nodes; id++)
+        if (p->nodes[id].live && !is_view(p, id)) place_node(p, id, &all, extras);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.list[i].offset + all.list[i].bytes > p->block_bytes)
+            p->block_bytes = all.list[i].offset + all.list[i].bytes;
+    n2_arena_free(&scratch);
+    N2_TRY(status);
+    p->block = n2_arena_alloc(&p->arena, p->block_bytes + N2_ALIGN, 1);
+    if (!p->block) return N2CE_ENOMEM;
+    for (uint32_t id = 1; id <= p->n_nodes; id++)
+        if (p->nodes[id].live && !is_view(p, id)) resolve(p, id);
+    return N2CE_OK;
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+static size_t numbers_per_row(const n2_plan *p, uint32_t id) {
+    const n2_node_data *d = node_at(p, id);
+    return (size_t)(n2_elements(d->shape) / d->shape.dim[0]);
+}
+
+/* Position of the last instruction of the step that uses a value. */
+static int last_use_in_step(const n2_plan *p, uint32_t root, int step) {
+    int last = (int)root;
+    for (uint32_t id = root + 1; id <= p->n_nodes; id++) {
+        if (!p->nodes[id].live || p->nodes[id].step != step || is_view(p, id)) continue;
+        const n2_node_data *d = node_at(p, id);
+        for (int k = 0; k < d->n_in; k++)
+            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) last = (int)id;
+    }
+    return last;
+}
+
+/* Values that live in tiles only share the tile by their lifetimes, in ids. */
+static n2ce_status place_in_tile(n2_plan *p, int step) {
+    n2_arena scratch = n2_arena_new(p->ctx);
+    demands all = {n2_arena_alloc(&scratch, (size_t)p->n_nodes + 1, sizeof *all.list), 0};
+    size_t top = 0;
+    for (uint32_t id = 1; all.list && id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        if (!n->live || n->step != step || n->stored || is_view(p, id)) continue;
+        const size_t numbers = round_up(numbers_per_row(p, id), 16);
+        n->place = add_demand(&all, (int)id, last_use_in_step(p, id, step), numbers * 4) / 4;
+        if (n->place + numbers > top) top = n->place + numbers;
+    }
+    p->steps[step].tile_numbers = top;
+    n2_arena_free(&scratch);
+    return all.list ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* As many rows as fit half of the second-level cache, in multiples of what the matrix
+ * kernels take at a time. */
+static void choose_tile(n2_plan *p, n2_step *s) {
+    const size_t row_bytes = s->tile_numbers * p->backend->bytes + 1;
+    int64_t rows = (int64_t)(N2_TILE_BYTES / row_bytes);
+    if (rows > N2_MOST_TILE) rows = N2_MOST_TILE;
+    rows = rows >= 12 ? rows / 12 * 12 : 12;
+    s->n_chunks = chunks_of(s->n_rows);
+    s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
+    s->tile_rows = rows < s->chunk_rows ? rows : s->chunk_rows;
+    const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
+    if (bytes > p->tile_bytes) p->tile_bytes = bytes;
+}
+
+static n2ce_status make_tiles(n2_plan *p) {
+    for (size_t s = 0; s < p->n_steps; s++) {
+        if (p->steps[s].kind != N2_STEP_ROWS) continue;
+        N2_TRY(place_in_tile(p, (int)s));
+        choose_tile(p, &p->steps[s]);
+    }
+    p->workers = n2_ctx_threads(p->ctx);
+    p->tiles = n2_arena_alloc(&p->arena, (size_t)p->workers, sizeof *p->tiles);
+    if (!p->tiles) return N2CE_ENOMEM;
+    for (int w = 0; w < p->workers; w++) {
+        p->tiles[w] = n2_arena_alloc(&p->arena, p->tile_bytes + N2_ALIGN, 1);
+        if (!p->tiles[w]) return N2CE_ENOMEM;
+    }
+    return N2CE_OK;
+}
+
+/* ---- instructions -------------------------------------------------------- */
+
+static double flops_of(const n2_plan *p, const n2_node_data *d) {
+    const double n = (double)n2_elements(d->shape);
+    if (d->op->id != N2_OP_matmul)
+        return d->n_in ? (double)n2_elements(n2_shape_at(p->graph, d->in[0])) : n;
+    const n2_shape a = n2_shape_at(p->graph, d->in[0]);
+    return 2 * n * (double)a.dim[d->attr.i[0] ? a.rank - 2 : a.rank - 1];
+}
+
+/* By rows, or as a whole. */
+static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
+    const uint32_t root = p->nodes[id].root;
+    const n2_planned *r = &p->nodes[root];
+    n2_operand o = {.base = r->data, .tile = r->place, .shape = node_at(p, id)->shape};
+    if (by_rows)
+        o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)p->backend->bytes;
+    return o;
+}
+
+static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instruction *out) {
+    const n2_planned *n = &p->nodes[id];
+    const n2_node_data *d = node_at(p, id);
+    *out = (n2_instruction){.kernel = p->backend->kernel[d->op->id], .node = d, .id = id};
+    out->out = operand(p, id, n->rows == N2_ROWS_MAP);
+    for (int k = 0; k < d->n_in; k++)
+        if (is_live_input(p, d, k))
+            out->in[k] = operand(p, d->in[k].id, n->rows != N2_ROWS_WHOLE && n->row_input[k]);
+    if (extras[id].partials != SIZE_MAX) {
+        out->partials = p->block + extras[id].partials;
+        out->fold_numbers = (size_t)n2_elements(d->shape);
+    }
+    if (extras[id].work != SIZE_MAX) out->work = p->block + extras[id].work;
+    out->flops = flops_of(p, d);
+}
+
+static n2ce_status make_code(n2_plan *p, const extra *extras) {
+    for (size_t s = 0; s < p->n_steps; s++) {
+        n2_step *step = &p->steps[s];
+        step->code = n2_arena_alloc(&p->arena, step->n_code + 1, sizeof *step->code);
+        if (!step->code) return N2CE_ENOMEM;
+        step->n_code = 0;
+    }
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_planned *n = &p->nodes[id];
+        if (!n->live || is_view(p, id) || is_outside(node_at(p, id)->op->id)) continue;
+        n2_step *step = &p->steps[n->step];
+        encode(p, id, extras, &step->code[step->n_code]);
+        step->flops += step->code[step->n_code++].flops;
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_plan_memory(n2_plan *p) {
+    find_lifetimes(p);
+    extra *extras = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *extras);
+    if (!extras) return N2CE_ENOMEM;
+    N2_TRY(make_block(p, extras));
+    N2_TRY(make_tiles(p));
+    return make_code(p, extras);
+}

@@ -1,0 +1,246 @@
+/* Replaying a plan. All workers walk through the steps together; between steps they
+ * meet at a barrier that spins, because the next step is microseconds away. */
+#include "base/pool.h"
+#include "plan_data.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- barrier ------------------------------------------------------------- */
+
+static void relax(int spins) {
+    if (spins > 2000) sched_yield(); /* more workers than cores */
+#if defined(__x86_64__)
+    else __builtin_ia32_pause();
+#endif
+}
+
+static void barrier(n2_plan *p, int workers) {
+    if (workers == 1) return;
+    const int phase = atomic_load_explicit(&p->barrier_phase, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&p->barrier_count, 1, memory_order_acq_rel) == workers - 1) {
+        atomic_store_explicit(&p->barrier_count, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->barrier_phase, phase + 1, memory_order_release);
+        return;
+    }
+    for (int spins = 0;
+         atomic_load_explicit(&p->barrier_phase, memory_order_acquire) == phase; spins++)
+        relax(spins);
+}
+
+/* ---- one instruction ----------------------------------------------------- */
+
+/* The rows [row0, row0 + rows) of an operand; all of it if it does not go by rows. */
+static n2_view view_of(const n2_operand *o, char *tile, int64_t tile_rows, int64_t row0,
+                       int64_t rows, size_t bytes) {
+    n2_view v = {.shape = o->shape};
+    if (o->row_bytes) v.shape.dim[0] = rows;
+    v.data = o->base ? o->base + row0 * o->row_bytes
+                     : tile + o->tile * (size_t)tile_rows * bytes;
+    return v;
+}
+
+static void run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts) {
+    n2_call call = {.node = i->node, .seed = p->seed, .step = p->runs,
+                    .part = part, .parts = parts, .work = i->work};
+    call.out = (n2_view){i->out.base, i->out.shape};
+    for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
+    i->kernel(&call);
+}
+
+static size_t partial_bytes(const n2_plan *p, const n2_instruction *i) {
+    return (i->fold_numbers * p->backend->bytes + N2_ALIGN - 1) / N2_ALIGN * N2_ALIGN;
+}
+
+/* ---- row programs -------------------------------------------------------- */
+
+typedef struct tile_range {
+    int chunk;
+    int64_t row0, rows;
+    bool first; /* of its chunk */
+} tile_range;
+
+static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, char *tile,
+                        tile_range r) {
+    const size_t bytes = p->backend->bytes;
+    n2_call call = {.node = i->node, .row0 = r.row0, .seed = p->seed, .step = p->runs,
+                    .parts = 1, .work = i->work};
+    call.out = view_of(&i->out, tile, s->tile_rows, r.row0, r.rows, bytes);
+    if (i->partials) {
+        call.out.data = i->partials + (size_t)r.chunk * partial_bytes(p, i);
+        call.add = !r.first;
+    }
+    for (int k = 0; k < i->node->n_in; k++)
+        call.in[k] = view_of(&i->in[k], tile, s->tile_rows, r.row0, r.rows, bytes);
+    i->kernel(&call);
+}
+
+static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, char *tile) {
+    const int64_t begin = chunk * s->chunk_rows;
+    const int64_t end = begin + s->chunk_rows < s->n_rows ? begin + s->chunk_rows : s->n_rows;
+    for (int64_t row0 = begin; row0 < end; row0 += s->tile_rows) {
+        const int64_t rows = end - row0 < s->tile_rows ? end - row0 : s->tile_rows;
+        const tile_range r = {chunk, row0, rows, row0 == begin};
+        for (size_t i = 0; i < s->n_code; i++) run_on_tile(p, s, &s->code[i], tile, r);
+    }
+}
+
+/* Adds the partial sums in the order of the chunks. Workers share the elements. */
+static void combine(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
+                    int parts) {
+    const size_t n = i->fold_numbers, begin = n * (size_t)part / (size_t)parts;
+    const size_t end = n * ((size_t)part + 1) / (size_t)parts, stride = partial_bytes(p, i);
+    for (size_t k = begin; k < end; k++) {
+        double sum = 0;
+        for (int c = 0; c < s->n_chunks; c++) {
+            const char *partial = i->partials + (size_t)c * stride;
+            sum += p->backend->bytes == sizeof(float) ? (double)((const float *)partial)[k]
+                                                      : ((const double *)partial)[k];
+        }
+        if (p->backend->bytes == sizeof(float))
+            ((float *)i->out.base)[k] = (float)sum;
+        else
+            ((double *)i->out.base)[k] = sum;
+    }
+}
+
+static void run_rows(n2_plan *p, n2_step *s, int worker, int workers) {
+    for (;;) {
+        const int chunk = atomic_fetch_add_explicit(&s->next_chunk, 1, memory_order_relaxed);
+        if (chunk >= s->n_chunks) break;
+        run_chunk(p, s, chunk, p->tiles[worker]);
+    }
+    barrier(p, workers);
+    for (size_t i = 0; i < s->n_code; i++)
+        if (s->code[i].partials) combine(p, s, &s->code[i], worker, workers);
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void run_step(n2_plan *p, n2_step *s, int worker, int workers) {
+    if (s->kind == N2_STEP_ROWS) {
+        run_rows(p, s, worker, workers);
+    } else if (s->kind == N2_STEP_SPLIT) {
+        for (size_t i = 0; i < s->n_code; i++) run_whole(p, &s->code[i], worker, workers);
+    } else if (worker == 0) {
+        for (size_t i = 0; i < s->n_code; i++) run_whole(p, &s->code[i], 0, 1);
+    }
+}
+
+static void walk(void *arg, size_t item, int unused) {
+    (void)unused;
+    n2_plan *p = arg;
+    const int worker = (int)item, workers = p->workers;
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const double start = p->timing && worker == 0 ? now() : 0;
+        run_step(p, &p->steps[k], worker, workers);
+        barrier(p, workers);
+        if (p->timing && worker == 0) p->steps[k].seconds += now() - start;
+    }
+}
+
+n2ce_status n2_plan_run(n2_plan *p) {
+    for (size_t k = 0; k < p->n_steps; k++)
+        atomic_store_explicit(&p->steps[k].next_chunk, 0, memory_order_relaxed);
+    const n2ce_status status = n2_parallel_together(p->ctx, &p->workers, walk, p);
+    p->runs++;
+    p->timed_runs += p->timing;
+    return status;
+}
+
+/* ---- looking at every value ---------------------------------------------- */
+
+static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const double x = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
+                                                            : ((const double *)data)[i];
+        if (!isfinite(x)) return false;
+    }
+    return true;
+}
+
+static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
+    for (size_t i = 0; i < s->n_code; i++) {
+        const n2_instruction *code = &s->code[i];
+        run_on_tile(p, s, code, p->tiles[0], r);
+        const n2_view v = view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows,
+                                  p->backend->bytes);
+        const char *data =
+            code->partials ? code->partials + (size_t)r.chunk * partial_bytes(p, code) : v.data;
+        if (is_finite(p, data, n2_elements(v.shape))) continue;
+        p->bad_node = code->id;
+        return false;
+    }
+    return true;
+}
+
+static bool check_rows(n2_plan *p, const n2_step *s) {
+    for (int chunk = 0; chunk < s->n_chunks; chunk++) {
+        const int64_t begin = chunk * s->chunk_rows;
+        const int64_t end = begin + s->chunk_rows < s->n_rows ? begin + s->chunk_rows : s->n_rows;
+        for (int64_t row0 = begin; row0 < end; row0 += s->tile_rows) {
+            const int64_t rows = end - row0 < s->tile_rows ? end - row0 : s->tile_rows;
+            if (!check_tile(p, s, (tile_range){chunk, row0, rows, row0 == begin})) return false;
+        }
+    }
+    for (size_t i = 0; i < s->n_code; i++)
+        if (s->code[i].partials) combine(p, s, &s->code[i], 0, 1);
+    return true;
+}
+
+static bool check_whole(n2_plan *p, const n2_step *s) {
+    for (size_t i = 0; i < s->n_code; i++) {
+        run_whole(p, &s->code[i], 0, 1);
+        if (is_finite(p, s->code[i].out.base, n2_elements(s->code[i].out.shape))) continue;
+        p->bad_node = s->code[i].id;
+        return false;
+    }
+    return true;
+}
+
+n2ce_status n2_plan_run_checked(n2_plan *p) {
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const n2_step *s = &p->steps[k];
+        if (s->kind == N2_STEP_ROWS ? check_rows(p, s) : check_whole(p, s)) continue;
+        const n2_node_data *d = n2_at(p->graph, (n2_node){p->bad_node});
+        return n2_fail(p->ctx, N2CE_ENAN,
+                       "Step %u: the op %s built at %s:%d gave a number that is not finite.",
+                       p->runs, d->op->name, d->file, d->line);
+    }
+    p->runs++;
+    return N2CE_OK;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+void n2_plan_seed(n2_plan *p, uint64_t seed, uint32_t runs_so_far) {
+    p->seed = seed;
+    p->runs = runs_so_far;
+}
+
+uint32_t n2_plan_runs(const n2_plan *p) { return p->runs; }
+
+void n2_plan_get(const n2_plan *p, size_t k, double *values) {
+    const uint32_t id = p->outputs[k].id;
+    const void *data = p->nodes[p->nodes[id].root].data;
+    const int64_t n = n2_elements(n2_shape_at(p->graph, p->outputs[k]));
+    for (int64_t i = 0; i < n; i++)
+        values[i] = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
+                                                       : ((const double *)data)[i];
+}
+
+double n2_plan_scalar(const n2_plan *p, size_t k) {
+    double value = 0;
+    n2_plan_get(p, k, &value);
+    return value;
+}
+
+void n2_plan_time(n2_plan *p, bool on) { p->timing = on; }

@@ -1,0 +1,336 @@
+/* The kernels, written plainly: naive loops, nothing to trust. This file is included with
+ *
+ *     N2_NUM       the type of numbers
+ *     N2_PLAIN(x)  the name of kernel x
+ *
+ * once with double, which is the reference backend and defines what an op means, and once
+ * with float, where it serves the ops that no fast kernel takes over. */
+#include "base/numerics.h"
+#include "base/random.h"
+#include "engine/kernel.h"
+#include "objective/terms.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PLAIN static void
+#define OUT(c)   ((N2_NUM *)(c)->out.data)
+#define IN(c, k) ((const N2_NUM *)(c)->in[k].data)
+
+/* ---- indices ------------------------------------------------------------- */
+
+/* Position in an input of the element that broadcasts to element i of the output. */
+static int64_t N2_PLAIN(source)(n2_shape in, n2_shape out, int64_t i) {
+    int64_t at = 0, stride = 1;
+    for (int k = out.rank - 1; k >= 0; k--) {
+        const int64_t x = i % out.dim[k];
+        const int j = k - (out.rank - in.rank);
+        i /= out.dim[k];
+        if (j < 0) continue;
+        if (in.dim[j] != 1) at += x * stride;
+        stride *= in.dim[j];
+    }
+    return at;
+}
+
+/* Elements before, along and after an axis. */
+typedef struct N2_PLAIN(extent) {
+    int64_t outer, length, inner;
+} N2_PLAIN(extent);
+
+static N2_PLAIN(extent) N2_PLAIN(extent_of)(n2_shape s, int axis) {
+    N2_PLAIN(extent) e = {1, s.dim[axis], 1};
+    for (int i = 0; i < axis; i++) e.outer *= s.dim[i];
+    for (int i = axis + 1; i < s.rank; i++) e.inner *= s.dim[i];
+    return e;
+}
+
+/* ---- random -------------------------------------------------------------- */
+
+enum { N2_PLAIN(BATCH) = 256 };
+
+/* The draws of a tile begin where its first row does. */
+static void N2_PLAIN(draw)(const n2_call *c, void (*fill)(n2_stream, uint64_t, size_t, float *),
+                           float factor) {
+    const int64_t n = n2_elements(c->out.shape);
+    const int64_t per_row = c->out.shape.rank ? n / (c->out.shape.dim[0] ? c->out.shape.dim[0] : 1) : 1;
+    const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
+    for (int64_t i = 0; i < n; i += N2_PLAIN(BATCH)) {
+        float batch[N2_PLAIN(BATCH)];
+        const int64_t m = n - i < N2_PLAIN(BATCH) ? n - i : N2_PLAIN(BATCH);
+        fill(s, (uint64_t)(c->row0 * per_row + i), (size_t)m, batch);
+        for (int64_t k = 0; k < m; k++) {
+            float x = batch[k];
+            if (factor > 0) x = fminf(floorf(x * factor), factor - 1);
+            OUT(c)[i + k] = (N2_NUM)x;
+        }
+    }
+}
+
+PLAIN N2_PLAIN(normal)(const n2_call *c) { N2_PLAIN(draw)(c, n2_fill_normal, 0); }
+PLAIN N2_PLAIN(uniform)(const n2_call *c) { N2_PLAIN(draw)(c, n2_fill_uniform, 0); }
+PLAIN N2_PLAIN(integer)(const n2_call *c) {
+    N2_PLAIN(draw)(c, n2_fill_uniform, (float)c->node->attr.i[0]);
+}
+
+/* Fisher and Yates: from the end, swap with a random one not behind it. */
+PLAIN N2_PLAIN(permutation)(const n2_call *c) {
+    const int64_t n = n2_elements(c->out.shape);
+    const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
+    for (int64_t i = 0; i < n; i++) OUT(c)[i] = (N2_NUM)i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        float u;
+        n2_fill_uniform(s, (uint64_t)i, 1, &u);
+        const int64_t j = (int64_t)fminf(floorf(u * (float)(i + 1)), (float)i);
+        const N2_NUM swap = OUT(c)[i];
+        OUT(c)[i] = OUT(c)[j];
+        OUT(c)[j] = swap;
+    }
+}
+
+PLAIN N2_PLAIN(row_index)(const n2_call *c) {
+    const int64_t n = n2_elements(c->out.shape);
+    for (int64_t i = 0; i < n; i++)
+        OUT(c)[i] = (N2_NUM)((c->row0 + i) / c->node->attr.i[0] % c->node->attr.i[1]);
+}
+
+/* ---- element-wise -------------------------------------------------------- */
+
+#define UNARY(NAME, EXPRESSION)                                                                    \
+    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                       \
+        const double a = c->node->attr.f[0], b = c->node->attr.f[1];                               \
+        const int64_t n = n2_elements(c->out.shape);                                               \
+        (void)a, (void)b;                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double x = (double)IN(c, 0)[i];                                                  \
+            OUT(c)[i] = (N2_NUM)(EXPRESSION);                                                      \
+        }                                                                                          \
+    }
+UNARY(neg, -x)
+UNARY(exp, exp(x))
+UNARY(log, log(x))
+UNARY(sqrt, sqrt(x))
+UNARY(reciprocal, 1 / x)
+UNARY(tanh, tanh(x))
+UNARY(sigmoid, n2_sigmoid(x))
+UNARY(softplus, n2_softplus(x))
+UNARY(sin, sin(x))
+UNARY(cos, cos(x))
+UNARY(positive, x > 0)
+UNARY(affine, a *x + b)
+UNARY(lrelu, x > 0 ? x : a * x)
+UNARY(n2ce_term, c->node->attr.i[0] ? n2_den_term(x, a) : n2_num_term(x, a))
+UNARY(n2ce_weight, c->node->attr.i[0] ? n2_den_weight(x, a) : -n2_num_weight(x, a))
+
+#define BINARY(NAME, EXPRESSION)                                                                   \
+    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                       \
+        const double a = c->node->attr.f[0];                                                       \
+        const int64_t n = n2_elements(c->out.shape);                                               \
+        (void)a;                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double x =                                                                       \
+                (double)IN(c, 0)[N2_PLAIN(source)(c->in[0].shape, c->out.shape, i)];               \
+            const double y =                                                                       \
+                (double)IN(c, 1)[N2_PLAIN(source)(c->in[1].shape, c->out.shape, i)];               \
+            OUT(c)[i] = (N2_NUM)(EXPRESSION);                                                      \
+        }                                                                                          \
+    }
+BINARY(add, x + y)
+BINARY(sub, x - y)
+BINARY(mul, x *y)
+BINARY(div, x / y)
+BINARY(maximum, x > y || isnan(x) ? x : y)
+BINARY(minimum, x < y || isnan(x) ? x : y)
+BINARY(equal, x == y)
+BINARY(greater, x > y)
+BINARY(lrelu_grad, x > 0 ? y : a * y)
+
+/* ---- matrix product ------------------------------------------------------ */
+
+PLAIN N2_PLAIN(matmul)(const n2_call *c) {
+    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
+    const n2_shape sa = c->in[0].shape, sb = c->in[1].shape, so = c->out.shape;
+    const int r = so.rank;
+    const int64_t batches = r == 3 ? so.dim[0] : 1, m = so.dim[r - 2], n = so.dim[r - 1];
+    const int64_t k = sa.dim[ta ? r - 2 : r - 1], lda = sa.dim[r - 1], ldb = sb.dim[r - 1];
+    for (int64_t z = 0; z < batches; z++)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                const N2_NUM *a = IN(c, 0) + z * m * k, *b = IN(c, 1) + z * k * n;
+                N2_NUM *out = OUT(c) + (z * m + i) * n + j;
+                double sum = c->add ? (double)*out : 0;
+                for (int64_t l = 0; l < k; l++)
+                    sum += (double)(ta ? a[l * lda + i] : a[i * lda + l]) *
+                           (double)(tb ? b[j * ldb + l] : b[l * ldb + j]);
+                *out = (N2_NUM)sum;
+            }
+}
+
+/* ---- reductions ---------------------------------------------------------- */
+
+PLAIN N2_PLAIN(sum)(const n2_call *c) {
+    const int64_t n = n2_elements(c->in[0].shape), m = n2_elements(c->out.shape);
+    for (int64_t i = 0; i < m && !c->add; i++) OUT(c)[i] = 0;
+    for (int64_t i = 0; i < n; i++)
+        OUT(c)[N2_PLAIN(source)(c->out.shape, c->in[0].shape, i)] += IN(c, 0)[i];
+}
+
+PLAIN N2_PLAIN(amax)(const n2_call *c) {
+    const int64_t n = n2_elements(c->in[0].shape), m = n2_elements(c->out.shape);
+    for (int64_t i = 0; i < m; i++) OUT(c)[i] = (N2_NUM)-N2_INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        N2_NUM *top = &OUT(c)[N2_PLAIN(source)(c->out.shape, c->in[0].shape, i)];
+        const N2_NUM x = IN(c, 0)[i];
+        if (x > *top || x != x) *top = x;
+    }
+}
+
+/* The k-th smallest of n numbers, which change places: those before it are not larger. */
+static N2_NUM N2_PLAIN(select)(N2_NUM *x, int64_t n, int64_t k) {
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const N2_NUM pivot = x[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot) i++;
+            while (pivot < x[j]) j--;
+            if (i > j) break;
+            const N2_NUM swap = x[i];
+            x[i++] = x[j];
+            x[j--] = swap;
+        }
+        if (k <= j) high = j;
+        else if (k >= i) low = i;
+        else break;
+    }
+    return x[k];
+}
+
+PLAIN N2_PLAIN(median)(const n2_call *c) {
+    N2_NUM *x = c->work;
+    int64_t n = 0;
+    const int64_t total = n2_elements(c->in[0].shape), size = c->in[0].shape.dim[0];
+    for (int64_t i = 0; i < total; i++)
+        if (!c->node->attr.i[0] || i % size > i / size) x[n++] = IN(c, 0)[i];
+    if (n == 0) {
+        OUT(c)[0] = (N2_NUM)N2_NAN;
+        return;
+    }
+    const N2_NUM upper = N2_PLAIN(select)(x, n, n / 2);
+    N2_NUM lower = x[0]; /* the largest of those before it */
+    for (int64_t i = 1; i < n / 2; i++) lower = x[i] > lower ? x[i] : lower;
+    OUT(c)[0] = n % 2 ? upper : (N2_NUM)(((double)lower + (double)upper) / 2);
+}
+
+/* ---- shapes -------------------------------------------------------------- */
+
+PLAIN N2_PLAIN(broadcast)(const n2_call *c) {
+    const int64_t n = n2_elements(c->out.shape);
+    for (int64_t i = 0; i < n; i++)
+        OUT(c)[i] = IN(c, 0)[N2_PLAIN(source)(c->in[0].shape, c->out.shape, i)];
+}
+
+PLAIN N2_PLAIN(transpose)(const n2_call *c) {
+    const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
+    const n2_shape so = c->out.shape, si = c->in[0].shape;
+    const int64_t n = n2_elements(so);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t x[N2_MAX_RANK], rest = i, at = 0;
+        for (int k = so.rank - 1; k >= 0; k--) {
+            x[k] = rest % so.dim[k];
+            rest /= so.dim[k];
+        }
+        for (int k = 0; k < si.rank; k++) at = at * si.dim[k] + x[k == a ? b : k == b ? a : k];
+        OUT(c)[i] = IN(c, 0)[at];
+    }
+}
+
+/* Copies a stretch along an axis: `from` of the input to `to` of the output. */
+static void N2_PLAIN(copy_along)(const n2_call *c, int k, int axis, int64_t from, int64_t to,
+                                 int64_t length) {
+    const N2_PLAIN(extent) ein = N2_PLAIN(extent_of)(c->in[k].shape, axis);
+    const N2_PLAIN(extent) eout = N2_PLAIN(extent_of)(c->out.shape, axis);
+    for (int64_t i = 0; i < ein.outer; i++)
+        memcpy(OUT(c) + (i * eout.length + to) * eout.inner,
+               IN(c, k) + (i * ein.length + from) * ein.inner,
+               (size_t)(length * ein.inner) * sizeof(N2_NUM));
+}
+
+PLAIN N2_PLAIN(concat)(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    const int64_t first = c->in[0].shape.dim[axis];
+    N2_PLAIN(copy_along)(c, 0, axis, 0, 0, first);
+    N2_PLAIN(copy_along)(c, 1, axis, 0, first, c->in[1].shape.dim[axis]);
+}
+
+PLAIN N2_PLAIN(slice)(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    N2_PLAIN(copy_along)(c, 0, axis, c->node->attr.i[1], 0, c->out.shape.dim[axis]);
+}
+
+PLAIN N2_PLAIN(pad)(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    memset(OUT(c), 0, (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
+    N2_PLAIN(copy_along)(c, 0, axis, 0, c->node->attr.i[1], c->in[0].shape.dim[axis]);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* A row number, kept inside the table: a wrong index must not write elsewhere. */
+static int64_t N2_PLAIN(row)(N2_NUM index, int64_t rows) {
+    const double x = (double)index;
+    return !(x >= 0) ? 0 : x < (double)rows ? (int64_t)x : rows - 1;
+}
+
+PLAIN N2_PLAIN(gather)(const n2_call *c) {
+    const int64_t rows = c->in[0].shape.dim[0], n = c->out.shape.dim[0];
+    if (n == 0 || rows == 0) return;
+    const size_t width = (size_t)(n2_elements(c->out.shape) / n);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(OUT(c) + (size_t)i * width,
+               IN(c, 0) + (size_t)N2_PLAIN(row)(IN(c, 1)[i], rows) * width, width * sizeof(N2_NUM));
+}
+
+PLAIN N2_PLAIN(scatter_add)(const n2_call *c) {
+    const int64_t rows = c->out.shape.dim[0], n = c->in[0].shape.dim[0];
+    const int64_t total = n2_elements(c->out.shape);
+    if (!c->add) memset(OUT(c), 0, (size_t)total * sizeof(N2_NUM));
+    if (n == 0 || rows == 0) return;
+    const int64_t width = total / rows;
+    for (int64_t i = 0; i < n; i++) {
+        N2_NUM *to = OUT(c) + N2_PLAIN(row)(IN(c, 1)[i], rows) * width;
+        for (int64_t k = 0; k < width; k++) to[k] += IN(c, 0)[i * width + k];
+    }
+}
+
+/* ---- updates ------------------------------------------------------------- */
+
+PLAIN N2_PLAIN(assign)(const n2_call *c) {
+    memmove(OUT(c), IN(c, 0), (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
+}
+
+/* p <- p - rate (m_hat / (sqrt(v_hat) + eps) + decay p); in = gradient, rate, factor on
+ * the gradient, number of the step. */
+PLAIN N2_PLAIN(adam)(const n2_call *c) {
+    const double b1 = c->node->attr.f[0], b2 = c->node->attr.f[1], eps = c->node->attr.f[2];
+    const double decay = c->node->attr.f[3], rate = (double)IN(c, 1)[0];
+    const double factor = (double)IN(c, 2)[0], step = (double)IN(c, 3)[0];
+    const double fix1 = 1 - pow(b1, step), fix2 = 1 - pow(b2, step);
+    N2_NUM *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
+    const int64_t n = n2_elements(c->out.shape);
+    for (int64_t i = n * c->part / c->parts; i < n * (c->part + 1) / c->parts; i++) {
+        const double g = (double)IN(c, 0)[i] * factor;
+        const double m1 = b1 * (double)m[i] + (1 - b1) * g;
+        const double v1 = b2 * (double)v[i] + (1 - b2) * g * g;
+        m[i] = (N2_NUM)m1;
+        v[i] = (N2_NUM)v1;
+        const double direction = (m1 / fix1) / (sqrt(v1 / fix2) + eps);
+        p[i] = (N2_NUM)((double)p[i] - rate * (direction + decay * (double)p[i]));
+    }
+}
+
+#undef PLAIN
+#undef OUT
+#undef IN
+#undef UNARY
+#undef BINARY
