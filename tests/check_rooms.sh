@@ -12,12 +12,14 @@ base:
 io:        base
 objective: base
 report:    base
-engine:    base
+engine:     base
+engine/ops: base engine
 ref:       base engine objective
-cpu:       base engine objective
+cpu:       base engine objective ref
 nn:        base engine io
-model:     base engine nn objective
-task:      base io objective report engine ref cpu nn model
+sampler:   base engine nn
+model:     base engine nn objective sampler
+task:      base io objective report engine ref cpu nn sampler model
 cli:
 '
 

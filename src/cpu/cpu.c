@@ -9,7 +9,7 @@
 #include "ref/plain.h"
 
 #ifdef N2CE_X86
-#define DECLARE(NAME)                                                                              \
+#define DECLARE(NAME) \
     n2_kernel n2_cpu_##NAME##_portable, n2_cpu_##NAME##_avx2, n2_cpu_##NAME##_avx512;
 #else
 #define DECLARE(NAME) n2_kernel n2_cpu_##NAME##_portable;
@@ -18,16 +18,17 @@ N2_FAST_LIST(DECLARE)
 
 /* What the plain file has and no list below uses is not a mistake. */
 static n2_kernel *const unused[] __attribute__((unused)) = {
-    plain_neg, plain_exp, plain_sqrt, plain_reciprocal, plain_sigmoid, plain_tanh, plain_positive,
-    plain_affine, plain_lrelu, plain_add, plain_sub, plain_mul, plain_div, plain_maximum,
-    plain_minimum, plain_equal, plain_greater, plain_lrelu_grad, plain_matmul, plain_sum,
+    plain_neg,       plain_exp,       plain_sqrt,       plain_reciprocal, plain_sigmoid,
+    plain_tanh,      plain_positive,  plain_affine,     plain_lrelu,      plain_add,
+    plain_sub,       plain_mul,       plain_div,        plain_maximum,    plain_minimum,
+    plain_equal,     plain_greater,   plain_lrelu_grad, plain_matmul,     plain_sum,
     plain_broadcast, plain_transpose, plain_adam};
 
 #define PLAIN(NAME) [N2_OP_##NAME] = plain_##NAME
-#define PLAIN_KERNELS                                                                              \
-    PLAIN(normal), PLAIN(uniform), PLAIN(integer), PLAIN(permutation), PLAIN(row_index),           \
-        PLAIN(log), PLAIN(softplus), PLAIN(sin), PLAIN(cos), PLAIN(amax), PLAIN(median),           \
-        PLAIN(concat), PLAIN(slice), PLAIN(pad), PLAIN(gather), PLAIN(scatter_add),                \
+#define PLAIN_KERNELS                                                                    \
+    PLAIN(normal), PLAIN(uniform), PLAIN(integer), PLAIN(permutation), PLAIN(row_index), \
+        PLAIN(log), PLAIN(softplus), PLAIN(sin), PLAIN(cos), PLAIN(amax), PLAIN(median), \
+        PLAIN(concat), PLAIN(slice), PLAIN(pad), PLAIN(gather), PLAIN(scatter_add),      \
         PLAIN(n2ce_term), PLAIN(n2ce_weight), PLAIN(assign)
 
 #define PORTABLE(NAME) [N2_OP_##NAME] = n2_cpu_##NAME##_portable,

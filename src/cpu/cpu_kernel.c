@@ -13,7 +13,7 @@
 N2_FAST_LIST(DECLARE)
 #undef DECLARE
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE   static inline __attribute__((always_inline))
 #define OUT(c)   ((float *)(c)->out.data)
 #define IN(c, k) ((const float *)(c)->in[k].data)
 
@@ -42,17 +42,17 @@ INLINE float tanh_full(float x) {
     return x < 0 ? -t : t;
 }
 
-#define UNARY(NAME, EXPRESSION)                                                                    \
-    void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                                                 \
-        const float a = (float)c->node->attr.f[0], b = (float)c->node->attr.f[1];                  \
-        const int64_t n = n2_elements(c->out.shape);                                               \
-        const float *in = IN(c, 0);                                                                \
-        float *out = OUT(c);                                                                       \
-        (void)a, (void)b;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const float x = in[i];                                                                 \
-            out[i] = EXPRESSION;                                                                   \
-        }                                                                                          \
+#define UNARY(NAME, EXPRESSION)                                                   \
+    void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                                \
+        const float a = (float)c->node->attr.f[0], b = (float)c->node->attr.f[1]; \
+        const int64_t n = n2_elements(c->out.shape);                              \
+        const float *in = IN(c, 0);                                               \
+        float *out = OUT(c);                                                      \
+        (void)a, (void)b;                                                         \
+        for (int64_t i = 0; i < n; i++) {                                         \
+            const float x = in[i];                                                \
+            out[i] = EXPRESSION;                                                  \
+        }                                                                         \
     }
 UNARY(neg, -x)
 UNARY(exp, exp_full(x))
@@ -124,24 +124,24 @@ static void walk(const n2_call *c, run_fn *run) {
     }
 }
 
-#define LOOP(X, Y, EXPRESSION)                                                                     \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        const float x = X, y = Y;                                                                  \
-        out[i] = EXPRESSION;                                                                       \
+#define LOOP(X, Y, EXPRESSION)        \
+    for (int64_t i = 0; i < n; i++) { \
+        const float x = X, y = Y;     \
+        out[i] = EXPRESSION;          \
     }
-#define BINARY(NAME, EXPRESSION)                                                                   \
-    static void NAME##_run(int64_t n, const float *px, const float *py, bool x_moves,              \
-                           bool y_moves, float a, float *out) {                                    \
-        (void)a;                                                                                   \
-        if (x_moves && y_moves)                                                                    \
-            LOOP(px[i], py[i], EXPRESSION)                                                         \
-        else if (x_moves)                                                                          \
-            LOOP(px[i], *py, EXPRESSION)                                                           \
-        else if (y_moves)                                                                          \
-            LOOP(*px, py[i], EXPRESSION)                                                           \
-        else                                                                                       \
-            LOOP(*px, *py, EXPRESSION)                                                             \
-    }                                                                                              \
+#define BINARY(NAME, EXPRESSION)                                                      \
+    static void NAME##_run(int64_t n, const float *px, const float *py, bool x_moves, \
+                           bool y_moves, float a, float *out) {                       \
+        (void)a;                                                                      \
+        if (x_moves && y_moves)                                                       \
+            LOOP(px[i], py[i], EXPRESSION)                                            \
+        else if (x_moves)                                                             \
+            LOOP(px[i], *py, EXPRESSION)                                              \
+        else if (y_moves)                                                             \
+            LOOP(*px, py[i], EXPRESSION)                                              \
+        else                                                                          \
+            LOOP(*px, *py, EXPRESSION)                                                \
+    }                                                                                 \
     void N2_ISA(n2_cpu_##NAME)(const n2_call *c) { walk(c, NAME##_run); }
 BINARY(add, x + y)
 BINARY(sub, x - y)
@@ -176,14 +176,12 @@ INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t 
                   int64_t ldo, bool add) {
     n2_vec sum[MR][2];
     for (int i = 0; i < mr; i++)
-        for (int j = 0; j < nv; j++)
-            sum[i][j] = add ? VEC(out + i * ldo + j * LANES) : (uvec){0};
+        for (int j = 0; j < nv; j++) sum[i][j] = add ? VEC(out + i * ldo + j * LANES) : (uvec){0};
     for (int64_t l = 0; l < k; l++) {
         n2_vec row[2];
         for (int j = 0; j < nv; j++) row[j] = VEC(b + l * ldb + j * LANES);
         for (int i = 0; i < mr; i++)
-            for (int j = 0; j < nv; j++)
-                sum[i][j] += a.data[i * a.row + l * a.column] * row[j];
+            for (int j = 0; j < nv; j++) sum[i][j] += a.data[i * a.row + l * a.column] * row[j];
     }
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++) *(uvec *)(void *)(out + i * ldo + j * LANES) = sum[i][j];
@@ -193,9 +191,9 @@ INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t 
 INLINE void panel(int nv, int64_t m, int64_t k, strided a, const float *b, int64_t ldb, float *out,
                   int64_t ldo, bool add) {
     int64_t i = 0;
-#define ROWS(N)                                                                                    \
-    for (; i + (N) <= m; i += (N))                                                                 \
-        block(N, nv, k, (strided){a.data + i * a.row, a.row, a.column}, b, ldb, out + i * ldo,     \
+#define ROWS(N)                                                                                \
+    for (; i + (N) <= m; i += (N))                                                             \
+        block(N, nv, k, (strided){a.data + i * a.row, a.row, a.column}, b, ldb, out + i * ldo, \
               ldo, add);
     ROWS(MR)
     ROWS(4)

@@ -149,8 +149,7 @@ static void postpone(n2_plan *p) {
         const n2_node_data *d = node_at(p, id);
         for (int k = 0; k < d->n_in; k++) {
             const uint32_t killer = p->nodes[p->nodes[d->in[k].id].root].killer;
-            if (killer && p->nodes[killer].stage - 1 < latest)
-                latest = p->nodes[killer].stage - 1;
+            if (killer && p->nodes[killer].stage - 1 < latest) latest = p->nodes[killer].stage - 1;
         }
         if (latest != none && latest > n->stage) n->stage = latest;
     }
@@ -173,7 +172,8 @@ static void group_whole(n2_plan *p, int stage) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         n2_planned *n = &p->nodes[id];
         const n2_op_id op = node_at(p, id)->op->id;
-        if (!n->live || n->rows != N2_ROWS_WHOLE || n->stage != stage || !needs_kernel(op)) continue;
+        if (!n->live || n->rows != N2_ROWS_WHOLE || n->stage != stage || !needs_kernel(op))
+            continue;
         const n2_step_kind kind = p->backend->split[op] ? N2_STEP_SPLIT : N2_STEP_SERIAL;
         const bool fits = open >= 0 && p->steps[open].kind == kind &&
                           !(kind == N2_STEP_SPLIT && feeds_from_step(p, id, open));

@@ -30,6 +30,7 @@ n2ce_status n2_plan_run(n2_plan *plan);
  * far, which a checkpoint restores. */
 void n2_plan_seed(n2_plan *plan, uint64_t seed, uint32_t runs_so_far);
 uint32_t n2_plan_runs(const n2_plan *plan);
+uint64_t n2_plan_seed_of(const n2_plan *plan);
 
 /* Output k, converted to double; the scalar form is for outputs of one element. */
 void n2_plan_get(const n2_plan *plan, size_t k, double *values);

@@ -7,18 +7,18 @@
 #include <stdatomic.h>
 
 enum {
-    N2_CHUNKS = 8,       /* partial sums of a row program, whatever the threads */
-    N2_LEAST_CHUNK = 64, /* rows that are worth a partial sum of their own */
-    N2_LEAST_ROWS = 16,  /* fewer rows are not worth a program */
-    N2_MOST_TILE = 96,   /* rows of a tile */
+    N2_CHUNKS = 8,             /* partial sums of a row program, whatever the threads */
+    N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
+    N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
+    N2_MOST_TILE = 96,         /* rows of a tile */
     N2_TILE_BYTES = 1024 << 10 /* of a tile's values: about a second-level cache */
 };
 
 /* What the planner knows of a node. */
 typedef struct n2_planned {
     bool live;
-    n2_rows rows;              /* WHOLE, or its role in a row program */
-    int64_t n_rows;            /* of that program */
+    n2_rows rows;   /* WHOLE, or its role in a row program */
+    int64_t n_rows; /* of that program */
     bool row_input[N2_MAX_INPUTS];
     int stage;
     uint32_t root;   /* whose storage it shares: itself, or what it is a view of */
@@ -26,13 +26,13 @@ typedef struct n2_planned {
     bool stored;     /* as a whole, in the block; else only in tiles */
     bool output;     /* read after the run */
     int step, last_step;
-    size_t place;    /* bytes from the block's start, or numbers per row in a tile */
-    void *data;      /* resolved address, when stored */
+    size_t place; /* bytes from the block's start, or numbers per row in a tile */
+    void *data;   /* resolved address, when stored */
 } n2_planned;
 
 /* Where an operand lives: at an address, as a whole or by rows; or in the tile. */
 typedef struct n2_operand {
-    char *base;        /* NULL: in the tile, at `tile` numbers per row */
+    char *base; /* NULL: in the tile, at `tile` numbers per row */
     size_t tile;
     int64_t row_bytes; /* 0: the whole is passed, whatever the rows */
     n2_shape shape;
@@ -74,9 +74,9 @@ struct n2_plan {
     uint32_t n_nodes;
     n2_step *steps;
     size_t n_steps;
-    char *block;       /* all stored values */
+    char *block; /* all stored values */
     size_t block_bytes;
-    char **tiles;      /* one per worker */
+    char **tiles; /* one per worker */
     size_t tile_bytes;
     const n2_node *outputs;
     size_t n_outputs;

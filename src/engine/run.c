@@ -13,7 +13,8 @@
 static void relax(int spins) {
     if (spins > 2000) sched_yield(); /* more workers than cores */
 #if defined(__x86_64__)
-    else __builtin_ia32_pause();
+    else
+        __builtin_ia32_pause();
 #endif
 }
 
@@ -25,8 +26,8 @@ static void barrier(n2_plan *p, int workers) {
         atomic_store_explicit(&p->barrier_phase, phase + 1, memory_order_release);
         return;
     }
-    for (int spins = 0;
-         atomic_load_explicit(&p->barrier_phase, memory_order_acquire) == phase; spins++)
+    for (int spins = 0; atomic_load_explicit(&p->barrier_phase, memory_order_acquire) == phase;
+         spins++)
         relax(spins);
 }
 
@@ -37,14 +38,17 @@ static n2_view view_of(const n2_operand *o, char *tile, int64_t tile_rows, int64
                        int64_t rows, size_t bytes) {
     n2_view v = {.shape = o->shape};
     if (o->row_bytes) v.shape.dim[0] = rows;
-    v.data = o->base ? o->base + row0 * o->row_bytes
-                     : tile + o->tile * (size_t)tile_rows * bytes;
+    v.data = o->base ? o->base + row0 * o->row_bytes : tile + o->tile * (size_t)tile_rows * bytes;
     return v;
 }
 
 static void run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts) {
-    n2_call call = {.node = i->node, .seed = p->seed, .step = p->runs,
-                    .part = part, .parts = parts, .work = i->work};
+    n2_call call = {.node = i->node,
+                    .seed = p->seed,
+                    .step = p->runs,
+                    .part = part,
+                    .parts = parts,
+                    .work = i->work};
     call.out = (n2_view){i->out.base, i->out.shape};
     for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
     i->kernel(&call);
@@ -65,8 +69,12 @@ typedef struct tile_range {
 static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, char *tile,
                         tile_range r) {
     const size_t bytes = p->backend->bytes;
-    n2_call call = {.node = i->node, .row0 = r.row0, .seed = p->seed, .step = p->runs,
-                    .parts = 1, .work = i->work};
+    n2_call call = {.node = i->node,
+                    .row0 = r.row0,
+                    .seed = p->seed,
+                    .step = p->runs,
+                    .parts = 1,
+                    .work = i->work};
     call.out = view_of(&i->out, tile, s->tile_rows, r.row0, r.rows, bytes);
     if (i->partials) {
         call.out.data = i->partials + (size_t)r.chunk * partial_bytes(p, i);
@@ -171,8 +179,8 @@ static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
     for (size_t i = 0; i < s->n_code; i++) {
         const n2_instruction *code = &s->code[i];
         run_on_tile(p, s, code, p->tiles[0], r);
-        const n2_view v = view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows,
-                                  p->backend->bytes);
+        const n2_view v =
+            view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows, p->backend->bytes);
         const char *data =
             code->partials ? code->partials + (size_t)r.chunk * partial_bytes(p, code) : v.data;
         if (is_finite(p, data, n2_elements(v.shape))) continue;
@@ -227,6 +235,7 @@ void n2_plan_seed(n2_plan *p, uint64_t seed, uint32_t runs_so_far) {
 }
 
 uint32_t n2_plan_runs(const n2_plan *p) { return p->runs; }
+uint64_t n2_plan_seed_of(const n2_plan *p) { return p->seed; }
 
 void n2_plan_get(const n2_plan *p, size_t k, double *values) {
     const uint32_t id = p->outputs[k].id;

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PLAIN static void
+#define PLAIN    static void
 #define OUT(c)   ((N2_NUM *)(c)->out.data)
 #define IN(c, k) ((const N2_NUM *)(c)->in[k].data)
 
@@ -53,7 +53,8 @@ enum { N2_PLAIN(BATCH) = 256 };
 static void N2_PLAIN(draw)(const n2_call *c, void (*fill)(n2_stream, uint64_t, size_t, float *),
                            float factor) {
     const int64_t n = n2_elements(c->out.shape);
-    const int64_t per_row = c->out.shape.rank ? n / (c->out.shape.dim[0] ? c->out.shape.dim[0] : 1) : 1;
+    const int64_t per_row =
+        c->out.shape.rank ? n / (c->out.shape.dim[0] ? c->out.shape.dim[0] : 1) : 1;
     const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
     for (int64_t i = 0; i < n; i += N2_PLAIN(BATCH)) {
         float batch[N2_PLAIN(BATCH)];
@@ -96,15 +97,15 @@ PLAIN N2_PLAIN(row_index)(const n2_call *c) {
 
 /* ---- element-wise -------------------------------------------------------- */
 
-#define UNARY(NAME, EXPRESSION)                                                                    \
-    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                       \
-        const double a = c->node->attr.f[0], b = c->node->attr.f[1];                               \
-        const int64_t n = n2_elements(c->out.shape);                                               \
-        (void)a, (void)b;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const double x = (double)IN(c, 0)[i];                                                  \
-            OUT(c)[i] = (N2_NUM)(EXPRESSION);                                                      \
-        }                                                                                          \
+#define UNARY(NAME, EXPRESSION)                                      \
+    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                         \
+        const double a = c->node->attr.f[0], b = c->node->attr.f[1]; \
+        const int64_t n = n2_elements(c->out.shape);                 \
+        (void)a, (void)b;                                            \
+        for (int64_t i = 0; i < n; i++) {                            \
+            const double x = (double)IN(c, 0)[i];                    \
+            OUT(c)[i] = (N2_NUM)(EXPRESSION);                        \
+        }                                                            \
     }
 UNARY(neg, -x)
 UNARY(exp, exp(x))
@@ -122,18 +123,16 @@ UNARY(lrelu, x > 0 ? x : a * x)
 UNARY(n2ce_term, c->node->attr.i[0] ? n2_den_term(x, a) : n2_num_term(x, a))
 UNARY(n2ce_weight, c->node->attr.i[0] ? n2_den_weight(x, a) : -n2_num_weight(x, a))
 
-#define BINARY(NAME, EXPRESSION)                                                                   \
-    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                       \
-        const double a = c->node->attr.f[0];                                                       \
-        const int64_t n = n2_elements(c->out.shape);                                               \
-        (void)a;                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const double x =                                                                       \
-                (double)IN(c, 0)[N2_PLAIN(source)(c->in[0].shape, c->out.shape, i)];               \
-            const double y =                                                                       \
-                (double)IN(c, 1)[N2_PLAIN(source)(c->in[1].shape, c->out.shape, i)];               \
-            OUT(c)[i] = (N2_NUM)(EXPRESSION);                                                      \
-        }                                                                                          \
+#define BINARY(NAME, EXPRESSION)                                                                  \
+    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                      \
+        const double a = c->node->attr.f[0];                                                      \
+        const int64_t n = n2_elements(c->out.shape);                                              \
+        (void)a;                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            const double x = (double)IN(c, 0)[N2_PLAIN(source)(c->in[0].shape, c->out.shape, i)]; \
+            const double y = (double)IN(c, 1)[N2_PLAIN(source)(c->in[1].shape, c->out.shape, i)]; \
+            OUT(c)[i] = (N2_NUM)(EXPRESSION);                                                     \
+        }                                                                                         \
     }
 BINARY(add, x + y)
 BINARY(sub, x - y)
@@ -199,9 +198,12 @@ static N2_NUM N2_PLAIN(select)(N2_NUM *x, int64_t n, int64_t k) {
             x[i++] = x[j];
             x[j--] = swap;
         }
-        if (k <= j) high = j;
-        else if (k >= i) low = i;
-        else break;
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            break;
     }
     return x[k];
 }

@@ -5,7 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-static const n2ce_task *const tasks[] = {&n2_gaussian_task};
+static const n2ce_task *const tasks[] = {&n2_gaussian_task, &n2_bench_step_task,
+                                         &n2_bench_svgd_task};
 
 const n2ce_task *n2ce_task_at(size_t index) {
     return index < sizeof tasks / sizeof tasks[0] ? tasks[index] : NULL;
@@ -34,7 +35,7 @@ n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_optio
     const n2ce_status status = task->run(ctx, options, answer);
     n2_c_locale_leave(scope);
     n2_cancel_reset(ctx); /* the request was served */
-    const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->html);
+    const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->text);
     if (usable)
         *out = answer;
     else
@@ -72,6 +73,8 @@ const char *n2ce_report_page(const n2ce_task *task) { return task->page; }
 n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
                               bool overwrite) {
     report_paths paths;
+    if (!task->page)
+        return n2_fail(ctx, N2CE_EINVAL, "%s has no report; leave --report out.", task->name);
     N2_TRY(find_paths(ctx, task, folder, &paths));
     N2_TRY(n2_folder_check_writable(ctx, folder));
     if (overwrite) return N2CE_OK;

@@ -9,7 +9,7 @@ struct n2ce_task {
     const char *summary;     /* one line */
     const char *description; /* paragraphs for help and manual */
     const char *examples;    /* lines to paste */
-    const char *page, *data; /* files of the report: "x.html", "x.json" */
+    const char *page, *data; /* files of the report: "x.html", "x.json"; NULL: none */
     const n2ce_option *options;
     /* Fills the texts of the answer. After N2CE_ECANCELED it may have filled them
      * with what was finished. */
@@ -22,6 +22,6 @@ struct n2ce_answer {
     char *text, *json, *brief, *kept, *html; /* from the context's allocator */
 };
 
-extern const n2ce_task n2_gaussian_task;
+extern const n2ce_task n2_gaussian_task, n2_bench_step_task, n2_bench_svgd_task;
 
 #endif

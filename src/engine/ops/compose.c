@@ -1,5 +1,5 @@
 /* What is built from other ops: no kernels of their own, gradients for free. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 n2_node n2g_silu(n2_graph *g, n2_node x) { return n2g_mul(g, x, n2g_sigmoid(g, x)); }
 
@@ -22,8 +22,8 @@ n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index) {
     if (s.rank != 2 || si.rank != 1 || si.dim[0] != s.dim[0])
         return n2_graph_fail(g, "cross_entropy: logits %s and index %s", n2_shape_text(s, a),
                              n2_shape_text(si, b));
-    const n2_node column = n2g_reshape(g, n2g_row_index(g, s.dim[1], 1, s.dim[1]),
-                                       n2_dims(1, s.dim[1]));
+    const n2_node column =
+        n2g_reshape(g, n2g_row_index(g, s.dim[1], 1, s.dim[1]), n2_dims(1, s.dim[1]));
     const n2_node chosen = n2g_equal(g, n2g_reshape(g, index, n2_dims(s.dim[0], 1)), column);
     const n2_node picked = n2g_sum(g, n2g_mul(g, chosen, logits), n2_axis(1));
     const n2_node loss = n2g_sub(g, n2g_logsumexp(g, logits, n2_axis(1)), picked);

@@ -1,5 +1,5 @@
 /* Element-wise ops, with NumPy's broadcasting for the binary ones. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 bool n2_broadcast_shape(n2_shape a, n2_shape b, n2_shape *out) {
     out->rank = a.rank > b.rank ? a.rank : b.rank;
@@ -136,8 +136,8 @@ static void minimum_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     dx[1] = to_input(g, n2g_mul(g, dy, n2g_affine(g, first, -1, 1)), y, 1);
 }
 
-#define ELEMENTWISE(NAME, GRAD)                                                                    \
-    const n2_op n2_op_##NAME = {                                                                   \
+#define ELEMENTWISE(NAME, GRAD)  \
+    const n2_op n2_op_##NAME = { \
         .name = #NAME, .id = N2_OP_##NAME, .grad = GRAD, .rows = n2_rows_elementwise}
 ELEMENTWISE(neg, neg_grad);
 ELEMENTWISE(exp, exp_grad);

@@ -1,5 +1,5 @@
 /* Leaves: tensors, constants, random numbers, row numbers. None has a gradient. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 static n2_rows rows_of_leaf(const n2_graph *g, const n2_node_data *node, bool *row_input) {
     (void)g, (void)row_input;
@@ -32,6 +32,5 @@ const n2_op n2_op_uniform = {
     .name = "uniform", .id = N2_OP_uniform, .rows = rows_of_leaf, .random = true};
 const n2_op n2_op_integer = {
     .name = "integer", .id = N2_OP_integer, .rows = rows_of_leaf, .random = true};
-const n2_op n2_op_permutation = {
-    .name = "permutation", .id = N2_OP_permutation, .random = true};
+const n2_op n2_op_permutation = {.name = "permutation", .id = N2_OP_permutation, .random = true};
 const n2_op n2_op_row_index = {.name = "row_index", .id = N2_OP_row_index, .rows = rows_of_leaf};

@@ -3,7 +3,7 @@
  * attr.i = {ta, tb}. When b is to be transposed and a is not, a third input holds the
  * transposed b: it is the same for all rows, so a plan makes it once, and fast kernels
  * read it instead of in[1]. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 static n2_node emit_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb, n2_shape shape) {
     const n2_node in[] = {a, b, tb && !ta ? n2_build_transpose(g, b, -2, -1) : N2_NONE};

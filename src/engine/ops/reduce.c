@@ -1,5 +1,5 @@
 /* Reductions. attr.i[0] is the mask of reduced axes, which stay with length 1. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes) {
     if (!x.id) return N2_NONE;
@@ -47,8 +47,7 @@ n2_node n2_build_median(n2_graph *g, n2_node x, bool above_diagonal) {
     char text[64];
     if (above_diagonal && (s.rank != 2 || s.dim[0] != s.dim[1] || s.dim[0] < 2))
         return n2_graph_fail(g, "median: %s has nothing above a diagonal", n2_shape_text(s, text));
-    return n2_emit(g, N2_OP_median, &x, 1, n2_scalar_shape(),
-                   &(n2_attr){.i = {above_diagonal}});
+    return n2_emit(g, N2_OP_median, &x, 1, n2_scalar_shape(), &(n2_attr){.i = {above_diagonal}});
 }
 
 static void sum_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {

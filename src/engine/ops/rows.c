@@ -1,5 +1,5 @@
 /* Picking rows by number, and adding rows where they came from. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 n2_node n2_build_gather(n2_graph *g, n2_node table, n2_node index) {
     if (!table.id || !index.id) return N2_NONE;

@@ -1,5 +1,5 @@
 /* Ops that move numbers without computing. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 static int normalise_axis(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
@@ -129,8 +129,8 @@ static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, b
     return node->attr.i[0] == 0 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
 }
 
-#define SHAPE_OP(NAME, ROWS)                                                                       \
-    const n2_op n2_op_##NAME = {                                                                   \
+#define SHAPE_OP(NAME, ROWS)     \
+    const n2_op n2_op_##NAME = { \
         .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = ROWS}
 SHAPE_OP(broadcast, n2_rows_elementwise);
 SHAPE_OP(reshape, reshape_rows);

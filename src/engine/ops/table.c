@@ -1,4 +1,4 @@
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 const n2_op *const n2_ops[N2_OP_COUNT] = {
 #define ROW(name) &n2_op_##name,

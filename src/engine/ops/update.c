@@ -1,5 +1,5 @@
 /* Ops that write a tensor. Their value is the new content, read in place. */
-#include "engine/ops/ops.h"
+#include "ops.h"
 
 n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x) {
     if (!x.id || !t) return N2_NONE;

@@ -1,0 +1,87 @@
+/* Layers, initial values, optimiser, checkpoints: what turns the engine into a trainer.
+ *
+ * Parameters are tensors of a store, named as PyTorch's state dict would name them
+ * ("blocks.3.weight"), with weights [out x in] and the same default initial values, so
+ * that models can be exchanged as safetensors files. */
+#ifndef N2_NN_H
+#define N2_NN_H
+
+#include "engine/plan.h"
+
+/* ---- parameters ---- */
+
+/* A list of parameters: what one optimiser trains. */
+enum { N2_MOST_PARAMETERS = 128 };
+typedef struct n2_parameters {
+    n2_store *store;
+    uint64_t seed; /* of the initial values */
+    n2_tensor *list[N2_MOST_PARAMETERS];
+    size_t n;
+    bool failed; /* out of memory or out of room; the context says which */
+} n2_parameters;
+
+n2_parameters n2_parameters_new(n2_store *store, uint64_t seed);
+int64_t n2_parameters_count(const n2_parameters *p); /* numbers in all */
+
+/* A parameter drawn from U(-bound, bound), by its place in the list. */
+n2_tensor *n2_parameter(n2_parameters *p, const char *name, n2_shape shape, double bound);
+
+/* y = x W' + b, W and b drawn from U(-1/sqrt(in), 1/sqrt(in)). */
+typedef struct n2_layer {
+    n2_tensor *weight, *bias;
+} n2_layer;
+n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t out);
+n2_node n2_layer_apply(n2_graph *g, const n2_layer *layer, n2_node x);
+
+/* Linear layers with LeakyReLU(slope) between them, named NAME.0, NAME.2, ... */
+enum { N2_MOST_LAYERS = 8 };
+typedef struct n2_mlp {
+    n2_layer layers[N2_MOST_LAYERS];
+    int n;
+    double slope;
+} n2_mlp;
+n2_mlp n2_mlp_new(n2_parameters *p, const char *name, const int64_t *widths, int n_widths,
+                  double slope);
+n2_node n2_mlp_apply(n2_graph *g, const n2_mlp *mlp, n2_node x);
+
+/* Fixed sinusoids, rows 0 .. n-1: angle t 10000^(-2i/width) for pair i, sine and cosine
+ * interleaved. */
+n2_tensor *n2_sinusoid_table(n2_store *store, const char *name, int64_t n, int64_t width);
+
+/* ---- optimiser ---- */
+
+typedef struct n2_optimiser {
+    n2_adam adam;
+    double rate;
+    double clip; /* largest global norm of the gradient; 0: none */
+    /* Optional: a factor on the rate as a function of the step (1 for the first). */
+    n2_node (*schedule)(n2_graph *g, n2_node step, const void *arg);
+    const void *schedule_arg;
+} n2_optimiser;
+#define N2_OPTIMISER_DEFAULTS \
+    { .adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-3 }
+
+/* Adds gradients of a scalar loss and the updates of all parameters to the graph; a name
+ * for moments and step counter, which become tensors of the store. *norm, if not NULL,
+ * becomes the gradient's global norm before clipping. */
+void n2_minimise(n2_graph *g, const n2_optimiser *optimiser, const char *name,
+                 const n2_parameters *p, n2_node loss, n2_node *norm);
+
+/* Schedules. arg: double[1] decay per step; double[1] steps of half a cosine. */
+n2_node n2_schedule_exponential(n2_graph *g, n2_node step, const void *arg);
+n2_node n2_schedule_cosine(n2_graph *g, n2_node step, const void *arg);
+
+/* average <- decay average + (1 - decay) tensor. */
+void n2_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay);
+
+/* ---- files ---- */
+
+/* All tensors of the store, and the state of the plan (seed, runs), so that a resumed
+ * run continues bit for bit. Written whole or not at all. */
+n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
+
+/* Into a store with the same tensors. Fails with N2CE_EDATA, naming the first tensor
+ * that is missing or has another shape; nothing is changed then. */
+n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path);
+
+#endif

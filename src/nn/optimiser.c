@@ -1,0 +1,60 @@
+#include "nn.h"
+
+#include <stdio.h>
+
+/* min(1, clip / (norm + 1e-6)), as PyTorch clips. */
+static n2_node clip_factor(n2_graph *g, n2_node norm, double clip) {
+    const n2_node ratio = n2g_div(g, n2g_constant(g, clip), n2g_affine(g, norm, 1, 1e-6));
+    return n2g_minimum(g, n2g_constant(g, 1), ratio);
+}
+
+static n2_node global_norm(n2_graph *g, const n2_node *grads, size_t n) {
+    n2_node sum = n2g_constant(g, 0);
+    for (size_t i = 0; i < n; i++)
+        sum = n2g_add(g, sum, n2g_total(g, n2g_mul(g, grads[i], grads[i])));
+    return n2g_sqrt(g, sum);
+}
+
+static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n2_tensor *like) {
+    char full[128];
+    snprintf(full, sizeof full, "%s.%s.%s", name, kind, like ? like->name : "count");
+    const n2_shape shape = like ? like->shape : n2_scalar_shape();
+    return n2_store_add(n2_graph_store(g), full, shape);
+}
+
+void n2_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
+                 n2_node loss, n2_node *norm) {
+    n2_node x[N2_MOST_PARAMETERS], dx[N2_MOST_PARAMETERS];
+    if (p->failed) n2_graph_fail(g, "minimise: the parameters are not complete");
+    for (size_t i = 0; i < p->n; i++) x[i] = n2g_read(g, p->list[i]);
+    n2g_grad(g, loss, x, p->n, dx);
+    const n2_node size = global_norm(g, dx, p->n);
+    if (norm) *norm = size;
+    n2_tensor *count = state(g, name, "step", NULL);
+    const n2_node step = n2g_assign(g, count, n2g_affine(g, n2g_read(g, count), 1, 1));
+    n2_node rate = n2g_constant(g, o->rate);
+    if (o->schedule) rate = n2g_mul(g, rate, o->schedule(g, step, o->schedule_arg));
+    const n2_node factor = o->clip > 0 ? clip_factor(g, size, o->clip) : n2g_constant(g, 1);
+    for (size_t i = 0; i < p->n && n2_graph_status(g) == N2CE_OK; i++) {
+        n2_tensor *const tensors[] = {p->list[i], state(g, name, "m", p->list[i]),
+                                      state(g, name, "v", p->list[i])};
+        n2g_adam_update(g, &o->adam, tensors, dx[i], rate, factor, step);
+    }
+}
+
+n2_node n2_schedule_exponential(n2_graph *g, n2_node step, const void *arg) {
+    const double decay = *(const double *)arg; /* decay^(step - 1) */
+    return n2g_exp(g, n2g_scale(g, n2g_affine(g, step, 1, -1), __builtin_log(decay)));
+}
+
+n2_node n2_schedule_cosine(n2_graph *g, n2_node step, const void *arg) {
+    const double steps = *(const double *)arg;
+    const n2_node share =
+        n2g_minimum(g, n2g_affine(g, step, 1 / steps, -1 / steps), n2g_constant(g, 1));
+    return n2g_affine(g, n2g_cos(g, n2g_scale(g, share, 3.141592653589793)), 0.5, 0.5);
+}
+
+void n2_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay) {
+    const n2_node old = n2g_scale(g, n2g_read(g, average), decay);
+    n2g_assign(g, average, n2g_add(g, old, n2g_scale(g, n2g_read(g, tensor), 1 - decay)));
+}
