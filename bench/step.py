@@ -49,13 +49,17 @@ def environment():
 
 def run(command):
     """The last line of the program's output as JSON, or None with the reason on stderr."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          env=environment())
+    command = [str(part) for part in command]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment())
+    except OSError as error:
+        print(f"no result from {command[0]}: {error.strerror}", file=sys.stderr)
+        return None
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
     lines = done.stderr.strip().splitlines() or ["it says nothing"]
     reason = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
-    print(f"no result from {' '.join(map(str, command))[:200]}: {reason}", file=sys.stderr)
+    print(f"no result from {' '.join(command)[:200]}: {reason}", file=sys.stderr)
     return None
 
 

@@ -1,0 +1,240 @@
+/* Layers, initial values, optimiser, checkpoints, and whole training runs. */
+#include "close.h"
+
+#include "base/numerics.h"
+#include "io/safetensors.h"
+#include "model/ratio_net.h"
+#include "task/bench_model.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static n2ce_ctx *new_ctx(int threads) {
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
+    options.threads = threads;
+    n2ce_ctx *ctx;
+    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
+    return ctx;
+}
+
+/* ---- layers -------------------------------------------------------------- */
+
+/* The sizes of the paper's ratio networks. */
+static void ratio_networks_have_the_papers_sizes(void **state) {
+    (void)state;
+    static const struct {
+        int64_t nz;
+        int blocks;
+        int64_t parameters;
+    } rows[] = {
+        {8, 3, 133249}, {100, 3, 145025}, {128, 3, 148609}, {512, 3, 197761}, {20, 16, 349441}};
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        n2_store *store;
+        assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+        n2_parameters p = n2_parameters_new(store, 0);
+        n2_ratio_net_new(&p, rows[i].nz, 128, rows[i].blocks, 7);
+        assert_false(p.failed);
+        assert_int_equal(n2_parameters_count(&p), rows[i].parameters);
+        n2_store_free(store);
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* U(-b, b) with b = 1/sqrt(fan in), for weights and biases, other for every seed. */
+static void layers_start_as_pytorchs_do(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_store *store;
+    assert_int_equal(n2_store_new(ctx, sizeof(double), &store), N2CE_OK);
+    n2_parameters p = n2_parameters_new(store, 5);
+    const n2_layer layer = n2_layer_new(&p, "layer", 64, 300);
+    const double *w = layer.weight->data, bound = 1 / 8.0;
+    double mean = 0, square = 0, largest = 0;
+    const double n = 64 * 300;
+    for (int i = 0; i < 64 * 300; i++) {
+        mean += w[i] / n;
+        square += w[i] * w[i] / n;
+        largest = fmax(largest, fabs(w[i]));
+    }
+    assert_true(largest <= bound && largest > 0.999 * bound);
+    assert_close(mean, 0, 0, 5 * bound / sqrt(3 * n));
+    assert_close(square, bound * bound / 3, 0.03, 0);
+    n2_parameters other = n2_parameters_new(store, 6);
+    const n2_layer again = n2_layer_new(&other, "other", 64, 300);
+    assert_memory_not_equal(again.weight->data, w, sizeof(double) * 100);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+}
+
+/* Row t, pair i: sine and cosine of t 10000^(-2i/width), interleaved. */
+static void sinusoids_are_interleaved(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_store *store;
+    assert_int_equal(n2_store_new(ctx, sizeof(double), &store), N2CE_OK);
+    const n2_tensor *t = n2_sinusoid_table(store, "table", 5, 8);
+    const double *x = t->data;
+    for (int row = 0; row < 5; row++)
+        for (int i = 0; i < 4; i++) {
+            const double angle = row * pow(10000, -2 * i / 8.0);
+            assert_close(x[8 * row + 2 * i], sin(angle), 1e-14, 1e-16);
+            assert_close(x[8 * row + 2 * i + 1], cos(angle), 1e-14, 1e-16);
+        }
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- training runs ------------------------------------------------------- */
+
+typedef struct training {
+    n2ce_ctx *ctx;
+    n2_bench_model model;
+    n2_plan *plan;
+} training;
+
+static training start(int threads) {
+    training t = {.ctx = new_ctx(threads)};
+    assert_int_equal(n2_bench_model_new(t.ctx, 3, &t.model), N2CE_OK);
+    const n2_node loss = n2_bench_step(&t.model, 2);
+    const n2ce_status status = n2_plan_compile(t.model.graph, n2_cpu_backend(), &loss, 1, &t.plan);
+    if (status != N2CE_OK) print_error("%s\n", n2ce_errmsg(t.ctx));
+    assert_int_equal(status, N2CE_OK);
+    n2_plan_seed(t.plan, 11, 0);
+    return t;
+}
+
+static void stop(training *t) {
+    n2_plan_free(t->plan);
+    n2_bench_model_free(&t->model);
+    n2ce_ctx_free(t->ctx);
+}
+
+static void steps(training *t, int n) {
+    for (int i = 0; i < n; i++) assert_int_equal(n2_plan_run(t->plan), N2CE_OK);
+}
+
+static void assert_same_tensors(const training *a, const training *b) {
+    for (size_t i = 0; n2_store_at(a->model.store, i); i++) {
+        const n2_tensor *x = n2_store_at(a->model.store, i), *y = n2_store_at(b->model.store, i);
+        if (memcmp(x->data, y->data, (size_t)n2_elements(x->shape) * sizeof(float)) != 0)
+            fail_msg("the tensor %s differs", x->name);
+    }
+}
+
+/* Parameters and moments after a training run are the same bytes for any threads. */
+static void training_does_not_depend_on_threads(void **state) {
+    (void)state;
+    training one = start(1);
+    steps(&one, 30);
+    static const int threads[] = {2, 7};
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        training many = start(threads[i]);
+        steps(&many, 30);
+        assert_same_tensors(&one, &many);
+        stop(&many);
+    }
+    stop(&one);
+}
+
+/* A resumed run is the run that was not interrupted. */
+static void a_checkpoint_continues_bit_for_bit(void **state) {
+    (void)state;
+    char path[] = "/tmp/n2ce-test-XXXXXX";
+    assert_true(mkstemp(path) >= 0);
+    training whole = start(2), first = start(1), second = start(2);
+    steps(&whole, 20);
+    steps(&first, 8);
+    assert_int_equal(n2_checkpoint_save(first.model.store, first.plan, path), N2CE_OK);
+    assert_int_equal(n2_checkpoint_load(second.model.store, second.plan, path), N2CE_OK);
+    assert_int_equal(n2_plan_runs(second.plan), 8);
+    steps(&second, 12);
+    assert_same_tensors(&whole, &second);
+    stop(&whole);
+    stop(&first);
+    stop(&second);
+    unlink(path);
+}
+
+static void train_until_killed(const char *path) {
+    training t = start(2);
+    for (;;) {
+        steps(&t, 1);
+        if (n2_checkpoint_save(t.model.store, t.plan, path) != N2CE_OK) _exit(1);
+    }
+}
+
+/* Killed at any moment, the last checkpoint is whole and the run goes on from it. */
+static void a_killed_run_resumes(void **state) {
+    (void)state;
+    char path[] = "/tmp/n2ce-test-XXXXXX";
+    assert_true(mkstemp(path) >= 0);
+    const pid_t child = fork();
+    if (child == 0) train_until_killed(path);
+    nanosleep(&(struct timespec){0, 600000000}, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    training resumed = start(2), whole = start(1);
+    const n2ce_status status = n2_checkpoint_load(resumed.model.store, resumed.plan, path);
+    if (status != N2CE_OK) print_error("%s\n", n2ce_errmsg(resumed.ctx));
+    assert_int_equal(status, N2CE_OK);
+    const int done = (int)n2_plan_runs(resumed.plan);
+    assert_true(done > 0);
+    steps(&resumed, 5);
+    steps(&whole, done + 5);
+    assert_same_tensors(&whole, &resumed);
+    stop(&resumed);
+    stop(&whole);
+    unlink(path);
+}
+
+/* A checkpoint of another model is refused, by name, and changes nothing. */
+static void a_foreign_checkpoint_is_refused(void **state) {
+    (void)state;
+    char path[] = "/tmp/n2ce-test-XXXXXX";
+    assert_true(mkstemp(path) >= 0);
+    training t = start(1);
+    const float x[3] = {1, 2, 3};
+    const n2_st_tensor other = {
+        .name = "other", .dtype = N2_ST_F32, .rank = 1, .shape = {3}, .data = x, .bytes = sizeof x};
+    assert_int_equal(n2_st_write(t.ctx, path, &other, 1, NULL, 0), N2CE_OK);
+    assert_int_equal(n2_checkpoint_load(t.model.store, t.plan, path), N2CE_EDATA);
+    assert_non_null(strstr(n2ce_errmsg(t.ctx), "stage."));
+    stop(&t);
+    unlink(path);
+}
+
+/* The loss of the untrained network is near that of a blind critic, and falls. */
+static void training_lowers_the_loss(void **state) {
+    (void)state;
+    training t = start(2);
+    steps(&t, 1);
+    assert_close(n2_plan_scalar(t.plan, 0), n2ce_bound_cap(2), 0.05, 0);
+    steps(&t, 300);
+    double late = 0;
+    for (int i = 0; i < 20; i++) {
+        steps(&t, 1);
+        late += n2_plan_scalar(t.plan, 0) / 20;
+    }
+    assert_true(late < n2ce_bound_cap(2) - 0.02);
+    stop(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ratio_networks_have_the_papers_sizes),
+        cmocka_unit_test(layers_start_as_pytorchs_do),
+        cmocka_unit_test(sinusoids_are_interleaved),
+        cmocka_unit_test(training_does_not_depend_on_threads),
+        cmocka_unit_test(a_checkpoint_continues_bit_for_bit),
+        cmocka_unit_test(a_killed_run_resumes),
+        cmocka_unit_test(a_foreign_checkpoint_is_refused),
+        cmocka_unit_test(training_lowers_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
