@@ -15,6 +15,8 @@ static const char *name_word(const n2ce_task *task, int k, int *n) {
     return at;
 }
 
+static int name_words(const n2ce_task *task) { return strchr(n2ce_task_name(task), ' ') ? 2 : 1; }
+
 /* First words of the verbs, each once. */
 static void print_first_words(void) {
     for (size_t i = 0; n2ce_task_at(i); i++) {
@@ -80,7 +82,9 @@ static void print_bash(void) {
     print_first_words();
     printf("\" ;;\n");
     print_bash_groups();
-    for (size_t i = 0; n2ce_task_at(i); i++) print_bash_task(n2ce_task_at(i));
+    for (int words = 2; words > 0; words--) /* "bench svgd" before "bench" */
+        for (size_t i = 0; n2ce_task_at(i); i++)
+            if (name_words(n2ce_task_at(i)) == words) print_bash_task(n2ce_task_at(i));
     printf("    esac\n"
            "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
            "}\n"
@@ -116,16 +120,20 @@ static void print_zsh_options(const n2ce_option *table) {
     }
 }
 
+static void print_zsh_task(const n2ce_task *task) {
+    printf("        '%s'*)\n            _arguments \\\n", n2ce_task_name(task));
+    print_zsh_options(n2ce_task_options(task));
+    print_zsh_options(common_options);
+    printf("            '*:' ;;\n");
+}
+
 static void print_zsh(void) {
     printf("#compdef n2ce\n# zsh completion for n2ce; put into ~/.zshrc:  source <(n2ce completion "
            "zsh)\n"
            "_n2ce() {\n    local verb=\"${words[2]} ${words[3]}\"\n    case \"$verb\" in\n");
-    for (size_t i = 0; n2ce_task_at(i); i++) {
-        printf("        '%s'*)\n            _arguments \\\n", n2ce_task_name(n2ce_task_at(i)));
-        print_zsh_options(n2ce_task_options(n2ce_task_at(i)));
-        print_zsh_options(common_options);
-        printf("            '*:' ;;\n");
-    }
+    for (int words = 2; words > 0; words--)
+        for (size_t i = 0; n2ce_task_at(i); i++)
+            if (name_words(n2ce_task_at(i)) == words) print_zsh_task(n2ce_task_at(i));
     for (size_t i = 0; n2ce_task_at(i); i++) {
         int n, m;
         const char *first = name_word(n2ce_task_at(i), 0, &n);

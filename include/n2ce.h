@@ -409,7 +409,8 @@ N2CE_API n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, con
 N2CE_API n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
                                        bool overwrite);
 
-/** File name of the page a task's report has, e.g. "gaussian.html". */
+/** File name of the page a task's report has, e.g. "gaussian.html"; NULL if the
+ *  task has no report. */
 N2CE_API const char *n2ce_report_page(const n2ce_task *task);
 
 #ifdef __cplusplus

@@ -172,11 +172,20 @@ typedef struct strided {
     int64_t row, column;
 } strided;
 
+/* What a product is added to: what is there, a bias, or nothing. */
+typedef struct start {
+    bool add;
+    const float *bias;
+} start;
+
 INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t ldb, float *out,
-                  int64_t ldo, bool add) {
+                  int64_t ldo, start from) {
     n2_vec sum[MR][2];
     for (int i = 0; i < mr; i++)
-        for (int j = 0; j < nv; j++) sum[i][j] = add ? VEC(out + i * ldo + j * LANES) : (uvec){0};
+        for (int j = 0; j < nv; j++)
+            sum[i][j] = from.add    ? VEC(out + i * ldo + j * LANES)
+                        : from.bias ? VEC(from.bias + j * LANES)
+                                    : (uvec){0};
     for (int64_t l = 0; l < k; l++) {
         n2_vec row[2];
         for (int j = 0; j < nv; j++) row[j] = VEC(b + l * ldb + j * LANES);
@@ -189,12 +198,12 @@ INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t 
 
 /* All rows of one panel of columns. */
 INLINE void panel(int nv, int64_t m, int64_t k, strided a, const float *b, int64_t ldb, float *out,
-                  int64_t ldo, bool add) {
+                  int64_t ldo, start from) {
     int64_t i = 0;
 #define ROWS(N)                                                                                \
     for (; i + (N) <= m; i += (N))                                                             \
         block(N, nv, k, (strided){a.data + i * a.row, a.row, a.column}, b, ldb, out + i * ldo, \
-              ldo, add);
+              ldo, from);
     ROWS(MR)
     ROWS(4)
     ROWS(1)
@@ -203,33 +212,44 @@ INLINE void panel(int nv, int64_t m, int64_t k, strided a, const float *b, int64
 
 /* Columns that do not fill a vector go through padded copies. */
 static void narrow_panel(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
-                         float *out, int64_t ldo, bool add) {
+                         float *out, int64_t ldo, start from) {
     enum { DEPTH = 128, HEIGHT = 12 };
+    const size_t bytes = (size_t)n * sizeof(float);
     float padded[DEPTH][LANES], tile[HEIGHT][LANES];
     for (int64_t l0 = 0; l0 < k || l0 == 0; l0 += DEPTH) {
         const int64_t depth = k - l0 < DEPTH ? k - l0 : DEPTH;
         memset(padded, 0, sizeof padded);
-        for (int64_t l = 0; l < depth; l++)
-            memcpy(padded[l], b + (l0 + l) * ldb, (size_t)n * sizeof(float));
+        for (int64_t l = 0; l < depth; l++) memcpy(padded[l], b + (l0 + l) * ldb, bytes);
         for (int64_t i = 0; i < m; i += HEIGHT) {
             const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
             memset(tile, 0, sizeof tile);
-            for (int64_t r = 0; r < rows && (add || l0 > 0); r++)
-                memcpy(tile[r], out + (i + r) * ldo, (size_t)n * sizeof(float));
+            for (int64_t r = 0; r < rows; r++) {
+                if (from.add || l0 > 0)
+                    memcpy(tile[r], out + (i + r) * ldo, bytes);
+                else if (from.bias)
+                    memcpy(tile[r], from.bias, bytes);
+            }
             const strided part = {a.data + i * a.row + l0 * a.column, a.row, a.column};
-            panel(1, rows, depth, part, padded[0], LANES, tile[0], LANES, true);
-            for (int64_t r = 0; r < rows; r++)
-                memcpy(out + (i + r) * ldo, tile[r], (size_t)n * sizeof(float));
+            panel(1, rows, depth, part, padded[0], LANES, tile[0], LANES, (start){true, NULL});
+            for (int64_t r = 0; r < rows; r++) memcpy(out + (i + r) * ldo, tile[r], bytes);
         }
     }
 }
 
 static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
-                    bool add) {
+                    start from) {
     int64_t j = 0;
-    for (; j + PANEL <= n; j += PANEL) panel(2, m, k, a, b + j, n, out + j, n, add);
-    for (; j + LANES <= n; j += LANES) panel(1, m, k, a, b + j, n, out + j, n, add);
-    if (j < n) narrow_panel(m, n - j, k, a, b + j, n, out + j, n, add);
+#define COLUMNS(N, CALL)                                                 \
+    for (; j + (N) <= n; j += (N)) {                                     \
+        const start here = {from.add, from.bias ? from.bias + j : NULL}; \
+        CALL;                                                            \
+    }
+    COLUMNS(PANEL, panel(2, m, k, a, b + j, n, out + j, n, here))
+    COLUMNS(LANES, panel(1, m, k, a, b + j, n, out + j, n, here))
+#undef COLUMNS
+    if (j < n)
+        narrow_panel(m, n - j, k, a, b + j, n, out + j, n,
+                     (start){from.add, from.bias ? from.bias + j : NULL});
 }
 
 /* Product with a transposed b that nobody transposed beforehand: row times row. */
@@ -246,18 +266,19 @@ static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const fl
 
 void N2_ISA(n2_cpu_matmul)(const n2_call *c) {
     const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
-    const bool packed = tb && c->node->n_in == 3;
+    const bool packed = tb && c->node->n_in >= 3;
     const n2_shape sa = c->in[0].shape, so = c->out.shape;
     const int r = so.rank;
     const int64_t batches = r == 3 ? so.dim[0] : 1, m = so.dim[r - 2], n = so.dim[r - 1];
     const int64_t k = sa.dim[ta ? r - 2 : r - 1], lda = sa.dim[r - 1];
     const float *b = IN(c, packed ? 2 : 1);
+    const start from = {c->add, c->node->n_in == 4 ? IN(c, 3) : NULL};
     for (int64_t z = 0; z < batches; z++) {
         const strided a = {IN(c, 0) + z * m * k, ta ? 1 : lda, ta ? lda : 1};
         if (tb && !packed)
             product_of_rows(m, n, k, a, b + z * k * n, OUT(c) + z * m * n, c->add);
         else
-            product(m, n, k, a, b + z * k * n, OUT(c) + z * m * n, c->add);
+            product(m, n, k, a, b + z * k * n, OUT(c) + z * m * n, from);
     }
 }
 

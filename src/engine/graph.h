@@ -166,6 +166,10 @@ n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
 #define n2g_matmul(g, a, b, ta, tb) n2_build_matmul(N2_HERE(g), a, b, ta, tb)
 n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb);
 
+/* x W' + b for rows x, a weight [out x in] and a bias [out]: one op. */
+#define n2g_linear(g, x, weight, bias) n2_build_linear(N2_HERE(g), x, weight, bias)
+n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias);
+
 /* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
 
 enum { N2_ALL_AXES = -1 };
@@ -219,9 +223,8 @@ n2_node n2g_repeat_rows(n2_graph *g, n2_node x, int64_t times); /* a a b b */
 n2_node n2g_silu(n2_graph *g, n2_node x);
 n2_node n2g_log_sigmoid(n2_graph *g, n2_node x);
 n2_node n2g_softmax(n2_graph *g, n2_node x, int axis);
-n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index);    /* mean over rows, nats */
-n2_node n2g_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias); /* x W' + b */
-n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar); /* to N(0,I), mean of rows */
+n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index); /* mean over rows, nats */
+n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar);    /* to N(0,I), mean of rows */
 n2_node n2g_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps);
 n2_node n2g_squared_distances(n2_graph *g, n2_node a, n2_node b); /* rows of a x rows of b */
 

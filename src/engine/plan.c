@@ -22,7 +22,7 @@ static void mark_live(n2_plan *p) {
         if (!p->nodes[id].live) continue;
         const bool reads_packed = p->backend->row_programs; /* in[2] of a matrix product */
         for (int k = 0; k < d->n_in; k++)
-            if (!(d->op->id == N2_OP_matmul && k == 2 && !reads_packed))
+            if (d->in[k].id && !(d->op->id == N2_OP_matmul && k == 2 && !reads_packed))
                 p->nodes[d->in[k].id].live = true;
     }
 }
@@ -166,6 +166,17 @@ static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
     return false;
 }
 
+/* An update may not begin while others of its step still read what it overwrites. */
+static bool overwrites_for_step(const n2_plan *p, uint32_t update, int step) {
+    for (uint32_t id = 1; id < update; id++) {
+        if (!p->nodes[id].live || p->nodes[id].step != step) continue;
+        const n2_node_data *d = node_at(p, id);
+        for (int k = 0; k < d->n_in; k++)
+            if (p->nodes[p->nodes[d->in[k].id].root].killer == update) return true;
+    }
+    return false;
+}
+
 /* Whole nodes of a stage: runs of nodes that workers share, and runs that one does. */
 static void group_whole(n2_plan *p, int stage) {
     int open = -1;
@@ -176,7 +187,8 @@ static void group_whole(n2_plan *p, int stage) {
             continue;
         const n2_step_kind kind = p->backend->split[op] ? N2_STEP_SPLIT : N2_STEP_SERIAL;
         const bool fits = open >= 0 && p->steps[open].kind == kind &&
-                          !(kind == N2_STEP_SPLIT && feeds_from_step(p, id, open));
+                          !(kind == N2_STEP_SPLIT &&
+                            (feeds_from_step(p, id, open) || overwrites_for_step(p, id, open)));
         if (!fits) {
             open = (int)p->n_steps++;
             p->steps[open] = (n2_step){.kind = kind, .stage = stage};
@@ -231,6 +243,19 @@ static n2ce_status check_kernels(const n2_plan *p) {
     return N2CE_OK;
 }
 
+/* An output that an update overwrites would be read as something else. */
+static n2ce_status check_outputs(const n2_plan *p) {
+    for (size_t k = 0; k < p->n_outputs; k++) {
+        const n2_node_data *d = node_at(p, p->nodes[p->outputs[k].id].root);
+        if (p->nodes[p->nodes[p->outputs[k].id].root].killer)
+            return n2_fail(p->ctx, N2CE_EINVAL,
+                           "Output %zu is the tensor \"%s\" before an update of the same plan. "
+                           "Read it after the update, or before the run.",
+                           k, d->attr.t[0]->name);
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status compile(n2_plan *p) {
     p->nodes = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->nodes);
     if (!p->nodes) return N2CE_ENOMEM;
@@ -238,6 +263,7 @@ static n2ce_status compile(n2_plan *p) {
     find_roots(p);
     N2_TRY(check_kernels(p));
     N2_TRY(assign_stages(p));
+    N2_TRY(check_outputs(p));
     postpone(p);
     N2_TRY(make_steps(p));
     return n2_plan_memory(p);

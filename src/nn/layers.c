@@ -19,14 +19,16 @@ int64_t n2_parameters_count(const n2_parameters *p) {
 static void fill_uniform(const n2_parameters *p, n2_tensor *t, double bound) {
     const n2_stream stream = {p->seed, 0x80000000u + (uint32_t)t->index, 0};
     const int64_t n = n2_elements(t->shape);
-    for (int64_t i = 0; i < n; i++) {
-        float u;
-        n2_fill_uniform(stream, (uint64_t)i, 1, &u);
-        const float x = (float)bound * (2 * u - 1);
-        if (n2_store_bytes(p->store) == sizeof(float))
-            ((float *)t->data)[i] = x;
-        else
-            ((double *)t->data)[i] = (double)x;
+    for (int64_t i = 0; i < n; i += N2_DRAW_GROUP) {
+        float u[N2_DRAW_GROUP];
+        n2_fill_uniform(stream, (uint64_t)i, N2_DRAW_GROUP, u);
+        for (int64_t k = i; k < n && k < i + N2_DRAW_GROUP; k++) {
+            const float x = (float)bound * (2 * u[k - i] - 1);
+            if (n2_store_bytes(p->store) == sizeof(float))
+                ((float *)t->data)[k] = x;
+            else
+                ((double *)t->data)[k] = (double)x;
+        }
     }
 }
 

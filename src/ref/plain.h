@@ -157,7 +157,7 @@ PLAIN N2_PLAIN(matmul)(const n2_call *c) {
             for (int64_t j = 0; j < n; j++) {
                 const N2_NUM *a = IN(c, 0) + z * m * k, *b = IN(c, 1) + z * k * n;
                 N2_NUM *out = OUT(c) + (z * m + i) * n + j;
-                double sum = c->add ? (double)*out : 0;
+                double sum = c->add ? (double)*out : c->node->n_in == 4 ? (double)IN(c, 3)[j] : 0;
                 for (int64_t l = 0; l < k; l++)
                     sum += (double)(ta ? a[l * lda + i] : a[i * lda + l]) *
                            (double)(tb ? b[j * ldb + l] : b[l * ldb + j]);

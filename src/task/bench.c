@@ -133,17 +133,21 @@ static n2ce_status run_svgd(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *a
     return status;
 }
 
-const n2ce_task n2_bench_step_task = {
-    .name = "bench step",
-    .summary = "time the paper's offline-optimisation training step on this machine",
-    .description =
-        "One step trains the ratio network (nz 20, width 128, 16 blocks, 7 stages) on 128 data\n"
-        "and 128 M noise rows, then encoder and decoder through it, with Adam and clipping.\n"
-        "./run bench step runs the same work in PyTorch and JAX beside it.\n",
-    .examples = "n2ce bench step --M 100\nn2ce bench step --M 1 --plan\n",
-    .options = step_options,
-    .run = run_step,
-};
+static const char step_description[] =
+    "One step trains the ratio network (nz 20, width 128, 16 blocks, 7 stages) on 128 data\n"
+    "and 128 M noise rows, then encoder and decoder through it, with Adam and clipping.\n"
+    "./run bench step runs the same work in PyTorch and JAX beside it.\n";
+
+/* "n2ce bench" is short for "n2ce bench step". */
+#define STEP_TASK(NAME)                                                                      \
+    {                                                                                        \
+        .name = NAME, .summary = "time the paper's training step on this machine",           \
+        .description = step_description,                                                     \
+        .examples = "n2ce bench step --M 100\nn2ce bench --plan\n", .options = step_options, \
+        .run = run_step                                                                      \
+    }
+const n2ce_task n2_bench_task = STEP_TASK("bench");
+const n2ce_task n2_bench_step_task = STEP_TASK("bench step");
 
 const n2ce_task n2_bench_svgd_task = {
     .name = "bench svgd",

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-static const n2ce_task *const tasks[] = {&n2_gaussian_task, &n2_bench_step_task,
+static const n2ce_task *const tasks[] = {&n2_gaussian_task, &n2_bench_task, &n2_bench_step_task,
                                          &n2_bench_svgd_task};
 
 const n2ce_task *n2ce_task_at(size_t index) {

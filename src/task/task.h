@@ -22,6 +22,6 @@ struct n2ce_answer {
     char *text, *json, *brief, *kept, *html; /* from the context's allocator */
 };
 
-extern const n2ce_task n2_gaussian_task, n2_bench_step_task, n2_bench_svgd_task;
+extern const n2ce_task n2_gaussian_task, n2_bench_task, n2_bench_step_task, n2_bench_svgd_task;
 
 #endif

@@ -13,9 +13,11 @@ offers() {
     _n2ce
     [ "${COMPREPLY[*]}" = "$wanted" ] || echo "after \"$*\": ${COMPREPLY[*]}, not $wanted"
 }
-offers "study help version completion man" n2ce ""
+offers "study bench help version completion man" n2ce ""
 offers "study" n2ce s
 offers "gaussian" n2ce study ""
+offers "--iterations" n2ce bench svgd --it
+offers "--plan" n2ce bench --pl
 offers "study" n2ce help st
 offers "bash zsh" n2ce completion ""
 offers "--runs" n2ce study gaussian --ru

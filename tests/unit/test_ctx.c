@@ -239,7 +239,7 @@ static void tasks_are_found(void **state) {
         assert_true(strlen(n2ce_task_summary(task)) > 0);
         assert_true(strlen(n2ce_task_description(task)) > 0);
         assert_true(strlen(n2ce_task_examples(task)) > 0);
-        assert_non_null(strstr(n2ce_report_page(task), ".html"));
+        assert_true(!n2ce_report_page(task) || strstr(n2ce_report_page(task), ".html"));
         for (const n2ce_option *row = n2ce_task_options(task); row->name; row++)
             assert_true(strlen(row->help) > 0 && row->fallback);
     }

@@ -30,10 +30,6 @@ n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index) {
     return n2g_scale(g, n2g_total(g, loss), 1 / (double)s.dim[0]);
 }
 
-n2_node n2g_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
-    return n2g_add(g, n2g_matmul(g, x, weight, false, true), bias);
-}
-
 /* 1/2 sum_d (m^2 + e^v - 1 - v), v the log variance; mean over rows, nats. */
 n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar) {
     if (!mean.id || !logvar.id) return N2_NONE;

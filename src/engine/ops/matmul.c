@@ -2,7 +2,7 @@
  *
  * attr.i = {ta, tb}. When b is to be transposed and a is not, a third input holds the
  * transposed b: it is the same for all rows, so a plan makes it once, and fast kernels
- * read it instead of in[1]. */
+ * read it instead of in[1]. A fourth input, if there is one, is added to every row. */
 #include "ops.h"
 
 static n2_node emit_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb, n2_shape shape) {
@@ -64,12 +64,46 @@ n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb) {
     return emit_matmul(g, a, b, ta, tb, batched ? n2_dims(sa.dim[0], m, n) : n2_dims(m, n));
 }
 
-/* y = op(a) op(b). */
+/* The bias goes with a gathered part, where there are fewer rows to add it to. */
+static n2_node split_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
+    const n2_node left = n2_input(g, x, 0), right = n2_input(g, x, 1);
+    const int64_t kl = n2_shape_at(g, left).dim[1], kr = n2_shape_at(g, right).dim[1];
+    const n2_node wl = n2_build_slice(g, weight, 1, 0, kl),
+                  wr = n2_build_slice(g, weight, 1, kl, kr);
+    const bool on_right = is_short_gather(g, right);
+    const n2_node l =
+        on_right ? n2_build_matmul(g, left, wl, false, true) : n2_build_linear(g, left, wl, bias);
+    const n2_node r =
+        on_right ? n2_build_linear(g, right, wr, bias) : n2_build_matmul(g, right, wr, false, true);
+    return n2_build_binary(g, N2_OP_add, l, r, 0);
+}
+
+n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
+    if (!x.id || !weight.id || !bias.id) return N2_NONE;
+    const n2_shape sx = n2_shape_at(g, x), sw = n2_shape_at(g, weight), sb = n2_shape_at(g, bias);
+    if (sx.rank != 2 || sw.rank != 2 || sx.dim[1] != sw.dim[1])
+        return fail_shapes(g, sx, sw, false, true);
+    char text_w[64], text_b[64];
+    if (sb.rank != 1 || sb.dim[0] != sw.dim[0])
+        return n2_graph_fail(g, "linear: a bias %s for a weight %s", n2_shape_text(sb, text_b),
+                             n2_shape_text(sw, text_w));
+    if (is_short_gather(g, x)) {
+        const n2_node y = n2_build_linear(g, n2_input(g, x, 0), weight, bias);
+        return n2_build_gather(g, y, n2_input(g, x, 1));
+    }
+    if (is_concat_with_gather(g, x)) return split_linear(g, x, weight, bias);
+    const n2_node in[] = {x, weight, n2_build_transpose(g, weight, 0, 1), bias};
+    return n2_emit(g, N2_OP_matmul, in, 4, n2_dims(sx.dim[0], sw.dim[0]),
+                   &(n2_attr){.i = {false, true}});
+}
+
+/* y = op(a) op(b) + bias. */
 static void matmul_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     const n2_node a = n2_input(g, y, 0), b = n2_input(g, y, 1);
     const bool ta = n2_at(g, y)->attr.i[0] != 0, tb = n2_at(g, y)->attr.i[1] != 0;
     dx[0] = ta ? n2g_matmul(g, b, dy, tb, true) : n2g_matmul(g, dy, b, false, !tb);
     dx[1] = tb ? n2g_matmul(g, dy, a, true, ta) : n2g_matmul(g, a, dy, !ta, false);
+    if (n2_at(g, y)->n_in == 4) dx[3] = n2g_sum_to(g, dy, n2_shape_at(g, n2_input(g, y, 3)));
 }
 
 /* Rows of a are rows of y; with a transposed the rows are summed over: that is how a

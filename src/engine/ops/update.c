@@ -2,7 +2,8 @@
 #include "ops.h"
 
 n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x) {
-    if (!x.id || !t) return N2_NONE;
+    if (!t) return n2_graph_fail(g, "assign: the tensor is NULL (was there memory for it?)");
+    if (!x.id) return N2_NONE;
     char a[64], b[64];
     if (!n2_same_shape(t->shape, n2_shape_at(g, x)))
         return n2_graph_fail(g, "assign: %s to the tensor \"%s\" %s",
