@@ -376,19 +376,25 @@ static void transpose_matrix(const float *in, int64_t rows, int64_t columns, int
                     out[l * rows + k] = in[k * columns + l];
 }
 
-static void transpose_general(const n2_call *c) {
+static int64_t between(n2_shape s, int from, int to) {
+    int64_t n = 1;
+    for (int k = from; k < to; k++) n *= s.dim[k];
+    return n;
+}
+
+/* Axes a < b of [outer x A x middle x B x inner]: stretches of `inner` keep together. */
+static void transpose_axes(const n2_call *c) {
     const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
-    const n2_shape so = c->out.shape, si = c->in[0].shape;
-    const int64_t n = n2_elements(so);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t x[N2_MAX_RANK], rest = i, at = 0;
-        for (int k = so.rank - 1; k >= 0; k--) {
-            x[k] = rest % so.dim[k];
-            rest /= so.dim[k];
-        }
-        for (int k = 0; k < si.rank; k++) at = at * si.dim[k] + x[k == a ? b : k == b ? a : k];
-        OUT(c)[i] = IN(c, 0)[at];
-    }
+    const n2_shape s = c->in[0].shape;
+    const int64_t outer = between(s, 0, a), middle = between(s, a + 1, b);
+    const int64_t inner = between(s, b + 1, s.rank), na = s.dim[a], nb = s.dim[b];
+    float *out = OUT(c);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t j = 0; j < nb; j++)
+            for (int64_t m = 0; m < middle; m++)
+                for (int64_t i = 0; i < na; i++, out += inner)
+                    memcpy(out, IN(c, 0) + (((o * na + i) * middle + m) * nb + j) * inner,
+                           (size_t)inner * sizeof *out);
 }
 
 void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
@@ -397,7 +403,7 @@ void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
         transpose_matrix(IN(c, 0), s.dim[0], s.dim[1], s.dim[0] * c->part / c->parts,
                          s.dim[0] * (c->part + 1) / c->parts, OUT(c));
     else if (c->part == 0)
-        transpose_general(c);
+        transpose_axes(c);
 }
 
 /* ---- Adam ---------------------------------------------------------------- */

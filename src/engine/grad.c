@@ -61,7 +61,7 @@ void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *
             dx[i] = d.id ? n2g_broadcast(g, d, n2_shape_at(g, x[i])) : zeros_like(g, x[i]);
         }
     } else {
-        n2_graph_fail(g, "grad: out of memory");
+        n2_graph_out_of_memory(g);
     }
     n2_arena_free(&scratch);
 }

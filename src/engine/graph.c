@@ -27,10 +27,18 @@ bool n2_same_shape(n2_shape a, n2_shape b) {
 }
 
 const char *n2_shape_text(n2_shape s, char buffer[64]) {
-    int at = snprintf(buffer, 64, "[");
-    for (int i = 0; i < s.rank; i++)
-        at += snprintf(buffer + at, 64 - (size_t)at, i ? " x %lld" : "%lld", (long long)s.dim[i]);
-    snprintf(buffer + at, 64 - (size_t)at, "]");
+    size_t at = 0;
+    buffer[at++] = '[';
+    for (int i = 0; i < s.rank; i++) {
+        char one[32];
+        const size_t n =
+            (size_t)snprintf(one, sizeof one, i ? " x %lld" : "%lld", (long long)s.dim[i]);
+        if (at + n > 62) break; /* room for the end */
+        memcpy(buffer + at, one, n);
+        at += n;
+    }
+    buffer[at] = ']';
+    buffer[at + 1] = '\0';
     return buffer;
 }
 
@@ -173,7 +181,7 @@ n2_node n2_graph_fail(n2_graph *g, const char *format, ...) {
     return N2_NONE;
 }
 
-static bool out_of_memory(n2_graph *g) {
+bool n2_graph_out_of_memory(n2_graph *g) {
     if (g->status == N2CE_OK) g->status = N2CE_ENOMEM;
     return false;
 }
@@ -214,10 +222,10 @@ static bool grow(n2_graph *g) {
     if (g->n < g->capacity) return true;
     const uint32_t capacity = g->capacity ? 2 * g->capacity : 256;
     n2_node_data *nodes = n2_realloc(g->ctx, g->nodes, capacity, sizeof *nodes);
-    if (!nodes) return out_of_memory(g);
+    if (!nodes) return n2_graph_out_of_memory(g);
     g->nodes = nodes;
     uint32_t *table = n2_alloc(g->ctx, 4 * (size_t)capacity, sizeof *table);
-    if (!table) return out_of_memory(g);
+    if (!table) return n2_graph_out_of_memory(g);
     n2_free(g->ctx, g->table);
     g->table = table;
     g->table_size = 4 * capacity;
@@ -253,7 +261,7 @@ static n2_node *current_value(n2_graph *g, const n2_tensor *t) {
         const size_t n = t->index + 64;
         n2_node *grown = n2_realloc(g->ctx, g->current, n, sizeof *grown);
         if (!grown) {
-            out_of_memory(g);
+            n2_graph_out_of_memory(g);
             return NULL;
         }
         memset(grown + g->n_current, 0, (n - g->n_current) * sizeof *grown);

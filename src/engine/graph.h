@@ -103,6 +103,9 @@ n2_shape n2_shape_at(const n2_graph *g, n2_node x);
 #define N2_HERE(g) n2_graph_here((g), __FILE__, __LINE__)
 n2_graph *n2_graph_here(n2_graph *g, const char *file, int line);
 
+/* Makes the graph fail for lack of memory; the allocator has told. Returns false. */
+bool n2_graph_out_of_memory(n2_graph *g);
+
 /* Makes the graph fail with a sentence; returns N2_NONE. */
 n2_node n2_graph_fail(n2_graph *g, const char *format, ...) N2_PRINTF(2, 3);
 

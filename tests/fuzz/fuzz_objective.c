@@ -235,12 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 #ifdef FUZZ_REPLAY
-
-/* The generator of Numerical Recipes; the upper bits are the good ones. */
-static uint32_t next_random(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 16;
-}
+#include "replay.h"
 
 /* Random bytes whose start is a valid objective more often than chance makes it. */
 static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
@@ -253,27 +248,6 @@ static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
     buffer[6] = 0;                                       /* no stages */
     for (size_t i = 9; i < n; i += 2) buffer[i] &= (uint8_t)(next_random(state) % 4 ? 127 : 255);
     return n;
-}
-
-static void replay_file(const char *path) {
-    static uint8_t buffer[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        perror(path);
-        exit(1);
-    }
-    LLVMFuzzerTestOneInput(buffer, fread(buffer, 1, sizeof buffer, file));
-    fclose(file);
-}
-
-/* Feeds the files named on the command line or, without any, 2000 random inputs. */
-int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) replay_file(argv[i]);
-    uint32_t state = 1;
-    uint8_t buffer[512];
-    for (int i = 0; argc == 1 && i < 2000; i++)
-        LLVMFuzzerTestOneInput(buffer, random_input(&state, buffer, sizeof buffer));
-    return 0;
 }
 
 #endif

@@ -139,12 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 #ifdef FUZZ_REPLAY
-
-/* The generator of Numerical Recipes; the upper bits are the good ones. */
-static uint32_t next_random(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 16;
-}
+#include "replay.h"
 
 /* A valid header, a few of its bytes replaced by pieces of others, and a buffer. */
 static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
@@ -161,27 +156,6 @@ static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
         memcpy(buffer + at, piece, length < n - at ? length : n - at);
     }
     return next_random(state) % 8 ? n : next_random(state) % n;
-}
-
-static void replay_file(const char *path) {
-    static uint8_t buffer[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        perror(path);
-        exit(1);
-    }
-    LLVMFuzzerTestOneInput(buffer, fread(buffer, 1, sizeof buffer, file));
-    fclose(file);
-}
-
-/* Feeds the files named on the command line or, without any, 20000 random inputs. */
-int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) replay_file(argv[i]);
-    uint32_t state = 1;
-    uint8_t buffer[512];
-    for (int i = 0; argc == 1 && i < 20000; i++)
-        LLVMFuzzerTestOneInput(buffer, random_input(&state, buffer, sizeof buffer));
-    return 0;
 }
 
 #endif

@@ -321,7 +321,7 @@ BUILD(squared_distances, n2g_squared_distances(g, x[0], x[1]))
 BUILD(n2ce_loss_1, n2g_n2ce_loss(g, x[0], x[1], 1))
 BUILD(n2ce_loss_100, n2g_n2ce_loss(g, x[0], x[1], 100))
 BUILD(n2ce_loss_1e9, n2g_n2ce_loss(g, x[0], x[1], 1e9))
-BUILD(nwj_loss, n2g_n2ce_loss(g, x[0], x[1], INFINITY))
+BUILD(nwj_loss, n2g_n2ce_loss(g, x[0], x[1], (double)INFINITY))
 
 /* h + W tanh(h) + b, three times, then the mean square of a row. */
 static n2_node build_residual(n2_graph *g, const n2_node *x) {
@@ -850,7 +850,7 @@ static void row_numbers_are_what_they_say(void **state) {
     n2_tensor *t = n2_store_add(b.store, "t", n2_dims(3)),
               *i = n2_store_add(b.store, "i", n2_dims(4));
     n2_tensor_set(b.store, t, (double[]){10, 20, 30});
-    n2_tensor_set(b.store, i, (double[]){-7, 1, 99, NAN});
+    n2_tensor_set(b.store, i, (double[]){-7, 1, 99, (double)NAN});
     const n2_node outputs[] = {n2g_row_index(b.g, 100, 3, 5),
                                n2g_gather(b.g, n2g_read(b.g, t), n2g_read(b.g, i))};
     compile(&b, outputs, 2);
