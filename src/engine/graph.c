@@ -5,10 +5,21 @@
 
 /* ---- shapes -------------------------------------------------------------- */
 
+/* Too many axes become a shape that nothing accepts. */
 n2_shape n2_shape_of(const int64_t *dims, size_t rank) {
+    if (rank > N2_MAX_RANK) return (n2_shape){.rank = 1, .dim = {-1}};
     n2_shape s = {.rank = (int)rank};
-    for (size_t i = 0; i < rank && i < N2_MAX_RANK; i++) s.dim[i] = dims[i];
+    for (size_t i = 0; i < rank; i++) s.dim[i] = dims[i];
     return s;
+}
+
+/* No axis is negative, and the elements can be counted in bytes. */
+static bool is_possible(n2_shape s) {
+    int64_t bytes = sizeof(double);
+    for (int i = 0; i < s.rank; i++)
+        if (s.dim[i] < 0 || __builtin_mul_overflow(bytes, s.dim[i] ? s.dim[i] : 1, &bytes))
+            return false;
+    return true;
 }
 
 n2_shape n2_scalar_shape(void) { return (n2_shape){.rank = 0}; }
@@ -69,6 +80,12 @@ void n2_store_free(n2_store *store) {
 }
 
 n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
+    char text[64];
+    if (!is_possible(shape)) {
+        n2_fail(store->ctx, N2CE_EINVAL, "The tensor \"%s\" cannot have the shape %s.", name,
+                n2_shape_text(shape, text));
+        return NULL;
+    }
     if (n2_store_find(store, name)) {
         n2_fail(store->ctx, N2CE_EINVAL, "There are two tensors named \"%s\".", name);
         return NULL;
@@ -236,6 +253,10 @@ static bool grow(n2_graph *g) {
 
 n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
                 const n2_attr *attr) {
+    char text[64];
+    if (!is_possible(shape))
+        return n2_graph_fail(g, "%s: the shape %s is not possible", n2_ops[op]->name,
+                             n2_shape_text(shape, text));
     if (g->status != N2CE_OK || !grow(g)) return N2_NONE;
     n2_node_data d;
     memset(&d, 0, sizeof d); /* padding too: nodes are compared as bytes */

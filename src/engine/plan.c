@@ -277,6 +277,8 @@ n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_nod
     if (n2_store_bytes(n2_graph_store(g)) != backend->bytes)
         return n2_fail(ctx, N2CE_EINVAL, "The store holds numbers of %zu bytes, %s wants %zu.",
                        n2_store_bytes(n2_graph_store(g)), backend->name, backend->bytes);
+    for (size_t k = 0; k < n_outputs; k++)
+        if (!outputs[k].id) return n2_fail(ctx, N2CE_EINVAL, "Output %zu is no node.", k);
     n2_plan *p = n2_alloc(ctx, 1, sizeof *p);
     if (!p) return N2CE_ENOMEM;
     p->ctx = ctx;

@@ -34,7 +34,8 @@ typedef struct n2_planned {
 typedef struct n2_operand {
     char *base; /* NULL: in the tile, at `tile` numbers per row */
     size_t tile;
-    int64_t row_bytes; /* 0: the whole is passed, whatever the rows */
+    bool by_rows; /* else the whole is passed, whatever the rows */
+    int64_t row_bytes;
     n2_shape shape;
 } n2_operand;
 

@@ -221,6 +221,7 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     const uint32_t root = p->nodes[id].root;
     const n2_planned *r = &p->nodes[root];
     n2_operand o = {.base = r->data, .tile = r->place, .shape = node_at(p, id)->shape};
+    o.by_rows = by_rows;
     if (by_rows) o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)p->backend->bytes;
     return o;
 }

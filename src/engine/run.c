@@ -37,7 +37,7 @@ static void barrier(n2_plan *p, int workers) {
 static n2_view view_of(const n2_operand *o, char *tile, int64_t tile_rows, int64_t row0,
                        int64_t rows, size_t bytes) {
     n2_view v = {.shape = o->shape};
-    if (o->row_bytes) v.shape.dim[0] = rows;
+    if (o->by_rows) v.shape.dim[0] = rows;
     v.data = o->base ? o->base + row0 * o->row_bytes : tile + o->tile * (size_t)tile_rows * bytes;
     return v;
 }
@@ -95,23 +95,22 @@ static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, char *tile)
     }
 }
 
+#define ADD_PARTIALS(TYPE)                                                                  \
+    for (int c = 0; c < s->n_chunks; c++) {                                                 \
+        const TYPE *partial = (const void *)(i->partials + (size_t)c * stride);             \
+        TYPE *out = (void *)i->out.base;                                                    \
+        for (size_t k = begin; k < end; k++) out[k] = c ? out[k] + partial[k] : partial[k]; \
+    }
+
 /* Adds the partial sums in the order of the chunks. Workers share the elements. */
 static void combine(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
                     int parts) {
     const size_t n = i->fold_numbers, begin = n * (size_t)part / (size_t)parts;
     const size_t end = n * ((size_t)part + 1) / (size_t)parts, stride = partial_bytes(p, i);
-    for (size_t k = begin; k < end; k++) {
-        double sum = 0;
-        for (int c = 0; c < s->n_chunks; c++) {
-            const char *partial = i->partials + (size_t)c * stride;
-            sum += p->backend->bytes == sizeof(float) ? (double)((const float *)partial)[k]
-                                                      : ((const double *)partial)[k];
-        }
-        if (p->backend->bytes == sizeof(float))
-            ((float *)i->out.base)[k] = (float)sum;
-        else
-            ((double *)i->out.base)[k] = sum;
-    }
+    if (p->backend->bytes == sizeof(float))
+        ADD_PARTIALS(float)
+    else
+        ADD_PARTIALS(double)
 }
 
 static void run_rows(n2_plan *p, n2_step *s, int worker, int workers) {

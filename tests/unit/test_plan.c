@@ -235,6 +235,19 @@ static void row_programs_change_nothing(void **state) {
         assert_close(gradient[1][i], gradient[0][i], 0, 1e-5 * largest);
 }
 
+/* Rows that only a later program needs are made by it, not stored by an earlier one. */
+static void rows_are_made_where_they_are_needed(void **state) {
+    (void)state;
+    bench b = cpu_bench();
+    const n2_node x = tensor(&b, "x", n2_dims(10000, 8)), noise = n2g_randn(b.g, n2_dims(10000, 8));
+    const n2_node first = n2g_total(b.g, n2g_mul(b.g, x, x));
+    const n2_node second = n2g_total(b.g, n2g_tanh(b.g, n2g_mul(b.g, noise, first)));
+    const n2_plan_size size = compile(&b, &second, 1);
+    assert_int_equal(steps_of_kind(&b, "row program"), 2);
+    assert_true(size.bytes < 10000 * 8 * sizeof(float) / 4);
+    close_bench(&b);
+}
+
 /* Rows that have no columns are tiled like any others: nothing is written beyond the tile. */
 static void rows_without_columns_stay_in_their_tile(void **state) {
     (void)state;
@@ -563,6 +576,7 @@ int main(void) {
         cmocka_unit_test(chains_take_no_memory),
         cmocka_unit_test(training_is_one_row_program),
         cmocka_unit_test(row_programs_change_nothing),
+        cmocka_unit_test(rows_are_made_where_they_are_needed),
         cmocka_unit_test(gathering_comes_after_the_product),
         cmocka_unit_test(products_of_joined_rows_are_taken_apart),
         cmocka_unit_test(runs_allocate_nothing),
