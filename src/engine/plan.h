@@ -2,7 +2,8 @@
  *
  * Compiling keeps what the outputs and updates need, orders it into stages, groups
  * nodes that work row by row into row programs, and packs all values into one block of
- * memory by their lifetimes. Running allocates nothing and takes no lock.
+ * memory by their lifetimes. Running allocates nothing; a run wakes the workers once and
+ * takes no lock after that.
  *
  * Row programs. Nodes over the same R rows that only need row i of each other to
  * compute row i are run tile by tile: all of them on rows 0..47, then on 48..95, and so

@@ -26,6 +26,7 @@ typedef struct n2_planned {
     bool stored;     /* as a whole, in the block; else only in tiles */
     bool output;     /* read after the run */
     int step, last_step;
+    int order;    /* place in its row program, -1: not yet placed */
     size_t place; /* bytes from the block's start, or numbers per row in a tile */
     void *data;   /* resolved address, when stored */
 } n2_planned;

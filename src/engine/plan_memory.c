@@ -147,45 +147,121 @@ static size_t numbers_per_row(const n2_plan *p, uint32_t id) {
     return (size_t)(n2_elements(d->shape) / d->shape.dim[0]);
 }
 
-/* Position of the last instruction of the step that uses a value. */
-static int last_use_in_step(const n2_plan *p, uint32_t root, int step) {
-    int last = (int)root;
-    for (uint32_t id = root + 1; id <= p->n_nodes; id++) {
-        if (!p->nodes[id].live || p->nodes[id].step != step || is_view(p, id)) continue;
-        const n2_node_data *d = node_at(p, id);
-        for (int k = 0; k < d->n_in; k++)
-            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) last = (int)id;
-    }
-    return last;
+/* ---- order of a row program ---------------------------------------------- */
+
+static bool is_in_program(const n2_plan *p, uint32_t id, int step) {
+    return id && p->nodes[id].live && p->nodes[id].step == step &&
+           p->nodes[id].rows != N2_ROWS_WHOLE && !is_view(p, id);
 }
 
-/* Values that live in tiles only share the tile by their lifetimes, in ids. */
-static n2ce_status place_in_tile(n2_plan *p, int step) {
-    n2_arena scratch = n2_arena_new(p->ctx);
-    demands all = {n2_arena_alloc(&scratch, (size_t)p->n_nodes + 1, sizeof *all.list), 0};
+/* A row program in the making: ids in the order they will run. */
+typedef struct ordering {
+    n2_plan *plan;
+    int step;
+    uint32_t *code, *stack; /* room for all nodes */
+    int n;
+} ordering;
+
+static bool is_sink(const ordering *o, uint32_t id) {
+    const n2_planned *n = &o->plan->nodes[id];
+    return is_in_program(o->plan, id, o->step) && (n->stored || n->rows == N2_ROWS_FOLD);
+}
+
+/* An input that has no place yet; 0: none. */
+static uint32_t missing_input(const ordering *o, uint32_t id) {
+    const n2_node_data *d = node_at(o->plan, id);
+    for (int k = 0; k < d->n_in; k++) {
+        const uint32_t in = o->plan->nodes[d->in[k].id].root;
+        if (is_in_program(o->plan, in, o->step) && o->plan->nodes[in].order < 0) return in;
+    }
+    return 0;
+}
+
+static void place(ordering *o, uint32_t id) {
+    o->plan->nodes[id].order = o->n;
+    o->code[o->n++] = id;
+}
+
+/* Sums over rows that have become ready run at once: they free what they read. */
+static void place_ready_sinks(ordering *o, uint32_t after) {
+    for (uint32_t id = after + 1; id <= o->plan->n_nodes; id++)
+        if (is_sink(o, id) && o->plan->nodes[id].order < 0 && !missing_input(o, id)) place(o, id);
+}
+
+/* A node after its inputs, depth first. */
+static void place_after_inputs(ordering *o, uint32_t sink) {
+    size_t depth = 0;
+    o->stack[depth++] = sink;
+    while (depth > 0) {
+        const uint32_t id = o->stack[depth - 1], missing = missing_input(o, id);
+        if (missing) {
+            o->stack[depth++] = missing;
+            continue;
+        }
+        depth--;
+        if (o->plan->nodes[id].order >= 0) continue; /* it has become a ready sink meanwhile */
+        place(o, id);
+        place_ready_sinks(o, id);
+    }
+}
+
+/* From the last sink to the first: in a backward pass the last is the one that needs the
+ * whole of its network, whose other sums are then picked up on the way. So the tile holds
+ * the values of one network at a time. */
+static n2ce_status order_program(n2_plan *p, int step, n2_arena *arena, uint32_t **code, int *n) {
+    ordering o = {.plan = p, .step = step};
+    o.stack = n2_arena_alloc(arena, (size_t)p->n_nodes + 1, sizeof *o.stack);
+    o.code = n2_arena_alloc(arena, (size_t)p->n_nodes + 1, sizeof *o.code);
+    if (!o.stack || !o.code) return N2CE_ENOMEM;
+    for (uint32_t id = 1; id <= p->n_nodes; id++)
+        if (is_in_program(p, id, step)) p->nodes[id].order = -1;
+    for (uint32_t id = p->n_nodes; id > 0; id--)
+        if (is_sink(&o, id) && p->nodes[id].order < 0) place_after_inputs(&o, id);
+    *code = o.code;
+    *n = o.n;
+    return N2CE_OK;
+}
+
+/* When the last instruction of the program uses a value. */
+static int last_use(const n2_plan *p, const uint32_t *code, int n, uint32_t root) {
+    for (int i = n - 1; i > p->nodes[root].order; i--) {
+        const n2_node_data *d = node_at(p, code[i]);
+        for (int k = 0; k < d->n_in; k++)
+            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return i;
+    }
+    return p->nodes[root].order;
+}
+
+/* Values that live in tiles only share the tile by their lifetimes. */
+static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
+    uint32_t *code;
+    int n;
+    N2_TRY(order_program(p, step, scratch, &code, &n));
+    demands all = {n2_arena_alloc(scratch, (size_t)n + 1, sizeof *all.list), 0};
+    if (!all.list) return N2CE_ENOMEM;
     size_t top = 0;
-    for (uint32_t id = 1; all.list && id <= p->n_nodes; id++) {
-        n2_planned *n = &p->nodes[id];
-        if (!n->live || n->step != step || n->stored || is_view(p, id)) continue;
-        const size_t numbers = round_up(numbers_per_row(p, id), 16);
-        n->place = add_demand(&all, (int)id, last_use_in_step(p, id, step), numbers * 4) / 4;
-        if (n->place + numbers > top) top = n->place + numbers;
+    for (int i = 0; i < n; i++) {
+        n2_planned *node = &p->nodes[code[i]];
+        if (node->stored) continue;
+        const size_t numbers = round_up(numbers_per_row(p, code[i]), 16);
+        node->place = add_demand(&all, i, last_use(p, code, n, code[i]), numbers * 4) / 4;
+        if (node->place + numbers > top) top = node->place + numbers;
     }
     p->steps[step].tile_numbers = top;
-    n2_arena_free(&scratch);
-    return all.list ? N2CE_OK : N2CE_ENOMEM;
+    return N2CE_OK;
 }
 
-/* As many rows as fit half of the second-level cache, in multiples of what the matrix
- * kernels take at a time. */
+/* As many rows as fit the second-level cache; a few tiles are made of equal size, so that
+ * the last one is not a remnant. */
 static void choose_tile(n2_plan *p, n2_step *s) {
     const size_t row_bytes = s->tile_numbers * p->backend->bytes + 1;
     int64_t rows = (int64_t)(N2_TILE_BYTES / row_bytes);
     if (rows > N2_MOST_TILE) rows = N2_MOST_TILE;
-    rows = rows >= 12 ? rows / 12 * 12 : 12;
+    rows = rows >= 8 ? rows / 4 * 4 : 8;
     s->n_chunks = chunks_of(s->n_rows);
     s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
-    s->tile_rows = rows < s->chunk_rows ? rows : s->chunk_rows;
+    const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
+    s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
     if (bytes > p->tile_bytes) p->tile_bytes = bytes;
 }
@@ -193,7 +269,10 @@ static void choose_tile(n2_plan *p, n2_step *s) {
 static n2ce_status make_tiles(n2_plan *p) {
     for (size_t s = 0; s < p->n_steps; s++) {
         if (p->steps[s].kind != N2_STEP_ROWS) continue;
-        N2_TRY(place_in_tile(p, (int)s));
+        n2_arena scratch = n2_arena_new(p->ctx);
+        const n2ce_status status = place_in_tile(p, (int)s, &scratch);
+        n2_arena_free(&scratch);
+        N2_TRY(status);
         choose_tile(p, &p->steps[s]);
     }
     p->workers = n2_ctx_threads(p->ctx);
@@ -253,8 +332,10 @@ static n2ce_status make_code(n2_plan *p, const extra *extras) {
         const n2_planned *n = &p->nodes[id];
         if (!n->live || is_view(p, id) || is_outside(node_at(p, id)->op->id)) continue;
         n2_step *step = &p->steps[n->step];
-        encode(p, id, extras, &step->code[step->n_code]);
-        step->flops += step->code[step->n_code++].flops;
+        const size_t at = step->kind == N2_STEP_ROWS ? (size_t)n->order : step->n_code;
+        encode(p, id, extras, &step->code[at]);
+        step->flops += step->code[at].flops;
+        step->n_code++;
     }
     return N2CE_OK;
 }
