@@ -97,7 +97,9 @@ static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
     else if (n->stored && d->op->id != N2_OP_tensor && !d->op->update)
         n->place = add_demand(all, n->step, n->last_step, node_bytes(p, id));
     if (n->rows == N2_ROWS_FOLD) {
-        const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * (size_t)chunks_of(n->n_rows);
+        /* the first chunk sums up in the result itself */
+        const size_t others = (size_t)chunks_of(n->n_rows) - 1;
+        const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * others;
         extras[id].partials = add_demand(all, n->step, n->step, bytes);
     }
     const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();

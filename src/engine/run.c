@@ -58,6 +58,11 @@ static size_t partial_bytes(const n2_plan *p, const n2_instruction *i) {
     return (i->fold_numbers * p->backend->bytes + N2_ALIGN - 1) / N2_ALIGN * N2_ALIGN;
 }
 
+/* Where a chunk sums up: the first in the result itself. */
+static void *partial_sum(const n2_plan *p, const n2_instruction *i, int chunk) {
+    return chunk ? i->partials + (size_t)(chunk - 1) * partial_bytes(p, i) : i->out.base;
+}
+
 /* ---- row programs -------------------------------------------------------- */
 
 typedef struct tile_range {
@@ -77,7 +82,7 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
                     .work = i->work};
     call.out = view_of(&i->out, tile, s->tile_rows, r.row0, r.rows, bytes);
     if (i->partials) {
-        call.out.data = i->partials + (size_t)r.chunk * partial_bytes(p, i);
+        call.out.data = partial_sum(p, i, r.chunk);
         call.add = !r.first;
     }
     for (int k = 0; k < i->node->n_in; k++)
@@ -95,18 +100,18 @@ static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, char *tile)
     }
 }
 
-#define ADD_PARTIALS(TYPE)                                                                  \
-    for (int c = 0; c < s->n_chunks; c++) {                                                 \
-        const TYPE *partial = (const void *)(i->partials + (size_t)c * stride);             \
-        TYPE *out = (void *)i->out.base;                                                    \
-        for (size_t k = begin; k < end; k++) out[k] = c ? out[k] + partial[k] : partial[k]; \
+#define ADD_PARTIALS(TYPE)                                         \
+    for (int c = 1; c < s->n_chunks; c++) {                        \
+        const TYPE *partial = partial_sum(p, i, c);                \
+        TYPE *out = (void *)i->out.base;                           \
+        for (size_t k = begin; k < end; k++) out[k] += partial[k]; \
     }
 
 /* Adds the partial sums in the order of the chunks. Workers share the elements. */
 static void combine(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
                     int parts) {
     const size_t n = i->fold_numbers, begin = n * (size_t)part / (size_t)parts;
-    const size_t end = n * ((size_t)part + 1) / (size_t)parts, stride = partial_bytes(p, i);
+    const size_t end = n * ((size_t)part + 1) / (size_t)parts;
     if (p->backend->bytes == sizeof(float))
         ADD_PARTIALS(float)
     else
@@ -180,8 +185,7 @@ static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
         run_on_tile(p, s, code, p->tiles[0], r);
         const n2_view v =
             view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows, p->backend->bytes);
-        const char *data =
-            code->partials ? code->partials + (size_t)r.chunk * partial_bytes(p, code) : v.data;
+        const void *data = code->partials ? partial_sum(p, code, r.chunk) : v.data;
         if (is_finite(p, data, n2_elements(v.shape))) continue;
         p->bad_node = code->id;
         return false;
