@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef REPLAY_INPUTS
+#define REPLAY_INPUTS 2000
+#endif
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Makes up an input of at most `room` bytes; returns its size. */
@@ -29,12 +33,12 @@ static void replay_file(const char *path) {
     fclose(file);
 }
 
-/* Feeds the files named on the command line or, without any, 2000 random inputs. */
+/* Feeds the files named on the command line or, without any, random inputs. */
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) replay_file(argv[i]);
     uint32_t state = 1;
     uint8_t buffer[512];
-    for (int i = 0; argc == 1 && i < 2000; i++)
+    for (int i = 0; argc == 1 && i < REPLAY_INPUTS; i++)
         LLVMFuzzerTestOneInput(buffer, random_input(&state, buffer, sizeof buffer));
     return 0;
 }
