@@ -11,7 +11,7 @@ enum {
     N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
     N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
     N2_MOST_TILE = 96,         /* rows of a tile */
-    N2_TILE_BYTES = 1024 << 10 /* of a tile's values: about a second-level cache */
+    N2_TILE_BYTES = 1536 << 10 /* of a tile's values: a second-level cache and a half */
 };
 
 /* What the planner knows of a node. */

@@ -259,7 +259,7 @@ static void choose_tile(n2_plan *p, n2_step *s) {
     const size_t row_bytes = s->tile_numbers * p->backend->bytes + 1;
     int64_t rows = (int64_t)(N2_TILE_BYTES / row_bytes);
     if (rows > N2_MOST_TILE) rows = N2_MOST_TILE;
-    rows = rows >= 8 ? rows / 4 * 4 : 8;
+    rows = rows >= 12 ? rows / 12 * 12 : 12; /* what the matrix kernels take at a time */
     s->n_chunks = chunks_of(s->n_rows);
     s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
