@@ -23,6 +23,12 @@ cd "$scratch"
 cc "$source/examples/loss.c" $(pkg-config --cflags --libs n2ce) -o loss
 ./loss | grep -q '^loss 3' || fail "the example's loss is wrong: $(./loss)"
 
+# The README's listing is the example.
+sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >listing.c
+# shellcheck disable=SC2046
+cc listing.c $(pkg-config --cflags --libs n2ce) -o listing
+[ "$(./listing)" = "$(./loss)" ] || fail "the README's listing is not examples/loss.c any more"
+
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(user C)

@@ -7,7 +7,7 @@
 #include <time.h>
 
 static const n2ce_option step_options[] = {
-    {"M", 'M', N2CE_OPTION_COUNT, "100", 1, 1e6, NULL, "M",
+    {"M", 'M', N2CE_OPTION_COUNT, "100", 1, 1e5, NULL, "M",
      "noise magnitude; 128 M rows of noise go through the network"},
     {"seconds", 0, N2CE_OPTION_REAL, "2", 0.01, 1e6, NULL, "S", "time to measure for"},
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
