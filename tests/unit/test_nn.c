@@ -95,10 +95,10 @@ static void sinusoids_are_interleaved(void **state) {
 
 /* Sanitizers make a step a hundred times slower; a few still show a race or a bad access. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SHORT_RUN = 3, LONG_RUN = 6 };
+enum { RUN = 4 };
 static const bool is_slow = true;
 #else
-enum { SHORT_RUN = 30, LONG_RUN = 200 };
+enum { RUN = 200 };
 static const bool is_slow = false;
 #endif
 
@@ -141,11 +141,11 @@ static void assert_same_tensors(const training *a, const training *b) {
 static void training_does_not_depend_on_threads(void **state) {
     (void)state;
     training one = start(1);
-    steps(&one, SHORT_RUN);
+    steps(&one, RUN);
     static const int threads[] = {2, 7};
     for (size_t i = 0; i < COUNT_OF(threads); i++) {
         training many = start(threads[i]);
-        steps(&many, SHORT_RUN);
+        steps(&many, RUN);
         assert_same_tensors(&one, &many);
         stop(&many);
     }
@@ -158,12 +158,12 @@ static void a_checkpoint_continues_bit_for_bit(void **state) {
     char path[] = "/tmp/n2ce-test-XXXXXX";
     assert_true(mkstemp(path) >= 0);
     training whole = start(2), first = start(1), second = start(2);
-    steps(&whole, LONG_RUN);
-    steps(&first, LONG_RUN / 2);
+    steps(&whole, RUN);
+    steps(&first, RUN / 2);
     assert_int_equal(n2_checkpoint_save(first.model.store, first.plan, path), N2CE_OK);
     assert_int_equal(n2_checkpoint_load(second.model.store, second.plan, path), N2CE_OK);
-    assert_int_equal(n2_plan_runs(second.plan), LONG_RUN / 2);
-    steps(&second, LONG_RUN - LONG_RUN / 2);
+    assert_int_equal(n2_plan_runs(second.plan), RUN / 2);
+    steps(&second, RUN - RUN / 2);
     assert_same_tensors(&whole, &second);
     stop(&whole);
     stop(&first);
