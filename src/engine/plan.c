@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static const n2_node_data *node_at(const n2_plan *p, uint32_t id) {
-    return n2_at(p->graph, (n2_node){id});
-}
-
 /* ---- what is needed ------------------------------------------------------ */
 
 static void mark_live(n2_plan *p) {
@@ -17,7 +13,7 @@ static void mark_live(n2_plan *p) {
         p->nodes[p->outputs[k].id].output = true;
     }
     for (uint32_t id = p->n_nodes; id > 0; id--) {
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         if (d->op->update) p->nodes[id].live = true;
         if (!p->nodes[id].live) continue;
         const bool reads_packed = p->backend->row_programs; /* in[2] of a matrix product */
@@ -27,25 +23,20 @@ static void mark_live(n2_plan *p) {
     }
 }
 
-/* Views share the storage of what they look at. */
-static bool is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
-
 static void find_roots(n2_plan *p) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
-        const n2_node_data *d = node_at(p, id);
-        p->nodes[id].root = is_view(d->op->id) ? p->nodes[d->in[0].id].root : id;
+        const n2_node_data *d = n2_node_at(p, id);
+        p->nodes[id].root = n2_is_view(d->op->id) ? p->nodes[d->in[0].id].root : id;
     }
 }
 
 /* ---- who works row by row ------------------------------------------------ */
 
-static bool is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
-
 static void classify(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     n->rows = N2_ROWS_WHOLE;
-    if (!p->backend->row_programs || !d->op->rows || d->op->update || is_leaf(d->op->id)) return;
+    if (!p->backend->row_programs || !d->op->rows || d->op->update || n2_is_leaf(d->op->id)) return;
     const n2_rows rows = d->op->rows(p->graph, d, n->row_input);
     if (rows == N2_ROWS_WHOLE) return;
     n->n_rows = d->shape.rank > 0 ? d->shape.dim[0] : 0;
@@ -62,7 +53,7 @@ static void classify(n2_plan *p, uint32_t id) {
  * use rows that its own program has just made; everything else that comes out of a
  * program is there one stage later. */
 static int ready_stage(const n2_plan *p, uint32_t id, int k) {
-    const n2_planned *n = &p->nodes[id], *in = &p->nodes[node_at(p, id)->in[k].id];
+    const n2_planned *n = &p->nodes[id], *in = &p->nodes[n2_node_at(p, id)->in[k].id];
     if (in->rows == N2_ROWS_WHOLE) return in->stage;
     const bool same_program = n->rows != N2_ROWS_WHOLE && n->row_input[k] &&
                               in->rows == N2_ROWS_MAP && in->n_rows == n->n_rows;
@@ -71,7 +62,7 @@ static int ready_stage(const n2_plan *p, uint32_t id, int k) {
 
 static void note_killer(n2_plan *p, const n2_tensor *t, uint32_t before, uint32_t update) {
     for (uint32_t id = before; id > 0; id--) {
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         if ((d->op->id == N2_OP_tensor || d->op->update) && d->attr.t[0] == t) {
             p->nodes[id].killer = update;
             return;
@@ -84,7 +75,7 @@ static int wait_for_readers(const n2_plan *p, uint32_t update) {
     int stage = 0;
     for (uint32_t id = 1; id < update; id++) {
         if (!p->nodes[id].live) continue;
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         for (int k = 0; k < d->n_in; k++) {
             if (p->nodes[p->nodes[d->in[k].id].root].killer != update) continue;
             const int free_at = p->nodes[id].stage + (p->nodes[id].rows != N2_ROWS_WHOLE);
@@ -95,15 +86,15 @@ static int wait_for_readers(const n2_plan *p, uint32_t update) {
 }
 
 static n2ce_status check_stale_reads(const n2_plan *p, uint32_t id) {
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     for (int k = 0; k < d->n_in; k++) {
         const uint32_t killer = p->nodes[p->nodes[d->in[k].id].root].killer;
         if (killer && killer < id)
             return n2_fail(p->ctx, N2CE_EINVAL,
                            "%s:%d: %s reads the tensor \"%s\" as it was before the update at "
                            "%s:%d. Build it, and gradients through it, before the update.",
-                           d->file, d->line, d->op->name, node_at(p, killer)->attr.t[0]->name,
-                           node_at(p, killer)->file, node_at(p, killer)->line);
+                           d->file, d->line, d->op->name, n2_node_at(p, killer)->attr.t[0]->name,
+                           n2_node_at(p, killer)->file, n2_node_at(p, killer)->line);
     }
     return N2CE_OK;
 }
@@ -112,7 +103,7 @@ static n2ce_status assign_stages(n2_plan *p) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         n2_planned *n = &p->nodes[id];
         if (!n->live) continue;
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         classify(p, id);
         for (int k = 0; k < d->n_in; k++) {
             if (!p->nodes[d->in[k].id].live) continue;
@@ -138,7 +129,7 @@ static void postpone(n2_plan *p) {
         int latest = none;
         for (uint32_t user = id + 1; user <= p->n_nodes; user++) {
             if (!p->nodes[user].live) continue;
-            const n2_node_data *d = node_at(p, user);
+            const n2_node_data *d = n2_node_at(p, user);
             for (int k = 0; k < d->n_in; k++) {
                 if (d->in[k].id != id) continue;
                 const int gap = ready_stage(p, user, k) - n->stage;
@@ -146,7 +137,7 @@ static void postpone(n2_plan *p) {
                 if (stage < latest) latest = stage;
             }
         }
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         for (int k = 0; k < d->n_in; k++) {
             const uint32_t killer = p->nodes[p->nodes[d->in[k].id].root].killer;
             if (killer && p->nodes[killer].stage - 1 < latest) latest = p->nodes[killer].stage - 1;
@@ -157,10 +148,10 @@ static void postpone(n2_plan *p) {
 
 /* ---- steps --------------------------------------------------------------- */
 
-static bool needs_kernel(n2_op_id op) { return !is_leaf(op) && !is_view(op); }
+static bool needs_kernel(n2_op_id op) { return !n2_is_leaf(op) && !n2_is_view(op); }
 
 static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     for (int k = 0; k < d->n_in; k++)
         if (p->nodes[p->nodes[d->in[k].id].root].step == step) return true;
     return false;
@@ -170,7 +161,7 @@ static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
 static bool overwrites_for_step(const n2_plan *p, uint32_t update, int step) {
     for (uint32_t id = 1; id < update; id++) {
         if (!p->nodes[id].live || p->nodes[id].step != step) continue;
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         for (int k = 0; k < d->n_in; k++)
             if (p->nodes[p->nodes[d->in[k].id].root].killer == update) return true;
     }
@@ -182,7 +173,7 @@ static void group_whole(n2_plan *p, int stage) {
     int open = -1;
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         n2_planned *n = &p->nodes[id];
-        const n2_op_id op = node_at(p, id)->op->id;
+        const n2_op_id op = n2_node_at(p, id)->op->id;
         if (!n->live || n->rows != N2_ROWS_WHOLE || n->stage != stage || !needs_kernel(op))
             continue;
         const n2_step_kind kind = p->backend->split[op] ? N2_STEP_SPLIT : N2_STEP_SERIAL;
@@ -209,7 +200,7 @@ static void group_rows(n2_plan *p, int stage) {
             p->steps[p->n_steps++] =
                 (n2_step){.kind = N2_STEP_ROWS, .stage = stage, .n_rows = n->n_rows};
         n->step = (int)s;
-        p->steps[s].n_code += needs_kernel(node_at(p, id)->op->id);
+        p->steps[s].n_code += needs_kernel(n2_node_at(p, id)->op->id);
     }
 }
 
@@ -235,7 +226,7 @@ static n2ce_status make_steps(n2_plan *p) {
 
 static n2ce_status check_kernels(const n2_plan *p) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
-        const n2_op *op = node_at(p, id)->op;
+        const n2_op *op = n2_node_at(p, id)->op;
         if (p->nodes[id].live && needs_kernel(op->id) && !p->backend->kernel[op->id])
             return n2_fail(p->ctx, N2CE_EINVAL, "The backend %s has no kernel for the op \"%s\".",
                            p->backend->name, op->name);
@@ -246,7 +237,7 @@ static n2ce_status check_kernels(const n2_plan *p) {
 /* An output that an update overwrites would be read as something else. */
 static n2ce_status check_outputs(const n2_plan *p) {
     for (size_t k = 0; k < p->n_outputs; k++) {
-        const n2_node_data *d = node_at(p, p->nodes[p->outputs[k].id].root);
+        const n2_node_data *d = n2_node_at(p, p->nodes[p->outputs[k].id].root);
         if (p->nodes[p->nodes[p->outputs[k].id].root].killer)
             return n2_fail(p->ctx, N2CE_EINVAL,
                            "Output %zu is the tensor \"%s\" before an update of the same plan. "

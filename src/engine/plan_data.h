@@ -91,6 +91,15 @@ struct n2_plan {
     uint32_t bad_node; /* found by a checked run */
 };
 
+static inline const n2_node_data *n2_node_at(const n2_plan *p, uint32_t id) {
+    return n2_at(p->graph, (n2_node){id});
+}
+
+/* Leaves are there before the run; views share the storage of what they look at. Neither
+ * has a kernel. */
+static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
+static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
+
 n2ce_status n2_plan_memory(n2_plan *plan);
 
 #endif

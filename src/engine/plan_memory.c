@@ -3,17 +3,11 @@
 
 #include <string.h>
 
-static const n2_node_data *node_at(const n2_plan *p, uint32_t id) {
-    return n2_at(p->graph, (n2_node){id});
-}
-
 static bool is_live_input(const n2_plan *p, const n2_node_data *d, int k) {
     return d->in[k].id && p->nodes[d->in[k].id].live;
 }
 
 static bool is_view(const n2_plan *p, uint32_t id) { return p->nodes[id].root != id; }
-
-static bool is_outside(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
 
 /* ---- lifetimes ----------------------------------------------------------- */
 
@@ -34,7 +28,7 @@ static void find_lifetimes(n2_plan *p) {
         const n2_planned *n = &p->nodes[id];
         if (!n->live) continue;
         if (n->output) note_use(p, n->root, (int)p->n_steps);
-        const n2_node_data *d = node_at(p, id);
+        const n2_node_data *d = n2_node_at(p, id);
         for (int k = 0; k < d->n_in && !is_view(p, id); k++)
             if (is_live_input(p, d, k)) note_use(p, p->nodes[d->in[k].id].root, n->step);
     }
@@ -75,7 +69,7 @@ static size_t add_demand(demands *all, int from, int to, size_t bytes) {
 }
 
 static size_t node_bytes(const n2_plan *p, uint32_t id) {
-    return (size_t)n2_elements(node_at(p, id)->shape) * p->backend->bytes;
+    return (size_t)n2_elements(n2_node_at(p, id)->shape) * p->backend->bytes;
 }
 
 static int chunks_of(int64_t rows) {
@@ -89,7 +83,7 @@ typedef struct extra {
 
 static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
     n2_planned *n = &p->nodes[id];
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     const int end = (int)p->n_steps;
     extras[id] = (extra){SIZE_MAX, SIZE_MAX};
     if (d->op->id == N2_OP_constant)
@@ -116,7 +110,7 @@ static void store_number(const n2_plan *p, void *to, double value) {
 
 static void resolve(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     if (d->op->id == N2_OP_tensor || d->op->update)
         n->data = d->attr.t[0]->data;
     else if (n->stored || d->op->id == N2_OP_constant)
@@ -145,7 +139,7 @@ static n2ce_status make_block(n2_plan *p, extra *extras) {
 /* ---- tiles --------------------------------------------------------------- */
 
 static size_t numbers_per_row(const n2_plan *p, uint32_t id) {
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     return (size_t)(n2_elements(d->shape) / d->shape.dim[0]);
 }
 
@@ -171,7 +165,7 @@ static bool is_sink(const ordering *o, uint32_t id) {
 
 /* An input that has no place yet; 0: none. */
 static uint32_t missing_input(const ordering *o, uint32_t id) {
-    const n2_node_data *d = node_at(o->plan, id);
+    const n2_node_data *d = n2_node_at(o->plan, id);
     for (int k = 0; k < d->n_in; k++) {
         const uint32_t in = o->plan->nodes[d->in[k].id].root;
         if (is_in_program(o->plan, in, o->step) && o->plan->nodes[in].order < 0) return in;
@@ -227,7 +221,7 @@ static n2ce_status order_program(n2_plan *p, int step, n2_arena *arena, uint32_t
 /* When the last instruction of the program uses a value. */
 static int last_use(const n2_plan *p, const uint32_t *code, int n, uint32_t root) {
     for (int i = n - 1; i > p->nodes[root].order; i--) {
-        const n2_node_data *d = node_at(p, code[i]);
+        const n2_node_data *d = n2_node_at(p, code[i]);
         for (int k = 0; k < d->n_in; k++)
             if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return i;
     }
@@ -301,7 +295,7 @@ static double flops_of(const n2_plan *p, const n2_node_data *d) {
 static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     const uint32_t root = p->nodes[id].root;
     const n2_planned *r = &p->nodes[root];
-    n2_operand o = {.base = r->data, .tile = r->place, .shape = node_at(p, id)->shape};
+    n2_operand o = {.base = r->data, .tile = r->place, .shape = n2_node_at(p, id)->shape};
     o.by_rows = by_rows;
     if (by_rows) o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)p->backend->bytes;
     return o;
@@ -309,7 +303,7 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
 
 static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instruction *out) {
     const n2_planned *n = &p->nodes[id];
-    const n2_node_data *d = node_at(p, id);
+    const n2_node_data *d = n2_node_at(p, id);
     *out = (n2_instruction){.kernel = p->backend->kernel[d->op->id], .node = d, .id = id};
     out->out = operand(p, id, n->rows == N2_ROWS_MAP);
     for (int k = 0; k < d->n_in; k++)
@@ -332,7 +326,7 @@ static n2ce_status make_code(n2_plan *p, const extra *extras) {
     }
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         const n2_planned *n = &p->nodes[id];
-        if (!n->live || is_view(p, id) || is_outside(node_at(p, id)->op->id)) continue;
+        if (!n->live || is_view(p, id) || n2_is_leaf(n2_node_at(p, id)->op->id)) continue;
         n2_step *step = &p->steps[n->step];
         const size_t at = step->kind == N2_STEP_ROWS ? (size_t)n->order : step->n_code;
         encode(p, id, extras, &step->code[at]);

@@ -90,14 +90,20 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
     i->kernel(&call);
 }
 
-static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, char *tile) {
-    const int64_t begin = chunk * s->chunk_rows;
+/* The tile that follows r in its chunk; false after the last. Start with rows = 0. */
+static bool next_tile(const n2_step *s, tile_range *r) {
+    const int64_t begin = r->chunk * s->chunk_rows;
     const int64_t end = begin + s->chunk_rows < s->n_rows ? begin + s->chunk_rows : s->n_rows;
-    for (int64_t row0 = begin; row0 < end; row0 += s->tile_rows) {
-        const int64_t rows = end - row0 < s->tile_rows ? end - row0 : s->tile_rows;
-        const tile_range r = {chunk, row0, rows, row0 == begin};
+    r->first = r->rows == 0;
+    r->row0 = r->first ? begin : r->row0 + r->rows;
+    r->rows = end - r->row0 < s->tile_rows ? end - r->row0 : s->tile_rows;
+    return r->rows > 0;
+}
+
+static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, char *tile) {
+    tile_range r = {.chunk = chunk};
+    while (next_tile(s, &r))
         for (size_t i = 0; i < s->n_code; i++) run_on_tile(p, s, &s->code[i], tile, r);
-    }
 }
 
 #define ADD_PARTIALS(TYPE)                                         \
@@ -195,12 +201,9 @@ static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
 
 static bool check_rows(n2_plan *p, const n2_step *s) {
     for (int chunk = 0; chunk < s->n_chunks; chunk++) {
-        const int64_t begin = chunk * s->chunk_rows;
-        const int64_t end = begin + s->chunk_rows < s->n_rows ? begin + s->chunk_rows : s->n_rows;
-        for (int64_t row0 = begin; row0 < end; row0 += s->tile_rows) {
-            const int64_t rows = end - row0 < s->tile_rows ? end - row0 : s->tile_rows;
-            if (!check_tile(p, s, (tile_range){chunk, row0, rows, row0 == begin})) return false;
-        }
+        tile_range r = {.chunk = chunk};
+        while (next_tile(s, &r))
+            if (!check_tile(p, s, r)) return false;
     }
     for (size_t i = 0; i < s->n_code; i++)
         if (s->code[i].partials) combine(p, s, &s->code[i], 0, 1);

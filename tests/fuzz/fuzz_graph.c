@@ -5,15 +5,11 @@
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() of replay.h */
 #include "engine/plan.h"
 #include "nn/nn.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define REQUIRE(condition)                  \
-    do {                                    \
-        if (!(condition)) __builtin_trap(); \
-    } while (0)
 
 enum { MOST_NODES = 40, OUTPUTS = 4, TENSORS = 3, RUNS = 2 };
 
@@ -214,7 +210,6 @@ static void compare(const world *a, const world *b, size_t k, double tolerance) 
     free(y);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const bytes b = {data, size, 0};
     world ref = open_world(n2_ref_backend(), 1, b), one = open_world(n2_cpu_backend(), 1, b);

@@ -3,15 +3,13 @@
 #ifndef REPLAY_H
 #define REPLAY_H
 
-#include <stdint.h>
-#include <stdio.h>
+#include "require.h"
+
 #include <stdlib.h>
 
 #ifndef REPLAY_INPUTS
 #define REPLAY_INPUTS 2000
 #endif
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Makes up an input of at most `room` bytes; returns its size. */
 static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room);
