@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,8 @@ int exit_code(n2ce_status status) {
     case N2CE_ENAN:
     case N2CE_EDATA:
         return EXIT_DATA;
+    case N2CE_EDEVICE:
+        return EXIT_DEVICE;
     case N2CE_ECANCELED:
         return EXIT_INTERRUPTED;
     case N2CE_ENOMEM:
@@ -56,7 +59,55 @@ int finish_output(int code) {
     return EXIT_FAILED;
 }
 
-/* ---- options ------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
+
+enum { MOST_OPERANDS = 8 };
+
+const n2ce_option *operand_at(const n2ce_task *task, size_t index) {
+    const char *at = n2ce_task_operands(task);
+    if (index >= MOST_OPERANDS) return NULL;
+    for (; index > 0 && *at; index--) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+    return *name ? n2ce_option_find(n2ce_task_options(task), name) : NULL;
+}
+
+const char *format_operands(const n2ce_task *task, char *buffer, size_t size) {
+    const n2ce_option *row;
+    size_t at = 0;
+    buffer[0] = '\0';
+    for (size_t k = 0; (row = operand_at(task, k)) && at < size; k++) {
+        const char *word = row->value ? row->value : row->name;
+        const int added = snprintf(buffer + at, size - at, row->fallback ? " [%s]" : " %s", word);
+        for (char *c = buffer + at; *c; c++) *c = (char)toupper((unsigned char)*c);
+        at += added > 0 ? (size_t)added : 0;
+    }
+    return buffer;
+}
+
+bool is_hidden(const n2ce_option *own, const n2ce_option *row) {
+    return own && n2ce_option_find(own, row->name);
+}
+
+char letter_beside(const n2ce_option *own, const n2ce_option *row) {
+    const char name[] = {row->letter, '\0'};
+    const bool taken = own && row->letter && n2ce_option_find(own, name);
+    return taken ? '\0' : row->letter;
+}
+
+/* ---- options and words --------------------------------------------------- */
+
+typedef struct parser {
+    n2ce_ctx *ctx;
+    const n2ce_task *task;
+    arguments *args;
+    bool options_ended;                                          /* by "--" */
+    size_t n_words;                                              /* bare ones, so far */
+    const char *by_word[MOST_OPERANDS], *by_name[MOST_OPERANDS]; /* NULL: not given so */
+} parser;
 
 /* One argument split at its "=": "--dim=5" is name "dim", value "5". */
 typedef struct word {
@@ -77,18 +128,16 @@ static bool split(const char *argument, word *w) {
 }
 
 /* The options, the task's own or the common ones, whose table knows the name. */
-static n2ce_options *find_owner(const arguments *args, const n2ce_option *own_table, const word *w,
-                                const n2ce_option **row) {
-    if ((*row = n2ce_option_find(own_table, w->name))) return args->own;
-    if ((*row = n2ce_option_find(common_options, w->name))) return args->common;
+static n2ce_options *find_owner(const parser *p, const word *w, const n2ce_option **row) {
+    if ((*row = n2ce_option_find(n2ce_task_options(p->task), w->name))) return p->args->own;
+    if ((*row = n2ce_option_find(common_options, w->name))) return p->args->common;
     return NULL;
 }
 
-static int unknown_option(const n2ce_option *own_table, const char *argument, const word *w,
-                          const char *verb) {
+static int unknown_option(const n2ce_task *task, const char *argument, const word *w) {
     const char *names[128];
     size_t n = 0;
-    const n2ce_option *const tables[] = {own_table, common_options};
+    const n2ce_option *const tables[] = {n2ce_task_options(task), common_options};
     for (size_t t = 0; t < 2; t++)
         for (const n2ce_option *row = tables[t]; row->name && n < 128; row++)
             names[n++] = row->name;
@@ -96,36 +145,89 @@ static int unknown_option(const n2ce_option *own_table, const char *argument, co
     if (nearest)
         complain("there is no option %s; did you mean --%s?", argument, nearest);
     else
-        complain("there is no option %s. Try: n2ce help %s", argument, verb);
+        complain("there is no option %s. Try: n2ce help %s", argument, n2ce_task_name(task));
     return EXIT_USAGE;
 }
 
-/* Sets the option that argv[0] names; *used is how many arguments that took. */
-static int read_one(n2ce_ctx *ctx, int argc, char **argv, const n2ce_task *task, arguments *args,
-                    int *used) {
-    const n2ce_option *own_table = n2ce_task_options(task), *row;
-    const char *verb = n2ce_task_name(task);
-    word w;
-    if (!split(argv[0], &w)) {
-        complain("\"%s\" is not an option, and %s takes nothing else. Try: n2ce help %s", argv[0],
+/* Neither an option nor a word that the task has a place for. */
+static int not_an_option(const parser *p, const char *argument) {
+    char operands[256];
+    const char *verb = n2ce_task_name(p->task);
+    if (!*format_operands(p->task, operands, sizeof operands))
+        complain("\"%s\" is not an option, and %s takes nothing else. Try: n2ce help %s", argument,
                  verb, verb);
+    else if (operand_at(p->task, p->n_words))
+        complain("\"%s\" is not an option; put -- before words that begin with a dash. Try: n2ce "
+                 "help %s",
+                 argument, verb);
+    else
+        complain("\"%s\" is not an option, and %s takes no word after%s. Try: n2ce help %s",
+                 argument, verb, operands, verb);
+    return EXIT_USAGE;
+}
+
+/* Sets an option, which is the k-th operand if the task has one of that number. By its
+ * name an operand may be set again, as any option; by its name and its place it may not,
+ * because then another word is probably not where it was meant to be. */
+static int set(const parser *p, n2ce_options *owner, const n2ce_option *row, size_t k,
+               const char *value) {
+    if (k < MOST_OPERANDS && p->by_word[k] && p->by_name[k]) {
+        complain("the word \"%s\" stands for --%s, which is given by its name too, as \"%s\"; "
+                 "leave one out, or name every option.",
+                 p->by_word[k], row->name, p->by_name[k]);
         return EXIT_USAGE;
     }
-    n2ce_options *owner = find_owner(args, own_table, &w, &row);
-    if (!owner) return unknown_option(own_table, argv[0], &w, verb);
-    *used = 1;
+    const n2ce_status status = n2ce_options_set(owner, row->name, value);
+    if (status != N2CE_OK) complain("%s", n2ce_errmsg(p->ctx));
+    return exit_code(status);
+}
+
+static int read_word(parser *p, const char *argument) {
+    const size_t k = p->n_words;
+    const n2ce_option *row = operand_at(p->task, k);
+    if (!row) return not_an_option(p, argument);
+    p->by_word[k] = argument;
+    p->n_words++;
+    return set(p, p->args->own, row, k, argument);
+}
+
+/* The operand that a row is, MOST_OPERANDS if it is none. */
+static size_t operand_of(const n2ce_task *task, const n2ce_option *row) {
+    for (size_t k = 0; operand_at(task, k); k++)
+        if (operand_at(task, k) == row) return k;
+    return MOST_OPERANDS;
+}
+
+/* Sets the option that argv[0] names; *used is how many arguments that took. */
+static int read_option(parser *p, int argc, char **argv, int *used) {
+    const n2ce_option *row;
+    word w;
+    if (!split(argv[0], &w)) return not_an_option(p, argv[0]);
+    n2ce_options *owner = find_owner(p, &w, &row);
+    if (!owner) return unknown_option(p->task, argv[0], &w);
     if (!w.value && row->type == N2CE_OPTION_FLAG) w.value = "true";
     if (!w.value) {
         if (argc < 2) {
-            complain("--%s needs a value. Try: n2ce help %s", row->name, verb);
+            complain("--%s needs a value. Try: n2ce help %s", row->name, n2ce_task_name(p->task));
             return EXIT_USAGE;
         }
         w.value = argv[1];
         *used = 2;
     }
-    const n2ce_status status = n2ce_options_set(owner, row->name, w.value);
-    if (status != N2CE_OK) complain("%s", n2ce_errmsg(ctx));
-    return exit_code(status);
+    const size_t k = operand_of(p->task, row);
+    if (k < MOST_OPERANDS) p->by_name[k] = w.value;
+    return set(p, owner, row, k, w.value);
+}
+
+/* "-" alone is a word: the standard input, for a task that reads it. */
+static bool is_word(const char *argument) { return argument[0] != '-' || argument[1] == '\0'; }
+
+static int read_one(parser *p, int argc, char **argv, int *used) {
+    *used = 1;
+    if (p->options_ended || is_word(argv[0])) return read_word(p, argv[0]);
+    if (strcmp(argv[0], "--") != 0) return read_option(p, argc, argv, used);
+    p->options_ended = true;
+    return EXIT_OK;
 }
 
 int read_arguments(n2ce_ctx *ctx, int argc, char **argv, const n2ce_task *task, arguments *args) {
@@ -135,8 +237,9 @@ int read_arguments(n2ce_ctx *ctx, int argc, char **argv, const n2ce_task *task, 
         complain("%s", n2ce_errmsg(ctx));
         return exit_code(status);
     }
+    parser p = {.ctx = ctx, .task = task, .args = args};
     for (int i = 0, used = 1; i < argc; i += used) {
-        const int code = read_one(ctx, argc - i, argv + i, task, args, &used);
+        const int code = read_one(&p, argc - i, argv + i, &used);
         if (code != EXIT_OK) return code;
     }
     return EXIT_OK;

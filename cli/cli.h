@@ -43,9 +43,22 @@ typedef struct arguments {
     n2ce_options *own, *common; /* freed by the caller, also after a failure */
 } arguments;
 
-/* Reads --name value, --name=value, -x value and switches. Prints a sentence and
- * returns EXIT_USAGE if something is wrong. */
+/* Reads --name value, --name=value, -x value, switches and bare words, which fill the
+ * task's operands in order; "--" ends the options. Prints a sentence and returns
+ * EXIT_USAGE if something is wrong. */
 int read_arguments(n2ce_ctx *ctx, int argc, char **argv, const n2ce_task *task, arguments *args);
+
+/* The option that the index-th bare word sets; NULL beyond the last. */
+const n2ce_option *operand_at(const n2ce_task *task, size_t index);
+
+/* " MODEL [DATA]": the operands as help calls them, a blank before each, those that have
+ * a default in brackets; "" if there are none. Returns the buffer. */
+const char *format_operands(const n2ce_task *task, char *buffer, size_t size);
+
+/* What of a common option is left beside a task's own table (NULL: no task), whose names
+ * and letters come first: is the name taken, and the letter, 0 if none or taken. */
+bool is_hidden(const n2ce_option *own, const n2ce_option *row);
+char letter_beside(const n2ce_option *own, const n2ce_option *row);
 
 bool switched_on(const n2ce_options *options, const char *name);
 

@@ -32,30 +32,78 @@ static void print_first_words(void) {
     for (const command *c = commands; c->name; c++) printf("%s ", c->name);
 }
 
-static void print_option_words(const n2ce_option *table) {
-    for (const n2ce_option *row = table; row->name; row++) printf("--%s ", row->name);
+static void print_option_words(const n2ce_option *table, const n2ce_option *own) {
+    for (const n2ce_option *row = table; row->name; row++)
+        if (!is_hidden(own, row)) printf("--%s ", row->name);
 }
 
-/* Words that may follow an option that takes some of a list. */
-static void print_bash_choices(const n2ce_option *table) {
-    for (const n2ce_option *row = table; row->name; row++) {
-        if (row->type == N2CE_OPTION_PATH)
-            printf("        --%s|-%c) COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n",
-                   row->name, row->letter);
-        if (!row->choices) continue;
-        printf("        --%s) COMPREPLY=($(compgen -W \"", row->name);
-        for (const char *c = row->choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
+/* A path is a folder where help calls it DIR. */
+static bool is_folder(const n2ce_option *row) { return row->value && !strcmp(row->value, "DIR"); }
+
+static void print_choices(const n2ce_option *row) {
+    for (const char *c = row->choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
+}
+
+/* ---- bash ---------------------------------------------------------------- */
+
+/* One pattern of a "case" and what to offer there, for values of which something is known. */
+static void print_bash_values(const char *pattern, const n2ce_option *row) {
+    if (row->type == N2CE_OPTION_PATH)
+        printf("        %s) _n2ce_paths %s \"$word\"; return ;;\n", pattern,
+               is_folder(row) ? "-d" : "-f");
+    else if (row->choices) {
+        printf("        %s) COMPREPLY=($(compgen -W \"", pattern);
+        print_choices(row);
         printf("\" -- \"$word\")); return ;;\n");
     }
 }
 
+/* What may follow an option. */
+static void print_bash_options(const n2ce_option *table, const n2ce_option *own) {
+    for (const n2ce_option *row = table; row->name; row++) {
+        const char letter = letter_beside(own, row);
+        char pattern[80], alias[] = {'|', '-', letter, '\0'};
+        snprintf(pattern, sizeof pattern, "--%s%s", row->name, letter ? alias : "");
+        if (!is_hidden(own, row)) print_bash_values(pattern, row);
+    }
+}
+
+/* Names and letters of the options that the next word belongs to. */
+static void print_bash_with_value(const n2ce_option *table, const n2ce_option *own) {
+    for (const n2ce_option *row = table; row->name; row++) {
+        const char letter = letter_beside(own, row);
+        if (row->type == N2CE_OPTION_FLAG || is_hidden(own, row)) continue;
+        printf("--%s ", row->name);
+        if (letter) printf("-%c ", letter);
+    }
+}
+
+/* What a bare word may be, by how many are there already. */
+static void print_bash_operands(const n2ce_task *task) {
+    const n2ce_option *own = n2ce_task_options(task), *row;
+    if (!operand_at(task, 0)) return;
+    printf("        [[ $word == -* ]] || case $(_n2ce_count %d \" ", name_words(task));
+    print_bash_with_value(own, NULL);
+    print_bash_with_value(common_options, own);
+    printf("\") in\n");
+    for (size_t k = 0; (row = operand_at(task, k)); k++) {
+        char pattern[24];
+        snprintf(pattern, sizeof pattern, "%zu", k);
+        print_bash_values(pattern, row);
+    }
+    printf("        esac\n");
+}
+
 static void print_bash_task(const n2ce_task *task) {
+    const n2ce_option *own = n2ce_task_options(task);
     printf("    \"%s \"*)\n        case \"$before\" in\n", n2ce_task_name(task));
-    print_bash_choices(n2ce_task_options(task));
-    print_bash_choices(common_options);
-    printf("        esac\n        words=\"");
-    print_option_words(n2ce_task_options(task));
-    print_option_words(common_options);
+    print_bash_options(own, NULL);
+    print_bash_options(common_options, own);
+    printf("        esac\n");
+    print_bash_operands(task);
+    printf("        words+=\" ");
+    print_option_words(own, NULL);
+    print_option_words(common_options, own);
     printf("\" ;;\n");
 }
 
@@ -72,9 +120,34 @@ static void print_bash_groups(void) {
     printf("\" ;;\n    \"completion \") words=\"bash zsh\" ;;\n");
 }
 
+/* File names may have blanks; bash itself adds the quotes and the slash after a folder. The
+ * "=" of --name=value is a word of its own to bash. */
+static void print_bash_helpers(void) {
+    printf("_n2ce_paths() {\n"
+           "    compopt -o filenames 2>/dev/null\n"
+           "    mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n"
+           "}\n"
+           "# How many bare words are before the cursor, after a verb of $1 words; the options $2\n"
+           "# take a value.\n"
+           "_n2ce_count() {\n"
+           "    local i n=0 options=yes\n"
+           "    for ((i = 1 + $1; i < COMP_CWORD; i++)); do\n"
+           "        case \"$options ${COMP_WORDS[i]}\" in\n"
+           "        \"yes --\") options=no ;;\n"
+           "        \"yes -\"?*)\n"
+           "            if [[ ${COMP_WORDS[i+1]} == = ]]; then ((i += 2))\n"
+           "            elif [[ $2 == *\" ${COMP_WORDS[i]} \"* ]]; then ((i++)); fi ;;\n"
+           "        *) ((n++)) ;;\n"
+           "        esac\n"
+           "    done\n"
+           "    echo $n\n"
+           "}\n");
+}
+
 static void print_bash(void) {
-    printf("# bash completion for n2ce; put into ~/.bashrc:  source <(n2ce completion bash)\n"
-           "_n2ce() {\n"
+    printf("# bash completion for n2ce; put into ~/.bashrc:  source <(n2ce completion bash)\n");
+    print_bash_helpers();
+    printf("_n2ce() {\n"
            "    local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
            "    local line=\"${COMP_WORDS[*]:1:COMP_CWORD-1} \" words=\"\"\n"
            "    [ \"$COMP_CWORD\" -eq 1 ] && line=\"\"\n"
@@ -91,6 +164,8 @@ static void print_bash(void) {
            "complete -F _n2ce n2ce\n");
 }
 
+/* ---- zsh ----------------------------------------------------------------- */
+
 /* zsh wants ' [ ] : escaped in descriptions. */
 static void print_zsh_text(const char *text) {
     for (; *text; text++) {
@@ -103,27 +178,46 @@ static void print_zsh_text(const char *text) {
     }
 }
 
-static void print_zsh_options(const n2ce_option *table) {
+/* ":what it is:what to offer". */
+static void print_zsh_value(const n2ce_option *row) {
+    printf(":%s:", row->value ? row->value : row->name);
+    if (row->type == N2CE_OPTION_PATH)
+        printf(is_folder(row) ? "_files -/" : "_files");
+    else if (row->choices) {
+        printf("(");
+        print_choices(row);
+        printf(")");
+    }
+}
+
+static void print_zsh_options(const n2ce_option *table, const n2ce_option *own) {
     for (const n2ce_option *row = table; row->name; row++) {
+        if (is_hidden(own, row)) continue;
         printf("            '--%s[", row->name);
         print_zsh_text(row->help);
         printf("]");
-        if (row->type == N2CE_OPTION_PATH)
-            printf(":folder:_files -/");
-        else if (row->choices) {
-            printf(":%s:(", row->value ? row->value : row->name);
-            for (const char *c = row->choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
-            printf(")");
-        } else if (row->type != N2CE_OPTION_FLAG)
-            printf(":%s:", row->value);
+        if (row->type != N2CE_OPTION_FLAG) print_zsh_value(row);
         printf("' \\\n");
     }
 }
 
+/* The words of the verb are the first arguments. */
+static void print_zsh_operands(const n2ce_task *task) {
+    const n2ce_option *row;
+    for (size_t k = 0; (row = operand_at(task, k)); k++) {
+        printf("            '%zu", (size_t)name_words(task) + k + 1);
+        print_zsh_value(row);
+        printf("' \\\n");
+    }
+}
+
+/* $verb is always two words: the blank keeps "fit" from being taken for "fitting". */
 static void print_zsh_task(const n2ce_task *task) {
-    printf("        '%s'*)\n            _arguments \\\n", n2ce_task_name(task));
-    print_zsh_options(n2ce_task_options(task));
-    print_zsh_options(common_options);
+    printf("        '%s%s'*)\n            _arguments \\\n", n2ce_task_name(task),
+           name_words(task) == 1 ? " " : "");
+    print_zsh_options(n2ce_task_options(task), NULL);
+    print_zsh_options(common_options, n2ce_task_options(task));
+    print_zsh_operands(task);
     printf("            '*:' ;;\n");
 }
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "--dim D, -d D" or "--json, -j". */
-static void print_names(const n2ce_option *row, char *buffer, size_t size) {
+/* "-d, --dim D" or "-j, --json". */
+static void print_names(const n2ce_option *row, char letter, char *buffer, size_t size) {
     const char *value = row->value ? row->value : "", *gap = row->value ? " " : "";
-    if (row->letter)
-        snprintf(buffer, size, "-%c, --%s%s%s", row->letter, row->name, gap, value);
+    if (letter)
+        snprintf(buffer, size, "-%c, --%s%s%s", letter, row->name, gap, value);
     else
         snprintf(buffer, size, "    --%s%s%s", row->name, gap, value);
 }
@@ -18,11 +18,13 @@ static void print_range(const n2ce_option *row) {
     if (is_default_worth_saying) printf(" [%s]", row->fallback);
 }
 
-static void print_options(const char *title, const n2ce_option *table) {
+/* Without what another table, of the task itself, hides; NULL: nothing is hidden. */
+static void print_options(const char *title, const n2ce_option *table, const n2ce_option *own) {
     printf("\n%s\n", title);
     for (const n2ce_option *row = table; row->name; row++) {
         char names[64];
-        print_names(row, names, sizeof names);
+        if (is_hidden(own, row)) continue;
+        print_names(row, letter_beside(own, row), names, sizeof names);
         printf("  %-22s  %s", names, row->help);
         print_range(row);
         printf("\n");
@@ -48,10 +50,12 @@ static void print_indented(const char *text) {
 }
 
 static void print_task_help(const n2ce_task *task) {
+    char operands[256];
     printf("n2ce %s: %s\n\n", n2ce_task_name(task), n2ce_task_summary(task));
-    printf("Usage: n2ce %s [options]\n\n%s", n2ce_task_name(task), n2ce_task_description(task));
-    print_options("Options [default]", n2ce_task_options(task));
-    print_options("Common options", common_options);
+    printf("Usage: n2ce %s%s [options]\n\n%s", n2ce_task_name(task),
+           format_operands(task, operands, sizeof operands), n2ce_task_description(task));
+    print_options("Options [default]", n2ce_task_options(task), NULL);
+    print_options("Common options", common_options, n2ce_task_options(task));
     printf("\nExamples\n");
     print_indented(n2ce_task_examples(task));
     print_exit_codes();
@@ -68,7 +72,7 @@ static void print_program_help(void) {
         snprintf(name, sizeof name, "%s %s", c->name, c->arguments);
         printf("  %-22s  %s\n", name, c->summary);
     }
-    print_options("Options of every verb that computes", common_options);
+    print_options("Options of every verb that computes", common_options, NULL);
     printf("\nExample\n");
     print_indented("n2ce study gaussian --runs 20 --report out\n"
                    "n2ce help study gaussian\n");

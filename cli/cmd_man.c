@@ -19,12 +19,15 @@ static void print_roff(const char *text) {
     }
 }
 
-static void print_man_options(const char *title, const n2ce_option *table) {
+/* Without what another table, of the task itself, hides; NULL: nothing is hidden. */
+static void print_man_options(const char *title, const n2ce_option *table, const n2ce_option *own) {
     printf(".SH %s\n", title);
     for (const n2ce_option *row = table; row->name; row++) {
+        const char letter = letter_beside(own, row);
+        if (is_hidden(own, row)) continue;
         printf(".TP\n.B \\-\\-");
         print_roff(row->name);
-        if (row->letter) printf(", \\-%c", row->letter);
+        if (letter) printf(", \\-%c", letter);
         if (row->value) printf(" \\fI%s\\fP", row->value);
         printf("\n");
         print_roff(row->help);
@@ -54,16 +57,26 @@ static void print_exit_section(void) {
            "portable, avx2 or avx512: use at most these instructions. The result is the same.\n");
 }
 
+static void print_synopsis_operands(const n2ce_task *task) {
+    char operands[256];
+    if (!*format_operands(task, operands, sizeof operands)) return;
+    printf(".I");
+    print_roff(operands);
+    printf("\n");
+}
+
 static void print_task_page(const n2ce_task *task) {
     char page[128];
     snprintf(page, sizeof page, "n2ce-%s", n2ce_task_name(task));
     for (char *c = page; *c; c++)
         if (*c == ' ') *c = '-';
     print_head(page, n2ce_task_summary(task));
-    printf(".SH SYNOPSIS\n.B n2ce %s\n[options]\n.SH DESCRIPTION\n", n2ce_task_name(task));
+    printf(".SH SYNOPSIS\n.B n2ce %s\n", n2ce_task_name(task));
+    print_synopsis_operands(task);
+    printf("[options]\n.SH DESCRIPTION\n");
     print_roff(n2ce_task_description(task));
-    print_man_options("OPTIONS", n2ce_task_options(task));
-    print_man_options("COMMON OPTIONS", common_options);
+    print_man_options("OPTIONS", n2ce_task_options(task), NULL);
+    print_man_options("COMMON OPTIONS", common_options, n2ce_task_options(task));
     printf(".SH EXAMPLES\n.nf\n");
     print_roff(n2ce_task_examples(task));
     printf(".fi\n");
@@ -85,7 +98,7 @@ static void print_program_page(void) {
         print_roff(c->summary);
         printf("\n");
     }
-    print_man_options("OPTIONS OF EVERY VERB THAT COMPUTES", common_options);
+    print_man_options("OPTIONS OF EVERY VERB THAT COMPUTES", common_options, NULL);
     print_exit_section();
 }
 

@@ -2,12 +2,13 @@
  *  estimation (N2CE).
  *
  *  This header is the manual: every public type and function is documented
- *  where it is declared. It has four parts:
+ *  where it is declared. It has five parts:
  *
  *      1. status codes and the context
  *      2. the objective: logits in, loss and gradient out (pure functions)
  *      3. closed forms: divergences, bounds, the recommended magnitude
  *      4. tasks: what the command line does, as a library
+ *      5. models: log ratios that were fitted, saved, loaded
  *
  *  Conventions. The ratio is always  numerator / denominator  ("num", "den");
  *  f is a log ratio  ln p_num(x)/p_den(x)  in nats; M >= 1 is the noise
@@ -56,7 +57,8 @@ N2CE_API const char *n2ce_version(void);
     X(EIO, -5, "a file could not be read or written")                   \
     X(EEXIST, -6, "the file exists and may not be overwritten")         \
     X(ECANCELED, -7, "stopped on request")                              \
-    X(EDATA, -8, "a file's contents are not what they should be")
+    X(EDATA, -8, "a file's contents are not what they should be")       \
+    X(EDEVICE, -9, "the device is missing, or failed")
 
 typedef enum n2ce_status {
 #define N2CE_STATUS_ENUM(name, value, text) N2CE_##name = value,
@@ -321,7 +323,8 @@ typedef enum n2ce_option_type {
     N2CE_OPTION_REALS, /**< finite numbers separated by commas */
     N2CE_OPTION_WORDS, /**< words of `choices` separated by commas */
     N2CE_OPTION_WORD,  /**< one of `choices` */
-    N2CE_OPTION_PATH   /**< file or folder */
+    N2CE_OPTION_PATH,  /**< file or folder */
+    N2CE_OPTION_TEXT   /**< any text */
 } n2ce_option_type;
 
 /** One option. A table of them ends with a NULL name. */
@@ -378,6 +381,10 @@ N2CE_API const char *n2ce_task_description(const n2ce_task *task);
 N2CE_API const char *n2ce_task_examples(const n2ce_task *task);
 N2CE_API const n2ce_option *n2ce_task_options(const n2ce_task *task);
 
+/** Names of options, separated by blanks, that the command line also takes as
+ *  bare words in this order ("model data"); "" if there are none. */
+N2CE_API const char *n2ce_task_operands(const n2ce_task *task);
+
 /** What a task computed, in every form it can be shown. */
 typedef struct n2ce_answer n2ce_answer;
 
@@ -387,6 +394,38 @@ typedef struct n2ce_answer n2ce_answer;
 N2CE_API n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task,
                                    const n2ce_options *options, n2ce_answer **out);
 N2CE_API void n2ce_answer_free(n2ce_answer *answer); /**< NULL is fine */
+
+typedef enum n2ce_dtype {
+    N2CE_F64 = 0,
+    N2CE_F32 = 1,
+    N2CE_I64 = 2,
+    N2CE_I32 = 3,
+    N2CE_U8 = 4
+} n2ce_dtype;
+
+/** Samples in the caller's memory, one a row. Only read, never kept. */
+typedef struct n2ce_matrix {
+    const void *data;
+    n2ce_dtype type;
+    size_t rows, cols;
+    ptrdiff_t row_stride, col_stride; /**< in bytes; both 0: row-major without
+                                           gaps */
+} n2ce_matrix;
+
+/** Runs a task on samples in memory instead of the files that its options name:
+ *
+ *      fit, divergence, test    data[0] is the numerator, data[1] the denominator
+ *      mi                       data[0] is x, data[1] is y, row by row
+ *
+ *  Everything else is as in n2ce_task_run(). Fails with N2CE_EINVAL for a task
+ *  that takes no data, or another number of matrices. */
+N2CE_API n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task,
+                                      const n2ce_options *options, const n2ce_matrix *data,
+                                      size_t n_data, n2ce_answer **out);
+
+/** A number of the answer's JSON object by its name ("estimate", "lo", "hi",
+ *  "p", ...); NaN if there is none of this name. */
+N2CE_API double n2ce_answer_number(const n2ce_answer *answer, const char *name);
 
 /** The answer for a terminal (aligned tables), as one JSON object, as bare
  *  numbers one a line, and in one sentence that says what is complete. Owned
@@ -412,6 +451,41 @@ N2CE_API n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer,
 /** File name of the page a task's report has, e.g. "gaussian.html"; NULL if the
  *  task has no report. */
 N2CE_API const char *n2ce_report_page(const n2ce_task *task);
+
+/* ---------------------------------------------------------------------------
+ * 5. Models
+ *
+ *     n2ce_model_load(ctx, "model.safetensors", &model);
+ *     n2ce_model_score(model, &rows, log_ratios);
+ * ------------------------------------------------------------------------ */
+
+/** A fitted log ratio ln p_num(x)/p_den(x), with everything it needs to be used
+ *  again: columns, scaling, parameters, how it was fitted. */
+typedef struct n2ce_model n2ce_model;
+
+/** Takes the model out of the answer of "fit" (or of "mi", whose ratio is
+ *  p(x,y) / p(x)p(y) on the columns of x followed by those of y); NULL if it
+ *  has none, or it was taken already. Free it with n2ce_model_free(). */
+N2CE_API n2ce_model *n2ce_answer_take_model(n2ce_answer *answer);
+
+/** Reads and writes a model as a safetensors file, written whole or not at all.
+ *  Loading fails with N2CE_EDATA for a file that is damaged or not ours. */
+N2CE_API n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out);
+N2CE_API n2ce_status n2ce_model_save(const n2ce_model *model, const char *path, bool overwrite);
+N2CE_API void n2ce_model_free(n2ce_model *model); /**< NULL is fine */
+
+/** Columns a row must have, and their names. */
+N2CE_API size_t n2ce_model_columns(const n2ce_model *model);
+N2CE_API const char *n2ce_model_column(const n2ce_model *model, size_t column);
+
+/** Log ratios in nats of all rows. Same model, same rows: same bytes, whichever
+ *  program calls it. A categorical column holds the number of its level. Fails
+ *  with N2CE_EINVAL (wrong number of columns) or N2CE_ENAN (and says where). */
+N2CE_API n2ce_status n2ce_model_score(n2ce_model *model, const n2ce_matrix *rows,
+                                      double *log_ratios);
+
+/** What the model is, as one JSON object. Owned by the model. */
+N2CE_API const char *n2ce_model_json(const n2ce_model *model);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,8 @@ cpu:       base engine objective ref
 nn:        base engine io
 sampler:   base engine nn
 model:     base engine nn objective sampler
-task:      base io objective report engine ref cpu nn sampler model
+ratio:     base io objective engine nn model
+task:      base io objective report engine ref cpu nn sampler model ratio
 cli:
 '
 

@@ -33,4 +33,18 @@ typedef struct n2_sum {
 void n2_sum_add(n2_sum *s, double x);
 double n2_sum_value(const n2_sum *s);
 
+/* psi(x) = d/dx ln Gamma(x) for x > 0, to 1e-14 relative, also near its root at
+ * 1.46; NaN for x <= 0. */
+double n2_digamma(double x);
+
+/* The standard normal distribution. The quantile is exact to 1e-15 relative or so
+ * (p near 1: as exact as p is); -infinity at 0, infinity at 1, NaN outside. */
+double n2_normal_cdf(double x);
+double n2_normal_quantile(double p);
+
+/* Inverse of the distribution function of Student's t, to 1e-11 relative or 1e-15
+ * absolute; dof > 0 need not be whole, infinity is the normal distribution. Beyond
+ * DBL_MAX, which small dof reach, it is infinite. */
+double n2_student_quantile(double p, double dof);
+
 #endif

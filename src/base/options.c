@@ -185,6 +185,8 @@ static n2ce_status check_value(n2ce_ctx *ctx, const n2ce_option *row, const char
         if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return N2CE_OK;
         return n2_fail(ctx, N2CE_EINVAL, "--%s is a switch: true or false, not \"%s\".", row->name,
                        text);
+    case N2CE_OPTION_TEXT:
+        return N2CE_OK;
     case N2CE_OPTION_PATH:
         break;
     }
@@ -214,13 +216,16 @@ const char *n2ce_options_get(const n2ce_options *o, const char *name) {
     return value ? value : row->fallback;
 }
 
-bool n2_options_is_auto(const n2ce_options *o, const char *name) {
-    return strcmp(n2ce_options_get(o, name), "auto") == 0;
+static bool has_value(const n2ce_options *o, const char *name, const char *wanted) {
+    const char *text = n2ce_options_get(o, name);
+    return text && strcmp(text, wanted) == 0;
 }
 
-bool n2_options_flag(const n2ce_options *o, const char *name) {
-    return strcmp(n2ce_options_get(o, name), "true") == 0;
+bool n2_options_is_auto(const n2ce_options *o, const char *name) {
+    return has_value(o, name, "auto");
 }
+
+bool n2_options_flag(const n2ce_options *o, const char *name) { return has_value(o, name, "true"); }
 
 double n2ce_options_number(const n2ce_options *o, const char *name) {
     const n2ce_option *row = n2ce_option_find(o->table, name);
@@ -243,7 +248,7 @@ n2ce_status n2_options_reals(const n2ce_options *o, const char *name, n2_arena *
     const char *text = n2ce_options_get(o, name);
     *n = 0;
     *values = NULL;
-    if (strcmp(text, "auto") == 0) return N2CE_OK;
+    if (!text || strcmp(text, "auto") == 0) return N2CE_OK;
     size_t count = 1;
     for (const char *c = text; *c; c++) count += *c == ',';
     *values = n2_arena_alloc(arena, count, sizeof **values);
@@ -259,7 +264,9 @@ static void json_value(const n2ce_option *row, const char *text, n2_text *out) {
     const bool number = row->type == N2CE_OPTION_COUNT || row->type == N2CE_OPTION_REAL;
     double value = N2_NAN;
     const char *at = text;
-    if (number && read_number(&at, true, &value))
+    if (!text)
+        n2_text_add(out, "null");
+    else if (number && read_number(&at, true, &value))
         n2_text_add_number(out, value);
     else if (row->type == N2CE_OPTION_FLAG)
         n2_text_add(out, "%s", text);

@@ -1,6 +1,7 @@
 /* Option values with typed access, for the tasks. The public half (new, set, get,
  * find) is in n2ce.h. Values were checked when they were set, so reading them
- * cannot fail; asking for a name that the table does not have is a bug. */
+ * cannot fail; asking for a name that the table does not have is a bug, and so is
+ * counting with an option that was not set and has no default. */
 #ifndef N2_OPTIONS_H
 #define N2_OPTIONS_H
 
@@ -14,11 +15,13 @@ uint64_t n2_options_count(const n2ce_options *o, const char *name);
 /* True if `word` is among the words of the option's value. */
 bool n2_options_has_word(const n2ce_options *o, const char *name, const char *word);
 
-/* The numbers of a list, into the arena; *n is 0 for "auto". */
+/* The numbers of a list, into the arena; *n is 0 for "auto", and where nothing was set and
+ * there is no default. */
 n2ce_status n2_options_reals(const n2ce_options *o, const char *name, n2_arena *arena,
                              double **values, size_t *n);
 
-/* {"name": value, ...} with numbers as numbers, for JSON and metadata. */
+/* {"name": value, ...} with numbers as numbers, for JSON and metadata; null where nothing was
+ * set and there is no default. */
 void n2_options_json(const n2ce_options *o, n2_text *out);
 
 #endif

@@ -1,12 +1,15 @@
 #include "task.h"
 
+#include "base/numerics.h"
 #include "io/file.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const n2ce_task *const tasks[] = {&n2_gaussian_task, &n2_bench_task, &n2_bench_step_task,
-                                         &n2_bench_svgd_task};
+static const n2ce_task *const tasks[] = {
+    &n2_fit_task,  &n2_score_task,    &n2_info_task,  &n2_divergence_task, &n2_mi_task,
+    &n2_test_task, &n2_gaussian_task, &n2_bench_task, &n2_bench_step_task, &n2_bench_svgd_task};
 
 const n2ce_task *n2ce_task_at(size_t index) {
     return index < sizeof tasks / sizeof tasks[0] ? tasks[index] : NULL;
@@ -23,16 +26,20 @@ const char *n2ce_task_summary(const n2ce_task *task) { return task->summary; }
 const char *n2ce_task_description(const n2ce_task *task) { return task->description; }
 const char *n2ce_task_examples(const n2ce_task *task) { return task->examples; }
 const n2ce_option *n2ce_task_options(const n2ce_task *task) { return task->options; }
+const char *n2ce_task_operands(const n2ce_task *task) {
+    return task->operands ? task->operands : "";
+}
 
-n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
-                          n2ce_answer **out) {
+static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                       const n2ce_matrix *data, n2ce_answer **out) {
     *out = NULL;
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
     if (!answer) return N2CE_ENOMEM;
     answer->ctx = ctx;
     answer->task = task;
     const n2_c_locale scope = n2_c_locale_enter();
-    const n2ce_status status = task->run(ctx, options, answer);
+    const n2ce_status status =
+        task->run_on ? task->run_on(ctx, options, data, answer) : task->run(ctx, options, answer);
     n2_c_locale_leave(scope);
     n2_cancel_reset(ctx); /* the request was served */
     const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->text);
@@ -43,11 +50,55 @@ n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_optio
     return status;
 }
 
+n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                          n2ce_answer **out) {
+    return run(ctx, task, options, NULL, out);
+}
+
+n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                             const n2ce_matrix *data, size_t n_data, n2ce_answer **out) {
+    *out = NULL;
+    if (!task->run_on || n_data != task->matrices)
+        return n2_fail(ctx, N2CE_EINVAL, "%s takes %zu matrices, not %zu.", task->name,
+                       task->matrices, n_data);
+    return run(ctx, task, options, data, out);
+}
+
+n2ce_model *n2ce_answer_take_model(n2ce_answer *answer) {
+    n2ce_model *model = answer->model;
+    answer->model = NULL;
+    return model;
+}
+
+/* The value after "name": at the first level of the object. The text is our own, so it
+ * is well-formed. */
+double n2ce_answer_number(const n2ce_answer *answer, const char *name) {
+    const size_t n = strlen(name);
+    int depth = 0;
+    for (const char *s = answer->json ? answer->json : ""; *s; s++) {
+        depth += (*s == '{' || *s == '[') - (*s == '}' || *s == ']');
+        if (*s != '"') continue;
+        const char *key = ++s;
+        while (*s && *s != '"') s += *s == '\\' && s[1] ? 2 : 1;
+        if (!*s) break;
+        const bool found =
+            depth == 1 && s[1] == ':' && (size_t)(s - key) == n && !memcmp(key, name, n);
+        if (!found) continue;
+        char *end;
+        const n2_c_locale scope = n2_c_locale_enter();
+        const double value = strtod(s + 2, &end);
+        n2_c_locale_leave(scope);
+        return end == s + 2 ? N2_NAN : value;
+    }
+    return N2_NAN;
+}
+
 void n2ce_answer_free(n2ce_answer *answer) {
     if (!answer) return;
     n2ce_ctx *ctx = answer->ctx;
     char *const texts[] = {answer->text, answer->json, answer->brief, answer->kept, answer->html};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) n2_free(ctx, texts[i]);
+    n2ce_model_free(answer->model);
     n2_free(ctx, answer);
 }
 

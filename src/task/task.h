@@ -11,17 +11,26 @@ struct n2ce_task {
     const char *examples;    /* lines to paste */
     const char *page, *data; /* files of the report: "x.html", "x.json"; NULL: none */
     const n2ce_option *options;
+    const char *operands; /* options that may be given as bare words, in this order, separated by
+                           * single blanks: "model data"; NULL: none */
     /* Fills the texts of the answer. After N2CE_ECANCELED it may have filled them
      * with what was finished. */
     n2ce_status (*run)(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer);
+    /* The same for a task that works on samples: `matrices` of them in memory, or, if data is
+     * NULL, those in the files that its options name. */
+    n2ce_status (*run_on)(n2ce_ctx *ctx, const n2ce_options *options, const n2ce_matrix *data,
+                          n2ce_answer *answer);
+    size_t matrices;
 };
 
 struct n2ce_answer {
     n2ce_ctx *ctx;
     const n2ce_task *task;
     char *text, *json, *brief, *kept, *html; /* from the context's allocator */
+    n2ce_model *model;                       /* or NULL */
 };
 
-extern const n2ce_task n2_gaussian_task, n2_bench_task, n2_bench_step_task, n2_bench_svgd_task;
+extern const n2ce_task n2_gaussian_task, n2_bench_task, n2_bench_step_task, n2_bench_svgd_task,
+    n2_fit_task, n2_score_task, n2_info_task, n2_divergence_task, n2_mi_task, n2_test_task;
 
 #endif

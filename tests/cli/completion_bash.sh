@@ -16,6 +16,7 @@ offers() {
 offers "study bench help version completion man" n2ce ""
 offers "study" n2ce s
 offers "gaussian" n2ce study ""
+offers "step svgd" n2ce bench s
 offers "--iterations" n2ce bench svgd --it
 offers "--plan" n2ce bench --pl
 offers "study" n2ce help st
@@ -24,6 +25,7 @@ offers "--runs" n2ce study gaussian --ru
 offers "--step-size" n2ce study gaussian --steps 5 --step-
 offers "n2ce nwj neg-reweight" n2ce study gaussian --families ""
 offers "folder" n2ce study gaussian --report f
+offers "folder" n2ce study gaussian -o f
 offers "" n2ce nonsense x
 complete -p n2ce
 BASH

@@ -18,6 +18,7 @@ static const n2ce_option other_types[] = {
     {"count", 'c', N2CE_OPTION_COUNT, "0", 0, 0, NULL, "N", "any whole number"},
     {"real", 'r', N2CE_OPTION_REAL, "0", -1, 1, NULL, "X", "a number"},
     {"path", 'p', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "a file"},
+    {"text", 't', N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "TEXT", "any text"},
     {0},
 };
 
@@ -48,6 +49,7 @@ static void set_one(n2ce_ctx *ctx, n2ce_options *options, const n2ce_option *tab
         REQUIRE(n2ce_errmsg(ctx)[0] != '\0');
     }
     if (!row) REQUIRE(status == N2CE_EINVAL && !after);
+    if (row && row->type == N2CE_OPTION_TEXT) REQUIRE(status != N2CE_EINVAL);
     free(before);
 }
 
@@ -105,9 +107,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 /* Pieces of valid input, and random characters. */
 static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
     static const char *const pieces[] = {
-        "dim",  "n",    "target", "magnitudes", "families", "runs", "step-size", "seed", "flag",
-        "word", "path", "words",  "count",      "real",     "auto", "n2ce",      "nwj",  "true",
-        "red",  "nan",  "1e9",    "-1.5",       "1K",       "0x1",  "blue",      "inf",  "2M"};
+        "dim",  "n",    "target", "magnitudes", "families", "runs",  "step-size",
+        "seed", "flag", "word",   "path",       "words",    "count", "real",
+        "auto", "n2ce", "nwj",    "true",       "red",      "nan",   "1e9",
+        "-1.5", "1K",   "0x1",    "blue",       "inf",      "2M",    "text"};
     const size_t n_pieces = sizeof pieces / sizeof pieces[0];
     size_t n = 0;
     for (uint32_t left = next_random(state) % 40; left > 0; left--) {

@@ -184,6 +184,55 @@ static void letters_are_names(void **state) {
     assert_null(n2ce_options_get(f->options, "run"));
 }
 
+/* ---- text, and options without a default ------------------------------------------ */
+
+static const n2ce_option bare_table[] = {
+    {"switch", 0, N2CE_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "a switch"},
+    {"count", 0, N2CE_OPTION_COUNT, NULL, 0, 9, NULL, "N", "a count"},
+    {"list", 0, N2CE_OPTION_REALS, NULL, 0, 0, NULL, "LIST", "numbers"},
+    {"words", 0, N2CE_OPTION_WORDS, NULL, 0, 0, "red|blue", "LIST", "words"},
+    {"file", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "a file"},
+    {"name", 0, N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "NAME", "any text"},
+    {0},
+};
+
+static int set_up_bare(void **state) {
+    const int code = set_up(state);
+    fixture *f = *state;
+    if (code != 0) return code;
+    n2ce_options_free(f->options);
+    return n2ce_options_new(f->ctx, bare_table, &f->options) == N2CE_OK ? 0 : -1;
+}
+
+/* Text is never refused, not even the empty one, and comes back as it was. */
+static void any_text_is_text(void **state) {
+    fixture *f = *state;
+    static const char *const texts[] = {"",     " ",        "x > 3 && y",     "a,b|c", "auto",
+                                        "-",    "--seed=1", "1e999",          "nan",   "\xff\x01",
+                                        "true", "\"\\\n",   "\xce\xb1 and b", "0x10"};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) set(f, "name", texts[i]);
+    assert_true(isnan(n2ce_options_number(f->options, "name")));
+}
+
+/* What was not set and has no default is nothing: not true, not auto, no number, no list. */
+static void without_a_default_there_is_no_value(void **state) {
+    fixture *f = *state;
+    n2_arena arena = n2_arena_new(f->ctx);
+    double *values = (double *)1;
+    size_t n = 99;
+    for (const n2ce_option *row = bare_table; row->name; row++) {
+        assert_null(n2ce_options_get(f->options, row->name));
+        assert_false(n2_options_is_auto(f->options, row->name));
+        assert_false(n2_options_flag(f->options, row->name));
+        assert_false(n2_options_has_word(f->options, row->name, "red"));
+        assert_true(isnan(n2ce_options_number(f->options, row->name)));
+    }
+    assert_int_equal(n2_options_reals(f->options, "list", &arena, &values, &n), N2CE_OK);
+    assert_null(values);
+    assert_int_equal(n, 0);
+    n2_arena_free(&arena);
+}
+
 /* ---- refusing ------------------------------------------------------------------- */
 
 /* What is not a finite decimal number is refused by every option that wants one. */
@@ -382,6 +431,45 @@ static void json_echoes_every_option(void **state) {
                    "\"families\": \"red,blue\", \"unit\": \"nats\", \"report\": \"a\\\"b\\\\c\"}");
 }
 
+/* What has no value is null; text is a string, whatever it looks like. */
+static void json_echoes_text_and_nothing(void **state) {
+    fixture *f = *state;
+    assert_json(f, "{\"switch\": null, \"count\": null, \"list\": null, \"words\": null, "
+                   "\"file\": null, \"name\": null}");
+    set(f, "count", "7");
+    set(f, "file", "-");
+    set(f, "name", "5");
+    assert_json(f, "{\"switch\": null, \"count\": 7, \"list\": null, \"words\": null, "
+                   "\"file\": \"-\", \"name\": \"5\"}");
+    set(f, "name", "a\tb \"c\"");
+    assert_json(f, "{\"switch\": null, \"count\": 7, \"list\": null, \"words\": null, "
+                   "\"file\": \"-\", \"name\": \"a\\u0009b \\\"c\\\"\"}");
+}
+
+/* ---- the tables of the tasks ------------------------------------------------------- */
+
+/* Every operand is the long name of an option of its task, and stands there once. */
+static void operands_are_options_of_their_task(void **state) {
+    (void)state;
+    for (size_t i = 0; n2ce_task_at(i); i++) {
+        const n2ce_task *task = n2ce_task_at(i);
+        assert_non_null(n2ce_task_operands(task));
+        const n2ce_option *seen[8];
+        size_t n = 0;
+        for (const char *at = n2ce_task_operands(task); *at; at += *at == ' ') {
+            char name[64] = "";
+            const size_t length = strcspn(at, " ");
+            assert_true(length > 0 && length < sizeof name && n < COUNT_OF(seen));
+            memcpy(name, at, length);
+            seen[n] = n2ce_option_find(n2ce_task_options(task), name);
+            if (!seen[n]) fail_msg("%s has no option \"%s\"", n2ce_task_name(task), name);
+            for (size_t k = 0; k < n; k++) assert_ptr_not_equal(seen[k], seen[n]);
+            assert_string_equal(seen[n++]->name, name);
+            at += length;
+        }
+    }
+}
+
 /* Without memory for the new value the old one stays. */
 static void out_of_memory_leaves_the_old_value(void **state) {
     fixture *f = *state;
@@ -413,7 +501,8 @@ static void the_locale_changes_nothing(void **state) {
     assert_close(value, 0.5, 0, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name)      cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_BARE(name) cmocka_unit_test_setup_teardown(name, set_up_bare, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -424,6 +513,8 @@ int main(void) {
         TEST(lists_are_read),
         TEST(long_lists_are_read),
         TEST(words_and_paths_are_read),
+        TEST_BARE(any_text_is_text),
+        TEST_BARE(without_a_default_there_is_no_value),
         TEST(letters_are_names),
         TEST(what_is_no_number_is_refused),
         TEST(lists_with_holes_are_refused),
@@ -438,6 +529,8 @@ int main(void) {
         TEST(the_nearest_word_is_near),
         TEST(a_very_long_word_is_near_to_nothing),
         TEST(json_echoes_every_option),
+        TEST_BARE(json_echoes_text_and_nothing),
+        TEST(operands_are_options_of_their_task),
         TEST(out_of_memory_leaves_the_old_value),
         TEST(the_locale_changes_nothing),
     };

@@ -1,0 +1,149 @@
+#include "table.h"
+
+#include "input.h"
+
+#include <string.h>
+
+/* The text as read so far, and the columns found in it. */
+typedef struct parser {
+    n2ce_ctx *ctx;
+    char *const *names;
+    size_t n_names;
+    const char *at;
+    char *word; /* the item, without blanks around it and without quotes */
+    bool quoted;
+    bool *taken; /* of each column */
+    size_t *found, n;
+} parser;
+
+static n2ce_status refuse(const parser *p, const char *why) {
+    return n2_fail(p->ctx, N2CE_EINVAL, "\"%s\" %s", n2_show(p->word, strlen(p->word)).text, why);
+}
+
+/* ---- items ------------------------------------------------------------------------------ */
+
+static void skip_blanks(parser *p) {
+    while (*p->at == ' ' || *p->at == '\t') p->at++;
+}
+
+static void read_plain(parser *p) {
+    size_t n = strcspn(p->at, ",");
+    memcpy(p->word, p->at, n);
+    p->at += n;
+    while (n > 0 && (p->word[n - 1] == ' ' || p->word[n - 1] == '\t')) n--;
+    p->word[n] = '\0';
+}
+
+static n2ce_status read_quoted(parser *p) {
+    size_t n = 0;
+    for (p->at++; *p->at && (*p->at != '"' || p->at[1] == '"'); p->at++) {
+        p->at += *p->at == '"';
+        p->word[n++] = *p->at;
+    }
+    p->word[n] = '\0';
+    if (*p->at != '"') return refuse(p, "has an opening quote, and no closing one.");
+    p->at++;
+    skip_blanks(p);
+    if (*p->at == ',' || *p->at == '\0') return N2CE_OK;
+    return refuse(p, "is in quotes, and neither a comma nor the end follows.");
+}
+
+static n2ce_status read_item(parser *p) {
+    skip_blanks(p);
+    p->quoted = *p->at == '"';
+    if (p->quoted) return read_quoted(p);
+    read_plain(p);
+    if (p->word[0] != '\0') return N2CE_OK;
+    return n2_fail(p->ctx, N2CE_EINVAL,
+                   "a name or number is missing between commas, or at an end.");
+}
+
+/* ---- what they mean --------------------------------------------------------------------- */
+
+static n2ce_status take(parser *p, size_t column) {
+    if (p->taken[column]) return refuse(p, "names a column that was named already.");
+    p->taken[column] = true;
+    p->found[p->n++] = column;
+    return N2CE_OK;
+}
+
+static bool take_name(parser *p, n2ce_status *status) {
+    for (size_t i = 0; p->names && i < p->n_names; i++) {
+        if (strcmp(p->names[i], p->word) != 0) continue;
+        *status = take(p, i);
+        return true;
+    }
+    return false;
+}
+
+/* A whole number, or one beyond any column if it is huge; NULL if there is none. */
+static const char *read_number(const char *text, size_t *number) {
+    const char *p = text;
+    for (*number = 0; *p >= '0' && *p <= '9'; p++)
+        if (*number < SIZE_MAX / 256) *number = *number * 10 + (size_t)(*p - '0');
+    return p > text ? p : NULL;
+}
+
+/* "3", or "3-5". */
+static bool is_range(const char *word, size_t *first, size_t *last) {
+    const char *p = read_number(word, first);
+    *last = *first;
+    if (p && *p == '-') p = read_number(p + 1, last);
+    return p && *p == '\0';
+}
+
+static n2ce_status take_range(parser *p, size_t first, size_t last) {
+    if (first > last) return refuse(p, "ends before it begins.");
+    if (last >= p->n_names)
+        return n2_fail(p->ctx, N2CE_EINVAL, "\"%s\" is beyond the last column: they are 0 to %zu.",
+                       n2_show(p->word, strlen(p->word)).text, p->n_names - 1);
+    for (size_t i = first; i <= last; i++) N2_TRY(take(p, i));
+    return N2CE_OK;
+}
+
+static n2ce_status unknown_column(const parser *p) {
+    const char *const *names = (const char *const *)p->names;
+    const char *nearest = names ? n2ce_nearest_word(p->word, names, p->n_names) : NULL;
+    const n2_shown word = n2_show(p->word, strlen(p->word));
+    if (nearest)
+        return n2_fail(p->ctx, N2CE_EINVAL,
+                       "\"%s\" is not the name of a column; did you mean \"%s\"?", word.text,
+                       n2_show(nearest, strlen(nearest)).text);
+    return n2_fail(p->ctx, N2CE_EINVAL,
+                   "\"%s\" is not the name of a column, nor a number or a range like 0-9.",
+                   word.text);
+}
+
+static n2ce_status take_item(parser *p) {
+    n2ce_status status;
+    size_t first, last;
+    if (take_name(p, &status)) return status;
+    if (!p->quoted && p->n_names > 0 && is_range(p->word, &first, &last))
+        return take_range(p, first, last);
+    return unknown_column(p);
+}
+
+static n2ce_status parse(parser *p) {
+    if (!p->word || !p->taken || !p->found) return N2CE_ENOMEM;
+    for (bool more = *p->at != '\0'; more; p->at += more) {
+        N2_TRY(read_item(p));
+        N2_TRY(take_item(p));
+        more = *p->at == ',';
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_columns_parse(n2ce_ctx *ctx, const char *text, char *const *names, size_t n_names,
+                             size_t **out, size_t *n_out) {
+    parser p = {.ctx = ctx, .names = names, .n_names = n_names, .at = text ? text : ""};
+    p.word = n2_alloc(ctx, strlen(p.at) + 1, 1);
+    p.taken = n2_alloc(ctx, n_names, sizeof *p.taken);
+    p.found = n2_alloc(ctx, n_names, sizeof *p.found);
+    const n2ce_status status = parse(&p);
+    n2_free(ctx, p.word);
+    n2_free(ctx, p.taken);
+    if (status != N2CE_OK) n2_free(ctx, p.found);
+    *out = status == N2CE_OK ? p.found : NULL;
+    *n_out = status == N2CE_OK ? p.n : 0;
+    return status;
+}

@@ -1,0 +1,146 @@
+#define _DEFAULT_SOURCE /* madvise: posix_madvise does not give memory back */
+#include "input.h"
+
+#include "json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static n2ce_status io_failure(const n2_input *in, int error) {
+    return n2_fail(in->ctx, N2CE_EIO,
+                   "%s: could not be read: %s. Check the path and your permissions.", in->label,
+                   strerror(error));
+}
+
+/* Up to `room` bytes of the descriptor. A signal may be the user's wish to stop. */
+static n2ce_status read_file(const n2_input *in, void *buffer, size_t room, size_t *n) {
+    for (;;) {
+        if (n2_cancelled(in->ctx)) return N2CE_ECANCELED;
+        const ssize_t got = read(in->file, buffer, room);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_failure(in, errno);
+        *n = (size_t)got;
+        return N2CE_OK;
+    }
+}
+
+static n2ce_status read_head(n2_input *in) {
+    const off_t place = lseek(in->file, 0, SEEK_CUR);
+    in->start = place > 0 ? (size_t)place : 0;
+    for (size_t n = 1; n > 0 && in->n_head < N2_INPUT_HEAD; in->n_head += n)
+        N2_TRY(read_file(in, in->head + in->n_head, N2_INPUT_HEAD - in->n_head, &n));
+    return N2CE_OK;
+}
+
+static n2ce_status open_file(n2_input *in, const char *path) {
+    struct stat info;
+    if (in->owned) in->file = open(path, O_RDONLY | O_CLOEXEC);
+    if (in->file < 0 || fstat(in->file, &info) != 0) return io_failure(in, errno);
+    if (S_ISDIR(info.st_mode))
+        return n2_fail(in->ctx, N2CE_EIO, "%s is a folder, not a file. Name a file.", in->label);
+    return read_head(in);
+}
+
+n2ce_status n2_input_open(n2ce_ctx *ctx, const char *path, n2_input *out) {
+    const bool standard = strcmp(path, "-") == 0;
+    *out = (n2_input){.ctx = ctx,
+                      .label = standard ? "standard input" : path,
+                      .file = standard ? STDIN_FILENO : -1,
+                      .owned = !standard};
+    const n2ce_status status = open_file(out, path);
+    if (status != N2CE_OK) n2_input_close(out);
+    return status;
+}
+
+n2_input n2_input_memory(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n) {
+    return (n2_input){.ctx = ctx,
+                      .label = label,
+                      .memory = n > 0 ? bytes : (const void *)"",
+                      .memory_bytes = n,
+                      .file = -1};
+}
+
+void n2_input_close(n2_input *in) {
+    if (in->map) munmap(in->map, in->map_bytes);
+    if (in->owned && in->file >= 0) close(in->file);
+    in->map = NULL;
+    in->file = -1;
+}
+
+const unsigned char *n2_input_head(const n2_input *in, size_t *n) {
+    *n = in->memory ? in->memory_bytes : in->n_head;
+    if (*n > N2_INPUT_HEAD) *n = N2_INPUT_HEAD;
+    return in->memory ? in->memory : in->head;
+}
+
+n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n) {
+    const unsigned char *stored = in->memory ? in->memory : in->head;
+    const size_t n_stored = in->memory ? in->memory_bytes : in->n_head;
+    if (in->chunk > 0 && room > in->chunk) room = in->chunk;
+    *n = 0;
+    if (in->at < n_stored || in->memory) {
+        *n = n_stored - in->at < room ? n_stored - in->at : room;
+        memcpy(buffer, stored + in->at, *n);
+    } else {
+        N2_TRY(read_file(in, buffer, room, n));
+    }
+    in->at += *n;
+    return N2CE_OK;
+}
+
+static bool map_file(n2_input *in) {
+    struct stat info;
+    if (fstat(in->file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    if ((uint64_t)info.st_size < in->start + in->at || info.st_size == 0) return false;
+    in->map_bytes = (size_t)info.st_size;
+    void *map = mmap(NULL, in->map_bytes, PROT_READ, MAP_PRIVATE, in->file, 0);
+    if (map == MAP_FAILED) return false;
+    in->map = map;
+    lseek(in->file, 0, SEEK_END); /* as if it had been read, for who shares the descriptor */
+    return true;
+}
+
+bool n2_input_map(n2_input *in, const unsigned char **bytes, size_t *n) {
+    if (in->chunk > 0) return false;
+    if (in->memory) {
+        *bytes = in->memory + in->at;
+        *n = in->memory_bytes - in->at;
+        return true;
+    }
+    if (!map_file(in)) return false;
+    *bytes = (const unsigned char *)in->map + in->start + in->at;
+    *n = in->map_bytes - in->start - in->at;
+    return true;
+}
+
+void n2_input_unload(const n2_input *in) {
+    if (in->map) madvise(in->map, in->map_bytes, MADV_DONTNEED);
+}
+
+static bool is_control(unsigned char c, unsigned char before) {
+    return c < 0x20 || c == 0x7f || (before == 0xc2 && c >= 0x80 && c < 0xa0);
+}
+
+n2_shown n2_show(const char *text, size_t n) {
+    enum { LIMIT = 40 };
+    n2_shown s;
+    size_t length = n < LIMIT ? n : LIMIT;
+    if (n > LIMIT)
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+    unsigned char before = 0;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        s.text[i] = is_control(c, before) ? '?' : text[i];
+        if (s.text[i] == '?' && c >= 0x80) s.text[i - 1] = '?';
+        before = c;
+    }
+    s.text[length] = '\0';
+    for (size_t i = 0; i < length && !n2_is_utf8(s.text); i++)
+        if ((unsigned char)s.text[i] >= 0x80) s.text[i] = '?';
+    strcpy(s.text + length, n > LIMIT ? "..." : "");
+    return s;
+}

@@ -1,0 +1,60 @@
+/* Bytes to read once, from front to back: of a file, a pipe, standard input or
+ * memory. And texts of strangers as messages show them. */
+#ifndef N2_INPUT_H
+#define N2_INPUT_H
+
+#include "base/ctx.h"
+
+enum { N2_INPUT_HEAD = 8 };
+
+typedef struct n2_input {
+    n2ce_ctx *ctx;
+    const char *label; /* what messages call it; must outlive the input */
+    size_t chunk;      /* if not 0, at most so many bytes a read and no map, as with a slow pipe */
+    size_t at;         /* bytes read so far */
+
+    const unsigned char *memory; /* if not NULL, the bytes */
+    size_t memory_bytes;
+
+    int file; /* else a descriptor, */
+    bool owned;
+    size_t start;                      /* read from this place of its file, */
+    unsigned char head[N2_INPUT_HEAD]; /* after the first bytes, read already */
+    size_t n_head;
+
+    void *map; /* n2_input_map */
+    size_t map_bytes;
+} n2_input;
+
+/* Opens a file, or standard input if the path is "-". Fails with N2CE_EIO for
+ * what cannot be read, folders among it, and N2CE_ECANCELED. The path must outlive the input. */
+n2ce_status n2_input_open(n2ce_ctx *ctx, const char *path, n2_input *out);
+
+/* The n bytes, which must outlive the input. */
+n2_input n2_input_memory(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n);
+
+void n2_input_close(n2_input *in); /* twice is fine */
+
+/* The first bytes, N2_INPUT_HEAD or all if there are fewer, before any are read. */
+const unsigned char *n2_input_head(const n2_input *in, size_t *n);
+
+/* Up to `room` bytes; *n is 0 only at the end. */
+n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n);
+
+/* All that is left, without a copy: *n bytes that stay until the input is
+ * closed. False if there is no way, as for a pipe. Not to be read from then on.
+ * A file must not be cut short while it is mapped. */
+bool n2_input_map(n2_input *in, const unsigned char **bytes, size_t *n);
+
+/* Gives the memory of mapped pages back; they are loaded again when touched. */
+void n2_input_unload(const n2_input *in);
+
+/* n bytes of a text as messages show them: at most 40, cut between characters, with '?' for what
+ * is a control character or not UTF-8. */
+typedef struct n2_shown {
+    char text[44];
+} n2_shown;
+
+n2_shown n2_show(const char *text, size_t n);
+
+#endif

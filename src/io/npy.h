@@ -1,0 +1,48 @@
+/* NPY, NumPy's file of one array, and matrices in memory: rows as doubles.
+ *
+ *     6 bytes     \x93NUMPY
+ *     2 bytes     version: 1.0, 2.0 or 3.0
+ *     2 or 4      H, the size of the header, little-endian
+ *     H bytes     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }
+ *     the rest    the elements
+ *
+ * Elements are floats of 4 or 8 bytes, integers or booleans, of either byte
+ * order. One dimension is one column. The header is read by a parser that knows
+ * this form only. A file is mapped and its pages are given back, so that memory does not grow
+ * with it; a pipe is streamed, or read whole if it is in Fortran order. */
+#ifndef N2_NPY_H
+#define N2_NPY_H
+
+#include "input.h"
+
+#define N2_NPY_HEADER_MAX  ((size_t)1 << 20) /* bytes */
+#define N2_NPY_COLUMNS_MAX ((size_t)1 << 20)
+
+/* Whether a file that starts with these n bytes says it is NPY. */
+bool n2_is_npy(const unsigned char *head, size_t n);
+
+typedef struct n2_npy n2_npy;
+
+/* Reads the header. The input must outlive *out. Fails with N2CE_EDATA,
+ * N2CE_EIO, N2CE_ENOMEM, N2CE_ECANCELED. */
+n2ce_status n2_npy_open(n2ce_ctx *ctx, n2_input *in, n2_npy **out);
+
+/* The same for a matrix that outlives *out, as does the label. Fails with
+ * N2CE_EINVAL or N2CE_ENOMEM. */
+n2ce_status n2_npy_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label, n2_npy **out);
+
+void n2_npy_close(n2_npy *npy); /* NULL is fine */
+
+size_t n2_npy_rows(const n2_npy *npy);
+size_t n2_npy_cols(const n2_npy *npy);
+
+/* The next rows, at most max_rows of them; of each the n columns, in this order, to x, row-major.
+ * NaN and infinity come as they are. *rows is 0 only at the end. Fails with N2CE_EDATA if a
+ * pipe has too few bytes, or more than it should, N2CE_EIO, N2CE_ENOMEM, N2CE_ECANCELED. */
+n2ce_status n2_npy_next(n2_npy *npy, const size_t *columns, size_t n, double *x, size_t max_rows,
+                        size_t *rows);
+
+/* Writes n doubles as a file of one dimension, whole or not at all (n2_file_write). */
+n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n);
+
+#endif

@@ -1,0 +1,471 @@
+#include "table.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "csv.h"
+#include "json.h"
+#include "npy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct n2_reader {
+    n2ce_ctx *ctx;
+    n2_arena arena; /* label, names, and what is kept of the columns */
+    const char *label;
+    n2_input input;
+    n2_csv *csv; /* one of the two */
+    n2_npy *npy;
+    bool drop_missing;
+    n2_levels *levels;
+
+    bool has_header;
+    char **file_names;
+    size_t file_cols;
+
+    size_t *columns, cols; /* that are kept, by their numbers in the file */
+    size_t first_cols;     /* of these, not from `then` */
+    bool *categorical;     /* of those kept */
+    size_t *level_columns; /* their numbers in `levels`, if categorical */
+    bool any_categorical;
+
+    const n2_csv_field *first; /* a row that was read to see that it is no header, or NULL */
+    size_t seen, dropped;
+};
+
+size_t n2_reader_cols(const n2_reader *r) { return r->cols; }
+size_t n2_reader_first_cols(const n2_reader *r) { return r->first_cols; }
+size_t n2_reader_seen(const n2_reader *r) { return r->seen; }
+size_t n2_reader_dropped(const n2_reader *r) { return r->dropped; }
+
+const char *n2_reader_name(const n2_reader *r, size_t c) {
+    return c < r->cols ? r->file_names[r->columns[c]] : NULL;
+}
+
+bool n2_reader_categorical(const n2_reader *r, size_t c) {
+    return c < r->cols && r->categorical[c];
+}
+
+/* ---- what is wrong, and where ----------------------------------------------------------- */
+
+enum { SENTENCE = 800 };
+
+static n2_shown show(const char *text) { return n2_show(text, strlen(text)); }
+
+/* Says where the context's last message belongs. */
+static n2ce_status fail_in(const n2_reader *r, n2ce_status status, const char *where) {
+    char what[SENTENCE];
+    snprintf(what, sizeof what, "%s", n2ce_errmsg(r->ctx));
+    return n2_fail(r->ctx, status, "%s, %s: %s", r->label, where, what);
+}
+
+/* The place of kept column k in the current row: of the file, counted as editors or as NumPy do. */
+static n2ce_status fail_at(const n2_reader *r, size_t row, size_t k, n2ce_status status) {
+    char where[160];
+    const size_t column = r->columns[k];
+    if (r->npy)
+        snprintf(where, sizeof where, "row %zu, column %zu (zero-based)", row, column);
+    else if (r->has_header)
+        snprintf(where, sizeof where, "line %zu, column %zu (\"%s\")", n2_csv_line(r->csv),
+                 column + 1, show(r->file_names[column]).text);
+    else
+        snprintf(where, sizeof where, "line %zu, column %zu (number %zu for --columns)",
+                 n2_csv_line(r->csv), column + 1, column);
+    return fail_in(r, status, where);
+}
+
+static n2ce_status refuse_value(const n2_reader *r, size_t row, size_t k, n2_value value,
+                                const char *text, size_t n) {
+    const n2_shown shown = n2_show(text, n);
+    if (value == N2_VALUE_MISSING)
+        n2_fail(r->ctx, N2CE_EDATA,
+                "the value is missing. Drop such rows with --drop-missing, or leave the column out "
+                "with --columns.");
+    else if (value == N2_VALUE_INFINITE)
+        n2_fail(r->ctx, N2CE_EDATA,
+                "\"%s\" is infinite. Remove the row, or leave the column out with --columns.",
+                shown.text);
+    else
+        n2_fail(r->ctx, N2CE_EDATA,
+                "\"%s\" is not a number. Leave the column out with --columns, or name it in "
+                "--categorical.",
+                shown.text);
+    return fail_at(r, row, k, N2CE_EDATA);
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+/* Names of the file's columns: the header's, or their numbers where it has none. */
+static n2ce_status make_names(n2_reader *r, const n2_csv_field *header, size_t n) {
+    enum { DIGITS = 24 };
+    size_t bytes = n * DIGITS;
+    for (size_t i = 0; header && i < n; i++) bytes += header[i].n;
+    char *text = n2_arena_alloc(&r->arena, bytes, 1);
+    r->file_names = n2_arena_alloc(&r->arena, n, sizeof *r->file_names);
+    r->file_cols = n;
+    if (!text || !r->file_names) return N2CE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        r->file_names[i] = text;
+        if (header && header[i].n > 0)
+            memcpy(text, header[i].text, header[i].n); /* zeros follow */
+        else
+            snprintf(text, DIGITS, "%zu", i);
+        text += (header ? header[i].n : 0) + DIGITS;
+    }
+    return N2CE_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    char *const *const *x = a, *const *const *y = b;
+    const int order = strcmp(**x, **y);
+    return order ? order : (*x > *y) - (*x < *y);
+}
+
+static n2ce_status check_unique(n2_reader *r) {
+    char ***sorted = n2_arena_alloc(&r->arena, r->file_cols, sizeof *sorted);
+    if (!sorted) return N2CE_ENOMEM;
+    for (size_t i = 0; i < r->file_cols; i++) sorted[i] = &r->file_names[i];
+    qsort(sorted, r->file_cols, sizeof *sorted, compare_names);
+    for (size_t i = 1; i < r->file_cols; i++) {
+        if (strcmp(*sorted[i - 1], *sorted[i]) != 0) continue;
+        return n2_fail(r->ctx, N2CE_EDATA,
+                       "%s, line %zu: columns %zu and %zu are both named \"%s\". Rename one.",
+                       r->label, n2_csv_line(r->csv), (size_t)(sorted[i - 1] - r->file_names) + 1,
+                       (size_t)(sorted[i] - r->file_names) + 1, show(*sorted[i]).text);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status check_header(n2_reader *r, const n2_csv_field *header) {
+    for (size_t i = 0; i < r->file_cols; i++)
+        if (!n2_is_utf8(r->file_names[i]) || memchr(header[i].text, '\0', header[i].n))
+            return n2_fail(r->ctx, N2CE_EDATA,
+                           "%s, line %zu, column %zu: the name is not UTF-8. Convert the file to "
+                           "UTF-8.",
+                           r->label, n2_csv_line(r->csv), i + 1);
+    return check_unique(r);
+}
+
+/* A header has texts and no numbers. */
+static bool is_header(const n2_csv_field *fields, size_t n) {
+    const n2_c_locale scope = n2_c_locale_enter();
+    size_t counts[N2_VALUE_TEXT + 1] = {0};
+    double number;
+    for (size_t i = 0; i < n; i++) counts[n2_value_parse(fields[i].text, fields[i].n, &number)]++;
+    n2_c_locale_leave(scope);
+    return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
+}
+
+/* ---- columns ---------------------------------------------------------------------------- */
+
+static n2ce_status parse_columns(const n2_reader *r, const char *option, const char *text,
+                                 size_t **out, size_t *n) {
+    const n2ce_status status = n2_columns_parse(r->ctx, text, r->file_names, r->file_cols, out, n);
+    return status == N2CE_EINVAL ? fail_in(r, status, option) : status;
+}
+
+static n2ce_status keep_all(n2_reader *r) {
+    r->columns = n2_alloc(r->ctx, r->file_cols, sizeof *r->columns);
+    if (!r->columns) return N2CE_ENOMEM;
+    for (; r->cols < r->file_cols; r->cols++) r->columns[r->cols] = r->cols;
+    return N2CE_OK;
+}
+
+/* Columns of both texts; the second is parsed with the first, so that a column in both
+ * is found. */
+static n2ce_status keep_groups(n2_reader *r, const char *text, const char *then) {
+    n2_text both = n2_text_new(r->ctx);
+    char *joined;
+    N2_TRY(parse_columns(r, "--x", text, &r->columns, &r->first_cols));
+    n2_free(r->ctx, r->columns);
+    r->columns = NULL;
+    n2_text_add(&both, "%s,%s", text, then);
+    n2ce_status status = n2_text_take(&both, &joined);
+    if (status == N2CE_OK) status = parse_columns(r, "--x, --y", joined, &r->columns, &r->cols);
+    n2_free(r->ctx, joined);
+    n2_text_free(&both);
+    return status;
+}
+
+static n2ce_status keep_columns(n2_reader *r, const char *text, const char *then) {
+    const bool some = text && *text, more = some && then && *then;
+    if (more)
+        N2_TRY(keep_groups(r, text, then));
+    else
+        N2_TRY(some ? parse_columns(r, "--columns", text, &r->columns, &r->cols) : keep_all(r));
+    if (!more) r->first_cols = r->cols;
+    r->categorical = n2_arena_alloc(&r->arena, r->cols, sizeof *r->categorical);
+    r->level_columns = n2_arena_alloc(&r->arena, r->cols, sizeof *r->level_columns);
+    return r->categorical && r->level_columns ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* Makes column `column` of the file categorical; kept[] has its place among those kept, from 1. */
+static n2ce_status make_categorical(n2_reader *r, size_t column, const size_t *kept) {
+    const char *name = r->file_names[column];
+    if (kept[column] == 0)
+        return n2_fail(r->ctx, N2CE_EINVAL,
+                       "%s, --categorical: column \"%s\" is not among --columns. Add it there, or "
+                       "leave it out here.",
+                       r->label, show(name).text);
+    const size_t k = kept[column] - 1;
+    r->categorical[k] = r->any_categorical = true;
+    const n2ce_status status = n2_levels_open(r->levels, name, &r->level_columns[k]);
+    return status == N2CE_EDATA ? fail_in(r, status, "--categorical") : status;
+}
+
+static n2ce_status find_categorical(n2_reader *r, const char *text) {
+    size_t *columns, n;
+    if (!text || !*text) return N2CE_OK;
+    if (!r->levels)
+        return n2_fail(r->ctx, N2CE_EINVAL, "%s: categorical columns need levels.", r->label);
+    size_t *kept = n2_arena_alloc(&r->arena, r->file_cols, sizeof *kept);
+    if (!kept) return N2CE_ENOMEM;
+    for (size_t k = 0; k < r->cols; k++) kept[r->columns[k]] = k + 1;
+    N2_TRY(parse_columns(r, "--categorical", text, &columns, &n));
+    n2ce_status status = N2CE_OK;
+    for (size_t i = 0; i < n && status == N2CE_OK; i++)
+        status = make_categorical(r, columns[i], kept);
+    n2_free(r->ctx, columns);
+    return status;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+/* Files that are often met and cannot be read, by their first bytes. */
+static const struct {
+    const char *bytes, *what, *remedy;
+} foreign[] = {
+    {"\x1f\x8b", "compressed with gzip", "Pipe it in: gzip -dc FILE | n2ce ... -"},
+    {"\x28\xb5\x2f\xfd", "compressed with zstd", "Pipe it in: zstd -dc FILE | n2ce ... -"},
+    {"\xfd\x37zXZ", "compressed with xz", "Pipe it in: xz -dc FILE | n2ce ... -"},
+    {"PK\x03\x04", "a zip archive, as NPZ and Excel files are", "Save one table as CSV or NPY."},
+    {"PAR1\x15", "a Parquet file", "Save it as CSV or NPY."},
+    {"\x89HDF\r\n", "an HDF5 file", "Save one table as CSV or NPY."},
+    {"\xff\xfe", "text in UTF-16", "Convert it to UTF-8."},
+    {"\xfe\xff", "text in UTF-16", "Convert it to UTF-8."},
+};
+
+static n2ce_status check_foreign(const n2_reader *r, const unsigned char *head, size_t n) {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        const size_t length = strlen(foreign[i].bytes);
+        if (n < length || memcmp(head, foreign[i].bytes, length) != 0) continue;
+        return n2_fail(r->ctx, N2CE_EDATA, "%s is %s, not CSV or NPY. %s", r->label,
+                       foreign[i].what, foreign[i].remedy);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status start_npy(n2_reader *r) {
+    if (n2_npy_rows(r->npy) > 0 && n2_npy_cols(r->npy) > 0)
+        return make_names(r, NULL, n2_npy_cols(r->npy));
+    return n2_fail(r->ctx, N2CE_EDATA, "%s has no values: %zu rows of %zu columns.", r->label,
+                   n2_npy_rows(r->npy), n2_npy_cols(r->npy));
+}
+
+static n2ce_status start_csv(n2_reader *r) {
+    const n2_csv_field *fields;
+    size_t n;
+    N2_TRY(n2_csv_open(r->ctx, &r->input, &r->csv));
+    N2_TRY(n2_csv_next(r->csv, &fields, &n));
+    if (!fields)
+        return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
+    r->has_header = is_header(fields, n);
+    if (!r->has_header) r->first = fields;
+    N2_TRY(make_names(r, r->has_header ? fields : NULL, n));
+    return r->has_header ? check_header(r, fields) : N2CE_OK;
+}
+
+static n2ce_status start_input(n2_reader *r) {
+    size_t n;
+    const unsigned char *head = n2_input_head(&r->input, &n);
+    N2_TRY(check_foreign(r, head, n));
+    if (!n2_is_npy(head, n)) return start_csv(r);
+    N2_TRY(n2_npy_open(r->ctx, &r->input, &r->npy));
+    return start_npy(r);
+}
+
+static n2ce_status start_path(n2_reader *r, const char *path) {
+    const char *copy = n2_arena_strdup(&r->arena, path);
+    if (!copy) return N2CE_ENOMEM;
+    N2_TRY(n2_input_open(r->ctx, copy, &r->input));
+    r->label = r->input.label;
+    return start_input(r);
+}
+
+static n2ce_status start_memory(n2_reader *r, const char *label, const void *bytes, size_t n) {
+    r->label = n2_arena_strdup(&r->arena, label);
+    if (!r->label) return N2CE_ENOMEM;
+    r->input = n2_input_memory(r->ctx, r->label, bytes, n);
+    return start_input(r);
+}
+
+static n2ce_status start_matrix(n2_reader *r, const char *label, const n2ce_matrix *m) {
+    r->label = n2_arena_strdup(&r->arena, label);
+    if (!r->label) return N2CE_ENOMEM;
+    N2_TRY(n2_npy_of_matrix(r->ctx, m, r->label, &r->npy));
+    return start_npy(r);
+}
+
+static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
+    n2_reader *r = n2_alloc(ctx, 1, sizeof *r);
+    if (!r) return NULL;
+    r->ctx = ctx;
+    r->arena = n2_arena_new(ctx);
+    r->input = n2_input_memory(ctx, "", NULL, 0);
+    r->drop_missing = o && o->drop_missing;
+    r->levels = o ? o->levels : NULL;
+    return r;
+}
+
+void n2_reader_close(n2_reader *r) {
+    if (!r) return;
+    n2_csv_close(r->csv);
+    n2_npy_close(r->npy);
+    n2_input_close(&r->input);
+    n2_free(r->ctx, r->columns);
+    n2_arena_free(&r->arena);
+    n2_free(r->ctx, r);
+}
+
+/* What is left to do once names are known: the reader if all went well, else NULL. */
+static n2ce_status finish(n2_reader *r, n2ce_status status, const n2_table_options *o,
+                          n2_reader **out) {
+    if (status == N2CE_OK) status = keep_columns(r, o ? o->columns : NULL, o ? o->then : NULL);
+    if (status == N2CE_OK) status = find_categorical(r, o ? o->categorical : NULL);
+    *out = status == N2CE_OK ? r : NULL;
+    if (status != N2CE_OK) n2_reader_close(r);
+    return status;
+}
+
+n2ce_status n2_reader_open(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                           n2_reader **out) {
+    n2_reader *r = *out = reader_new(ctx, o);
+    return r ? finish(r, start_path(r, path), o, out) : N2CE_ENOMEM;
+}
+
+n2ce_status n2_reader_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,
+                            const n2_table_options *o, n2_reader **out) {
+    n2_reader *r = *out = reader_new(ctx, o);
+    return r ? finish(r, start_memory(r, label, bytes, n), o, out) : N2CE_ENOMEM;
+}
+
+n2ce_status n2_reader_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
+                                const n2_table_options *o, n2_reader **out) {
+    n2_reader *r = *out = reader_new(ctx, o);
+    return r ? finish(r, start_matrix(r, label, m), o, out) : N2CE_ENOMEM;
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+/* The code of a text in kept column k. */
+static n2ce_status level_code(const n2_reader *r, size_t row, size_t k, const char *text, size_t n,
+                              double *x) {
+    size_t code;
+    const n2ce_status status = n2_levels_code(r->levels, r->level_columns[k], text, n, &code);
+    if (status == N2CE_EDATA) return fail_at(r, row, k, status);
+    if (status == N2CE_OK) *x = (double)code;
+    return status;
+}
+
+/* One row of CSV. Levels are added last, when the row is sure to be kept. */
+static n2ce_status convert_fields(n2_reader *r, const n2_csv_field *fields, double *x, bool *keep) {
+    for (size_t k = 0; k < r->cols; k++) {
+        const n2_csv_field *f = &fields[r->columns[k]];
+        const n2_value value = n2_value_parse(f->text, f->n, &x[k]);
+        if (value == N2_VALUE_NUMBER) continue;
+        *keep = value != N2_VALUE_MISSING || !r->drop_missing;
+        if (!*keep) return N2CE_OK;
+        if (value != N2_VALUE_MISSING && r->categorical[k]) continue;
+        return refuse_value(r, 0, k, value, f->text, f->n);
+    }
+    for (size_t k = 0; r->any_categorical && k < r->cols; k++) {
+        const n2_csv_field *f = &fields[r->columns[k]];
+        if (r->categorical[k]) N2_TRY(level_code(r, 0, k, f->text, f->n, &x[k]));
+    }
+    *keep = true;
+    return N2CE_OK;
+}
+
+static n2ce_status next_fields(n2_reader *r, const n2_csv_field **fields) {
+    size_t n;
+    *fields = r->first;
+    r->first = NULL;
+    return *fields ? N2CE_OK : n2_csv_next(r->csv, fields, &n);
+}
+
+static n2ce_status next_csv(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
+    enum { CANCEL_ROWS = 4096 };
+    const n2_csv_field *fields;
+    while (*rows < max_rows) {
+        bool keep = true;
+        if (r->seen % CANCEL_ROWS == 0 && n2_cancelled(r->ctx)) return N2CE_ECANCELED;
+        N2_TRY(next_fields(r, &fields));
+        if (!fields) return N2CE_OK;
+        N2_TRY(convert_fields(r, fields, x + *rows * r->cols, &keep));
+        r->seen++;
+        r->dropped += !keep;
+        *rows += keep;
+    }
+    return N2CE_OK;
+}
+
+/* One row of numbers, in place. */
+static n2ce_status convert_numbers(n2_reader *r, double *x, bool *keep) {
+    char text[32];
+    for (size_t k = 0; k < r->cols; k++) {
+        if (isfinite(x[k])) continue;
+        *keep = !isnan(x[k]) || !r->drop_missing;
+        if (!*keep) return N2CE_OK;
+        n2_format_number(x[k], text);
+        return refuse_value(r, r->seen, k, isnan(x[k]) ? N2_VALUE_MISSING : N2_VALUE_INFINITE, text,
+                            strlen(text));
+    }
+    for (size_t k = 0; r->any_categorical && k < r->cols; k++) {
+        if (!r->categorical[k]) continue;
+        n2_format_number(x[k], text);
+        N2_TRY(level_code(r, r->seen, k, text, strlen(text), &x[k]));
+    }
+    *keep = true;
+    return N2CE_OK;
+}
+
+static n2ce_status next_npy(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
+    for (size_t n = 1; n > 0 && *rows == 0;) {
+        N2_TRY(n2_npy_next(r->npy, r->columns, r->cols, x, max_rows, &n));
+        for (size_t i = 0; i < n; i++) {
+            bool keep = true;
+            N2_TRY(convert_numbers(r, x + i * r->cols, &keep));
+            if (keep && *rows < i)
+                memcpy(x + *rows * r->cols, x + i * r->cols, r->cols * sizeof *x);
+            r->seen++;
+            r->dropped += !keep;
+            *rows += keep;
+        }
+    }
+    return N2CE_OK;
+}
+
+/* At the end there must have been something. */
+static n2ce_status check_some(const n2_reader *r) {
+    if (r->seen > r->dropped) return N2CE_OK;
+    if (r->seen == 0)
+        return n2_fail(r->ctx, N2CE_EDATA, "%s has a header and no rows. Name a file with samples.",
+                       r->label);
+    return n2_fail(r->ctx, N2CE_EDATA,
+                   "%s: %zu of %zu rows have missing values, and none is left. Leave columns with "
+                   "many missing values out with --columns.",
+                   r->label, r->dropped, r->seen);
+}
+
+n2ce_status n2_reader_next(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
+    *rows = 0;
+    if (max_rows == 0) return N2CE_OK;
+    const n2_c_locale scope = n2_c_locale_enter();
+    n2ce_status status = r->csv ? next_csv(r, x, max_rows, rows) : next_npy(r, x, max_rows, rows);
+    n2_c_locale_leave(scope);
+    if (status == N2CE_OK && *rows == 0) status = check_some(r);
+    if (status != N2CE_OK) *rows = 0;
+    return status;
+}

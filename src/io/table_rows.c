@@ -1,0 +1,199 @@
+#include "table.h"
+
+#include "base/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+/* Names are one block: the pointers, then the texts. */
+static n2ce_status copy_names(n2_table *t, const n2_reader *r) {
+    size_t bytes = t->cols * sizeof *t->names;
+    for (size_t c = 0; c < t->cols; c++) bytes += strlen(n2_reader_name(r, c)) + 1;
+    t->names = n2_alloc(t->ctx, bytes, 1);
+    t->categorical = n2_alloc(t->ctx, t->cols, sizeof *t->categorical);
+    if (!t->names || !t->categorical) return N2CE_ENOMEM;
+    char *text = (char *)(t->names + t->cols);
+    for (size_t c = 0; c < t->cols; c++) {
+        t->names[c] = strcpy(text, n2_reader_name(r, c));
+        t->categorical[c] = n2_reader_categorical(r, c);
+        text += strlen(text) + 1;
+    }
+    return N2CE_OK;
+}
+
+void n2_table_free(n2_table *t) {
+    if (!t) return;
+    n2_free(t->ctx, t->x);
+    n2_free(t->ctx, t->names);
+    n2_free(t->ctx, t->categorical);
+    n2_free(t->ctx, t);
+}
+
+/* ---- filling it ------------------------------------------------------------------------- */
+
+enum { BLOCK_VALUES = 1 << 16 }; /* what is read, and first allocated, at once */
+
+__extension__ typedef unsigned __int128 wide;
+
+/* A row of the sample: which it is among the rows that were not dropped, and where it is. */
+typedef struct kept {
+    size_t origin, slot;
+} kept;
+
+typedef struct filler {
+    n2_table *t;
+    n2_reader *r;
+    size_t limit; /* rows to keep, SIZE_MAX: all */
+    uint64_t seed;
+    size_t room;   /* rows */
+    double *block; /* what may enter the sample */
+    kept *kept;    /* of each row, once the sample is full */
+} filler;
+
+static size_t block_rows(const n2_table *t) {
+    return t->cols < BLOCK_VALUES ? BLOCK_VALUES / t->cols : 1;
+}
+
+static n2ce_status resize(filler *f, size_t rows) {
+    double *x = n2_realloc(f->t->ctx, f->t->x, rows, f->t->cols * sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    f->t->x = x;
+    f->room = rows;
+    return N2CE_OK;
+}
+
+/* Rows as they come, until there are enough or no more. */
+static n2ce_status fill(filler *f, bool *ended) {
+    n2_table *t = f->t;
+    for (size_t n = 1; t->rows < f->limit; t->rows += n) {
+        size_t wanted = f->room ? 2 * f->room : block_rows(t);
+        if (wanted > f->limit) wanted = f->limit;
+        if (t->rows == f->room) N2_TRY(resize(f, wanted));
+        N2_TRY(n2_reader_next(f->r, t->x + t->rows * t->cols, f->room - t->rows, &n));
+        *ended = n == 0;
+        if (*ended) break;
+    }
+    return N2CE_OK;
+}
+
+/* A whole number in [0, n): by the number of the row and the seed, nothing else. */
+static size_t draw(uint64_t seed, size_t row, size_t n) {
+    enum { STREAM = 0x7461626c }; /* nobody else's */
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)row, (uint32_t)((uint64_t)row >> 32), 0, STREAM};
+    uint32_t word[4];
+    n2_philox(counter, key, word);
+    return (size_t)((wide)((uint64_t)word[1] << 32 | word[0]) * n >> 64);
+}
+
+/* Every later row replaces a row of the sample with the probability that keeps the sample uniform
+ * (Vitter 1985, algorithm R). */
+static void offer(filler *f, const double *row, size_t origin) {
+    const n2_table *t = f->t;
+    const size_t slot = draw(f->seed, origin, origin + 1);
+    if (slot >= t->rows) return;
+    memcpy(t->x + slot * t->cols, row, t->cols * sizeof *row);
+    f->kept[slot].origin = origin;
+}
+
+static n2ce_status replace(filler *f) {
+    n2_table *t = f->t;
+    const size_t rows = block_rows(t);
+    f->block = n2_alloc(t->ctx, rows, t->cols * sizeof *f->block);
+    f->kept = n2_alloc(t->ctx, t->rows, sizeof *f->kept);
+    if (!f->block || !f->kept) return N2CE_ENOMEM;
+    for (size_t i = 0; i < t->rows; i++) f->kept[i].origin = i;
+    size_t origin = t->rows;
+    for (size_t n = 1; n > 0;) {
+        N2_TRY(n2_reader_next(f->r, f->block, rows, &n));
+        for (size_t i = 0; i < n; i++) offer(f, f->block + i * t->cols, origin++);
+    }
+    return N2CE_OK;
+}
+
+static int by_origin(const void *a, const void *b) {
+    const kept *x = a, *y = b;
+    return (x->origin > y->origin) - (x->origin < y->origin);
+}
+
+/* Puts row kept[i].slot to place i, for all i: cycle by cycle, with one row in hand. */
+static void permute(n2_table *t, kept *order, double *hand) {
+    const size_t bytes = t->cols * sizeof *t->x;
+    for (size_t i = 0; i < t->rows; i++) {
+        if (order[i].slot == i) continue;
+        memcpy(hand, t->x + i * t->cols, bytes);
+        size_t to = i;
+        for (size_t from; (from = order[to].slot) != i; to = from) {
+            memcpy(t->x + to * t->cols, t->x + from * t->cols, bytes);
+            order[to].slot = to;
+        }
+        memcpy(t->x + to * t->cols, hand, bytes);
+        order[to].slot = to;
+    }
+}
+
+static void restore_order(filler *f) {
+    for (size_t i = 0; i < f->t->rows; i++) f->kept[i].slot = i;
+    qsort(f->kept, f->t->rows, sizeof *f->kept, by_origin);
+    permute(f->t, f->kept, f->block);
+}
+
+static n2ce_status fill_table(filler *f) {
+    bool ended = false;
+    N2_TRY(fill(f, &ended));
+    if (!ended) {
+        N2_TRY(replace(f));
+        restore_order(f);
+    }
+    f->t->seen = n2_reader_seen(f->r);
+    f->t->dropped = n2_reader_dropped(f->r);
+    return f->room > f->t->rows ? resize(f, f->t->rows) : N2CE_OK;
+}
+
+static size_t row_limit(const n2_table_options *o, size_t cols) {
+    if (!o) return SIZE_MAX;
+    size_t limit = o->max_bytes ? o->max_bytes / (cols * sizeof(double)) : SIZE_MAX;
+    if (limit < N2_TABLE_ROWS) limit = N2_TABLE_ROWS;
+    return o->max_rows > 0 ? o->max_rows : limit;
+}
+
+/* The table of all that the reader has; closes the reader. */
+static n2ce_status read_table(n2ce_ctx *ctx, n2_reader *r, const n2_table_options *o,
+                              n2_table **out) {
+    n2_table *t = *out = n2_alloc(ctx, 1, sizeof *t);
+    n2ce_status status = t ? N2CE_OK : N2CE_ENOMEM;
+    if (t) {
+        filler f = {.t = t, .r = r, .seed = o ? o->seed : 0};
+        t->ctx = ctx;
+        t->cols = n2_reader_cols(r);
+        t->first_cols = n2_reader_first_cols(r);
+        f.limit = row_limit(o, t->cols);
+        status = copy_names(t, r);
+        if (status == N2CE_OK) status = fill_table(&f);
+        n2_free(ctx, f.block);
+        n2_free(ctx, f.kept);
+    }
+    n2_reader_close(r);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_table_free(t);
+    *out = NULL;
+    return status;
+}
+
+n2ce_status n2_table_read(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                          n2_table **out) {
+    n2_reader *r;
+    *out = NULL;
+    N2_TRY(n2_reader_open(ctx, path, o, &r));
+    return read_table(ctx, r, o, out);
+}
+
+n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
+                               const n2_table_options *o, n2_table **out) {
+    n2_reader *r;
+    *out = NULL;
+    N2_TRY(n2_reader_of_matrix(ctx, m, label, o, &r));
+    return read_table(ctx, r, o, out);
+}

@@ -1,0 +1,32 @@
+#include "choose.h"
+
+#include <math.h>
+
+/* A stage should not have to bridge more than this many nats. */
+static const double NATS_A_STAGE = 3;
+
+static size_t choose_stages(const n2_gauss *base) {
+    if (!base) return 1;
+    const double kl = n2_gauss_waymark_kl(base, 0, 1), stages = ceil(kl / NATS_A_STAGE - 1);
+    return stages < 1 ? 1 : stages > 12 ? 12 : (size_t)stages;
+}
+
+n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t n_den, size_t d,
+                      n2_fit_options *o, double alpha[N2_MOST_STAGES + 1]) {
+    (void)ctx;
+    (void)d;
+    n2_critic_options *c = &o->critic;
+    const size_t n = n_num < n_den ? n_num : n_den;
+    if (!o->folds) o->folds = n < 100000 ? 3 : 2;
+    if (!c->stages) c->stages = choose_stages(base);
+    if (!(c->magnitude > 0)) c->magnitude = 10;
+    if (!c->width) c->width = n < 20000 ? 64 : 128;
+    if (!c->blocks) c->blocks = 2;
+    if (!c->batch) c->batch = 256;
+    if (!c->noise) c->noise = 4;
+    if (!c->steps) c->steps = 1500;
+    if (!(c->rate > 0)) c->rate = 1e-3;
+    for (size_t k = 0; k <= c->stages; k++) alpha[k] = 1 - (double)k / (double)c->stages;
+    if (base) n2_gauss_waymarks(base, c->stages, alpha);
+    return N2CE_OK;
+}

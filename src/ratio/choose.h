@@ -1,0 +1,11 @@
+/* What the caller left open is chosen from the data. */
+#ifndef N2_CHOOSE_H
+#define N2_CHOOSE_H
+
+#include "fit.h"
+
+/* Fills the zeros of *o and the waymarks. base may be NULL. */
+n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t n_den, size_t d,
+                      n2_fit_options *o, double alpha[N2_MOST_STAGES + 1]);
+
+#endif

@@ -1,0 +1,122 @@
+#include "estimate.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+
+typedef struct average {
+    double mean, var; /* of one term */
+    double n;
+} average;
+
+static average average_of(const double *x, size_t n) {
+    average a = {0, 0, (double)n};
+    n2_sum sum = {0, 0};
+    for (size_t i = 0; i < n; i++) n2_sum_add(&sum, x[i]);
+    a.mean = n2_sum_value(&sum) / a.n;
+    n2_sum square = {0, 0};
+    for (size_t i = 0; i < n; i++) n2_sum_add(&square, (x[i] - a.mean) * (x[i] - a.mean));
+    a.var = n > 1 ? n2_sum_value(&square) / (a.n - 1) : 0;
+    return a;
+}
+
+/* Mean of e^(sign f) and the effective share of rows. */
+static void weigh(const double *f, size_t n, double sign, n2_quality *q) {
+    double top = -N2_INFINITY, sum = 0, square = 0;
+    for (size_t i = 0; i < n; i++) top = sign * f[i] > top ? sign * f[i] : top;
+    for (size_t i = 0; i < n; i++) {
+        const double w = exp(sign * f[i] - top);
+        sum += w;
+        square += w * w;
+    }
+    q->normalisation = sum / (double)n * exp(top);
+    q->ess = sum * sum / square / (double)n;
+}
+
+/* balance(M) with the roles of the samples as in kl(). */
+static n2_estimate balance(const n2_scores *s, size_t side, double log_m) {
+    const double sign = side ? 1 : -1, m = exp(log_m);
+    double mean[2] = {0, 0}, var = 0;
+    for (size_t k = 0; k < 2; k++) { /* 0: the sample in the denominator */
+        const double *f = s->f[k ? side : 1 - side];
+        const size_t n = s->n[k ? side : 1 - side];
+        double sum = 0, square = 0;
+        for (size_t i = 0; i < n; i++) {
+            const double w =
+                k ? n2_sigmoid(log_m - sign * f[i]) : m * n2_sigmoid(sign * f[i] - log_m);
+            sum += w;
+            square += w * w;
+        }
+        mean[k] = sum / (double)n;
+        var += (square / (double)n - mean[k] * mean[k]) / (double)n;
+    }
+    return (n2_estimate){mean[0] - mean[1], sqrt(var)};
+}
+
+/* The balance at the largest M at which its noise is small beside the estimate's own. */
+static void choose_balance(const n2_scores *s, size_t side, double error, n2_quality *q) {
+    for (double m = 1e4; m >= 1; m /= 10) {
+        const n2_estimate b = balance(s, side, log(m));
+        q->balance = b.value;
+        q->balance_error = b.error;
+        q->balance_magnitude = m;
+        if (b.error < 0.5 * error) return;
+    }
+}
+
+/* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
+ * the log ratio is averaged over, 1 for KL(num || den). */
+static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
+    const double sign = side ? 1 : -1;
+    const double gaussian = side ? r->gaussian : r->gaussian_reverse;
+    const double *influence = side ? s->influence : s->reverse;
+    const average f = average_of(s->f[side], s->n[side]);
+    const average g = average_of(s->learned[side], s->n[side]);
+    n2_estimate e = {isfinite(gaussian) ? gaussian + sign * g.mean : sign * f.mean, f.var / f.n};
+    weigh(s->f[1 - side], s->n[1 - side], sign, q);
+    choose_balance(s, side, sqrt(e.error), q);
+    /* One step towards the functional's own optimum: the error that is left is of second
+     * order in that of f. */
+    const bool learned = r->folds_improved > 0;
+    if (learned) e.value -= q->balance;
+    if (!learned && influence)
+        e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
+    else
+        e.error += q->balance_error * q->balance_error;
+    e.error = sqrt(e.error);
+    return e;
+}
+
+n2_estimate n2_estimate_kl(const n2_scores *s, const n2_fit_record *r, n2_quality *q) {
+    const n2_estimate e = kl(s, r, 1, q);
+    const double m = r->used.critic.magnitude;
+    size_t saturated = 0;
+    for (size_t i = 0; i < s->n[1]; i++) saturated += s->f[1][i] > log(m);
+    q->saturated = (double)saturated / (double)s->n[1];
+    q->cap = n2ce_bound_cap(m);
+    q->bound = n2_estimate_path(s, m).value;
+    return e;
+}
+
+n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r) {
+    n2_quality q;
+    return kl(s, r, 0, &q);
+}
+
+n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
+    n2_sum sum[2] = {{0, 0}, {0, 0}}, square[2] = {{0, 0}, {0, 0}};
+    double value = n2ce_bound_cap(magnitude), var = 0;
+    for (size_t side = 0; side < 2; side++) {
+        for (size_t i = 0; i < s->n[side]; i++) {
+            const double f = s->f[side][i];
+            const double t =
+                side ? n2_shifted_softplus(f, magnitude) : n2_scaled_softplus(f, magnitude);
+            n2_sum_add(&sum[side], t);
+            n2_sum_add(&square[side], t * t);
+        }
+        const double n = (double)s->n[side], mean = n2_sum_value(&sum[side]) / n;
+        value -= mean;
+        var += (n2_sum_value(&square[side]) / n - mean * mean) / n;
+    }
+    return (n2_estimate){value, sqrt(var > 0 ? var : 0)};
+}

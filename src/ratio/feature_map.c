@@ -1,0 +1,297 @@
+#include "feature_map.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_KNOTS = 256 };
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- the map to normal margins ------------------------------------------- */
+
+static double interpolate(const n2_feature *f, double x) {
+    size_t lo = 0, hi = f->n_knots - 1;
+    while (hi - lo > 1) { /* beyond the ends the outermost piece goes on */
+        const size_t middle = (lo + hi) / 2;
+        if (x < f->knot[middle])
+            hi = middle;
+        else
+            lo = middle;
+    }
+    const double share = (x - f->knot[lo]) / (f->knot[hi] - f->knot[lo]);
+    return f->normal[lo] + share * (f->normal[hi] - f->normal[lo]);
+}
+
+static double log_slope(const n2_feature *f, double x) {
+    size_t lo = 0, hi = f->n_knots - 1;
+    while (hi - lo > 1) {
+        const size_t middle = (lo + hi) / 2;
+        if (x < f->knot[middle])
+            hi = middle;
+        else
+            lo = middle;
+    }
+    return log((f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]));
+}
+
+/* Shares of the sample at which knots lie: evenly, and closer and closer to the ends,
+ * because tails stretch furthest. Ascending; returns how many. */
+static size_t knot_shares(size_t n, double *share) {
+    const size_t inner = n / 50 < 100 ? n / 50 : 100;
+    const double step = 1 / ((double)inner + 1);
+    size_t count = 0, tail = 0;
+    double ends[64];
+    for (double u = 0.5 / (double)n; u < 0.7 * step && tail < 64; u *= 2) ends[tail++] = u;
+    for (size_t i = 0; i < tail; i++) share[count++] = ends[i];
+    for (size_t i = 1; i <= inner; i++) share[count++] = (double)i * step;
+    for (size_t i = tail; i > 0; i--) share[count++] = 1 - ends[i - 1];
+    return count;
+}
+
+/* Value of the sorted sample at a share of it. */
+static double quantile(const double *sorted, size_t n, double share) {
+    const double at = share * (double)n - 0.5;
+    if (at <= 0) return sorted[0];
+    if (at >= (double)(n - 1)) return sorted[n - 1];
+    const size_t i = (size_t)at;
+    return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
+}
+
+/* Knots of a sorted sample. False if it has too many equal values for such a map. */
+static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
+    double share[MOST_KNOTS];
+    if (n < 100) return false;
+    const size_t count = knot_shares(n, share);
+    const double least = 1e-9 * (sorted[n - 1] - sorted[0]) / (double)count;
+    f->n_knots = 0;
+    size_t ties = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double x = quantile(sorted, n, share[i]);
+        if (f->n_knots > 0 && !(x > f->knot[f->n_knots - 1] + least * 1e-3)) {
+            ties++;
+            continue;
+        }
+        f->knot[f->n_knots] = x;
+        f->normal[f->n_knots++] = n2_normal_quantile(share[i]);
+    }
+    return f->n_knots >= 8 && ties * 10 < count;
+}
+
+/* ---- which map ----------------------------------------------------------- */
+
+/* Columns of one or two tables; a value of the one with fewer rows weighs more. */
+typedef struct column_view {
+    const n2_table *table[2];
+    size_t n_tables, column;
+} column_view;
+
+static double value(const column_view *v, size_t t, size_t row) {
+    return v->table[t]->x[row * v->table[t]->cols + v->column];
+}
+
+typedef struct spread {
+    double mean, var, n;
+} spread;
+
+/* Mean and variance of every `step`-th row from `first`, through the map if there is one. */
+static spread measure(const column_view *v, size_t t, size_t first, size_t step,
+                      const n2_feature *map) {
+    spread s = {0, 0, 0};
+    double shift = v->table[t]->rows ? value(v, t, 0) : 0;
+    if (map) shift = interpolate(map, shift);
+    for (size_t i = first; i < v->table[t]->rows; i += step) {
+        const double x = (map ? interpolate(map, value(v, t, i)) : value(v, t, i)) - shift;
+        s.mean += x;
+        s.var += x * x;
+        s.n++;
+    }
+    s.mean /= s.n > 0 ? s.n : 1;
+    s.var = s.n > 1 ? (s.var - s.n * s.mean * s.mean) / (s.n - 1) : 0;
+    if (s.var < 0) s.var = 0;
+    s.mean += shift;
+    return s;
+}
+
+/* Both sides count the same. */
+static spread pooled(const column_view *v, const n2_feature *map) {
+    spread s = measure(v, 0, 0, 1, map);
+    if (v->n_tables == 2) {
+        const spread t = measure(v, 1, 0, 1, map);
+        const double gap = s.mean - t.mean;
+        s = (spread){0.5 * (s.mean + t.mean), 0.5 * (s.var + t.var) + 0.25 * gap * gap, s.n + t.n};
+    }
+    return s;
+}
+
+/* Mean and standard error of the gain in log likelihood per held-out value that the map
+ * brings when each side is a normal: fitted on even rows, judged on odd ones. */
+static double gain_of_map(const column_view *v, const n2_feature *map, double *error) {
+    double sum = 0, square = 0, n = 0;
+    for (size_t t = 0; t < v->n_tables; t++) {
+        const spread a = measure(v, t, 0, 2, NULL), b = measure(v, t, 0, 2, map);
+        if (!(a.var > 0) || !(b.var > 0)) return 0;
+        for (size_t i = 1; i < v->table[t]->rows; i += 2) {
+            const double x = value(v, t, i), z = interpolate(map, x);
+            const double as_is = -0.5 * ((x - a.mean) * (x - a.mean) / a.var + log(a.var));
+            const double mapped = -0.5 * ((z - b.mean) * (z - b.mean) / b.var + log(b.var));
+            double gain = mapped + log_slope(map, x) - as_is;
+            gain = gain > 5 ? 5 : gain < -5 ? -5 : gain; /* one outlier must not decide */
+            sum += gain;
+            square += gain * gain;
+            n++;
+        }
+    }
+    const double mean = sum / n;
+    *error = sqrt((square / n - mean * mean) / n);
+    return mean;
+}
+
+/* The values of every `step`-th row, both sides alternating so that they count alike,
+ * sorted. Returns how many, 0 if memory is short. */
+static size_t sorted_values(n2ce_ctx *ctx, const column_view *v, size_t step, double **out) {
+    size_t fewest = v->table[0]->rows, n = 0;
+    if (v->n_tables == 2 && v->table[1]->rows < fewest) fewest = v->table[1]->rows;
+    double *x = n2_alloc(ctx, fewest * v->n_tables + 1, sizeof *x);
+    *out = x;
+    if (!x) return 0;
+    for (size_t t = 0; t < v->n_tables; t++) {
+        const double stride = (double)v->table[t]->rows / (double)fewest;
+        for (size_t i = 0; i < fewest; i += step)
+            x[n++] = value(v, t, (size_t)((double)i * stride));
+    }
+    qsort(x, n, sizeof *x, ascending);
+    return n;
+}
+
+static n2ce_status alloc_knots(n2ce_ctx *ctx, n2_feature *f) {
+    f->knot = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
+    f->normal = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
+    return f->knot && f->normal ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static void drop_knots(n2ce_ctx *ctx, n2_feature *f) {
+    n2_free(ctx, f->knot);
+    n2_free(ctx, f->normal);
+    f->knot = f->normal = NULL;
+    f->n_knots = 0;
+}
+
+/* Judges the map on held-out values, then makes it from all of them. */
+static n2ce_status choose_map(n2ce_ctx *ctx, const column_view *v, n2_scaling scaling,
+                              n2_feature *f) {
+    double *x, error = 0;
+    bool use = false;
+    N2_TRY(alloc_knots(ctx, f));
+    size_t n = sorted_values(ctx, v, 2, &x);
+    if (!x) return N2CE_ENOMEM;
+    if (make_knots(f, x, n)) {
+        const double gain = gain_of_map(v, f, &error);
+        use = scaling == N2_SCALING_NORMAL || (gain > 0.005 && gain > 3 * error);
+    }
+    n2_free(ctx, x);
+    if (use) {
+        n = sorted_values(ctx, v, 1, &x);
+        if (!x) return N2CE_ENOMEM;
+        use = make_knots(f, x, n);
+        n2_free(ctx, x);
+    }
+    f->kind = use ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
+    if (!use) drop_knots(ctx, f);
+    return N2CE_OK;
+}
+
+/* ---- features ------------------------------------------------------------ */
+
+static n2ce_status learn(n2ce_ctx *ctx, const column_view *v, size_t levels, n2_scaling scaling,
+                         n2_feature *f) {
+    *f = (n2_feature){.kind = N2_FEATURE_LEVELS, .scale = 1, .levels = levels};
+    if (v->table[0]->categorical[v->column]) return N2CE_OK;
+    spread s = pooled(v, NULL);
+    if (!(s.var > 0) || !isfinite(s.var)) {
+        f->kind = N2_FEATURE_CONSTANT;
+        return N2CE_OK;
+    }
+    f->kind = N2_FEATURE_LINEAR;
+    if (scaling != N2_SCALING_LINEAR) N2_TRY(choose_map(ctx, v, scaling, f));
+    if (f->kind == N2_FEATURE_NORMAL) s = pooled(v, f);
+    f->mean = s.mean;
+    f->scale = sqrt(s.var);
+    return N2CE_OK;
+}
+
+static size_t width_of(const n2_feature *f) {
+    switch (f->kind) {
+    case N2_FEATURE_CONSTANT:
+        return 0;
+    case N2_FEATURE_LEVELS:
+        return f->levels > 0 ? f->levels - 1 : 0;
+    case N2_FEATURE_LINEAR:
+    case N2_FEATURE_NORMAL:
+        break;
+    }
+    return 1;
+}
+
+size_t n2_features_width(const n2_features *f, size_t cols) {
+    size_t width = 0;
+    for (size_t c = 0; c < cols; c++) width += width_of(&f->column[c]);
+    return width;
+}
+
+n2ce_status n2_features_new(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
+                            const size_t *levels, n2_scaling scaling, n2_features **out) {
+    *out = NULL;
+    n2_features *f = n2_alloc(ctx, 1, sizeof *f);
+    if (!f) return N2CE_ENOMEM;
+    f->ctx = ctx;
+    f->column = n2_alloc(ctx, a->cols, sizeof *f->column);
+    n2ce_status status = f->column ? N2CE_OK : N2CE_ENOMEM;
+    if (f->column) f->cols = a->cols;
+    for (size_t c = 0; c < a->cols && status == N2CE_OK; c++) {
+        const column_view v = {{a, b}, b ? 2 : 1, c};
+        status = learn(ctx, &v, levels ? levels[c] : 0, scaling, &f->column[c]);
+    }
+    if (status == N2CE_OK) {
+        f->width = n2_features_width(f, f->cols);
+        *out = f;
+    } else {
+        n2_features_free(f);
+    }
+    return status;
+}
+
+void n2_features_free(n2_features *f) {
+    if (!f) return;
+    for (size_t c = 0; c < f->cols; c++) drop_knots(f->ctx, &f->column[c]);
+    n2_free(f->ctx, f->column);
+    n2_free(f->ctx, f);
+}
+
+static double *apply_one(const n2_feature *f, double x, double *out) {
+    switch (f->kind) {
+    case N2_FEATURE_CONSTANT:
+        break;
+    case N2_FEATURE_LINEAR:
+        *out++ = (x - f->mean) / f->scale;
+        break;
+    case N2_FEATURE_NORMAL:
+        *out++ = (interpolate(f, x) - f->mean) / f->scale;
+        break;
+    case N2_FEATURE_LEVELS:
+        for (size_t k = 1; k < f->levels; k++) *out++ = x == (double)k ? 1 : 0;
+        break;
+    }
+    return out;
+}
+
+void n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < f->cols; c++)
+            out = apply_one(&f->column[c], x[i * f->cols + c], out);
+}

@@ -1,0 +1,353 @@
+#include "fit.h"
+
+#include "base/numerics.h"
+#include "base/random.h"
+#include "choose.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* A whole number below n from the i-th word of a stream. */
+static size_t below(size_t n, uint64_t seed, uint32_t stream, uint64_t i) {
+    uint32_t word[4];
+    const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32), 0, stream};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    n2_philox(counter, key, word);
+    return (size_t)((((uint64_t)word[0] << 32) | word[1]) % n);
+}
+
+n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
+    const size_t bytes = t->cols * sizeof *t->x;
+    double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
+    if (!spare) return N2CE_ENOMEM;
+    for (size_t i = t->rows; i > 1; i--) {
+        const size_t j = below(i, seed, stream, i);
+        memcpy(spare, t->x + j * t->cols, bytes);
+        memcpy(t->x + j * t->cols, t->x + (i - 1) * t->cols, bytes);
+        memcpy(t->x + (i - 1) * t->cols, spare, bytes);
+    }
+    n2_free(t->ctx, spare);
+    return N2CE_OK;
+}
+
+/* ---- the ratio ----------------------------------------------------------- */
+
+void n2_ratio_free(n2_ratio *r) {
+    if (!r) return;
+    n2_features_free(r->features);
+    n2_gauss_free(r->base);
+    for (size_t k = 0; k < r->critics; k++) n2_critic_free(r->critic[k]);
+    n2_kernel_ratio_free(r->kernel);
+    n2_free(r->ctx, r);
+}
+
+enum { SCORE_BLOCK = 4096 };
+
+static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double *f) {
+    memset(f, 0, n * sizeof *f);
+    if (r->kernel) {
+        n2_kernel_ratio_score(r->kernel, x, n, f);
+        return N2CE_OK;
+    }
+    for (size_t k = 0; k < r->critics; k++) N2_TRY(n2_critic_add(r->critic[k], x, n, f));
+    for (size_t i = 0; i < n && r->critics > 1; i++) f[i] /= (double)r->critics;
+    if (!r->base) return N2CE_OK;
+    double base[SCORE_BLOCK];
+    N2_TRY(n2_gauss_score(r->base, x, n, base));
+    for (size_t i = 0; i < n; i++) f[i] += base[i];
+    return N2CE_OK;
+}
+
+n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f) {
+    const size_t d = r->features->width;
+    double *x = n2_alloc(r->ctx, SCORE_BLOCK * d, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    n2ce_status status = N2CE_OK;
+    for (size_t first = 0; first < n && status == N2CE_OK; first += SCORE_BLOCK) {
+        const size_t count = n - first < SCORE_BLOCK ? n - first : SCORE_BLOCK;
+        n2_features_apply(r->features, rows + first * r->features->cols, count, x);
+        status = n2_cancelled(r->ctx) ? N2CE_ECANCELED : score_features(r, x, count, f + first);
+    }
+    n2_free(r->ctx, x);
+    return status;
+}
+
+/* ---- scores -------------------------------------------------------------- */
+
+void n2_scores_free(n2_scores *s) {
+    for (size_t side = 0; side < 2; side++) {
+        n2_free(s->ctx, s->f[side]);
+        n2_free(s->ctx, s->learned[side]);
+    }
+    n2_free(s->ctx, s->influence);
+    n2_free(s->ctx, s->reverse);
+    *s = (n2_scores){0};
+}
+
+/* Pairs of a joint sample that stand for the product of the margins: row i with rows
+ * i + 1 .. i + SHIFTS of its fold. */
+enum { SHIFTS = 20, MOST_PAIRS = 400000 };
+
+static n2ce_status scores_new(n2ce_ctx *ctx, size_t n_num, size_t n_den, size_t dx, n2_scores *s) {
+    size_t shifts = MOST_PAIRS / n_num;
+    shifts = shifts < 1 ? 1 : shifts > SHIFTS ? SHIFTS : shifts;
+    *s = (n2_scores){.ctx = ctx, .n = {dx ? shifts * n_num : n_den, n_num}};
+    for (size_t side = 0; side < 2; side++) {
+        s->f[side] = n2_alloc(ctx, s->n[side], sizeof(double));
+        s->learned[side] = n2_alloc(ctx, s->n[side], sizeof(double));
+        if (!s->f[side] || !s->learned[side]) return N2CE_ENOMEM;
+    }
+    return N2CE_OK;
+}
+
+/* ---- fitting ------------------------------------------------------------- */
+
+typedef struct fitter {
+    n2ce_ctx *ctx;
+    n2_fit_options o; /* resolved */
+    n2_fit_record *record;
+    n2_ratio *ratio;
+    n2_scores *scores;
+    n2_rows_view num, den; /* features */
+    size_t dx;
+    double start;
+    size_t fold;
+} fitter;
+
+/* Features of all rows; the table's memory is given back. */
+static n2ce_status make_features(n2ce_ctx *ctx, const n2_features *f, n2_table *t,
+                                 n2_rows_view *out) {
+    double *x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    n2_features_apply(f, t->x, t->rows, x);
+    n2_free(ctx, t->x);
+    t->x = NULL;
+    *out = (n2_rows_view){x, t->rows, f->width};
+    return N2CE_OK;
+}
+
+static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
+    range[0] = n * k / folds;
+    range[1] = n * (k + 1) / folds;
+}
+
+static n2ce_status both_moments(const fitter *f, size_t held[2][2], n2_moments m[2]) {
+    N2_TRY(n2_moments_new(f->ctx, f->num, held[0][0], held[0][1], &m[1]));
+    const n2_rows_view den = f->dx ? f->num : f->den;
+    const size_t *skip = f->dx ? held[0] : held[1];
+    const n2ce_status status = n2_moments_new(f->ctx, den, skip[0], skip[1], &m[0]);
+    if (status != N2CE_OK) n2_moments_free(f->ctx, &m[1]);
+    if (status == N2CE_OK && f->dx) n2_moments_split(&m[0], f->num.d, f->dx);
+    return status;
+}
+
+/* The Gaussian part learned from all rows but those held out. */
+static n2ce_status make_base(const fitter *f, size_t held[2][2], n2_gauss **out) {
+    n2_moments m[2];
+    N2_TRY(both_moments(f, held, m));
+    const n2ce_status status = n2_gauss_new(f->ctx, f->num.d, &m[1], &m[0], out);
+    n2_moments_free(f->ctx, &m[0]);
+    n2_moments_free(f->ctx, &m[1]);
+    return status;
+}
+
+/* Gaussian divergences of the whole samples, and how each row moves them. */
+static n2ce_status gaussian_facts(fitter *f) {
+    size_t none[2][2] = {{0, 0}, {0, 0}};
+    n2_moments m[2];
+    N2_TRY(both_moments(f, none, m));
+    const size_t d = f->num.d;
+    n2_fit_record *r = f->record;
+    r->gaussian =
+        f->dx ? n2_gauss_mi(f->ctx, d, f->dx, &m[1]) : n2_gauss_kl(f->ctx, d, &m[1], &m[0]);
+    r->gaussian_reverse = f->dx ? N2_NAN : n2_gauss_kl(f->ctx, d, &m[0], &m[1]);
+    n2ce_status status = n2_gauss_new(f->ctx, d, &m[1], &m[0], &f->ratio->base);
+    n2_gauss *reverse = NULL;
+    if (status == N2CE_OK && !f->dx) {
+        f->scores->influence = n2_alloc(f->ctx, f->den.n, sizeof(double));
+        f->scores->reverse = n2_alloc(f->ctx, f->num.n, sizeof(double));
+        status = f->scores->influence && f->scores->reverse ? N2CE_OK : N2CE_ENOMEM;
+        if (status == N2CE_OK) status = n2_gauss_new(f->ctx, d, &m[0], &m[1], &reverse);
+        if (status == N2CE_OK)
+            status =
+                n2_gauss_influence_den(f->ratio->base, f->den.x, f->den.n, f->scores->influence);
+        if (status == N2CE_OK)
+            status = n2_gauss_influence_den(reverse, f->num.x, f->num.n, f->scores->reverse);
+    }
+    n2_gauss_free(reverse);
+    n2_moments_free(f->ctx, &m[0]);
+    n2_moments_free(f->ctx, &m[1]);
+    return status;
+}
+
+static void fold_progress(void *user, double share) {
+    const fitter *f = user;
+    n2_progress(f->ctx, (double)f->fold + share, (double)f->o.folds);
+}
+
+/* f and its learned part at n rows of features. */
+static n2ce_status score_rows(const fitter *f, const n2_gauss *base, n2_critic *critic,
+                              const double *x, size_t n, double *total, double *learned) {
+    memset(learned, 0, n * sizeof *learned);
+    memset(total, 0, n * sizeof *total);
+    if (critic) N2_TRY(n2_critic_add(critic, x, n, learned));
+    if (base) N2_TRY(n2_gauss_score(base, x, n, total));
+    if (f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, learned);
+    for (size_t i = 0; i < n; i++) total[i] += learned[i];
+    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
+}
+
+/* Row i of a fold with the y of row i + shift of the same fold. */
+static void pair_rows(const fitter *f, const size_t range[2], size_t shift, double *x) {
+    const size_t d = f->num.d, n = range[1] - range[0];
+    const double *rows = f->num.x + range[0] * d;
+    for (size_t i = 0; i < n; i++) {
+        const double *y = rows + (i + shift) % n * d;
+        memcpy(x + i * d, rows + i * d, f->dx * sizeof *x);
+        memcpy(x + i * d + f->dx, y + f->dx, (d - f->dx) * sizeof *x);
+    }
+}
+
+/* Pairs of fold k go to their places shift by shift. */
+static n2ce_status score_pairs(const fitter *f, const size_t range[2], const n2_gauss *base,
+                               n2_critic *critic) {
+    const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
+    double *x = n2_alloc(f->ctx, n * d, sizeof *x);
+    n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t s = 0; s < shifts && status == N2CE_OK; s++) {
+        const size_t at = s * f->num.n + range[0];
+        pair_rows(f, range, 1 + s, x);
+        status =
+            score_rows(f, base, critic, x, n, f->scores->f[0] + at, f->scores->learned[0] + at);
+    }
+    n2_free(f->ctx, x);
+    return status;
+}
+
+static n2ce_status score_fold(const fitter *f, size_t held[2][2], const n2_gauss *base,
+                              n2_critic *critic) {
+    n2_scores *s = f->scores;
+    const size_t d = f->num.d, n = held[0][0], m = held[1][0];
+    N2_TRY(score_rows(f, base, critic, f->num.x + n * d, held[0][1] - n, s->f[1] + n,
+                      s->learned[1] + n));
+    if (f->dx) return score_pairs(f, held[0], base, critic);
+    return score_rows(f, base, critic, f->den.x + m * d, held[1][1] - m, s->f[0] + m,
+                      s->learned[0] + m);
+}
+
+/* After a first fold in which the network found nothing the others do not try. */
+static bool worth_training(const fitter *f) {
+    if (f->o.parts == N2_PARTS_QUADRATIC || f->o.estimator != N2_ESTIMATOR_NEURAL) return false;
+    return f->o.parts == N2_PARTS_NET || f->fold == 0 || f->record->fold[0].improved;
+}
+
+static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base,
+                              n2_critic **critic) {
+    n2_critic_options o = f->o.critic;
+    n2_critic_record *r = &f->record->fold[f->fold];
+    const n2_contrast_data data = {
+        f->num, f->den, f->dx, {{held[0][0], held[0][1]}, {held[1][0], held[1][1]}}};
+    o.alpha = f->record->alpha;
+    o.seed = f->o.seed + 1000003u * (f->fold + 1);
+    if (f->o.max_seconds > 0) { /* what is left, shared by the folds still to come */
+        const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
+        o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold);
+    }
+    N2_TRY(n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r));
+    f->record->folds_run++;
+    if (r->improved || !base) {
+        f->record->folds_improved++;
+        return N2CE_OK;
+    }
+    n2_critic_free(*critic);
+    *critic = NULL;
+    return N2CE_OK;
+}
+
+static n2ce_status run_fold(fitter *f) {
+    size_t held[2][2];
+    n2_gauss *base = NULL;
+    n2_critic *critic = NULL;
+    n2ce_status status = N2CE_OK;
+    fold_range(f->num.n, f->o.folds, f->fold, held[0]);
+    fold_range(f->den.n, f->o.folds, f->fold, held[1]);
+    if (f->ratio->base) status = make_base(f, held, &base);
+    if (status == N2CE_OK && worth_training(f)) status = train_fold(f, held, base, &critic);
+    if (status == N2CE_OK) status = score_fold(f, held, base, critic);
+    if (critic) f->ratio->critic[f->ratio->critics++] = critic;
+    n2_gauss_free(base);
+    return status;
+}
+
+static n2ce_status fit_kernel(fitter *f) {
+    const n2_kernel_method method = f->o.estimator == N2_ESTIMATOR_ULSIF ? N2_ULSIF : N2_KLIEP;
+    double *pairs = NULL;
+    n2_rows_view den = f->den;
+    if (f->dx) {
+        pairs = n2_alloc(f->ctx, f->num.n * f->num.d, sizeof *pairs);
+        if (!pairs) return N2CE_ENOMEM;
+        const size_t all[2] = {0, f->num.n};
+        pair_rows(f, all, 1, pairs);
+        den = (n2_rows_view){pairs, f->num.n, f->num.d};
+    }
+    const n2ce_status status = n2_kernel_ratio_fit(f->ctx, method, f->num.x, f->num.n, den.x, den.n,
+                                                   f->num.d, 0, f->o.seed, &f->ratio->kernel);
+    n2_free(f->ctx, pairs);
+    return status;
+}
+
+static n2ce_status run_all(fitter *f) {
+    if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
+    if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
+        N2_TRY(gaussian_facts(f));
+    N2_TRY(n2_choose(f->ctx, f->ratio->base, f->num.n, f->dx ? f->num.n : f->den.n, f->num.d, &f->o,
+                     f->record->alpha));
+    f->record->used = f->o;
+    for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
+    return N2CE_OK;
+}
+
+static size_t count_mapped(const n2_features *f) {
+    size_t n = 0;
+    for (size_t c = 0; c < f->cols; c++) n += f->column[c].kind == N2_FEATURE_NORMAL;
+    return n;
+}
+
+static n2ce_status prepare(fitter *f, n2_table *num, n2_table *den, size_t x_cols,
+                           const size_t *levels) {
+    N2_TRY(n2_table_shuffle(num, f->o.seed, 1));
+    if (den) N2_TRY(n2_table_shuffle(den, f->o.seed, 2));
+    N2_TRY(n2_features_new(f->ctx, num, den, levels, f->o.scaling, &f->ratio->features));
+    const n2_features *features = f->ratio->features;
+    f->record->mapped = count_mapped(features);
+    if (!den) f->dx = f->ratio->dx = n2_features_width(features, x_cols);
+    N2_TRY(make_features(f->ctx, features, num, &f->num));
+    if (den) N2_TRY(make_features(f->ctx, features, den, &f->den));
+    return scores_new(f->ctx, f->num.n, f->den.n, f->dx, f->scores);
+}
+
+n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_cols,
+                         const size_t *levels, const n2_fit_options *o, n2_ratio **out,
+                         n2_scores *scores, n2_fit_record *record) {
+    *out = NULL;
+    *scores = (n2_scores){.ctx = ctx};
+    *record = (n2_fit_record){.used = *o, .gaussian = N2_NAN, .gaussian_reverse = N2_NAN};
+    fitter f = {.ctx = ctx, .o = *o, .record = record, .scores = scores, .start = n2_seconds()};
+    f.ratio = n2_alloc(ctx, 1, sizeof *f.ratio);
+    if (!f.ratio) return N2CE_ENOMEM;
+    f.ratio->ctx = ctx;
+    n2ce_status status = prepare(&f, num, den, x_cols, levels);
+    if (status == N2CE_OK) status = run_all(&f);
+    n2_free(ctx, (void *)(uintptr_t)f.num.x);
+    n2_free(ctx, (void *)(uintptr_t)f.den.x);
+    record->seconds = n2_seconds() - f.start;
+    if (status == N2CE_OK) {
+        *out = f.ratio;
+    } else {
+        n2_ratio_free(f.ratio);
+        n2_scores_free(scores);
+    }
+    return status;
+}

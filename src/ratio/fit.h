@@ -1,0 +1,96 @@
+/* Fitting a log ratio to samples, with everything chosen from the data unless the caller
+ * says otherwise, and cross-fitted log ratios to estimate from.
+ *
+ * Rows are dealt into folds. A critic is trained once for each fold on the other rows,
+ * and the fold's own rows are scored by it: so every row has a log ratio from a critic
+ * that has not seen it, and estimates built on those (estimate.h) need no correction for
+ * overfitting. The model that is kept scores new rows with the mean of all critics. */
+#ifndef N2_FIT_H
+#define N2_FIT_H
+
+#include "base/text.h"
+#include "critic.h"
+#include "feature_map.h"
+#include "kernel_ratio.h"
+
+enum { N2_MOST_FOLDS = 10, N2_MOST_STAGES = 32 };
+
+/* Which parts the log ratio has. */
+typedef enum n2_parts {
+    N2_PARTS_BOTH,      /* Gaussian part and network */
+    N2_PARTS_QUADRATIC, /* Gaussian part alone */
+    N2_PARTS_NET        /* network alone */
+} n2_parts;
+
+typedef enum n2_estimator {
+    N2_ESTIMATOR_NEURAL, /* parts and contrast say which */
+    N2_ESTIMATOR_ULSIF,
+    N2_ESTIMATOR_KLIEP
+} n2_estimator;
+
+/* 0 in a number means: choose. */
+typedef struct n2_fit_options {
+    n2_estimator estimator;
+    n2_parts parts;
+    n2_scaling scaling;
+    n2_critic_options critic; /* stages, magnitude, width, blocks, batch, noise, steps,
+                                 rate: 0 chooses; alpha is ignored */
+    size_t folds;
+    double max_seconds; /* 0: no limit */
+    uint64_t seed;
+} n2_fit_options;
+
+/* What was used, and what was seen. */
+typedef struct n2_fit_record {
+    n2_fit_options used;
+    double alpha[N2_MOST_STAGES + 1];
+    double gaussian;         /* divergence of the Gaussian parts, nats, unbiased */
+    double gaussian_reverse; /* the other way round; NaN with dx */
+    n2_critic_record fold[N2_MOST_FOLDS];
+    size_t folds_run, folds_improved;
+    size_t mapped; /* columns given normal margins */
+    bool raced;    /* several magnitudes were tried */
+    char race[48]; /* "1, 15 and 224" */
+    double seconds;
+} n2_fit_record;
+
+/* The parts of a fitted log ratio: base and critics or a kernel model. */
+typedef struct n2_ratio {
+    n2ce_ctx *ctx;
+    n2_features *features;
+    size_t dx; /* features of x in the ratio p(x,y) / p(x)p(y); 0: two samples */
+    n2_gauss *base;
+    n2_critic *critic[N2_MOST_FOLDS];
+    size_t critics;
+    n2_kernel_ratio *kernel;
+} n2_ratio;
+
+void n2_ratio_free(n2_ratio *r); /* NULL is fine */
+
+/* Log ratios of rows of a table (columns, not features). */
+n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f);
+
+/* Log ratios of rows by critics that have not seen them. side 1: numerator, 0:
+ * denominator. With dx the denominator's rows are pairs within each fold. */
+typedef struct n2_scores {
+    n2ce_ctx *ctx;
+    size_t n[2];
+    double *f[2];       /* whole log ratio */
+    double *learned[2]; /* the network's part of it */
+    double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
+    double *reverse;    /* of numerator rows on the reverse one */
+} n2_scores;
+
+void n2_scores_free(n2_scores *s);
+
+/* Puts the rows into an order that depends on the seed, the stream and their number only. */
+n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream);
+
+/* num and den are shuffled in place, and their rows given back. den NULL: the ratio of the joint
+ * sample num to the product of the margins of its first x_cols columns and the others. levels[c] is
+ * how many levels column c has, or NULL. After N2CE_ECANCELED nothing is returned. */
+n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_cols,
+                         const size_t *levels, const n2_fit_options *o, n2_ratio **out,
+                         n2_scores *scores, n2_fit_record *record);
+
+#endif

@@ -1,0 +1,387 @@
+#include "gauss.h"
+
+#include "base/linalg.h"
+#include "base/numerics.h"
+#include "base/pool.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- moments ------------------------------------------------------------- */
+
+void n2_moments_free(n2ce_ctx *ctx, n2_moments *m) {
+    n2_free(ctx, m->mean);
+    n2_free(ctx, m->cov);
+    *m = (n2_moments){0};
+}
+
+static void add_mean(n2_rows_view rows, size_t begin, size_t end, double *mean) {
+    for (size_t i = begin; i < end; i++)
+        for (size_t j = 0; j < rows.d; j++) mean[j] += rows.x[i * rows.d + j];
+}
+
+/* One item is a band of rows of the covariance: same order of additions whoever runs it. */
+typedef struct cov_job {
+    n2_rows_view rows;
+    size_t skip, skip_end;
+    const n2_moments *m;
+} cov_job;
+
+enum { BAND = 8, BLOCK = 512 };
+
+static void add_products(const cov_job *job, size_t i, size_t j0, size_t j1) {
+    const size_t d = job->rows.d;
+    const double *x = job->rows.x + i * d, *mean = job->m->mean;
+    for (size_t j = j0; j < j1; j++) {
+        const double xj = x[j] - mean[j];
+        double *row = job->m->cov + j * d;
+        for (size_t k = 0; k <= j; k++) row[k] += xj * (x[k] - mean[k]);
+    }
+}
+
+static void cov_band(void *arg, size_t item, int worker) {
+    (void)worker;
+    const cov_job *job = arg;
+    const size_t j0 = item * BAND, d = job->rows.d, j1 = j0 + BAND < d ? j0 + BAND : d;
+    for (size_t i = 0; i < job->rows.n; i++)
+        if (i < job->skip || i >= job->skip_end) add_products(job, i, j0, j1);
+}
+
+n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t skip_end,
+                           n2_moments *m) {
+    const size_t d = rows.d, n = rows.n - (skip_end - skip);
+    *m = (n2_moments){(double)n, n2_alloc(ctx, d, sizeof(double)),
+                      n2_alloc(ctx, d * d, sizeof(double))};
+    if (!m->mean || !m->cov) {
+        n2_moments_free(ctx, m);
+        return N2CE_ENOMEM;
+    }
+    add_mean(rows, 0, skip, m->mean);
+    add_mean(rows, skip_end, rows.n, m->mean);
+    for (size_t j = 0; j < d; j++) m->mean[j] /= m->n;
+    cov_job job = {rows, skip, skip_end, m};
+    const n2ce_status status = n2_parallel_for(ctx, (d + BAND - 1) / BAND, cov_band, &job);
+    const double scale = 1 / (n > 1 ? m->n - 1 : 1);
+    for (size_t j = 0; j < d; j++)
+        for (size_t k = 0; k <= j; k++)
+            m->cov[j * d + k] = m->cov[k * d + j] = m->cov[j * d + k] * scale;
+    if (status != N2CE_OK) n2_moments_free(ctx, m);
+    return status;
+}
+
+void n2_moments_split(n2_moments *m, size_t d, size_t dx) {
+    for (size_t j = 0; j < d; j++)
+        for (size_t k = 0; k < d; k++)
+            if ((j < dx) != (k < dx)) m->cov[j * d + k] = 0;
+}
+
+/* ---- the basis ----------------------------------------------------------- */
+
+static double mean_of_diagonal(const double *a, size_t d) {
+    double sum = 0;
+    for (size_t i = 0; i < d; i++) sum += a[i * d + i];
+    return sum / (double)d;
+}
+
+/* Factor of cov, with the smallest multiple of `size` on the diagonal that makes it
+ * positive definite. */
+static bool factor(const double *cov, size_t d, double size, double *l) {
+    for (double ridge = 0; ridge<1; ridge = ridge> 0 ? ridge * 100 : 1e-14) {
+        memcpy(l, cov, d * d * sizeof *l);
+        for (size_t i = 0; i < d; i++) l[i * d + i] += ridge * size;
+        if (n2_cholesky(l, d)) return true;
+    }
+    return false;
+}
+
+static void transpose(double *a, size_t d) {
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < i; j++) {
+            const double t = a[i * d + j];
+            a[i * d + j] = a[j * d + i];
+            a[j * d + i] = t;
+        }
+}
+
+/* With den = L L' and V' (L^-1 num L^-T) V = diag lambda the basis is V' L^-1. l becomes
+ * the basis' inverse factor's solution; s and v are scratch of d x d. */
+static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s, double *v) {
+    const size_t d = g->d;
+    memcpy(s, num_cov, d * d * sizeof *s);
+    n2_lower_solve(l, d, s, d);
+    transpose(s, d);
+    n2_lower_solve(l, d, s, d);
+    for (size_t i = 0; i < d; i++) /* rounding must not make it lopsided */
+        for (size_t j = 0; j < i; j++) s[i * d + j] = 0.5 * (s[i * d + j] + s[j * d + i]);
+    if (!n2_symmetric_eigen(s, d, g->lambda, v)) return false;
+    memset(s, 0, d * d * sizeof *s);
+    for (size_t i = 0; i < d; i++) s[i * d + i] = 1;
+    n2_lower_solve(l, d, s, d);
+    memcpy(g->whiten, s, d * d * sizeof *s);
+    for (size_t i = 0; i < d; i++)
+        for (size_t k = 0; k < d; k++)
+            for (size_t j = 0; j < d; j++) g->basis[i * d + j] += v[k * d + i] * s[k * d + j];
+    return true;
+}
+
+static void place(n2_gauss *g, const n2_moments *num, const n2_moments *den) {
+    memcpy(g->centre, den->mean, g->d * sizeof(double));
+    for (size_t i = 0; i < g->d; i++) {
+        /* no spread at all would be an infinite log ratio */
+        if (!(g->lambda[i] > 1e-28)) g->lambda[i] = 1e-28;
+        g->delta[i] = 0;
+        for (size_t j = 0; j < g->d; j++)
+            g->delta[i] += g->basis[i * g->d + j] * (num->mean[j] - den->mean[j]);
+    }
+}
+
+n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
+                         n2_gauss **out) {
+    *out = NULL;
+    n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
+    double *work = n2_alloc(ctx, 3 * d * d, sizeof(double));
+    if (g) {
+        *g = (n2_gauss){ctx,
+                        d,
+                        n2_alloc(ctx, d * d, sizeof(double)),
+                        n2_alloc(ctx, d, sizeof(double)),
+                        n2_alloc(ctx, d, sizeof(double)),
+                        n2_alloc(ctx, d, sizeof(double)),
+                        n2_alloc(ctx, d * d, sizeof(double))};
+    }
+    n2ce_status status = N2CE_ENOMEM;
+    if (work && g && g->basis && g->centre && g->lambda && g->delta && g->whiten) {
+        const double size = mean_of_diagonal(num->cov, d) + mean_of_diagonal(den->cov, d);
+        const bool found = factor(den->cov, d, size > 0 ? size : 1, work) &&
+                           diagonalise(g, num->cov, work, work + d * d, work + 2 * d * d);
+        status = found ? N2CE_OK
+                       : n2_fail(ctx, N2CE_ERANGE,
+                                 "The covariances of the samples cannot be "
+                                 "brought into one basis; are values huge?");
+    }
+    n2_free(ctx, work);
+    if (status == N2CE_OK) {
+        place(g, num, den);
+        *out = g;
+    } else {
+        n2_gauss_free(g);
+    }
+    return status;
+}
+
+void n2_gauss_free(n2_gauss *g) {
+    if (!g) return;
+    n2_free(g->ctx, g->basis);
+    n2_free(g->ctx, g->centre);
+    n2_free(g->ctx, g->lambda);
+    n2_free(g->ctx, g->delta);
+    n2_free(g->ctx, g->whiten);
+    n2_free(g->ctx, g);
+}
+
+/* ---- waymarks ------------------------------------------------------------ */
+
+typedef struct normal {
+    double mean, var;
+} normal;
+
+/* The waymark a along direction i. */
+static normal waymark(const n2_gauss *g, size_t i, double a) {
+    const double s = sqrt((1 - a) * (1 + a));
+    return (normal){s * g->delta[i], s * s * g->lambda[i] + a * a};
+}
+
+double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to) {
+    double kl = 0;
+    for (size_t i = 0; i < g->d; i++) {
+        const normal p = waymark(g, i, from), q = waymark(g, i, to);
+        const double shift = p.mean - q.mean, ratio = p.var / q.var;
+        kl += 0.5 * (ratio - 1 - log(ratio) + shift * shift / q.var);
+    }
+    return kl;
+}
+
+void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a, double *b,
+                            double *c) {
+    *c = 0;
+    for (size_t i = 0; i < g->d; i++) {
+        const normal p = waymark(g, i, from), q = waymark(g, i, to);
+        a[i] = 0.5 * (1 / q.var - 1 / p.var);
+        b[i] = p.mean / p.var - q.mean / q.var;
+        *c += 0.5 * (q.mean * q.mean / q.var - p.mean * p.mean / p.var + log(q.var / p.var));
+    }
+}
+
+/* The waymark at Gaussian divergence `step` beyond a, or 1 if it is nearer. Waymarks
+ * near the data may be many powers of ten apart, so the search is over ln a. */
+static double next_waymark(const n2_gauss *g, double a, double step) {
+    if (n2_gauss_waymark_kl(g, a, 1) <= step) return 1;
+    double lo = a > 1e-12 ? log(a) : log(1e-12), hi = 0;
+    for (int i = 0; i < 60; i++) {
+        const double middle = 0.5 * (lo + hi);
+        if (n2_gauss_waymark_kl(g, a, exp(middle)) < step)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    return exp(hi);
+}
+
+/* Walks from the data with equal steps; the number of steps that reach the noise. */
+static size_t walk(const n2_gauss *g, double step, size_t limit, double *alpha) {
+    double a = 0;
+    for (size_t k = 1; k <= limit; k++) {
+        a = next_waymark(g, a, step);
+        if (alpha) alpha[limit - k] = a;
+        if (a >= 1) return k;
+    }
+    return limit + 1;
+}
+
+void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
+    double lo = 0, hi = n2_gauss_waymark_kl(g, 0, 1) + 1e-12;
+    for (int i = 0; i < 50 && stages > 1; i++) {
+        const double middle = 0.5 * (lo + hi);
+        if (walk(g, middle, stages, NULL) <= stages)
+            hi = middle;
+        else
+            lo = middle;
+    }
+    alpha[stages] = 0;
+    for (size_t k = 0; k < stages; k++) alpha[k] = 1 - (double)k / (double)stages;
+    if (stages > 1) walk(g, hi, stages, alpha);
+    alpha[0] = 1;
+}
+
+/* ---- scores -------------------------------------------------------------- */
+
+enum { SCORE_ROWS = 64 };
+
+typedef struct score_job {
+    const n2_gauss *g;
+    const double *x, *a, *b;
+    double c;
+    size_t n;
+    double *f;
+} score_job;
+
+/* sum_i a_i u_i^2 + b_i u_i + c for a block of rows; the inner loop runs over rows, so
+ * that it vectorises without changing the order of additions. */
+static void score_block(void *arg, size_t item, int worker) {
+    (void)worker;
+    const score_job *job = arg;
+    const n2_gauss *g = job->g;
+    const size_t first = item * SCORE_ROWS, left = job->n - first, d = g->d;
+    const size_t rows = left < SCORE_ROWS ? left : SCORE_ROWS;
+    double f[SCORE_ROWS], u[SCORE_ROWS];
+    for (size_t r = 0; r < rows; r++) f[r] = job->c;
+    for (size_t i = 0; i < d; i++) {
+        for (size_t r = 0; r < rows; r++) {
+            const double *x = job->x + (first + r) * d, *w = g->basis + i * d;
+            double sum[4] = {0};
+            size_t j = 0;
+            for (; j + 4 <= d; j += 4)
+                for (size_t k = 0; k < 4; k++) sum[k] += w[j + k] * (x[j + k] - g->centre[j + k]);
+            for (; j < d; j++) sum[0] += w[j] * (x[j] - g->centre[j]);
+            u[r] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+        for (size_t r = 0; r < rows; r++) f[r] += (job->a[i] * u[r] + job->b[i]) * u[r];
+    }
+    memcpy(job->f + first, f, rows * sizeof f[0]);
+}
+
+/* A quadratic along the directions, at n rows. */
+n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
+                               size_t n, double *f) {
+    score_job job = {g, x, ab, ab + g->d, c, n, f};
+    return n2_parallel_for(g->ctx, (n + SCORE_ROWS - 1) / SCORE_ROWS, score_block, &job);
+}
+
+n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
+    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
+    if (!ab) return N2CE_ENOMEM;
+    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
+    const n2ce_status status = n2_gauss_quadratic(g, ab, c, x, n, f);
+    n2_free(g->ctx, ab);
+    return status;
+}
+
+/* In the basis the denominator is N(0, I): d KL / d variance_i = (1 - lambda_i -
+ * delta_i^2) / 2, d KL / d mean_i = -delta_i; off-diagonal moments matter too, through
+ * -(delta_i delta_j) / 2, which is the square of delta'u. */
+n2ce_status n2_gauss_influence_den(const n2_gauss *g, const double *x, size_t n, double *out) {
+    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), *line = n2_alloc(g->ctx, n, sizeof *line);
+    n2ce_status status = ab && line ? N2CE_OK : N2CE_ENOMEM;
+    double c = 0, size = 0;
+    if (status == N2CE_OK) {
+        for (size_t i = 0; i < g->d; i++) {
+            ab[i] = 0;
+            ab[g->d + i] = g->delta[i];
+            size += g->delta[i] * g->delta[i];
+        }
+        status = n2_gauss_quadratic(g, ab, 0, x, n, line);
+    }
+    if (status == N2CE_OK) {
+        for (size_t i = 0; i < g->d; i++) {
+            ab[i] = 0.5 * (1 - g->lambda[i]);
+            ab[g->d + i] = -g->delta[i];
+            c -= ab[i];
+        }
+        status = n2_gauss_quadratic(g, ab, c, x, n, out);
+    }
+    for (size_t i = 0; i < n && status == N2CE_OK; i++) out[i] -= 0.5 * (line[i] * line[i] - size);
+    n2_free(g->ctx, ab);
+    n2_free(g->ctx, line);
+    return status;
+}
+
+/* ---- unbiased divergences ------------------------------------------------ */
+
+/* E ln det S - ln det Sigma for a sample covariance with v degrees of freedom. */
+static double log_det_bias(size_t d, double v) {
+    double bias = (double)d * (log(2) - log(v));
+    for (size_t i = 0; i < d; i++) bias += n2_digamma(0.5 * (v - (double)i));
+    return bias;
+}
+
+/* Unbiased ln det of the block of cov that starts at `first` and has k rows. */
+static double log_det(n2ce_ctx *ctx, const double *cov, size_t d, size_t first, size_t k, double v,
+                      double *work) {
+    (void)ctx;
+    for (size_t i = 0; i < k; i++)
+        memcpy(work + i * k, cov + (first + i) * d + first, k * sizeof *work);
+    const double size = mean_of_diagonal(work, k);
+    double *copy = work + k * k;
+    memcpy(copy, work, k * k * sizeof *work);
+    if (!factor(copy, k, size > 0 ? size : 1, work)) return N2_NAN;
+    return n2_cholesky_log_det(work, k) - log_det_bias(k, v);
+}
+
+double n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *m) {
+    if (m->n < (double)d + 3) return N2_NAN;
+    double *work = n2_alloc(ctx, 2 * d * d, sizeof *work);
+    if (!work) return N2_NAN;
+    const double v = m->n - 1;
+    const double x = log_det(ctx, m->cov, d, 0, dx, v, work);
+    const double y = log_det(ctx, m->cov, d, dx, d - dx, v, work);
+    const double joint = log_det(ctx, m->cov, d, 0, d, v, work);
+    n2_free(ctx, work);
+    return 0.5 * (x + y - joint);
+}
+
+double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den) {
+    const double n = num->n, m = den->n, v = m - 1;
+    if (n < (double)d + 3 || m < (double)d + 3) return N2_NAN;
+    n2_gauss *g;
+    if (n2_gauss_new(ctx, d, num, den, &g) != N2CE_OK) return N2_NAN;
+    double trace = 0, shift = 0, log_ratio = 0;
+    for (size_t i = 0; i < d; i++) {
+        trace += g->lambda[i];
+        shift += g->delta[i] * g->delta[i];
+        log_ratio -= log(g->lambda[i]);
+    }
+    n2_gauss_free(g);
+    const double shrink = (v - (double)d - 1) / v, dim = (double)d; /* E S^-1 = Sigma^-1 / shrink */
+    log_ratio += log_det_bias(d, n - 1) - log_det_bias(d, m - 1);
+    return 0.5 * (shrink * (trace * (1 - 1 / n) + shift) - dim / m - dim + log_ratio);
+}

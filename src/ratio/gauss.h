@@ -1,0 +1,87 @@
+/* The Gaussian part of a log ratio, in closed form.
+ *
+ * Both samples are summarised by their means and covariances. In the basis where the
+ * denominator is N(0, I) and the numerator N(delta, diag lambda) the log ratio of the two
+ * Gaussians is a sum over directions, and so is that of any two waymarks between them.
+ * It is exact if both samples are Gaussian, however far apart they are; what it misses
+ * is left to the critic. */
+#ifndef N2_GAUSS_H
+#define N2_GAUSS_H
+
+#include "base/ctx.h"
+
+/* ---- moments ---- */
+
+/* Rows of samples: n x d doubles, row-major. */
+typedef struct n2_rows_view {
+    const double *x;
+    size_t n, d;
+} n2_rows_view;
+
+typedef struct n2_moments {
+    double n;     /* rows */
+    double *mean; /* d */
+    double *cov;  /* d x d, divided by n - 1 */
+} n2_moments;
+
+/* Moments of all rows but those in [skip, skip_end). */
+n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t skip_end,
+                           n2_moments *out);
+void n2_moments_free(n2ce_ctx *ctx, n2_moments *m);
+
+/* Makes the first dx and the remaining coordinates uncorrelated: the product of the
+ * margins of a joint sample. */
+void n2_moments_split(n2_moments *m, size_t d, size_t dx);
+
+/* ---- the ratio ---- */
+
+typedef struct n2_gauss {
+    n2ce_ctx *ctx;
+    size_t d;
+    double *basis;          /* d x d: u = basis (x - centre) */
+    double *centre;         /* mean of the denominator */
+    double *lambda, *delta; /* variance and mean of the numerator along each direction */
+    double *whiten;         /* d x d, lower: whiten (x - centre) is N(0, I) under the
+                               denominator, block by block where that has blocks */
+} n2_gauss;
+
+/* Fails with N2CE_ENOMEM, or N2CE_ERANGE if no basis can be found. Directions in which a
+ * sample has no spread get a tiny one. */
+n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
+                         n2_gauss **out);
+void n2_gauss_free(n2_gauss *g); /* NULL is fine */
+
+/* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
+n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
+
+/* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
+n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
+                               size_t n, double *f);
+
+/* KL between waymarks: u = sqrt(1 - a^2) u_num + a u_den, for a = from and a = to. */
+double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to);
+
+/* The log ratio of two waymarks is  sum_i a_i u_i^2 + b_i u_i + c;  a and b have d
+ * numbers. */
+void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a, double *b,
+                            double *c);
+
+/* alpha[0] = 1 (denominator) > ... > alpha[stages] = 0 (numerator), so that the Gaussian
+ * divergence is the same from each to the next. */
+void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
+
+/* ---- divergences, free of the bias that finite samples give them ---- */
+
+/* KL(num || den) of independent Gaussian samples, unbiased: traces and log determinants
+ * are corrected by the Wishart distribution's moments. NaN if a sample has fewer than
+ * d + 3 rows. */
+double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den);
+
+/* Mutual information of the first dx and the other coordinates, unbiased likewise. */
+double n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint);
+
+/* How much each row of the denominator moves KL(num || den) of the Gaussians: the
+ * influence function, with mean 0. */
+n2ce_status n2_gauss_influence_den(const n2_gauss *g, const double *x, size_t n, double *out);
+
+#endif

@@ -1,0 +1,577 @@
+#include "model_file.h"
+
+#include "engine/graph.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/safetensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char FORMAT[] = "n2ce ratio 1";
+
+/* ---- the model ----------------------------------------------------------- */
+
+void n2ce_model_free(n2ce_model *m) {
+    if (!m) return;
+    n2_ratio_free(m->ratio);
+    for (size_t c = 0; c < m->cols && m->names; c++) n2_free(m->ctx, m->names[c]);
+    n2_free(m->ctx, m->names);
+    n2_free(m->ctx, m->categorical);
+    n2_levels_free(m->levels);
+    n2_free(m->ctx, m->json);
+    n2_free(m->ctx, m);
+}
+
+size_t n2ce_model_columns(const n2ce_model *m) { return m->cols; }
+const char *n2ce_model_column(const n2ce_model *m, size_t c) {
+    return c < m->cols ? m->names[c] : NULL;
+}
+const char *n2ce_model_json(const n2ce_model *m) { return m->json; }
+
+static char *copy_text(n2ce_ctx *ctx, const char *text) {
+    char *copy = n2_alloc(ctx, strlen(text) + 1, 1);
+    if (copy) strcpy(copy, text);
+    return copy;
+}
+
+static n2ce_status set_columns(n2ce_model *m, char *const *names, const bool *categorical,
+                               size_t cols) {
+    m->names = n2_alloc(m->ctx, cols, sizeof *m->names);
+    m->categorical = n2_alloc(m->ctx, cols, sizeof *m->categorical);
+    if (!m->names || !m->categorical) return N2CE_ENOMEM;
+    m->cols = cols;
+    memcpy(m->categorical, categorical, cols * sizeof *categorical);
+    for (size_t c = 0; c < cols; c++)
+        if (!(m->names[c] = copy_text(m->ctx, names[c]))) return N2CE_ENOMEM;
+    return N2CE_OK;
+}
+
+/* The caller keeps its levels: the model has a copy that takes no new ones. */
+static n2ce_status copy_levels(n2ce_model *m, const n2_levels *from) {
+    N2_TRY(n2_levels_new(m->ctx, &m->levels));
+    for (size_t c = 0; c < n2_levels_columns(from); c++) {
+        const char *column = n2_levels_column(from, c);
+        for (size_t k = 0; k < n2_levels_count(from, column); k++) {
+            size_t code;
+            N2_TRY(n2_levels_add(m->levels, column, n2_levels_text(from, column, k), &code));
+        }
+    }
+    n2_levels_freeze(m->levels);
+    return N2CE_OK;
+}
+
+n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *record,
+                         const n2_table *table, size_t x_cols, n2_levels *levels, const char *json,
+                         n2ce_model **out) {
+    *out = NULL;
+    n2ce_model *m = n2_alloc(ctx, 1, sizeof *m);
+    if (!m) {
+        n2_ratio_free(ratio);
+        return N2CE_ENOMEM;
+    }
+    *m = (n2ce_model){.ctx = ctx, .ratio = ratio, .record = *record, .x_cols = x_cols};
+    n2ce_status status = set_columns(m, table->names, table->categorical, table->cols);
+    if (status == N2CE_OK && levels) status = copy_levels(m, levels);
+    if (status == N2CE_OK && !(m->json = copy_text(ctx, json))) status = N2CE_ENOMEM;
+    if (status == N2CE_OK)
+        *out = m;
+    else
+        n2ce_model_free(m);
+    return status;
+}
+
+n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) {
+    n2_table *table;
+    if (rows->cols != m->cols)
+        return n2_fail(m->ctx, N2CE_EINVAL,
+                       "The rows have %zu columns; the model was fitted to %zu.", rows->cols,
+                       m->cols);
+    N2_TRY(n2_table_of_matrix(m->ctx, rows, "the rows", NULL, &table));
+    const n2ce_status status = n2_ratio_score(m->ratio, table->x, table->rows, f);
+    n2_table_free(table);
+    return status;
+}
+
+static bool is_number(const char *name) {
+    return *name && strspn(name, "0123456789") == strlen(name);
+}
+
+/* The names as --columns understands them, in quotes unless they are numbers: a file
+ * without a header knows its columns by those. */
+static n2ce_status quote_names(const n2ce_model *m, bool only_categorical, char **out) {
+    n2_text text = n2_text_new(m->ctx);
+    n2_text_add_raw(&text, "", 0);
+    for (size_t c = 0; c < m->cols; c++) {
+        if (only_categorical && !m->categorical[c]) continue;
+        if (text.length) n2_text_add(&text, ",");
+        if (is_number(m->names[c])) {
+            n2_text_add(&text, "%s", m->names[c]);
+            continue;
+        }
+        n2_text_add(&text, "\"");
+        for (const char *s = m->names[c]; *s; s++) {
+            if (*s == '"') n2_text_add(&text, "\"");
+            n2_text_add(&text, "%c", *s);
+        }
+        n2_text_add(&text, "\"");
+    }
+    return n2_text_take(&text, out);
+}
+
+n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_missing,
+                               const char *columns, n2_reader **out) {
+    char *names = NULL, *categorical = NULL;
+    *out = NULL;
+    n2ce_status status = quote_names(m, false, &names);
+    if (status == N2CE_OK) status = quote_names(m, true, &categorical);
+    if (status == N2CE_OK) {
+        const n2_table_options o = {.columns = columns && *columns ? columns : names,
+                                    .categorical = categorical,
+                                    .levels = m->levels,
+                                    .drop_missing = drop_missing};
+        status = n2_reader_open(m->ctx, path, &o, out);
+    }
+    if (status == N2CE_OK && n2_reader_cols(*out) != m->cols) {
+        status =
+            n2_fail(m->ctx, N2CE_EDATA, "%s: %zu columns are chosen; the model was fitted to %zu.",
+                    path, n2_reader_cols(*out), m->cols);
+        n2_reader_close(*out);
+        *out = NULL;
+    }
+    n2_free(m->ctx, names);
+    n2_free(m->ctx, categorical);
+    return status;
+}
+
+/* ---- what is in the file ------------------------------------------------- */
+
+/* Tensors being gathered; small arrays that were made for the file are freed with it. */
+typedef struct bundle {
+    n2ce_ctx *ctx;
+    n2_st_tensor *tensors;
+    size_t n, room;
+    char (*names)[64];
+    double *own[8];
+    size_t n_own;
+    bool failed;
+} bundle;
+
+static void bundle_free(bundle *b) {
+    for (size_t i = 0; i < b->n_own; i++) n2_free(b->ctx, b->own[i]);
+    n2_free(b->ctx, b->tensors);
+    n2_free(b->ctx, b->names);
+}
+
+static void put(bundle *b, const char *name, n2_st_dtype type, int rank, const int64_t *shape,
+                const void *data) {
+    if (b->failed || b->n == b->room) {
+        b->failed = true;
+        return;
+    }
+    n2_st_tensor *t = &b->tensors[b->n];
+    snprintf(b->names[b->n], sizeof b->names[0], "%s", name);
+    *t = (n2_st_tensor){.name = b->names[b->n++], .dtype = type, .rank = rank, .data = data};
+    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    t->bytes = n2_st_dtype_bytes(type);
+    for (int i = 0; i < rank; i++) t->bytes *= (size_t)shape[i];
+}
+
+static void put_doubles(bundle *b, const char *name, size_t rows, size_t cols, const double *x) {
+    const int64_t shape[] = {(int64_t)rows, (int64_t)cols};
+    put(b, name, N2_ST_F64, cols ? 2 : 1, shape, x);
+}
+
+static double *own(bundle *b, size_t n) {
+    double *x = b->n_own < 8 ? n2_alloc(b->ctx, n, sizeof *x) : NULL;
+    if (x) b->own[b->n_own++] = x;
+    b->failed = b->failed || !x;
+    return x;
+}
+
+enum { FEATURE_NUMBERS = 5 }; /* kind, mean, scale, levels, knots */
+
+static void put_features(bundle *b, const n2_features *f) {
+    size_t knots = 0;
+    for (size_t c = 0; c < f->cols; c++) knots += f->column[c].n_knots;
+    double *table = own(b, f->cols * FEATURE_NUMBERS), *knot = own(b, 2 * knots);
+    if (b->failed) return;
+    double *at = knot;
+    for (size_t c = 0; c < f->cols; c++) {
+        const n2_feature *x = &f->column[c];
+        const double row[] = {(double)x->kind, x->mean, x->scale, (double)x->levels,
+                              (double)x->n_knots};
+        memcpy(table + c * FEATURE_NUMBERS, row, sizeof row);
+        for (size_t k = 0; k < x->n_knots; k++) {
+            *at++ = x->knot[k];
+            *at++ = x->normal[k];
+        }
+    }
+    put_doubles(b, "features", f->cols, FEATURE_NUMBERS, table);
+    put_doubles(b, "knots", knots, 2, knot);
+}
+
+static void put_base(bundle *b, const n2_gauss *g) {
+    if (!g) return;
+    put_doubles(b, "base.basis", g->d, g->d, g->basis);
+    put_doubles(b, "base.whiten", g->d, g->d, g->whiten);
+    put_doubles(b, "base.centre", g->d, 0, g->centre);
+    put_doubles(b, "base.lambda", g->d, 0, g->lambda);
+    put_doubles(b, "base.delta", g->d, 0, g->delta);
+}
+
+static void put_critic(bundle *b, const n2_critic *c, size_t k) {
+    const n2_tensor *t;
+    for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
+        put(b, name, N2_ST_F32, t->shape.rank, t->shape.dim, t->data);
+    }
+}
+
+static void put_kernel(bundle *b, const n2_kernel_ratio *k) {
+    if (!k) return;
+    double *numbers = own(b, 3);
+    if (!numbers) return;
+    numbers[0] = (double)k->method;
+    numbers[1] = k->sigma;
+    numbers[2] = k->lambda;
+    put_doubles(b, "kernel.numbers", 3, 0, numbers);
+    put_doubles(b, "kernel.centre", k->centres, k->cols, k->centre);
+    put_doubles(b, "kernel.alpha", k->centres, 0, k->alpha);
+}
+
+/* ---- check sum ----------------------------------------------------------- */
+
+/* FNV-1a of 64 bits: any flipped bit changes it. */
+static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t mix_tensor(uint64_t h, const n2_st_tensor *t) {
+    h = mix(h, t->name, strlen(t->name) + 1);
+    h = mix(h, t->shape, (size_t)t->rank * sizeof t->shape[0]);
+    return mix(h, t->data, t->bytes);
+}
+
+static const uint64_t FNV_START = 0xcbf29ce484222325u;
+
+/* The sum does not depend on the order of tensors in the file. */
+static uint64_t sum_of(const n2_st_tensor *tensor, uint64_t so_far) {
+    return so_far + mix_tensor(FNV_START, tensor);
+}
+
+static uint64_t sum_of_pair(const char *key, const char *value, uint64_t so_far) {
+    return so_far + mix(mix(FNV_START, key, strlen(key) + 1), value, strlen(value) + 1);
+}
+
+/* ---- saving -------------------------------------------------------------- */
+
+/* Names of the columns and levels, and the numbers that shape the networks. */
+static n2ce_status describe(const n2ce_model *m, char **out) {
+    n2_text text = n2_text_new(m->ctx);
+    const n2_critic_options *o = &m->record.used.critic;
+    n2_text_add(&text, "{\"columns\": [");
+    for (size_t c = 0; c < m->cols; c++) {
+        n2_text_add(&text, c ? ", [" : "[");
+        n2_text_add_json_string(&text, m->names[c]);
+        const size_t levels = m->categorical[c] ? n2_levels_count(m->levels, m->names[c]) : 0;
+        for (size_t k = 0; k < levels; k++) {
+            n2_text_add(&text, ", ");
+            n2_text_add_json_string(&text, n2_levels_text(m->levels, m->names[c], k));
+        }
+        n2_text_add(&text, "]");
+    }
+    n2_text_add(&text, "], \"shape\": [%zu, %zu, %zu, %zu, %zu, %zu]}", m->x_cols,
+                m->ratio->critics, o->stages, o->width, o->blocks,
+                (size_t)m->ratio->features->width);
+    return n2_text_take(&text, out);
+}
+
+static n2ce_status gather(const n2ce_model *m, bundle *b) {
+    b->ctx = m->ctx;
+    b->room = 16 + m->ratio->critics * 128;
+    b->tensors = n2_alloc(m->ctx, b->room, sizeof *b->tensors);
+    b->names = n2_alloc(m->ctx, b->room, sizeof *b->names);
+    if (!b->tensors || !b->names) return N2CE_ENOMEM;
+    put_features(b, m->ratio->features);
+    put_base(b, m->ratio->base);
+    for (size_t k = 0; k < m->ratio->critics; k++) put_critic(b, m->ratio->critic[k], k);
+    put_kernel(b, m->ratio->kernel);
+    return b->failed ? N2CE_ENOMEM : N2CE_OK;
+}
+
+n2ce_status n2ce_model_save(const n2ce_model *m, const char *path, bool overwrite) {
+    bundle b = {0};
+    char *about = NULL, sum[32];
+    if (!overwrite) N2_TRY(n2_file_check_absent(m->ctx, path));
+    n2ce_status status = gather(m, &b);
+    if (status == N2CE_OK) status = describe(m, &about);
+    if (status == N2CE_OK) {
+        n2_st_pair meta[] = {{"format", FORMAT},
+                             {"model", about},
+                             {"info", m->json},
+                             {"version", n2ce_version()},
+                             {"checksum", sum}};
+        uint64_t h = 0;
+        for (size_t i = 0; i < 4; i++) h = sum_of_pair(meta[i].key, meta[i].value, h);
+        for (size_t i = 0; i < b.n; i++) h = sum_of(&b.tensors[i], h);
+        snprintf(sum, sizeof sum, "%016llx", (unsigned long long)h);
+        status = n2_st_write(m->ctx, path, b.tensors, b.n, meta, 5);
+    }
+    bundle_free(&b);
+    n2_free(m->ctx, about);
+    return status;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static n2ce_status damaged(n2ce_ctx *ctx, const char *path, const char *what) {
+    return n2_fail(ctx, N2CE_EDATA,
+                   "%s: %s. The file is damaged, or was written by another version of n2ce.", path,
+                   what);
+}
+
+static n2ce_status check_file(n2ce_ctx *ctx, const char *path, const n2_st_file *f) {
+    const char *format = n2_st_metadata(f, "format"), *sum = n2_st_metadata(f, "checksum");
+    if (!format || strncmp(format, "n2ce ", 5) != 0)
+        return n2_fail(ctx, N2CE_EDATA,
+                       "%s is a safetensors file, but not a model of n2ce. Make one with: n2ce fit",
+                       path);
+    if (strcmp(format, FORMAT) != 0)
+        return n2_fail(ctx, N2CE_EDATA, "%s has the format \"%.40s\"; this version reads \"%s\".",
+                       path, format, FORMAT);
+    uint64_t h = 0;
+    for (size_t i = 0; i < n2_st_count(f); i++) h = sum_of(n2_st_at(f, i), h);
+    for (size_t i = 0; i < n2_st_metadata_count(f); i++) {
+        const n2_st_pair *p = n2_st_metadata_at(f, i);
+        if (strcmp(p->key, "checksum") != 0) h = sum_of_pair(p->key, p->value, h);
+    }
+    char expected[32];
+    snprintf(expected, sizeof expected, "%016llx", (unsigned long long)h);
+    return sum && strcmp(sum, expected) == 0 ? N2CE_OK
+                                             : damaged(ctx, path, "the check sum does not fit");
+}
+
+/* A new array with the n doubles of a tensor; NULL if that is missing or has others. */
+static double *take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n) {
+    const n2_st_tensor *t = n2_st_find(f, name);
+    double *x = t && n2_st_elements(t) == n ? n2_alloc(ctx, n, sizeof *x) : NULL;
+    if (x && n2_st_to_f64(ctx, t, x, n) != N2CE_OK) {
+        n2_free(ctx, x);
+        return NULL;
+    }
+    return x;
+}
+
+static bool read_feature(n2ce_ctx *ctx, const double *row, const double *knots, size_t n_knots,
+                         size_t *at, n2_feature *f) {
+    const bool fits = row[0] >= 0 && row[0] <= N2_FEATURE_LEVELS && row[2] > 0 && row[3] >= 0 &&
+                      row[3] <= N2_LEVELS_MAX && row[4] >= 0 && row[4] <= (double)(n_knots - *at);
+    if (!fits) return false;
+    *f = (n2_feature){.kind = (n2_feature_kind)row[0],
+                      .mean = row[1],
+                      .scale = row[2],
+                      .levels = (size_t)row[3],
+                      .n_knots = (size_t)row[4]};
+    if (f->kind != N2_FEATURE_NORMAL) return f->n_knots == 0;
+    f->knot = n2_alloc(ctx, f->n_knots, sizeof(double));
+    f->normal = n2_alloc(ctx, f->n_knots, sizeof(double));
+    if (!f->knot || !f->normal || f->n_knots < 2) return false;
+    for (size_t k = 0; k < f->n_knots; k++, ++*at) {
+        f->knot[k] = knots[2 * *at];
+        f->normal[k] = knots[2 * *at + 1];
+    }
+    return true;
+}
+
+static n2_features *load_features(n2ce_ctx *ctx, const n2_st_file *f, size_t cols) {
+    const n2_st_tensor *k = n2_st_find(f, "knots");
+    const size_t n_knots = k ? n2_st_elements(k) / 2 : 0;
+    double *rows = take(ctx, f, "features", cols * FEATURE_NUMBERS);
+    double *knots = take(ctx, f, "knots", 2 * n_knots);
+    n2_features *out = n2_alloc(ctx, 1, sizeof *out);
+    bool good = rows && knots && out;
+    if (out) {
+        out->ctx = ctx;
+        out->column = n2_alloc(ctx, cols, sizeof *out->column);
+        good = good && out->column;
+        if (out->column) out->cols = cols;
+    }
+    size_t at = 0;
+    for (size_t c = 0; c < cols && good; c++)
+        good = read_feature(ctx, rows + c * FEATURE_NUMBERS, knots, n_knots, &at, &out->column[c]);
+    if (good) out->width = n2_features_width(out, cols);
+    n2_free(ctx, rows);
+    n2_free(ctx, knots);
+    if (!good) n2_features_free(out);
+    return good ? out : NULL;
+}
+
+static n2_gauss *load_base(n2ce_ctx *ctx, const n2_st_file *f, size_t d) {
+    n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
+    if (!g) return NULL;
+    *g = (n2_gauss){.ctx = ctx,
+                    .d = d,
+                    .basis = take(ctx, f, "base.basis", d * d),
+                    .whiten = take(ctx, f, "base.whiten", d * d),
+                    .centre = take(ctx, f, "base.centre", d),
+                    .lambda = take(ctx, f, "base.lambda", d),
+                    .delta = take(ctx, f, "base.delta", d)};
+    if (g->basis && g->whiten && g->centre && g->lambda && g->delta) return g;
+    n2_gauss_free(g);
+    return NULL;
+}
+
+static n2ce_status load_critic(n2ce_model *m, const n2_st_file *f, size_t k) {
+    n2_ratio *r = m->ratio;
+    n2_critic *c;
+    N2_TRY(n2_critic_new(m->ctx, r->features->width, r->dx, r->base, &m->record.used.critic, &c));
+    r->critic[r->critics++] = c;
+    const n2_tensor *t;
+    for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
+        const n2_st_tensor *s = n2_st_find(f, name);
+        if (!s) return N2CE_EDATA;
+        N2_TRY(n2_st_to_f32(m->ctx, s, t->data, (size_t)n2_elements(t->shape)));
+    }
+    return N2CE_OK;
+}
+
+static n2_kernel_ratio *load_kernel(n2ce_ctx *ctx, const n2_st_file *f, size_t d) {
+    const n2_st_tensor *alpha = n2_st_find(f, "kernel.alpha");
+    const size_t n = n2_st_elements(alpha);
+    n2_kernel_ratio *k = n2_alloc(ctx, 1, sizeof *k);
+    double *numbers = take(ctx, f, "kernel.numbers", 3);
+    if (k && numbers)
+        *k = (n2_kernel_ratio){.ctx = ctx,
+                               .method = numbers[0] > 0 ? N2_KLIEP : N2_ULSIF,
+                               .centres = n,
+                               .cols = d,
+                               .centre = take(ctx, f, "kernel.centre", n * d),
+                               .alpha = take(ctx, f, "kernel.alpha", n),
+                               .sigma = numbers[1],
+                               .lambda = numbers[2]};
+    const bool good = k && numbers && k->centre && k->alpha && k->sigma > 0;
+    n2_free(ctx, numbers);
+    if (good) return k;
+    if (k) n2_kernel_ratio_free(k);
+    return NULL;
+}
+
+/* One entry of "columns": the name, and the levels if it has some. */
+static n2ce_status read_column(n2ce_model *m, n2_json *json, size_t c) {
+    const char *text;
+    bool more;
+    size_t code;
+    N2_TRY(n2_json_enter(json, '['));
+    N2_TRY(n2_json_next(json, ']', &more));
+    N2_TRY(n2_json_string(json, &text));
+    if (!(m->names[c] = copy_text(m->ctx, text))) return N2CE_ENOMEM;
+    for (;;) {
+        N2_TRY(n2_json_next(json, ']', &more));
+        if (!more) return N2CE_OK;
+        N2_TRY(n2_json_string(json, &text));
+        m->categorical[c] = true;
+        N2_TRY(n2_levels_add(m->levels, m->names[c], text, &code));
+    }
+}
+
+/* The numbers of "shape", see describe(). */
+static n2ce_status read_shape(n2_json *json, int64_t shape[6]) {
+    bool more;
+    N2_TRY(n2_json_enter(json, '['));
+    for (size_t i = 0; i < 6; i++) {
+        N2_TRY(n2_json_next(json, ']', &more));
+        N2_TRY(n2_json_count(json, &shape[i]));
+    }
+    return n2_json_next(json, ']', &more);
+}
+
+static n2ce_status read_description(n2ce_model *m, const char *path, const char *text,
+                                    char *strings, size_t most, int64_t shape[6]) {
+    n2_json json = n2_json_new(m->ctx, path, text, strlen(text), strings);
+    const char *key;
+    bool more;
+    N2_TRY(n2_json_enter(&json, '{'));
+    N2_TRY(n2_json_next(&json, '}', &more));
+    N2_TRY(n2_json_key(&json, &key));
+    N2_TRY(n2_json_enter(&json, '['));
+    for (;;) {
+        N2_TRY(n2_json_next(&json, ']', &more));
+        if (!more) break;
+        if (m->cols == most) return N2CE_EDATA;
+        N2_TRY(read_column(m, &json, m->cols++));
+    }
+    N2_TRY(n2_json_next(&json, '}', &more));
+    N2_TRY(n2_json_key(&json, &key));
+    return read_shape(&json, shape);
+}
+
+static n2ce_status load_columns(n2ce_model *m, const char *path, const n2_st_file *f,
+                                int64_t shape[6]) {
+    const n2_st_tensor *t = n2_st_find(f, "features");
+    const char *text = n2_st_metadata(f, "model"), *info = n2_st_metadata(f, "info");
+    if (!t || !text || !info || t->rank != 2 || t->shape[0] < 1) return N2CE_EDATA;
+    const size_t cols = (size_t)t->shape[0];
+    m->names = n2_alloc(m->ctx, cols, sizeof *m->names);
+    m->categorical = n2_alloc(m->ctx, cols, sizeof *m->categorical);
+    m->json = copy_text(m->ctx, info);
+    char *strings = n2_alloc(m->ctx, strlen(text) + 1, 1);
+    n2ce_status status = m->names && m->categorical && m->json && strings ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_levels_new(m->ctx, &m->levels);
+    if (status == N2CE_OK) status = read_description(m, path, text, strings, cols, shape);
+    n2_free(m->ctx, strings);
+    if (status == N2CE_OK) n2_levels_freeze(m->levels);
+    return status == N2CE_OK && m->cols != cols ? N2CE_EDATA : status;
+}
+
+static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t shape[6]) {
+    n2_ratio *r = m->ratio = n2_alloc(m->ctx, 1, sizeof *r);
+    if (!r) return N2CE_ENOMEM;
+    r->ctx = m->ctx;
+    const bool fits = shape[1] <= N2_MOST_FOLDS && shape[2] >= 0 && shape[2] <= N2_MOST_STAGES &&
+                      shape[3] <= 65536 && shape[4] <= 32 && (size_t)shape[0] <= m->cols;
+    if (!fits || !(r->features = load_features(m->ctx, f, m->cols))) return N2CE_EDATA;
+    m->x_cols = (size_t)shape[0];
+    r->dx = m->x_cols ? n2_features_width(r->features, m->x_cols) : 0;
+    const size_t d = r->features->width;
+    if (d != (size_t)shape[5]) return N2CE_EDATA;
+    n2_critic_options *o = &m->record.used.critic;
+    o->stages = (size_t)shape[2];
+    o->width = (size_t)shape[3];
+    o->blocks = (size_t)shape[4];
+    if (n2_st_find(f, "base.basis") && !(r->base = load_base(m->ctx, f, d))) return N2CE_EDATA;
+    if (n2_st_find(f, "kernel.alpha") && !(r->kernel = load_kernel(m->ctx, f, d)))
+        return N2CE_EDATA;
+    for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));
+    return N2CE_OK;
+}
+
+n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out) {
+    *out = NULL;
+    n2_st_file *f;
+    int64_t shape[6] = {0};
+    N2_TRY(n2_st_open(ctx, path, &f));
+    n2ce_model *m = n2_alloc(ctx, 1, sizeof *m);
+    n2ce_status status = m ? check_file(ctx, path, f) : N2CE_ENOMEM;
+    if (status == N2CE_OK) {
+        m->ctx = ctx;
+        status = load_columns(m, path, f, shape);
+        if (status == N2CE_OK) status = load_parts(m, f, shape);
+        if (status == N2CE_EDATA) damaged(ctx, path, "a part is missing or does not fit");
+    }
+    n2_st_close(f);
+    if (status == N2CE_OK) {
+        *out = m;
+    } else if (m) {
+        m->ctx = ctx;
+        n2ce_model_free(m);
+    }
+    return status;
+}

@@ -1,0 +1,28 @@
+/* A fitted ratio as a file, and as the public n2ce_model. */
+#ifndef N2_MODEL_FILE_H
+#define N2_MODEL_FILE_H
+
+#include "fit.h"
+
+struct n2ce_model {
+    n2ce_ctx *ctx;
+    n2_ratio *ratio;
+    n2_fit_record record;
+    char **names; /* of the columns */
+    size_t cols, x_cols;
+    n2_levels *levels; /* of the categorical columns, frozen; NULL: none */
+    bool *categorical;
+    char *json; /* what n2ce_model_json says */
+};
+
+/* Takes the ratio over, also on failure. `table` gives names; levels may be NULL. json is
+ * copied. */
+n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *record,
+                         const n2_table *table, size_t x_cols, n2_levels *levels, const char *json,
+                         n2ce_model **out);
+
+/* Reads rows of a file block by block, as this model needs them. */
+n2ce_status n2_model_open_rows(const n2ce_model *model, const char *path, bool drop_missing,
+                               const char *columns, n2_reader **out);
+
+#endif

@@ -1,0 +1,331 @@
+#include "ratio_session.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- options ------------------------------------------------------------- */
+
+typedef struct method_row {
+    const char *name;
+    n2_estimator estimator;
+    n2_contrast contrast;
+    double magnitude; /* 0: as asked */
+} method_row;
+
+static const method_row methods[] = {
+    {"n2ce", N2_ESTIMATOR_NEURAL, N2_CONTRAST_N2CE, 0},
+    {"nce", N2_ESTIMATOR_NEURAL, N2_CONTRAST_N2CE, 1},
+    {"nwj", N2_ESTIMATOR_NEURAL, N2_CONTRAST_NWJ, 1},
+    {"neg-reweight", N2_ESTIMATOR_NEURAL, N2_CONTRAST_NEG_REWEIGHT, 0},
+    {"dv", N2_ESTIMATOR_NEURAL, N2_CONTRAST_DV, 1},
+    {"infonce", N2_ESTIMATOR_NEURAL, N2_CONTRAST_INFONCE, 1},
+    {"smile", N2_ESTIMATOR_NEURAL, N2_CONTRAST_SMILE, 1},
+    {"ulsif", N2_ESTIMATOR_ULSIF, N2_CONTRAST_N2CE, 1},
+    {"kliep", N2_ESTIMATOR_KLIEP, N2_CONTRAST_N2CE, 1},
+};
+
+static const method_row *find_method(const char *name) {
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(methods[i].name, name) == 0) return &methods[i];
+    return &methods[0];
+}
+
+/* 0 for "auto": choose. */
+static double number(const n2ce_options *o, const char *name) {
+    const double x = n2ce_options_number(o, name);
+    return isnan(x) ? 0 : x;
+}
+
+static size_t count(const n2ce_options *o, const char *name) { return (size_t)number(o, name); }
+
+static bool is(const n2ce_options *o, const char *name, const char *word) {
+    return strcmp(n2ce_options_get(o, name), word) == 0;
+}
+
+/* The baselines are a network alone, as they were published, unless asked otherwise. */
+static n2_parts parts_of(const n2ce_options *o) {
+    if (is(o, "critic", "auto")) return is(o, "method", "n2ce") ? N2_PARTS_BOTH : N2_PARTS_NET;
+    if (is(o, "critic", "quadratic")) return N2_PARTS_QUADRATIC;
+    return is(o, "critic", "net") ? N2_PARTS_NET : N2_PARTS_BOTH;
+}
+
+static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_options *f) {
+    const method_row *m = find_method(n2ce_options_get(o, "method"));
+    *f = (n2_fit_options){
+        .estimator = m->estimator,
+        .parts = parts_of(o),
+        .scaling = is(o, "scaling", "linear")   ? N2_SCALING_LINEAR
+                   : is(o, "scaling", "normal") ? N2_SCALING_NORMAL
+                                                : N2_SCALING_AUTO,
+        .critic = {.contrast = m->contrast,
+                   .magnitude = m->magnitude > 0 ? m->magnitude : number(o, "M"),
+                   .regularisation = number(o, "lambda"),
+                   .stages = count(o, "stages"),
+                   .width = count(o, "width"),
+                   .blocks = count(o, "blocks"),
+                   .batch = count(o, "batch"),
+                   .noise = count(o, "noise"),
+                   .steps = count(o, "steps"),
+                   .rate = number(o, "rate"),
+                   .tau = 5},
+        .folds = count(o, "folds"),
+        .max_seconds = number(o, "max-seconds"),
+        .seed = n2_options_count(o, "seed"),
+    };
+    const bool separable = m->contrast <= N2_CONTRAST_NEG_REWEIGHT;
+    if (!separable && f->critic.stages > 1)
+        return n2_fail(ctx, N2CE_EINVAL, "--method %s has no stages; use --stages 1, or n2ce.",
+                       m->name);
+    if (!separable) f->critic.stages = 1;
+    if (m->magnitude > 0 && number(o, "M") > 0 && number(o, "M") != m->magnitude)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "--method %s has no magnitude; leave --M out, or use n2ce.", m->name);
+    return N2CE_OK;
+}
+
+n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
+    *s = (n2_session){.ctx = ctx, .options = o};
+    N2_TRY(read_options(ctx, o, &s->fit));
+    return n2_levels_new(ctx, &s->levels);
+}
+
+void n2_session_close(n2_session *s) {
+    n2_table_free(s->num);
+    n2_table_free(s->den);
+    if (s->levels) n2_levels_free(s->levels);
+    n2_ratio_free(s->ratio);
+    if (s->scores.ctx) n2_scores_free(&s->scores);
+}
+
+/* ---- samples ------------------------------------------------------------- */
+
+enum { TABLE_BYTES = 96 << 20 };
+
+static n2_table_options table_options(const n2_session *s, const char *columns, const char *then) {
+    return (n2_table_options){.columns = columns,
+                              .then = then,
+                              .categorical = n2ce_options_get(s->options, "categorical"),
+                              .levels = s->levels,
+                              .drop_missing = n2_options_flag(s->options, "drop-missing"),
+                              .max_rows = count(s->options, "max-rows"),
+                              .max_bytes = TABLE_BYTES,
+                              .seed = s->fit.seed};
+}
+
+static n2ce_status read_samples(n2_session *s, const n2_samples *from, const n2_table_options *o,
+                                n2_table **out) {
+    if (from->path) return n2_table_read(s->ctx, from->path, o, out);
+    return n2_table_of_matrix(s->ctx, from->matrix, from->label, o, out);
+}
+
+static void note(n2_session *s, size_t side, const n2_table *t) {
+    s->rows[side] = t->rows;
+    s->seen[side] = t->seen;
+    s->dropped += t->dropped;
+}
+
+static const char *name_of(const n2_samples *s) { return s->path ? s->path : s->label; }
+
+static n2ce_status too_few(n2_session *s, const n2_table *t, const char *name) {
+    if (t->rows >= 10) return N2CE_OK;
+    return n2_fail(s->ctx, N2CE_EDATA, "%s has %zu row%s; a ratio needs at least 10 on each side.",
+                   name, t->rows, t->rows == 1 ? "" : "s");
+}
+
+/* Columns of two files must agree in number and, where both have names, in names. */
+static n2ce_status same_columns(n2_session *s, const n2_samples *num, const n2_samples *den) {
+    const n2_table *a = s->num, *b = s->den;
+    if (a->cols != b->cols)
+        return n2_fail(s->ctx, N2CE_EDATA,
+                       "%s has %zu column%s and %s has %zu. Choose the same ones with --columns.",
+                       name_of(num), a->cols, a->cols == 1 ? "" : "s", name_of(den), b->cols);
+    for (size_t c = 0; c < a->cols; c++) {
+        const bool named = a->names[c][0] > '9' && b->names[c][0] > '9';
+        if (named && strcmp(a->names[c], b->names[c]) != 0)
+            return n2_fail(
+                s->ctx, N2CE_EDATA,
+                "Column %zu is \"%s\" in %s and \"%s\" in %s. Put them in one order with "
+                "--columns.",
+                c + 1, a->names[c], name_of(num), b->names[c], name_of(den));
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_samples *den) {
+    const n2_table_options o = table_options(s, n2ce_options_get(s->options, "columns"), NULL);
+    N2_TRY(read_samples(s, num, &o, &s->num));
+    N2_TRY(read_samples(s, den, &o, &s->den));
+    N2_TRY(same_columns(s, num, den));
+    N2_TRY(too_few(s, s->num, name_of(num)));
+    N2_TRY(too_few(s, s->den, name_of(den)));
+    note(s, 1, s->num);
+    note(s, 0, s->den);
+    return N2CE_OK;
+}
+
+/* Two matrices side by side, as one table. */
+static n2ce_status join(n2_session *s, const n2ce_matrix *m, n2_table **out) {
+    const size_t n = m[0].rows, dx = m[0].cols, d = dx + m[1].cols;
+    n2_table *x = NULL, *y = NULL;
+    if (m[1].rows != n)
+        return n2_fail(s->ctx, N2CE_EINVAL, "x has %zu rows and y has %zu; they must be pairs.", n,
+                       m[1].rows);
+    double *both = n2_alloc(s->ctx, n * d, sizeof *both);
+    n2ce_status status = both ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &m[0], "x", NULL, &x);
+    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &m[1], "y", NULL, &y);
+    for (size_t i = 0; i < n && status == N2CE_OK; i++) {
+        memcpy(both + i * d, x->x + i * dx, dx * sizeof *both);
+        memcpy(both + i * d + dx, y->x + i * (d - dx), (d - dx) * sizeof *both);
+    }
+    n2_table_free(x);
+    n2_table_free(y);
+    const n2ce_matrix joined = {both, N2CE_F64, n, d, 0, 0};
+    const n2_table_options o = table_options(s, NULL, NULL);
+    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &joined, "(x, y)", &o, out);
+    n2_free(s->ctx, both);
+    return status;
+}
+
+n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const char *x,
+                                  const char *y) {
+    const n2_table_options o = table_options(s, x, y);
+    if (joint->path)
+        N2_TRY(n2_table_read(s->ctx, joint->path, &o, &s->num));
+    else
+        N2_TRY(join(s, joint->matrix, &s->num));
+    s->x_cols = joint->path ? s->num->first_cols : joint->matrix[0].cols;
+    note(s, 1, s->num);
+    return too_few(s, s->num, joint->path ? joint->path : "(x, y)");
+}
+
+/* ---- fit ----------------------------------------------------------------- */
+
+static n2ce_status count_levels(const n2_session *s, size_t **out) {
+    size_t *levels = *out = n2_alloc(s->ctx, s->num->cols, sizeof *levels);
+    if (!levels) return N2CE_ENOMEM;
+    for (size_t c = 0; c < s->num->cols; c++)
+        if (s->num->categorical[c]) levels[c] = n2_levels_count(s->levels, s->num->names[c]);
+    return N2CE_OK;
+}
+
+n2ce_status n2_session_fit(n2_session *s) {
+    size_t *levels;
+    N2_TRY(count_levels(s, &levels));
+    const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
+                                            &s->ratio, &s->scores, &s->record);
+    n2_free(s->ctx, levels);
+    return status;
+}
+
+/* ---- its account of itself ----------------------------------------------- */
+
+static bool ran_out_of_time(const n2_fit_record *r) {
+    for (size_t k = 0; k < r->folds_run; k++)
+        if (r->fold[k].out_of_time) return true;
+    return false;
+}
+
+bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]) {
+    const n2_fit_record *r = &s->record;
+    const bool learned = r->folds_improved > 0 || s->ratio->kernel;
+    reason[0] = '\0';
+    if (ran_out_of_time(r))
+        snprintf(reason, 200, "training was cut short by --max-seconds");
+    else if (learned && fabs(q->balance) > 0.2 + 4 * q->balance_error)
+        snprintf(reason, 200,
+                 "the ratio is not normalised: its balance is %.3g, it should be 0 within %.2g",
+                 q->balance, 4 * q->balance_error);
+    else if (r->folds_improved > 0 && r->used.critic.stages == 1 && q->saturated > 0.8)
+        snprintf(
+            reason, 200,
+            "%.0f %% of the numerator's ratios exceed M: the samples are too far apart for one "
+            "stage; try --stages",
+            100 * q->saturated);
+    return reason[0] == '\0';
+}
+
+static const char *parts_name(const n2_session *s) {
+    if (s->ratio->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
+    if (!s->record.folds_improved) return "quadratic";
+    return s->ratio->base ? "quadratic + network" : "network";
+}
+
+void n2_session_say(const n2_session *s, n2_text *out) {
+    const n2_fit_record *r = &s->record;
+    const n2_critic_options *c = &r->used.critic;
+    n2_text_add(out, "%s", parts_name(s));
+    if (s->ratio->base)
+        n2_text_add(out, " (Gaussian part %.4g nats%s)", r->gaussian,
+                    r->folds_improved  ? ""
+                    : r->folds_run > 0 ? "; the network found nothing more on held-out rows"
+                                       : "");
+    if (r->folds_improved)
+        n2_text_add(out, ", M = %.3g, %zu stage%s, width %zu, %zu folds of at most %zu steps",
+                    c->magnitude, c->stages, c->stages == 1 ? "" : "s", c->width, r->used.folds,
+                    c->steps);
+    if (r->mapped)
+        n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
+    if (r->raced) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
+    n2_text_add(out, "\n");
+}
+
+static void add_folds(const n2_fit_record *r, n2_text *out) {
+    n2_text_add(out, "\"folds\": [");
+    for (size_t k = 0; k < r->folds_run; k++) {
+        const n2_critic_record *f = &r->fold[k];
+        n2_text_add(out, "%s{\"steps\": %zu, \"gain\": ", k ? ", " : "", f->steps);
+        n2_text_add_number(out, f->gain);
+        n2_text_add(out, ", \"gain_error\": ");
+        n2_text_add_number(out, f->gain_error);
+        n2_text_add(out, ", \"used\": %s}", f->improved ? "true" : "false");
+    }
+    n2_text_add(out, "]");
+}
+
+void n2_session_json(const n2_session *s, n2_text *out) {
+    const n2_fit_record *r = &s->record;
+    const n2_critic_options *c = &r->used.critic;
+    n2_text_add(out, "\"choices\": {\"parts\": \"%s\", \"M\": ", parts_name(s));
+    n2_text_add_number(out, c->magnitude);
+    n2_text_add(out, ", \"stages\": %zu, \"alpha\": [", c->stages);
+    for (size_t k = 0; k <= c->stages; k++) {
+        if (k) n2_text_add(out, ", ");
+        n2_text_add_number(out, r->alpha[k]);
+    }
+    n2_text_add(out, "], \"width\": %zu, \"blocks\": %zu, \"steps\": %zu, \"rate\": ", c->width,
+                c->blocks, c->steps);
+    n2_text_add_number(out, c->rate);
+    n2_text_add(out, ", \"gaussian\": ");
+    n2_text_add_number(out, r->gaussian);
+    n2_text_add(out, ", \"normal_margins\": %zu, ", r->mapped);
+    add_folds(r, out);
+    n2_text_add(
+        out,
+        "}, \"samples\": {\"num\": %zu, \"den\": %zu, \"num_seen\": %zu, \"den_seen\": %zu, "
+        "\"dropped\": %zu}, \"version\": \"%s\", \"options\": ",
+        s->rows[1], s->rows[0], s->seen[1], s->seen[0], s->dropped, n2ce_version());
+    n2_options_json(s->options, out);
+}
+
+n2ce_status n2_session_model(n2_session *s, n2ce_model **out) {
+    n2_text text = n2_text_new(s->ctx);
+    char *json = NULL;
+    n2_text_add(&text, "{\"ratio\": \"%s\", ",
+                s->x_cols ? "ln p(x,y) / p(x)p(y)" : "ln p_num / p_den");
+    n2_session_json(s, &text);
+    n2_text_add(&text, "}");
+    n2ce_status status = n2_text_take(&text, &json);
+    n2_text_free(&text);
+    if (status == N2CE_OK) {
+        const bool levels = n2_levels_columns(s->levels) > 0;
+        status = n2_model_new(s->ctx, s->ratio, &s->record, s->num, s->x_cols,
+                              levels ? s->levels : NULL, json, out);
+        s->ratio = NULL; /* it belongs to the model, or is gone */
+    }
+    n2_free(s->ctx, json);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* What the ratio verbs share: options, samples in, a fit, and its account of itself. */
+#ifndef N2_RATIO_SESSION_H
+#define N2_RATIO_SESSION_H
+
+#include "ratio/estimate.h"
+#include "ratio/model_file.h"
+#include "task.h"
+
+/* clang-format off */
+#define N2_SAMPLE_OPTIONS                                                                       \
+    {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                \
+     "columns whose values are names of levels, not numbers"},                                  \
+    {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                            \
+     "leave out rows with missing values instead of refusing them"},                            \
+    {"max-rows", 0, N2CE_OPTION_COUNT, "auto", 10, 1e12, NULL, "N",                             \
+     "use a random subset of so many rows a file; auto: what fits into 96 MiB, at least 131072"}
+
+#define N2_COLUMNS_OPTION                                                                       \
+    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                  \
+     "columns to use, by name or zero-based number or range: temp,3,5-9; default: all"}
+
+#define N2_FIT_OPTIONS                                                                          \
+    {"auto", 0, N2CE_OPTION_FLAG, "true", 0, 0, NULL, NULL,                                     \
+     "choose what is not given from the data (that is the default)"},                           \
+    {"method", 'm', N2CE_OPTION_WORD, "n2ce", 0, 0,                                             \
+     "n2ce|nce|nwj|neg-reweight|dv|infonce|smile|ulsif|kliep", "NAME",                          \
+     "estimator: n2ce, or a baseline to compare with"},                                         \
+    {"M", 'M', N2CE_OPTION_REAL, "auto", 1, 1e12, NULL, "M",                                    \
+     "noise magnitude; auto: from the number of rows, refined on held-out rows"},               \
+    {"critic", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|both|quadratic|net", "PARTS",           \
+     "the log ratio's parts: quadratic (exact for Gaussians), a network, or both"},             \
+    {"scaling", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|linear|normal", "HOW",                 \
+     "standardise columns as they are, or give them normal margins first"},                     \
+    {"stages", 'k', N2CE_OPTION_COUNT, "auto", 1, 32, NULL, "K",                                \
+     "ratios of the telescope from den to num; auto: from the divergence to be bridged"},       \
+    {"width", 0, N2CE_OPTION_COUNT, "auto", 4, 4096, NULL, "W", "width of the network"},        \
+    {"blocks", 0, N2CE_OPTION_COUNT, "auto", 1, 32, NULL, "L", "residual blocks of the network"}, \
+    {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N", "numerator rows a step"},        \
+    {"noise", 0, N2CE_OPTION_COUNT, "auto", 1, 1e4, NULL, "R", "noise rows for each of them"},  \
+    {"steps", 0, N2CE_OPTION_COUNT, "auto", 1, 1e9, NULL, "T", "training steps at most, a fold"}, \
+    {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R", "learning rate at the start"},    \
+    {"lambda", 0, N2CE_OPTION_REAL, "0", 0, 1e9, NULL, "L",                                     \
+     "ratio regularisation: adds lambda times the mean square of the learned log ratio"},       \
+    {"folds", 0, N2CE_OPTION_COUNT, "auto", 2, 10, NULL, "F",                                   \
+     "every row is scored by a network that has not seen its fold"},                            \
+    {"max-seconds", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",                         \
+     "stop training after this time and use what is there; auto: no limit"},                    \
+    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"}
+
+#define N2_INTERVAL_OPTIONS                                                                     \
+    {"unit", 'u', N2CE_OPTION_WORD, "nats", 0, 0, "nats|bits", "UNIT", "nats or bits"},         \
+    {"level", 0, N2CE_OPTION_REAL, "0.95", 0.5, 0.9999, NULL, "P", "coverage of the intervals"}
+/* clang-format on */
+
+/* Samples from a file or from the caller's memory. */
+typedef struct n2_samples {
+    const char *path;          /* NULL: matrix */
+    const n2ce_matrix *matrix; /* one, or x and y for mi */
+    const char *label;         /* what messages call a matrix */
+} n2_samples;
+
+typedef struct n2_session {
+    n2ce_ctx *ctx;
+    const n2ce_options *options;
+    n2_fit_options fit;
+    n2_levels *levels;
+    n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */
+    size_t x_cols;
+    size_t rows[2], seen[2], dropped; /* den, num */
+    n2_ratio *ratio;
+    n2_scores scores;
+    n2_fit_record record;
+} n2_session;
+
+n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s);
+void n2_session_close(n2_session *s);
+
+/* Two samples with the same columns. */
+n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_samples *den);
+
+/* Rows of (x, y): columns x and then y of a file, or two matrices side by side. */
+n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const char *x,
+                                  const char *y);
+
+n2ce_status n2_session_fit(n2_session *s);
+
+/* Whether to trust it; the reason if not, else "". */
+bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]);
+
+/* One line: what was chosen and why. */
+void n2_session_say(const n2_session *s, n2_text *out);
+
+/* "choices": {...}, "samples": {...}, "version": ..., "options": {...} */
+void n2_session_json(const n2_session *s, n2_text *out);
+
+/* The model of the fit; the session's ratio goes into it. */
+n2ce_status n2_session_model(n2_session *s, n2ce_model **out);
+
+#endif
