@@ -1,0 +1,154 @@
+"""Divergences, mutual information and the test, where the truth is known."""
+import math
+import os
+import signal
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import n2ce
+from n2ce import _core
+
+FAST = dict(critic="quadratic")  # exact for Gaussians, and quick
+
+
+def gaussians(n=2000, d=2, shift=1.0, seed=0):
+    """N(shift, I) and N(0, I): KL = d shift^2 / 2 both ways."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(shift, 1, (n, d)), rng.normal(0, 1, (n + 500, d))
+
+
+class Divergence(unittest.TestCase):
+    def setUp(self):
+        self.num, self.den = gaussians()
+
+    def test_kl(self):
+        for reverse in False, True:
+            kl = n2ce.kl_divergence(self.num, self.den, reverse=reverse, **FAST)
+            self.assertAlmostEqual(kl.value, 1, delta=0.15)
+            self.assertTrue(kl.lo < kl.value < kl.hi)
+            self.assertEqual((float(kl), kl.unit, kl.converged), (kl.value, "nats", True))
+
+    def test_directions(self):
+        """The wide sample against the narrow one costs more than the other way round."""
+        rng = np.random.default_rng(0)
+        wide, narrow = rng.normal(0, 3, 3000), rng.normal(0, 1, 3000)
+        forward = n2ce.kl_divergence(wide, narrow, **FAST).value  # ln(1/3) + 9/2 - 1/2
+        back = n2ce.kl_divergence(wide, narrow, reverse=True, **FAST).value
+        self.assertAlmostEqual(forward, 4 - math.log(3), delta=0.4)
+        self.assertAlmostEqual(back, math.log(3) + 1 / 18 - 0.5, delta=0.1)
+
+    def test_bits(self):
+        nats = n2ce.kl_divergence(self.num, self.den, **FAST)
+        bits = n2ce.kl_divergence(self.num, self.den, unit="bits", **FAST)
+        self.assertAlmostEqual(bits.value * math.log(2), nats.value)
+        self.assertEqual(bits.unit, "bits")
+
+    def test_level(self):
+        narrow = n2ce.kl_divergence(self.num, self.den, level=0.5, **FAST)
+        wide = n2ce.kl_divergence(self.num, self.den, level=0.99, **FAST)
+        self.assertTrue(wide.lo < narrow.lo < narrow.hi < wide.hi)
+
+    def test_jensen_shannon(self):
+        js = n2ce.jensen_shannon(self.num, self.den, **FAST)
+        self.assertTrue(0.1 < js.value < math.log(2))
+
+    def test_same_distribution(self):
+        kl = n2ce.kl_divergence(*gaussians(shift=0.0), **FAST)
+        self.assertAlmostEqual(kl.value, 0, delta=0.05)
+        self.assertTrue(kl.lo < 0.01)
+
+    def test_network(self):
+        kl = n2ce.kl_divergence(*gaussians(1000, 1), critic="net", steps=300)
+        self.assertAlmostEqual(kl.value, 0.5, delta=0.25)
+        self.assertEqual(kl.details["choices"]["parts"], "network")
+
+    def test_same_call_same_result(self):
+        settings = dict(critic="net", steps=20)
+        one = n2ce.kl_divergence(self.num, self.den, **settings)
+        self.assertEqual(one, n2ce.kl_divergence(self.num, self.den, n_jobs=1, **settings))
+        other = n2ce.kl_divergence(self.num, self.den, random_state=5, **settings)
+        self.assertNotEqual(one.value, other.value)
+        self.assertEqual(other.details["options"]["seed"], 5)
+
+    def test_arrays_of_any_layout(self):
+        num, den = self.num.astype("f4"), self.den.astype("f4")
+        expected = n2ce.kl_divergence(num.astype(float), den.astype(float), **FAST)
+        wide = np.zeros((2 * len(num), 4), "f4")
+        wide[::2, ::2] = num
+        got = n2ce.kl_divergence(wide[::2, ::2], np.asfortranarray(den), **FAST)
+        self.assertEqual(got, expected)
+
+    def test_errors(self):
+        with self.assertRaisesRegex(TypeError, r"kl_divergence\(\) got .* 'lvel'; .* 'level'"):
+            n2ce.kl_divergence(self.num, self.den, lvel=0.9)
+        with self.assertRaisesRegex(ValueError, "magnitude is 0.5; it must be between 1 and"):
+            n2ce.kl_divergence(self.num, self.den, magnitude=0.5)
+        with self.assertRaisesRegex(ValueError, "num has 2 columns and den has 1"):
+            n2ce.kl_divergence(self.num, self.den[:, :1])
+        self.num[3, 1] = math.nan
+        with self.assertRaisesRegex(ValueError, "num, row 3, column 1"):
+            n2ce.kl_divergence(self.num, self.den)
+
+    def test_what_has_not_converged_warns(self):
+        details = {"converged": False, "verdict": "cut short by --max-seconds"}
+        with self.assertWarnsRegex(n2ce.Warning, "^not converged: cut short by max_seconds"):
+            _core.warn_unless_converged(details)
+
+    def test_ctrl_c(self):
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        start = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            n2ce.kl_divergence(self.num, self.den, critic="net", steps=10**9, width=512)
+        self.assertLess(time.monotonic() - start, 20)
+
+
+class MutualInformation(unittest.TestCase):
+    def test_correlated_gaussians(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(2000, 2))
+        y = 0.8 * x[:, 0] + 0.6 * rng.normal(size=2000)
+        mi = n2ce.mutual_information(x, y, **FAST)
+        self.assertAlmostEqual(mi.value, -0.5 * math.log(1 - 0.64), delta=0.1)
+        self.assertAlmostEqual(mi.value, n2ce.mutual_information(y, x, **FAST).value, delta=0.01)
+
+    def test_rows_must_be_pairs(self):
+        with self.assertRaisesRegex(ValueError, "x has 20 rows and y has 30"):
+            n2ce.mutual_information(np.zeros(20), np.zeros(30))
+
+
+class TwoSampleTest(unittest.TestCase):
+    def test_different(self):
+        result = n2ce.two_sample_test(*gaussians(400), **FAST)
+        self.assertLess(result.p, 0.01)
+        self.assertGreater(result.accuracy, 0.65)
+
+    def test_same(self):
+        """p is uniform: of 20 about one is below 0.05."""
+        small = sum(n2ce.two_sample_test(*gaussians(100, shift=0.0, seed=seed), permutations=99,
+                                         **FAST).p <= 0.05 for seed in range(20))
+        self.assertLessEqual(small, 4)
+
+
+class Verbs(unittest.TestCase):
+    def test_run_takes_arrays(self):
+        num, den = gaussians(500)
+        answer = n2ce.run("divergence", num, den, **FAST)
+        self.assertIn("KL(num || den)", str(answer))
+        self.assertEqual(answer.details["estimate"], n2ce.kl_divergence(num, den, **FAST).value)
+
+    def test_number_of_arrays(self):
+        with self.assertRaisesRegex(ValueError, "takes 2 matrices, not 1"):
+            n2ce.run("divergence", np.zeros((20, 1)))
+
+    def test_files(self):
+        with self.assertRaisesRegex(ValueError, "divergence needs num FILE"):
+            n2ce.run("divergence")
+        with self.assertRaisesRegex(OSError, "/nowhere/a.csv"):
+            n2ce.run("divergence", num="/nowhere/a.csv", den="/nowhere/b.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,68 @@
+"""scikit-learn's own checks, and DensityRatio among its tools."""
+import unittest
+import warnings
+
+import numpy as np
+
+try:
+    from sklearn.utils.estimator_checks import check_estimator
+except ImportError:
+    raise unittest.SkipTest("scikit-learn is not installed; its checks were not run")
+
+from n2ce import DensityRatio
+
+FAST = {"critic": "quadratic"}
+
+
+def is_known(result):
+    """Failures that come from the library: it wants 10 rows on each side, many checks have fewer;
+    and it calls a NaN "missing", where this check wants to read "NaN" or "inf"."""
+    return ("at least 10 on each side" in str(result["exception"])
+            or result["check_name"] == "check_estimators_nan_inf")
+
+
+class Checks(unittest.TestCase):
+    def test_estimator_checks(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = check_estimator(DensityRatio(options=FAST), on_fail=None, on_skip=None)
+        failed = {result["check_name"]: result["exception"] for result in results
+                  if result["status"] == "failed" and not is_known(result)}
+        self.assertEqual(failed, {})
+        self.assertGreaterEqual(sum(r["status"] == "passed" for r in results), 25)
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        rng = np.random.default_rng(0)
+        self.X = np.vstack([rng.normal(1, 1, (100, 2)), rng.normal(0, 1, (100, 2))])
+        self.y = np.repeat([1, 0], 100)
+
+    def test_clone_pipeline_and_search(self):
+        from sklearn.model_selection import GridSearchCV, StratifiedKFold
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        pipeline = make_pipeline(StandardScaler(), DensityRatio(options=FAST))
+        grid = {"densityratio__magnitude": [1, 10]}
+        search = GridSearchCV(pipeline, grid, cv=StratifiedKFold(2), error_score="raise")
+        search.fit(self.X, self.y)
+        self.assertGreater(search.best_score_, 0)
+        self.assertEqual(search.score_samples(self.X).shape, (200,))
+
+    def test_column_names(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("pandas is not installed")
+        frame = pandas.DataFrame(self.X, columns=["a", "b"])
+        ratio = DensityRatio(options=FAST).fit(frame, self.y)
+        self.assertEqual(list(ratio.feature_names_in_), ["a", "b"])
+        np.testing.assert_array_equal(ratio.score_samples(frame), ratio.score_samples(self.X))
+        with self.assertRaisesRegex(ValueError, "feature names should match"):
+            ratio.score_samples(frame[["b", "a"]])
+        ratio.fit(self.X, self.y)
+        self.assertFalse(hasattr(ratio, "feature_names_in_"))
+
+
+if __name__ == "__main__":
+    unittest.main()
