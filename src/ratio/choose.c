@@ -17,15 +17,15 @@ n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t 
     (void)d;
     n2_critic_options *c = &o->critic;
     const size_t n = n_num < n_den ? n_num : n_den;
-    if (!o->folds) o->folds = n < 100000 ? 3 : 2;
+    if (!o->folds) o->folds = n < 20000 ? 5 : n < 100000 ? 3 : 2;
     if (!c->stages) c->stages = choose_stages(base);
-    if (!(c->magnitude > 0)) c->magnitude = 10;
+    c->judge = c->magnitude > 0 ? c->magnitude : sqrt(n2ce_magnitude_for((double)n, 0));
     if (!c->width) c->width = n < 20000 ? 64 : 128;
     if (!c->blocks) c->blocks = 2;
     if (!c->batch) c->batch = 256;
     if (!c->noise) c->noise = 4;
     if (!c->steps) c->steps = 1500;
-    if (!(c->rate > 0)) c->rate = 1e-3;
+    if (!(c->rate > 0)) c->rate = 2e-3;
     for (size_t k = 0; k <= c->stages; k++) alpha[k] = 1 - (double)k / (double)c->stages;
     if (base) n2_gauss_waymarks(base, c->stages, alpha);
     return N2CE_OK;

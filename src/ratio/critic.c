@@ -210,10 +210,11 @@ typedef struct trainer {
     row_set num, den;
     n2_graph *g;
     n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
-    n2_tensor *keep, *mix, *a, *b, *c0, *basis, *centre; /* tables by waymark or stage */
+    n2_tensor *keep, *mix, *rest, *a, *b, *c0, *basis, *centre; /* by waymark or stage */
 } trainer;
 
-/* Waymark k is keep[k] numerator + mix[k] denominator. */
+/* Waymark k is keep[k] numerator + mix[k] denominator, as seen from the base's centre: so
+ * means move straight from one sample's to the other's. */
 static n2ce_status make_waymark_tables(trainer *t) {
     double keep[64], mix[64];
     const size_t n = t->o->stages + 1;
@@ -223,7 +224,9 @@ static n2ce_status make_waymark_tables(trainer *t) {
     }
     t->keep = table(t->c->store, "waymark.keep", n, 1, keep);
     t->mix = table(t->c->store, "waymark.mix", n, 1, mix);
-    return t->keep && t->mix ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t k = 0; k < n; k++) mix[k] = 1 - keep[k] - mix[k];
+    t->rest = table(t->c->store, "waymark.rest", n, 1, mix);
+    return t->keep && t->mix && t->rest ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* The base of stage k is the log ratio of waymarks k + 1 and k. */
@@ -272,7 +275,10 @@ static n2_node draw_waymark(trainer *t, int64_t n, int64_t side, n2_node stage) 
     const n2_node keep = n2g_gather(g, n2g_read(g, t->keep), at);
     const n2_node mix = n2g_gather(g, n2g_read(g, t->mix), at);
     const n2_node num = n2g_mul(g, keep, draw_num(t, n));
-    return n2g_add(g, num, n2g_mul(g, mix, draw_den(t, n)));
+    const n2_node x = n2g_add(g, num, n2g_mul(g, mix, draw_den(t, n)));
+    if (!t->base) return x;
+    const n2_node rest = n2g_gather(g, n2g_read(g, t->rest), at);
+    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, t->centre)));
 }
 
 static n2_node base_of(trainer *t, n2_node x, n2_node stage) {
@@ -406,11 +412,14 @@ static void pair(const trainer *t, size_t p, double *num, double *den) {
 
 static void fill_waymarks(const trainer *t, size_t side, size_t n, double *x, double *scratch) {
     const size_t d = t->c->d;
+    const double *centre = t->base ? t->base->centre : NULL;
     for (size_t k = 0; k < t->o->stages; k++) {
         const double mix = t->o->alpha[k + side], keep = sqrt((1 - mix) * (1 + mix));
         for (size_t i = 0; i < n; i++, x += d) {
             pair(t, i, scratch, scratch + d);
-            for (size_t j = 0; j < d; j++) x[j] = keep * scratch[j] + mix * scratch[d + j];
+            for (size_t j = 0; j < d; j++)
+                x[j] = keep * scratch[j] + mix * scratch[d + j] +
+                       (centre ? (1 - keep - mix) * centre[j] : 0);
         }
     }
 }
@@ -467,7 +476,7 @@ static n2ce_status validation_new(const trainer *t, validation *v) {
 /* A row's term of the loss on one side. DV and InfoNCE, whose terms are not separate,
  * are judged by NWJ's with the same logits, SMILE by NCE's. */
 static double term(const n2_critic_options *o, double f, size_t side) {
-    const double m = o->contrast == N2_CONTRAST_N2CE ? o->magnitude : 1;
+    const double m = o->contrast == N2_CONTRAST_N2CE ? o->judge : 1;
     if (o->contrast == N2_CONTRAST_NEG_REWEIGHT)
         return side ? n2_softplus(-f) : n2_scaled_softplus(f, o->magnitude);
     if (o->contrast == N2_CONTRAST_N2CE || o->contrast == N2_CONTRAST_SMILE)
@@ -482,9 +491,14 @@ static double free_constant(const trainer *t, const validation *v) {
     return n2_logsumexp(v->f[0], v->n_den) - log((double)v->n_den);
 }
 
-/* Loss with the present parameters; per-row gains over the base's terms if asked. */
-static n2ce_status validate(const trainer *t, validation *v, double *loss, double *gain_var) {
-    double sum = 0, var = 0;
+/* Losses with the present parameters. Half of the rows decide when to stop; the gain
+ * over the base is told by the others, which had no say in that. */
+typedef struct verdict {
+    double loss, gain, gain_var;
+} verdict;
+
+static n2ce_status validate(const trainer *t, validation *v, bool base, verdict *out) {
+    *out = (verdict){0, 0, 0};
     for (size_t s = 0; s < 2; s++) {
         const size_t n = rows_of(v, s);
         memcpy(v->f[s], v->base[s], t->o->stages * n * sizeof(double));
@@ -494,21 +508,23 @@ static n2ce_status validate(const trainer *t, validation *v, double *loss, doubl
     const double shift = free_constant(t, v);
     for (size_t s = 0; s < 2; s++) {
         const size_t rows = t->o->stages * rows_of(v, s);
-        double mean = 0, square = 0;
+        double sum[2] = {0, 0}, square = 0, n[2] = {0, 0};
         for (size_t i = 0; i < rows; i++) {
             const double value = term(t->o, v->f[s][i] - shift, s);
             const double gain = v->base_term[s][i] - value;
-            if (!gain_var) v->base_term[s][i] = value;
-            sum += value / (double)rows;
-            mean += gain / (double)rows;
-            square += gain * gain / (double)rows;
+            if (base) v->base_term[s][i] = value;
+            sum[i % 2] += i % 2 ? gain : value;
+            square += i % 2 ? gain * gain : 0;
+            n[i % 2]++;
         }
-        var += (square - mean * mean) / (double)rows;
+        const double mean = n[1] > 0 ? sum[1] / n[1] : 0;
+        out->loss += sum[0] / n[0];
+        out->gain += mean;
+        out->gain_var += n[1] > 0 ? (square / n[1] - mean * mean) / n[1] : 0;
     }
-    *loss = sum;
-    if (gain_var) *gain_var = var;
-    return isfinite(sum) ? N2CE_OK
-                         : n2_fail(t->c->ctx, N2CE_ENAN, "The validation loss is not finite.");
+    return isfinite(out->loss)
+               ? N2CE_OK
+               : n2_fail(t->c->ctx, N2CE_ENAN, "The validation loss is not finite.");
 }
 
 /* ---- training ------------------------------------------------------------ */
@@ -536,9 +552,9 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
                              n2_critic_progress *progress, void *user, n2_critic_record *r) {
     const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
     size_t since_best = 0;
-    double loss, var;
-    N2_TRY(validate(t, v, &r->base_loss, NULL));
-    r->loss = r->base_loss;
+    verdict now;
+    N2_TRY(validate(t, v, true, &now));
+    r->loss = r->base_loss = now.loss;
     copy_parameters(t->c, best, false);
     while (r->steps < t->o->steps && !r->stopped_early && !r->out_of_time) {
         N2_TRY(n2_plan_run(plan));
@@ -547,12 +563,12 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
         r->out_of_time = t->o->deadline > 0 && n2_seconds() > t->o->deadline;
         if (r->steps % every && r->steps < t->o->steps && !r->out_of_time) continue;
         if (progress) progress(user, (double)r->steps / (double)t->o->steps);
-        N2_TRY(validate(t, v, &loss, &var));
+        N2_TRY(validate(t, v, false, &now));
         since_best++;
-        if (loss < r->loss) {
-            r->loss = loss;
-            r->gain = r->base_loss - loss;
-            r->gain_error = sqrt(var);
+        if (now.loss < r->loss) {
+            r->loss = now.loss;
+            r->gain = now.gain;
+            r->gain_error = sqrt(now.gain_var);
             copy_parameters(t->c, best, false);
             since_best = 0;
         }
@@ -564,7 +580,7 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
 /* A gain that is within its error is no gain: then the base alone is kept. */
 static void keep_best(const trainer *t, float *best, n2_critic_record *r) {
     copy_parameters(t->c, best, true);
-    r->improved = r->gain > 1.0 * r->gain_error;
+    r->improved = r->gain > 2 * r->gain_error;
     if (r->improved || !t->base) return;
     zero_last(t->c);
 }

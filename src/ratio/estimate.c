@@ -79,10 +79,8 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
      * order in that of f. */
     const bool learned = r->folds_improved > 0;
     if (learned) e.value -= q->balance;
-    if (!learned && influence)
-        e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
-    else
-        e.error += q->balance_error * q->balance_error;
+    if (influence) e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
+    if (learned || !influence) e.error += q->balance_error * q->balance_error;
     e.error = sqrt(e.error);
     return e;
 }

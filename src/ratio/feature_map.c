@@ -68,12 +68,13 @@ static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
     double share[MOST_KNOTS];
     if (n < 100) return false;
     const size_t count = knot_shares(n, share);
-    const double least = 1e-9 * (sorted[n - 1] - sorted[0]) / (double)count;
+    /* by the middle of the sample: one huge value must not make all others equal */
+    const double least = 1e-12 * (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25));
     f->n_knots = 0;
     size_t ties = 0;
     for (size_t i = 0; i < count; i++) {
         const double x = quantile(sorted, n, share[i]);
-        if (f->n_knots > 0 && !(x > f->knot[f->n_knots - 1] + least * 1e-3)) {
+        if (f->n_knots > 0 && !(x > f->knot[f->n_knots - 1] + least)) {
             ties++;
             continue;
         }
@@ -134,7 +135,8 @@ static spread pooled(const column_view *v, const n2_feature *map) {
 static double gain_of_map(const column_view *v, const n2_feature *map, double *error) {
     double sum = 0, square = 0, n = 0;
     for (size_t t = 0; t < v->n_tables; t++) {
-        const spread a = measure(v, t, 0, 2, NULL), b = measure(v, t, 0, 2, map);
+        /* as it is, all rows count: one huge value, wherever it is, spoils the scale of all */
+        const spread a = measure(v, t, 0, 1, NULL), b = measure(v, t, 0, 2, map);
         if (!(a.var > 0) || !(b.var > 0)) return 0;
         for (size_t i = 1; i < v->table[t]->rows; i += 2) {
             const double x = value(v, t, i), z = interpolate(map, x);

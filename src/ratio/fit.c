@@ -5,6 +5,7 @@
 #include "choose.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -88,7 +89,7 @@ void n2_scores_free(n2_scores *s) {
 
 /* Pairs of a joint sample that stand for the product of the margins: row i with rows
  * i + 1 .. i + SHIFTS of its fold. */
-enum { SHIFTS = 20, MOST_PAIRS = 400000 };
+enum { SHIFTS = 20, MOST_PAIRS = 100000 };
 
 static n2ce_status scores_new(n2ce_ctx *ctx, size_t n_num, size_t n_den, size_t dx, n2_scores *s) {
     size_t shifts = MOST_PAIRS / n_num;
@@ -135,11 +136,10 @@ static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
 
 static n2ce_status both_moments(const fitter *f, size_t held[2][2], n2_moments m[2]) {
     N2_TRY(n2_moments_new(f->ctx, f->num, held[0][0], held[0][1], &m[1]));
-    const n2_rows_view den = f->dx ? f->num : f->den;
-    const size_t *skip = f->dx ? held[0] : held[1];
-    const n2ce_status status = n2_moments_new(f->ctx, den, skip[0], skip[1], &m[0]);
+    const n2ce_status status =
+        f->dx ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
+              : n2_moments_new(f->ctx, f->den, held[1][0], held[1][1], &m[0]);
     if (status != N2CE_OK) n2_moments_free(f->ctx, &m[1]);
-    if (status == N2CE_OK && f->dx) n2_moments_split(&m[0], f->num.d, f->dx);
     return status;
 }
 
@@ -243,21 +243,65 @@ static bool worth_training(const fitter *f) {
     return f->o.parts == N2_PARTS_NET || f->fold == 0 || f->record->fold[0].improved;
 }
 
-static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base,
-                              n2_critic **critic) {
+static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base,
+                              double magnitude, double share, n2_critic **critic,
+                              n2_critic_record *r) {
     n2_critic_options o = f->o.critic;
-    n2_critic_record *r = &f->record->fold[f->fold];
     const n2_contrast_data data = {
         f->num, f->den, f->dx, {{held[0][0], held[0][1]}, {held[1][0], held[1][1]}}};
     o.alpha = f->record->alpha;
     o.seed = f->o.seed + 1000003u * (f->fold + 1);
-    if (f->o.max_seconds > 0) { /* what is left, shared by the folds still to come */
+    o.magnitude = magnitude;
+    if (f->o.max_seconds > 0) { /* a share of what is left for the folds still to come */
         const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
-        o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold);
+        o.deadline = now + 0.9 * share * left / (double)(f->o.folds - f->fold);
     }
-    N2_TRY(n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r));
+    return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r);
+}
+
+/* The critic of a fold, with the magnitude that is settled. */
+static n2ce_status train_settled(fitter *f, size_t held[2][2], const n2_gauss *base,
+                                 n2_critic **critic) {
+    return train_once(f, held, base, f->o.critic.magnitude, 1, critic, &f->record->fold[f->fold]);
+}
+
+/* The first fold tries magnitudes: the rule's C sqrt(n) is an upper bound, so 1 and the
+ * geometric middle run too. All are judged by one loss on the validation rows. If the
+ * middle finds nothing beyond the base, neither will the others. */
+static n2ce_status race(fitter *f, size_t held[2][2], const n2_gauss *base, n2_critic **critic) {
+    const double middle = f->o.critic.judge, tried[] = {middle, 1, middle * middle};
+    n2_critic_record *best = &f->record->fold[0];
+    N2_TRY(train_once(f, held, base, middle, 0.3, critic, best));
+    f->o.critic.magnitude = middle;
+    for (size_t i = 1; i < 3 && (best->improved || !base) && !best->out_of_time; i++) {
+        n2_critic_record r;
+        n2_critic *other;
+        const n2ce_status status = train_once(f, held, base, tried[i], 0.3, &other, &r);
+        if (status != N2CE_OK) {
+            n2_critic_free(*critic);
+            *critic = NULL;
+            return status;
+        }
+        const bool better = r.loss < best->loss;
+        n2_critic_free(better ? *critic : other);
+        if (better) {
+            *critic = other;
+            *best = r;
+            f->o.critic.magnitude = tried[i];
+        }
+        f->record->raced = true;
+    }
+    snprintf(f->record->race, sizeof f->record->race, "1, %.3g and %.3g", middle, middle * middle);
+    f->record->used.critic.magnitude = f->o.critic.magnitude;
+    return N2CE_OK;
+}
+
+static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base,
+                              n2_critic **critic) {
+    const bool settled = f->o.critic.magnitude > 0;
+    N2_TRY(settled ? train_settled(f, held, base, critic) : race(f, held, base, critic));
     f->record->folds_run++;
-    if (r->improved || !base) {
+    if (f->record->fold[f->fold].improved || !base) {
         f->record->folds_improved++;
         return N2CE_OK;
     }

@@ -15,6 +15,13 @@ void n2_moments_free(n2ce_ctx *ctx, n2_moments *m) {
     *m = (n2_moments){0};
 }
 
+static n2ce_status moments_alloc(n2ce_ctx *ctx, size_t d, double n, n2_moments *m) {
+    *m = (n2_moments){n, n2_alloc(ctx, d, sizeof(double)), n2_alloc(ctx, d * d, sizeof(double))};
+    if (m->mean && m->cov) return N2CE_OK;
+    n2_moments_free(ctx, m);
+    return N2CE_ENOMEM;
+}
+
 static void add_mean(n2_rows_view rows, size_t begin, size_t end, double *mean) {
     for (size_t i = begin; i < end; i++)
         for (size_t j = 0; j < rows.d; j++) mean[j] += rows.x[i * rows.d + j];
@@ -50,12 +57,7 @@ static void cov_band(void *arg, size_t item, int worker) {
 n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t skip_end,
                            n2_moments *m) {
     const size_t d = rows.d, n = rows.n - (skip_end - skip);
-    *m = (n2_moments){(double)n, n2_alloc(ctx, d, sizeof(double)),
-                      n2_alloc(ctx, d * d, sizeof(double))};
-    if (!m->mean || !m->cov) {
-        n2_moments_free(ctx, m);
-        return N2CE_ENOMEM;
-    }
+    N2_TRY(moments_alloc(ctx, d, (double)n, m));
     add_mean(rows, 0, skip, m->mean);
     add_mean(rows, skip_end, rows.n, m->mean);
     for (size_t j = 0; j < d; j++) m->mean[j] /= m->n;
@@ -69,29 +71,41 @@ n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t
     return status;
 }
 
-void n2_moments_split(n2_moments *m, size_t d, size_t dx) {
+n2ce_status n2_moments_split(n2ce_ctx *ctx, const n2_moments *joint, size_t d, size_t dx,
+                             n2_moments *m) {
+    N2_TRY(moments_alloc(ctx, d, joint->n, m));
+    memcpy(m->mean, joint->mean, d * sizeof *m->mean);
     for (size_t j = 0; j < d; j++)
         for (size_t k = 0; k < d; k++)
-            if ((j < dx) != (k < dx)) m->cov[j * d + k] = 0;
+            m->cov[j * d + k] = (j < dx) == (k < dx) ? joint->cov[j * d + k] : 0;
+    return N2CE_OK;
 }
 
 /* ---- the basis ----------------------------------------------------------- */
 
-static double mean_of_diagonal(const double *a, size_t d) {
-    double sum = 0;
-    for (size_t i = 0; i < d; i++) sum += a[i * d + i];
-    return sum / (double)d;
+/* Variances of both, or 1 where there is none. */
+static void sizes(const double *a, const double *b, size_t d, double *size) {
+    for (size_t i = 0; i < d; i++) {
+        size[i] = a[i * d + i] + b[i * d + i];
+        if (!(size[i] > 0)) size[i] = 1;
+    }
 }
 
-/* Factor of cov, with the smallest multiple of `size` on the diagonal that makes it
- * positive definite. */
-static bool factor(const double *cov, size_t d, double size, double *l) {
-    for (double ridge = 0; ridge<1; ridge = ridge> 0 ? ridge * 100 : 1e-14) {
-        memcpy(l, cov, d * d * sizeof *l);
-        for (size_t i = 0; i < d; i++) l[i * d + i] += ridge * size;
-        if (n2_cholesky(l, d)) return true;
-    }
-    return false;
+enum { MOST_RIDGES = 5 };
+
+/* What is added to variances so that directions without spread have a little: nothing, if
+ * it can be done without. */
+static double ridge_at(int k) { return k ? 1e-12 * pow(100, k) : 0; }
+
+/* Factor of cov + ridge diag(size). False if a variable is a combination of those before
+ * it, as far as rounding lets us know. */
+static bool factor(const double *cov, size_t d, const double *size, double ridge, double *l) {
+    memcpy(l, cov, d * d * sizeof *l);
+    for (size_t i = 0; i < d; i++) l[i * d + i] += ridge * size[i];
+    if (!n2_cholesky(l, d)) return false;
+    for (size_t i = 0; i < d; i++)
+        if (l[i * d + i] * l[i * d + i] < 1e-12 * (cov[i * d + i] + ridge * size[i])) return false;
+    return true;
 }
 
 static void transpose(double *a, size_t d) {
@@ -125,21 +139,57 @@ static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s
 }
 
 static void place(n2_gauss *g, const n2_moments *num, const n2_moments *den) {
-    memcpy(g->centre, den->mean, g->d * sizeof(double));
-    for (size_t i = 0; i < g->d; i++) {
-        /* no spread at all would be an infinite log ratio */
-        if (!(g->lambda[i] > 1e-28)) g->lambda[i] = 1e-28;
+    const size_t d = g->d;
+    /* no spread at all would be an infinite log ratio; eigenvalues are ascending, and what
+     * is small beside the last one is rounding */
+    const double least = fmax(1e-28, d ? 1e-15 * g->lambda[d - 1] : 0);
+    memcpy(g->centre, den->mean, d * sizeof(double));
+    for (size_t i = 0; i < d; i++) {
+        if (!(g->lambda[i] > least)) g->lambda[i] = least;
         g->delta[i] = 0;
-        for (size_t j = 0; j < g->d; j++)
-            g->delta[i] += g->basis[i * g->d + j] * (num->mean[j] - den->mean[j]);
+        for (size_t j = 0; j < d; j++)
+            g->delta[i] += g->basis[i * d + j] * (num->mean[j] - den->mean[j]);
     }
+}
+
+/* A direction in which neither sample has a spread but what the ridge gave it, as where a
+ * column is there twice, says nothing. */
+static void drop_empty(n2_gauss *g, const double *size, double ridge) {
+    for (size_t i = 0; i < g->d; i++) {
+        double given = 0; /* of the variance 1 that the denominator has along i */
+        for (size_t j = 0; j < g->d; j++)
+            given += ridge * size[j] * g->basis[i * g->d + j] * g->basis[i * g->d + j];
+        if (given < 0.5 || g->lambda[i] > 2 || fabs(g->delta[i]) > 1e-3) continue;
+        g->lambda[i] = 1;
+        g->delta[i] = 0;
+    }
+}
+
+/* Both covariances get the least ridge with which the denominator's has a factor. work is
+ * 4 d^2 + d numbers. */
+static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den, double *work) {
+    const size_t d = g->d, dd = d * d;
+    double *cov = work + 3 * dd, *size = work + 4 * dd, ridge = 0;
+    sizes(num->cov, den->cov, d, size);
+    bool found = false;
+    for (int k = 0; k < MOST_RIDGES && !found; k++) {
+        ridge = ridge_at(k);
+        found = factor(den->cov, d, size, ridge, work);
+    }
+    if (!found) return false;
+    memcpy(cov, num->cov, dd * sizeof *cov);
+    for (size_t i = 0; i < d; i++) cov[i * d + i] += ridge * size[i];
+    if (!diagonalise(g, cov, work, work + dd, work + 2 * dd)) return false;
+    place(g, num, den);
+    if (ridge > 0) drop_empty(g, size, ridge);
+    return true;
 }
 
 n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
                          n2_gauss **out) {
     *out = NULL;
     n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
-    double *work = n2_alloc(ctx, 3 * d * d, sizeof(double));
+    double *work = n2_alloc(ctx, 4 * d * d + d, sizeof(double));
     if (g) {
         *g = (n2_gauss){ctx,
                         d,
@@ -150,22 +200,17 @@ n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n
                         n2_alloc(ctx, d * d, sizeof(double))};
     }
     n2ce_status status = N2CE_ENOMEM;
-    if (work && g && g->basis && g->centre && g->lambda && g->delta && g->whiten) {
-        const double size = mean_of_diagonal(num->cov, d) + mean_of_diagonal(den->cov, d);
-        const bool found = factor(den->cov, d, size > 0 ? size : 1, work) &&
-                           diagonalise(g, num->cov, work, work + d * d, work + 2 * d * d);
-        status = found ? N2CE_OK
-                       : n2_fail(ctx, N2CE_ERANGE,
-                                 "The covariances of the samples cannot be "
-                                 "brought into one basis; are values huge?");
-    }
+    if (work && g && g->basis && g->centre && g->lambda && g->delta && g->whiten)
+        status = find_basis(g, num, den, work)
+                     ? N2CE_OK
+                     : n2_fail(ctx, N2CE_ERANGE,
+                               "The covariances of the samples cannot be "
+                               "brought into one basis; are values huge?");
     n2_free(ctx, work);
-    if (status == N2CE_OK) {
-        place(g, num, den);
+    if (status == N2CE_OK)
         *out = g;
-    } else {
+    else
         n2_gauss_free(g);
-    }
     return status;
 }
 
@@ -344,29 +389,40 @@ static double log_det_bias(size_t d, double v) {
     return bias;
 }
 
-/* Unbiased ln det of the block of cov that starts at `first` and has k rows. */
-static double log_det(n2ce_ctx *ctx, const double *cov, size_t d, size_t first, size_t k, double v,
+/* Unbiased ln det of the block of cov that starts at `first` and has k rows, with the
+ * ridge; NaN if it is not positive definite then. work is 2 k^2 + k numbers. */
+static double log_det(const double *cov, size_t d, size_t first, size_t k, double v, double ridge,
                       double *work) {
-    (void)ctx;
+    double *block = work + k * k, *size = work + 2 * k * k;
     for (size_t i = 0; i < k; i++)
-        memcpy(work + i * k, cov + (first + i) * d + first, k * sizeof *work);
-    const double size = mean_of_diagonal(work, k);
-    double *copy = work + k * k;
-    memcpy(copy, work, k * k * sizeof *work);
-    if (!factor(copy, k, size > 0 ? size : 1, work)) return N2_NAN;
-    return n2_cholesky_log_det(work, k) - log_det_bias(k, v);
+        memcpy(block + i * k, cov + (first + i) * d + first, k * sizeof *work);
+    sizes(block, block, k, size);
+    if (!factor(block, k, size, ridge, work)) return N2_NAN;
+    size_t rank = 0; /* what has hardly more than the ridge is not estimated */
+    for (size_t i = 0; i < k; i++)
+        rank += work[i * k + i] * work[i * k + i] > 100 * ridge * size[i];
+    return n2_cholesky_log_det(work, k) - log_det_bias(rank, v);
 }
 
 double n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *m) {
     if (m->n < (double)d + 3) return N2_NAN;
-    double *work = n2_alloc(ctx, 2 * d * d, sizeof *work);
+    double *work = n2_alloc(ctx, 2 * d * d + d, sizeof *work), mi = N2_NAN;
     if (!work) return N2_NAN;
     const double v = m->n - 1;
-    const double x = log_det(ctx, m->cov, d, 0, dx, v, work);
-    const double y = log_det(ctx, m->cov, d, dx, d - dx, v, work);
-    const double joint = log_det(ctx, m->cov, d, 0, d, v, work);
+    for (int k = 0; k < MOST_RIDGES && isnan(mi); k++) { /* the same for all three */
+        const double ridge = ridge_at(k), x = log_det(m->cov, d, 0, dx, v, ridge, work);
+        const double y = log_det(m->cov, d, dx, d - dx, v, ridge, work);
+        mi = 0.5 * (x + y - log_det(m->cov, d, 0, d, v, ridge, work));
+    }
     n2_free(ctx, work);
-    return 0.5 * (x + y - joint);
+    return mi;
+}
+
+/* Directions that were not dropped. */
+static size_t rank_of(const n2_gauss *g) {
+    size_t rank = 0;
+    for (size_t i = 0; i < g->d; i++) rank += g->lambda[i] != 1 || g->delta[i] != 0;
+    return rank;
 }
 
 double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den) {
@@ -374,14 +430,16 @@ double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_mome
     if (n < (double)d + 3 || m < (double)d + 3) return N2_NAN;
     n2_gauss *g;
     if (n2_gauss_new(ctx, d, num, den, &g) != N2CE_OK) return N2_NAN;
+    const size_t rank = rank_of(g);
     double trace = 0, shift = 0, log_ratio = 0;
     for (size_t i = 0; i < d; i++) {
         trace += g->lambda[i];
         shift += g->delta[i] * g->delta[i];
         log_ratio -= log(g->lambda[i]);
     }
+    trace -= (double)(d - rank);
     n2_gauss_free(g);
-    const double shrink = (v - (double)d - 1) / v, dim = (double)d; /* E S^-1 = Sigma^-1 / shrink */
-    log_ratio += log_det_bias(d, n - 1) - log_det_bias(d, m - 1);
+    const double dim = (double)rank, shrink = (v - dim - 1) / v; /* E S^-1 = Sigma^-1 / shrink */
+    log_ratio += log_det_bias(rank, n - 1) - log_det_bias(rank, m - 1);
     return 0.5 * (shrink * (trace * (1 - 1 / n) + shift) - dim / m - dim + log_ratio);
 }

@@ -29,9 +29,9 @@ n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t
                            n2_moments *out);
 void n2_moments_free(n2ce_ctx *ctx, n2_moments *m);
 
-/* Makes the first dx and the remaining coordinates uncorrelated: the product of the
- * margins of a joint sample. */
-void n2_moments_split(n2_moments *m, size_t d, size_t dx);
+/* Moments of the product of the margins of the first dx and the other coordinates. */
+n2ce_status n2_moments_split(n2ce_ctx *ctx, const n2_moments *joint, size_t d, size_t dx,
+                             n2_moments *out);
 
 /* ---- the ratio ---- */
 

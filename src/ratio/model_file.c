@@ -83,14 +83,33 @@ n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *re
     return status;
 }
 
+/* A column of levels holds their numbers. */
+static n2ce_status check_codes(const n2ce_model *m, const n2_table *rows) {
+    for (size_t c = 0; c < m->cols; c++) {
+        const n2_feature *f = &m->ratio->features->column[c];
+        for (size_t i = 0; i < rows->rows && f->kind == N2_FEATURE_LEVELS; i++) {
+            const double x = rows->x[i * m->cols + c];
+            if (x >= 0 && x < (double)f->levels && x == floor(x)) continue;
+            return n2_fail(
+                m->ctx, N2CE_EINVAL,
+                "Row %zu, column %zu (\"%s\") holds %g; its levels are numbered 0 to %zu.", i, c,
+                m->names[c], x, f->levels - 1);
+        }
+    }
+    return N2CE_OK;
+}
+
 n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) {
     n2_table *table;
     if (rows->cols != m->cols)
         return n2_fail(m->ctx, N2CE_EINVAL,
                        "The rows have %zu columns; the model was fitted to %zu.", rows->cols,
                        m->cols);
-    N2_TRY(n2_table_of_matrix(m->ctx, rows, "the rows", NULL, &table));
-    const n2ce_status status = n2_ratio_score(m->ratio, table->x, table->rows, f);
+    if (rows->rows == 0) return N2CE_OK;
+    n2ce_status status = n2_table_of_matrix(m->ctx, rows, "the rows", NULL, &table);
+    if (status != N2CE_OK) return status == N2CE_EDATA ? N2CE_ENAN : status;
+    status = check_codes(m, table);
+    if (status == N2CE_OK) status = n2_ratio_score(m->ratio, table->x, table->rows, f);
     n2_table_free(table);
     return status;
 }
@@ -136,7 +155,7 @@ n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_
     }
     if (status == N2CE_OK && n2_reader_cols(*out) != m->cols) {
         status =
-            n2_fail(m->ctx, N2CE_EDATA, "%s: %zu columns are chosen; the model was fitted to %zu.",
+            n2_fail(m->ctx, N2CE_EDATA, "%s: %zu of its columns are chosen; the model has %zu.",
                     path, n2_reader_cols(*out), m->cols);
         n2_reader_close(*out);
         *out = NULL;
@@ -253,7 +272,8 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
 }
 
 static uint64_t mix_tensor(uint64_t h, const n2_st_tensor *t) {
-    h = mix(h, t->name, strlen(t->name) + 1);
+    const char *type = n2_st_dtype_name(t->dtype);
+    h = mix(mix(h, t->name, strlen(t->name) + 1), type, strlen(type) + 1);
     h = mix(h, t->shape, (size_t)t->rank * sizeof t->shape[0]);
     return mix(h, t->data, t->bytes);
 }
@@ -357,79 +377,99 @@ static n2ce_status check_file(n2ce_ctx *ctx, const char *path, const n2_st_file 
                                              : damaged(ctx, path, "the check sum does not fit");
 }
 
-/* A new array with the n doubles of a tensor; NULL if that is missing or has others. */
-static double *take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n) {
+/* A new array with the n doubles of a tensor; N2CE_EDATA if that is missing or has others.
+ * Whoever owns *out frees it, also after a failure. */
+static n2ce_status take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n,
+                        double **out) {
     const n2_st_tensor *t = n2_st_find(f, name);
-    double *x = t && n2_st_elements(t) == n ? n2_alloc(ctx, n, sizeof *x) : NULL;
-    if (x && n2_st_to_f64(ctx, t, x, n) != N2CE_OK) {
-        n2_free(ctx, x);
-        return NULL;
-    }
-    return x;
+    if (!t || n2_st_elements(t) != n) return N2CE_EDATA;
+    *out = n2_alloc(ctx, n, sizeof **out);
+    return *out ? n2_st_to_f64(ctx, t, *out, n) : N2CE_ENOMEM;
 }
 
-static bool read_feature(n2ce_ctx *ctx, const double *row, const double *knots, size_t n_knots,
-                         size_t *at, n2_feature *f) {
-    const bool fits = row[0] >= 0 && row[0] <= N2_FEATURE_LEVELS && row[2] > 0 && row[3] >= 0 &&
-                      row[3] <= N2_LEVELS_MAX && row[4] >= 0 && row[4] <= (double)(n_knots - *at);
-    if (!fits) return false;
+/* `levels` is how many the file's description gives the column. */
+static n2ce_status read_feature(n2ce_ctx *ctx, const double *row, const double *knots,
+                                size_t n_knots, size_t *at, size_t levels, n2_feature *f) {
+    const bool fits = row[0] >= 0 && row[0] <= N2_FEATURE_LEVELS && row[2] > 0 &&
+                      row[3] == (double)levels && row[4] >= 0 && row[4] <= (double)(n_knots - *at);
+    if (!fits) return N2CE_EDATA;
     *f = (n2_feature){.kind = (n2_feature_kind)row[0],
                       .mean = row[1],
                       .scale = row[2],
-                      .levels = (size_t)row[3],
+                      .levels = levels,
                       .n_knots = (size_t)row[4]};
-    if (f->kind != N2_FEATURE_NORMAL) return f->n_knots == 0;
+    if (f->kind != N2_FEATURE_NORMAL) return f->n_knots == 0 ? N2CE_OK : N2CE_EDATA;
     f->knot = n2_alloc(ctx, f->n_knots, sizeof(double));
     f->normal = n2_alloc(ctx, f->n_knots, sizeof(double));
-    if (!f->knot || !f->normal || f->n_knots < 2) return false;
+    if (!f->knot || !f->normal) return N2CE_ENOMEM;
     for (size_t k = 0; k < f->n_knots; k++, ++*at) {
         f->knot[k] = knots[2 * *at];
         f->normal[k] = knots[2 * *at + 1];
     }
-    return true;
+    return f->n_knots >= 2 ? N2CE_OK : N2CE_EDATA;
 }
 
-static n2_features *load_features(n2ce_ctx *ctx, const n2_st_file *f, size_t cols) {
+static n2ce_status read_features(const n2ce_model *m, const double *rows, const double *knots,
+                                 size_t n_knots) {
+    n2_features *f = m->ratio->features;
+    size_t at = 0;
+    for (size_t c = 0; c < m->cols; c++) {
+        const size_t levels = m->categorical[c] ? n2_levels_count(m->levels, m->names[c]) : 0;
+        N2_TRY(read_feature(m->ctx, rows + c * FEATURE_NUMBERS, knots, n_knots, &at, levels,
+                            &f->column[c]));
+    }
+    f->width = n2_features_width(f, f->cols);
+    return N2CE_OK;
+}
+
+static n2ce_status load_features(const n2ce_model *m, const n2_st_file *f) {
     const n2_st_tensor *k = n2_st_find(f, "knots");
     const size_t n_knots = k ? n2_st_elements(k) / 2 : 0;
-    double *rows = take(ctx, f, "features", cols * FEATURE_NUMBERS);
-    double *knots = take(ctx, f, "knots", 2 * n_knots);
-    n2_features *out = n2_alloc(ctx, 1, sizeof *out);
-    bool good = rows && knots && out;
-    if (out) {
-        out->ctx = ctx;
-        out->column = n2_alloc(ctx, cols, sizeof *out->column);
-        good = good && out->column;
-        if (out->column) out->cols = cols;
-    }
-    size_t at = 0;
-    for (size_t c = 0; c < cols && good; c++)
-        good = read_feature(ctx, rows + c * FEATURE_NUMBERS, knots, n_knots, &at, &out->column[c]);
-    if (good) out->width = n2_features_width(out, cols);
-    n2_free(ctx, rows);
-    n2_free(ctx, knots);
-    if (!good) n2_features_free(out);
-    return good ? out : NULL;
+    double *rows = NULL, *knots = NULL;
+    n2_features *out = m->ratio->features = n2_alloc(m->ctx, 1, sizeof *out);
+    if (!out) return N2CE_ENOMEM;
+    out->ctx = m->ctx;
+    out->column = n2_alloc(m->ctx, m->cols, sizeof *out->column);
+    n2ce_status status = out->column ? N2CE_OK : N2CE_ENOMEM;
+    if (out->column) out->cols = m->cols;
+    if (status == N2CE_OK) status = take(m->ctx, f, "features", m->cols * FEATURE_NUMBERS, &rows);
+    if (status == N2CE_OK) status = take(m->ctx, f, "knots", 2 * n_knots, &knots);
+    if (status == N2CE_OK) status = read_features(m, rows, knots, n_knots);
+    n2_free(m->ctx, rows);
+    n2_free(m->ctx, knots);
+    return status;
 }
 
-static n2_gauss *load_base(n2ce_ctx *ctx, const n2_st_file *f, size_t d) {
-    n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
-    if (!g) return NULL;
-    *g = (n2_gauss){.ctx = ctx,
-                    .d = d,
-                    .basis = take(ctx, f, "base.basis", d * d),
-                    .whiten = take(ctx, f, "base.whiten", d * d),
-                    .centre = take(ctx, f, "base.centre", d),
-                    .lambda = take(ctx, f, "base.lambda", d),
-                    .delta = take(ctx, f, "base.delta", d)};
-    if (g->basis && g->whiten && g->centre && g->lambda && g->delta) return g;
-    n2_gauss_free(g);
-    return NULL;
+static n2ce_status load_base(n2_ratio *r, const n2_st_file *f, size_t d) {
+    n2_gauss *g = r->base = n2_alloc(r->ctx, 1, sizeof *g);
+    if (!g) return N2CE_ENOMEM;
+    g->ctx = r->ctx;
+    g->d = d;
+    N2_TRY(take(r->ctx, f, "base.basis", d * d, &g->basis));
+    N2_TRY(take(r->ctx, f, "base.whiten", d * d, &g->whiten));
+    N2_TRY(take(r->ctx, f, "base.centre", d, &g->centre));
+    N2_TRY(take(r->ctx, f, "base.lambda", d, &g->lambda));
+    return take(r->ctx, f, "base.delta", d, &g->delta);
+}
+
+/* A critic that is larger than its part of the file must not even be begun: its width
+ * squared, for each block, and its width times the features are among its parameters. */
+static bool fits_file(const n2ce_model *m, const n2_st_file *f, size_t k) {
+    const n2_critic_options *o = &m->record.used.critic;
+    size_t found = 0;
+    char prefix[32];
+    const int n = snprintf(prefix, sizeof prefix, "critic.%zu.", k);
+    for (size_t i = 0; i < n2_st_count(f); i++)
+        if (strncmp(n2_st_at(f, i)->name, prefix, (size_t)n) == 0)
+            found += n2_st_elements(n2_st_at(f, i));
+    return found >= o->width * o->width * (o->blocks ? o->blocks : 1) &&
+           found >= o->width * m->ratio->features->width;
 }
 
 static n2ce_status load_critic(n2ce_model *m, const n2_st_file *f, size_t k) {
     n2_ratio *r = m->ratio;
     n2_critic *c;
+    if (!fits_file(m, f, k)) return N2CE_EDATA;
     N2_TRY(n2_critic_new(m->ctx, r->features->width, r->dx, r->base, &m->record.used.critic, &c));
     r->critic[r->critics++] = c;
     const n2_tensor *t;
@@ -443,25 +483,23 @@ static n2ce_status load_critic(n2ce_model *m, const n2_st_file *f, size_t k) {
     return N2CE_OK;
 }
 
-static n2_kernel_ratio *load_kernel(n2ce_ctx *ctx, const n2_st_file *f, size_t d) {
-    const n2_st_tensor *alpha = n2_st_find(f, "kernel.alpha");
-    const size_t n = n2_st_elements(alpha);
-    n2_kernel_ratio *k = n2_alloc(ctx, 1, sizeof *k);
-    double *numbers = take(ctx, f, "kernel.numbers", 3);
-    if (k && numbers)
-        *k = (n2_kernel_ratio){.ctx = ctx,
-                               .method = numbers[0] > 0 ? N2_KLIEP : N2_ULSIF,
-                               .centres = n,
-                               .cols = d,
-                               .centre = take(ctx, f, "kernel.centre", n * d),
-                               .alpha = take(ctx, f, "kernel.alpha", n),
-                               .sigma = numbers[1],
-                               .lambda = numbers[2]};
-    const bool good = k && numbers && k->centre && k->alpha && k->sigma > 0;
-    n2_free(ctx, numbers);
-    if (good) return k;
-    if (k) n2_kernel_ratio_free(k);
-    return NULL;
+static n2ce_status load_kernel(n2_ratio *r, const n2_st_file *f, size_t d) {
+    const size_t n = n2_st_elements(n2_st_find(f, "kernel.alpha"));
+    n2_kernel_ratio *k = r->kernel = n2_alloc(r->ctx, 1, sizeof *k);
+    double *numbers = NULL;
+    if (!k) return N2CE_ENOMEM;
+    *k = (n2_kernel_ratio){.ctx = r->ctx, .centres = n, .cols = d};
+    n2ce_status status = take(r->ctx, f, "kernel.numbers", 3, &numbers);
+    if (status == N2CE_OK) {
+        k->method = numbers[0] > 0 ? N2_KLIEP : N2_ULSIF;
+        k->sigma = numbers[1];
+        k->lambda = numbers[2];
+        if (!(k->sigma > 0)) status = N2CE_EDATA;
+    }
+    if (status == N2CE_OK) status = take(r->ctx, f, "kernel.centre", n * d, &k->centre);
+    if (status == N2CE_OK) status = take(r->ctx, f, "kernel.alpha", n, &k->alpha);
+    n2_free(r->ctx, numbers);
+    return status;
 }
 
 /* One entry of "columns": the name, and the levels if it has some. */
@@ -531,47 +569,58 @@ static n2ce_status load_columns(n2ce_model *m, const char *path, const n2_st_fil
     return status == N2CE_OK && m->cols != cols ? N2CE_EDATA : status;
 }
 
+/* Whether the numbers of "shape" are possible, and what they say. */
+static bool read_sizes(n2ce_model *m, const int64_t shape[6]) {
+    n2_critic_options *o = &m->record.used.critic;
+    const bool fits = shape[0] < (int64_t)m->cols && shape[1] <= N2_MOST_FOLDS &&
+                      shape[2] <= N2_MOST_STAGES && shape[3] <= 65536 && shape[4] <= 32;
+    if (!fits || (shape[1] > 0 && (shape[2] < 1 || shape[3] < 2))) return false;
+    m->x_cols = (size_t)shape[0];
+    o->stages = (size_t)shape[2];
+    o->width = (size_t)shape[3];
+    o->blocks = (size_t)shape[4];
+    return true;
+}
+
 static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t shape[6]) {
     n2_ratio *r = m->ratio = n2_alloc(m->ctx, 1, sizeof *r);
     if (!r) return N2CE_ENOMEM;
     r->ctx = m->ctx;
-    const bool fits = shape[1] <= N2_MOST_FOLDS && shape[2] >= 0 && shape[2] <= N2_MOST_STAGES &&
-                      shape[3] <= 65536 && shape[4] <= 32 && (size_t)shape[0] <= m->cols;
-    if (!fits || !(r->features = load_features(m->ctx, f, m->cols))) return N2CE_EDATA;
-    m->x_cols = (size_t)shape[0];
-    r->dx = m->x_cols ? n2_features_width(r->features, m->x_cols) : 0;
+    if (!read_sizes(m, shape)) return N2CE_EDATA;
+    N2_TRY(load_features(m, f));
     const size_t d = r->features->width;
-    if (d != (size_t)shape[5]) return N2CE_EDATA;
-    n2_critic_options *o = &m->record.used.critic;
-    o->stages = (size_t)shape[2];
-    o->width = (size_t)shape[3];
-    o->blocks = (size_t)shape[4];
-    if (n2_st_find(f, "base.basis") && !(r->base = load_base(m->ctx, f, d))) return N2CE_EDATA;
-    if (n2_st_find(f, "kernel.alpha") && !(r->kernel = load_kernel(m->ctx, f, d)))
-        return N2CE_EDATA;
+    r->dx = n2_features_width(r->features, m->x_cols);
+    const bool split = m->x_cols == 0 || (r->dx > 0 && r->dx < d);
+    if (d == 0 || d != (size_t)shape[5] || !split) return N2CE_EDATA;
+    if (n2_st_find(f, "base.basis")) N2_TRY(load_base(r, f, d));
+    if (n2_st_find(f, "kernel.alpha")) N2_TRY(load_kernel(r, f, d));
     for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));
     return N2CE_OK;
 }
 
-n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out) {
-    *out = NULL;
-    n2_st_file *f;
+n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
+                             n2ce_model **out) {
     int64_t shape[6] = {0};
-    N2_TRY(n2_st_open(ctx, path, &f));
+    *out = NULL;
+    N2_TRY(check_file(ctx, path, f));
     n2ce_model *m = n2_alloc(ctx, 1, sizeof *m);
-    n2ce_status status = m ? check_file(ctx, path, f) : N2CE_ENOMEM;
-    if (status == N2CE_OK) {
-        m->ctx = ctx;
-        status = load_columns(m, path, f, shape);
-        if (status == N2CE_OK) status = load_parts(m, f, shape);
-        if (status == N2CE_EDATA) damaged(ctx, path, "a part is missing or does not fit");
-    }
-    n2_st_close(f);
+    if (!m) return N2CE_ENOMEM;
+    m->ctx = ctx;
+    n2ce_status status = load_columns(m, path, f, shape);
+    if (status == N2CE_OK) status = load_parts(m, f, shape);
     if (status == N2CE_OK) {
         *out = m;
-    } else if (m) {
-        m->ctx = ctx;
-        n2ce_model_free(m);
+        return N2CE_OK;
     }
+    n2ce_model_free(m);
+    return status == N2CE_ENOMEM ? status : damaged(ctx, path, "a part is missing or does not fit");
+}
+
+n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out) {
+    n2_st_file *f;
+    *out = NULL;
+    N2_TRY(n2_st_open(ctx, path, &f));
+    const n2ce_status status = n2_model_of_file(ctx, path, f, out);
+    n2_st_close(f);
     return status;
 }

@@ -4,6 +4,8 @@
 
 #include "fit.h"
 
+struct n2_st_file;
+
 struct n2ce_model {
     n2ce_ctx *ctx;
     n2_ratio *ratio;
@@ -20,6 +22,10 @@ struct n2ce_model {
 n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *record,
                          const n2_table *table, size_t x_cols, n2_levels *levels, const char *json,
                          n2ce_model **out);
+
+/* The model in a safetensors file that is open; path is what messages call it. */
+n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const struct n2_st_file *file,
+                             n2ce_model **out);
 
 /* Reads rows of a file block by block, as this model needs them. */
 n2ce_status n2_model_open_rows(const n2ce_model *model, const char *path, bool drop_missing,

@@ -135,6 +135,9 @@ static n2ce_status too_few(n2_session *s, const n2_table *t, const char *name) {
                    name, t->rows, t->rows == 1 ? "" : "s");
 }
 
+/* A column of a file without a header is called by its number. */
+static bool is_number(const char *name) { return strspn(name, "0123456789") == strlen(name); }
+
 /* Columns of two files must agree in number and, where both have names, in names. */
 static n2ce_status same_columns(n2_session *s, const n2_samples *num, const n2_samples *den) {
     const n2_table *a = s->num, *b = s->den;
@@ -143,7 +146,7 @@ static n2ce_status same_columns(n2_session *s, const n2_samples *num, const n2_s
                        "%s has %zu column%s and %s has %zu. Choose the same ones with --columns.",
                        name_of(num), a->cols, a->cols == 1 ? "" : "s", name_of(den), b->cols);
     for (size_t c = 0; c < a->cols; c++) {
-        const bool named = a->names[c][0] > '9' && b->names[c][0] > '9';
+        const bool named = !is_number(a->names[c]) && !is_number(b->names[c]);
         if (named && strcmp(a->names[c], b->names[c]) != 0)
             return n2_fail(
                 s->ctx, N2CE_EDATA,
@@ -202,6 +205,59 @@ n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const 
     return too_few(s, s->num, joint->path ? joint->path : "(x, y)");
 }
 
+/* ---- columns that no fit can deal with ----------------------------------- */
+
+typedef struct range {
+    double min, max;
+} range;
+
+static range range_of(const n2_table *t, size_t c) {
+    range r = {t->x[c], t->x[c]};
+    for (size_t i = 1; i < t->rows; i++) {
+        const double x = t->x[i * t->cols + c];
+        r.min = x < r.min ? x : r.min;
+        r.max = x > r.max ? x : r.max;
+    }
+    return r;
+}
+
+static const double LARGEST = 1e100; /* its square is still a number */
+
+static n2ce_status check_column(n2_session *s, size_t c, bool *varies) {
+    const range a = range_of(s->num, c), b = s->den ? range_of(s->den, c) : a;
+    const double size = fmax(fmax(-a.min, a.max), fmax(-b.min, b.max));
+    if (size > LARGEST)
+        return n2_fail(s->ctx, N2CE_EDATA,
+                       "Column \"%s\" has values of size %.3g. Rescale it, or leave it out with "
+                       "--columns.",
+                       s->num->names[c], size);
+    *varies = fmin(a.min, b.min) < fmax(a.max, b.max);
+    const bool one_value = !(a.min < a.max) || !(b.min < b.max);
+    if (*varies && one_value && !s->one_sided) s->one_sided = s->num->names[c];
+    return N2CE_OK;
+}
+
+/* A column with one value is left out; at least one must be left. */
+static n2ce_status check_columns(n2_session *s) {
+    size_t x = 0, y = 0;
+    for (size_t c = 0; c < s->num->cols; c++) {
+        bool varies = false;
+        N2_TRY(check_column(s, c, &varies));
+        x += varies && c < s->x_cols;
+        y += varies && c >= s->x_cols;
+    }
+    if (s->den && y == 0)
+        return n2_fail(s->ctx, N2CE_EDATA,
+                       "All rows of both samples are the same; there is nothing to compare.");
+    if (!s->den && (x == 0 || y == 0))
+        return n2_fail(
+            s->ctx, N2CE_EDATA,
+            "%s has one value only, so the mutual information is 0. Choose other columns "
+            "with --%s.",
+            x ? "y" : "x", x ? "y" : "x");
+    return N2CE_OK;
+}
+
 /* ---- fit ----------------------------------------------------------------- */
 
 static n2ce_status count_levels(const n2_session *s, size_t **out) {
@@ -214,6 +270,7 @@ static n2ce_status count_levels(const n2_session *s, size_t **out) {
 
 n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
+    N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
     const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
                                             &s->ratio, &s->scores, &s->record);
@@ -235,6 +292,11 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
     reason[0] = '\0';
     if (ran_out_of_time(r))
         snprintf(reason, 200, "training was cut short by --max-seconds");
+    else if (s->one_sided)
+        snprintf(reason, 200,
+                 "column \"%.60s\" has one value in one of the samples: the divergence is infinite "
+                 "unless it is a count or the like",
+                 s->one_sided);
     else if (learned && fabs(q->balance) > 0.2 + 4 * q->balance_error)
         snprintf(reason, 200,
                  "the ratio is not normalised: its balance is %.3g, it should be 0 within %.2g",

@@ -67,6 +67,7 @@ typedef struct n2_session {
     n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */
     size_t x_cols;
     size_t rows[2], seen[2], dropped; /* den, num */
+    const char *one_sided; /* name of a column with one value in one sample only, or NULL */
     n2_ratio *ratio;
     n2_scores scores;
     n2_fit_record record;

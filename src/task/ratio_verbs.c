@@ -5,9 +5,11 @@
 #include "io/npy.h"
 #include "ratio_session.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- answers ------------------------------------------------------------- */
 
@@ -100,16 +102,25 @@ static void say_interval(n2_text *text, const n2ce_options *o, const char *name,
                 v.lo <= 0 && v.hi >= 0 ? ", consistent with 0" : "", more);
 }
 
+static void say_samples(n2_text *text, const n2_session *s) {
+    const size_t rows = s->rows[0] + s->rows[1], seen = s->seen[0] + s->seen[1];
+    n2_text_add(text, "samples    %zu", s->rows[1]);
+    if (s->den) n2_text_add(text, " and %zu", s->rows[0]);
+    n2_text_add(text, " rows");
+    if (seen - s->dropped > rows) {
+        n2_text_add(text, " of %zu", s->seen[1]);
+        if (s->den) n2_text_add(text, " and %zu", s->seen[0]);
+        n2_text_add(text, " (a random subset, see --max-rows)");
+    }
+    if (s->dropped) n2_text_add(text, ", %zu left out for missing values", s->dropped);
+    n2_text_add(text, ", %zu column%s\n", s->num->cols, s->num->cols == 1 ? "" : "s");
+}
+
 /* Rows, choices, checks: the lines below the numbers. */
 static void say_rest(n2_text *text, const n2_session *s, const n2_quality *q, bool converged,
                      const char *reason) {
-    n2_text_add(text, "\nsamples    %zu", s->rows[1]);
-    if (s->den) n2_text_add(text, " and %zu", s->rows[0]);
-    n2_text_add(text, " rows");
-    if (s->seen[1] > s->rows[1] || s->seen[0] > s->rows[0])
-        n2_text_add(text, " of %zu%s%.0zu (a random subset, see --max-rows; %zu dropped)",
-                    s->seen[1], s->den ? " and " : "", s->seen[0], s->dropped);
-    n2_text_add(text, ", %zu columns\n", s->num->cols);
+    n2_text_add(text, "\n");
+    say_samples(text, s);
     n2_text_add(text, "chosen     ");
     n2_session_say(s, text);
     n2_text_add(text,
@@ -137,6 +148,21 @@ static const n2ce_option fit_options[] = {
 static n2ce_status need(n2ce_ctx *ctx, const n2ce_options *o, const char *verb, const char *name) {
     if (n2ce_options_get(o, name)) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "%s needs --%s FILE. Try: n2ce help %s", verb, name, verb);
+}
+
+/* Before hours of work: nothing is there that may not be replaced, and the folder is. */
+static n2ce_status check_output(n2ce_ctx *ctx, const char *path, bool force) {
+    struct stat info;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!force) N2_TRY(n2_file_check_absent(ctx, path));
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (n == 0 || n >= sizeof folder) return N2CE_OK; /* writing will tell */
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EIO, "%s cannot be written: there is no folder %s. Make it first.",
+                   path, folder);
 }
 
 static n2ce_status read_pair(n2_session *s, const char *verb, const n2ce_matrix *data) {
@@ -173,8 +199,10 @@ static n2ce_status fit_session(n2_session *s, const n2ce_matrix *data, n2ce_answ
     const char *path = data ? NULL : n2ce_options_get(s->options, "output");
     const bool force = n2_options_flag(s->options, "force");
     if (!data) {
+        N2_TRY(need(s->ctx, s->options, "fit", "num"));
+        N2_TRY(need(s->ctx, s->options, "fit", "den"));
         N2_TRY(need(s->ctx, s->options, "fit", "output"));
-        if (!force) N2_TRY(n2_file_check_absent(s->ctx, path)); /* before hours of work */
+        N2_TRY(check_output(s->ctx, path, force));
     }
     N2_TRY(read_pair(s, "fit", data));
     N2_TRY(n2_session_fit(s));
@@ -333,7 +361,7 @@ static n2ce_status run_score(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *
     N2_TRY(need(ctx, o, "score", "model"));
     N2_TRY(need(ctx, o, "score", "rows"));
     const char *path = n2ce_options_get(o, "output");
-    if (path && !n2_options_flag(o, "force")) N2_TRY(n2_file_check_absent(ctx, path));
+    if (path) N2_TRY(check_output(ctx, path, n2_options_flag(o, "force")));
     N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
     const n2ce_status status = score_file(ctx, o, m, answer);
     n2ce_model_free(m);

@@ -1,0 +1,617 @@
+/* Facts about the Gaussian part of a ratio: moments, closed forms, waymarks, influence. */
+#include "failing_alloc.h"
+#include "samples.h"
+
+#include "base/linalg.h"
+#include "ratio/gauss.h"
+
+enum { MOST = 8 }; /* dimensions */
+
+/* So many rows that corrections for finite samples vanish. */
+static const double MANY = 1e13;
+
+static n2_moments moments(double n, double *mean, double *cov) {
+    return (n2_moments){n, mean, cov};
+}
+
+static n2_gauss *new_gauss(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den) {
+    n2_gauss *g;
+    assert_int_equal(n2_gauss_new(ctx, d, num, den, &g), N2CE_OK);
+    return g;
+}
+
+static n2_moments moments_of(n2ce_ctx *ctx, const double *x, size_t n, size_t d) {
+    n2_moments m;
+    assert_int_equal(n2_moments_new(ctx, (n2_rows_view){x, n, d}, 0, 0, &m), N2CE_OK);
+    return m;
+}
+
+/* Rows whose coordinates are mixed, so that everything is correlated. */
+static double *mixed(size_t n, size_t d, double mean, double sd, uint32_t stream) {
+    double *z = normals(n * d, 0, 1, stream), *x = new_doubles(n * d);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < d; j++) {
+            x[i * d + j] = mean + sd * z[i * d + j];
+            if (j > 0) x[i * d + j] += 0.5 * z[i * d + j - 1] + 0.1 * (double)stream * z[i * d];
+        }
+    free(z);
+    return x;
+}
+
+/* ---- moments ---- */
+
+static void moments_are_means_and_covariances(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    const double x[] = {1, 2, 3, 6, 5, 4};
+    n2_moments m = moments_of(ctx, x, 3, 2);
+    const double mean[] = {3, 4}, cov[] = {4, 2, 2, 4};
+    assert_close(m.n, 3, 0, 0);
+    for (size_t i = 0; i < 2; i++) assert_close(m.mean[i], mean[i], 1e-15, 0);
+    for (size_t i = 0; i < 4; i++) assert_close(m.cov[i], cov[i], 1e-15, 0);
+    n2_moments_free(ctx, &m);
+    n2ce_ctx_free(ctx);
+}
+
+/* A fold is left out as if it were not there. */
+static void held_out_rows_do_not_count(void **state) {
+    (void)state;
+    enum { N = 90, D = 3, FIRST = 30, END = 50 };
+    n2ce_ctx *ctx = new_ctx(2);
+    double *x = mixed(N, D, 1, 2, 1), *rest = new_doubles(N * D);
+    memcpy(rest, x, FIRST * D * sizeof *x);
+    memcpy(rest + FIRST * D, x + END * D, (N - END) * D * sizeof *x);
+    for (size_t i = FIRST * D; i < END * D; i++) x[i] = 1e6;
+    n2_moments a, b = moments_of(ctx, rest, N - END + FIRST, D);
+    assert_int_equal(n2_moments_new(ctx, (n2_rows_view){x, N, D}, FIRST, END, &a), N2CE_OK);
+    assert_close(a.n, b.n, 0, 0);
+    for (size_t i = 0; i < D; i++) assert_close(a.mean[i], b.mean[i], 1e-13, 1e-13);
+    for (size_t i = 0; i < D * D; i++) assert_close(a.cov[i], b.cov[i], 1e-13, 1e-13);
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    free(x);
+    free(rest);
+    n2ce_ctx_free(ctx);
+}
+
+/* Threads change no bit of moments or scores. */
+static void threads_change_nothing(void **state) {
+    (void)state;
+    enum { N = 333, D = 20 };
+    static const int threads[] = {1, 2, 7};
+    double *x = mixed(N, D, 0, 1, 1), *y = mixed(N, D, 1, 2, 2), cov[3][D * D], f[3][N];
+    for (size_t k = 0; k < 3; k++) {
+        n2ce_ctx *ctx = new_ctx(threads[k]);
+        n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
+        n2_gauss *g = new_gauss(ctx, D, &a, &b);
+        memcpy(cov[k], a.cov, sizeof cov[k]);
+        assert_int_equal(n2_gauss_score(g, x, N, f[k]), N2CE_OK);
+        n2_gauss_free(g);
+        n2_moments_free(ctx, &a);
+        n2_moments_free(ctx, &b);
+        n2ce_ctx_free(ctx);
+    }
+    for (size_t k = 1; k < 3; k++) {
+        assert_memory_equal(cov[0], cov[k], sizeof cov[0]);
+        assert_memory_equal(f[0], f[k], sizeof f[0]);
+    }
+    free(x);
+    free(y);
+}
+
+/* The product of the margins has the same margins and nothing between them. */
+static void the_product_of_the_margins_is_uncorrelated(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    double mean[] = {1, 2, 3}, cov[] = {2, 1, 0.5, 1, 3, 0.2, 0.5, 0.2, 4};
+    const double expected[] = {2, 0, 0, 0, 3, 0.2, 0, 0.2, 4};
+    const n2_moments joint = moments(9, mean, cov);
+    n2_moments split;
+    assert_int_equal(n2_moments_split(ctx, &joint, 3, 1, &split), N2CE_OK);
+    assert_memory_equal(split.cov, expected, sizeof expected);
+    assert_memory_equal(split.mean, mean, sizeof mean);
+    assert_close(split.n, 9, 0, 0);
+    n2_moments_free(ctx, &split);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- closed forms ---- */
+
+/* KL(N(m, s^2) || N(0, 1)) = (s^2 + m^2 - 1 - ln s^2) / 2. */
+static void kl_of_two_normals(void **state) {
+    (void)state;
+    static const double cases[][2] = {{0, 1}, {1, 1}, {0, 2}, {-3, 0.5}, {10, 0.01}};
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double m = cases[i][0], var = cases[i][1] * cases[i][1], zero = 0, one = 1;
+        const n2_moments num = moments(MANY, &m, &var), den = moments(MANY, &zero, &one);
+        n2_gauss *g = new_gauss(ctx, 1, &num, &den);
+        const double truth = 0.5 * (var + m * m - 1 - log(var));
+        const double reverse = 0.5 * ((1 + m * m) / var - 1 + log(var));
+        assert_close(n2_gauss_waymark_kl(g, 0, 1), truth, 1e-12, 1e-15);
+        assert_close(n2_gauss_kl(ctx, 1, &num, &den), truth, 1e-9, 1e-11);
+        assert_close(n2_gauss_kl(ctx, 1, &den, &num), reverse, 1e-9, 1e-11);
+        n2_gauss_free(g);
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* The same in two correlated dimensions: (tr B^-1 A + m' B^-1 m - 2 + ln det B / det A) / 2,
+ * with the inverse written out; and no matter in which units. */
+static void kl_of_correlated_normals(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    const double det_a = 2 * 1 - 0.25, det_b = 1 * 3 - 1, m[] = {1, -2};
+    const double trace = (3 * 2 - 2 * 1 * 0.5 + 1 * 1) / det_b;
+    const double shift = (3 * m[0] * m[0] - 2 * 1 * m[0] * m[1] + 1 * m[1] * m[1]) / det_b;
+    const double truth = 0.5 * (trace + shift - 2 + log(det_b / det_a));
+    static const double units[] = {1, 1e-6, 1e9};
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        const double u = units[i];
+        double a[] = {2, 0.5 * u, 0.5 * u, u * u}, b[] = {1, u, u, 3 * u * u};
+        double mean[] = {5 + m[0], u * (7 + m[1])}, centre[] = {5, u * 7};
+        const n2_moments num = moments(MANY, mean, a), den = moments(MANY, centre, b);
+        assert_close(n2_gauss_kl(ctx, 2, &num, &den), truth, 1e-9, 0);
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* Mutual information of a correlated pair: -ln(1 - rho^2) / 2; of two blocks, by log
+ * determinants. */
+static void mi_of_correlated_normals(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    static const double rhos[] = {0, 0.1, -0.5, 0.9, 0.999999};
+    double zero[4] = {0};
+    for (size_t i = 0; i < COUNT_OF(rhos); i++) {
+        const double rho = rhos[i];
+        double cov[] = {4, 2 * rho, 2 * rho, 1};
+        const n2_moments joint = moments(MANY, zero, cov);
+        assert_close(n2_gauss_mi(ctx, 2, 1, &joint), -0.5 * log1p(-rho * rho), 1e-9, 1e-11);
+    }
+    /* x has two coordinates, y one that is 0.6 of the first: R^2 = 0.36 */
+    double cov[] = {1, 0.3, 0.6, 0.3, 1, 0.18, 0.6, 0.18, 1};
+    const n2_moments joint = moments(MANY, zero, cov);
+    assert_close(n2_gauss_mi(ctx, 3, 2, &joint), -0.5 * log(1 - 0.36), 1e-9, 0);
+    n2ce_ctx_free(ctx);
+}
+
+/* KL to the product of the margins is the mutual information. */
+static void mi_is_kl_to_the_product_of_the_margins(void **state) {
+    (void)state;
+    enum { N = 500, D = 5 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = mixed(N, D, 0, 1, 3);
+    n2_moments joint = moments_of(ctx, x, N, D), margins;
+    assert_int_equal(n2_moments_split(ctx, &joint, D, 2, &margins), N2CE_OK);
+    n2_gauss *g = new_gauss(ctx, D, &joint, &margins);
+    joint.n = MANY;
+    assert_close(n2_gauss_waymark_kl(g, 0, 1), n2_gauss_mi(ctx, D, 2, &joint), 1e-9, 0);
+    n2_gauss_free(g);
+    n2_moments_free(ctx, &joint);
+    n2_moments_free(ctx, &margins);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- finite samples ---- */
+
+typedef struct running {
+    double sum, square, n;
+} running;
+
+static void add(running *r, double x) {
+    r->sum += x;
+    r->square += x * x;
+    r->n++;
+}
+
+/* How many standard errors the mean is above the truth. */
+static double errors_off(const running *r, double truth) {
+    const double mean = r->sum / r->n, var = r->square / r->n - mean * mean;
+    return (mean - truth) / sqrt(var / r->n);
+}
+
+/* Over many small samples the estimate is right on average; what the Gaussians say of
+ * themselves is far too large. */
+static void kl_is_unbiased(void **state) {
+    (void)state;
+    enum { REPETITIONS = 4000, N = 18, M = 13, D = 2 };
+    n2ce_ctx *ctx = new_ctx(1);
+    running ours = {0, 0, 0}, plain = {0, 0, 0};
+    const double truth = 0.5 * D * (1.44 + 0.25 - 1 - log(1.44));
+    double *x = normals(REPETITIONS * N * D, 0.5, 1.2, 4);
+    double *y = normals(REPETITIONS * M * D, 0, 1, 5);
+    for (size_t i = 0; i < REPETITIONS; i++) {
+        n2_moments a = moments_of(ctx, x + i * N * D, N, D);
+        n2_moments b = moments_of(ctx, y + i * M * D, M, D);
+        n2_gauss *g = new_gauss(ctx, D, &a, &b);
+        add(&ours, n2_gauss_kl(ctx, D, &a, &b));
+        add(&plain, n2_gauss_waymark_kl(g, 0, 1));
+        n2_gauss_free(g);
+        n2_moments_free(ctx, &a);
+        n2_moments_free(ctx, &b);
+    }
+    assert_in_range((int)(100 + 10 * errors_off(&ours, truth)), 60, 140);
+    assert_true(errors_off(&plain, truth) > 10);
+    free(x);
+    free(y);
+    n2ce_ctx_free(ctx);
+}
+
+static void mi_is_unbiased(void **state) {
+    (void)state;
+    enum { REPETITIONS = 4000, N = 14, D = 3 };
+    n2ce_ctx *ctx = new_ctx(1);
+    running ours = {0, 0, 0}, plain = {0, 0, 0};
+    double *x = normals(REPETITIONS * N * D, 0, 1, 6);
+    for (size_t i = 0; i < REPETITIONS * N; i++) /* y is the third, 0.6 of the first */
+        x[i * D + 2] = 0.6 * x[i * D] + 0.8 * x[i * D + 2];
+    for (size_t i = 0; i < REPETITIONS; i++) {
+        n2_moments m = moments_of(ctx, x + i * N * D, N, D);
+        add(&ours, n2_gauss_mi(ctx, D, 2, &m));
+        m.n = MANY;
+        add(&plain, n2_gauss_mi(ctx, D, 2, &m));
+        n2_moments_free(ctx, &m);
+    }
+    const double truth = -0.5 * log(1 - 0.36);
+    assert_in_range((int)(100 + 10 * errors_off(&ours, truth)), 60, 140);
+    assert_true(errors_off(&plain, truth) > 10);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* Fewer rows than an inverse needs: no number rather than a wrong one. */
+static void too_few_rows_have_no_divergence(void **state) {
+    (void)state;
+    enum { D = 4 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = normals(100 * D, 0, 1, 7);
+    n2_moments few = moments_of(ctx, x, D + 2, D), enough = moments_of(ctx, x, D + 3, D);
+    n2_moments many = moments_of(ctx, x, 100, D);
+    assert_true(isnan(n2_gauss_kl(ctx, D, &few, &many)));
+    assert_true(isnan(n2_gauss_kl(ctx, D, &many, &few)));
+    assert_true(isnan(n2_gauss_mi(ctx, D, 1, &few)));
+    assert_true(isfinite(n2_gauss_kl(ctx, D, &enough, &many)));
+    assert_true(isfinite(n2_gauss_mi(ctx, D, 1, &enough)));
+    n2_moments_free(ctx, &few);
+    n2_moments_free(ctx, &enough);
+    n2_moments_free(ctx, &many);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- scores ---- */
+
+static double log_density(const n2_moments *m, size_t d, const double *x) {
+    double l[MOST * MOST], z[MOST], square = 0;
+    memcpy(l, m->cov, d * d * sizeof *l);
+    assert_true(n2_cholesky(l, d));
+    for (size_t i = 0; i < d; i++) z[i] = x[i] - m->mean[i];
+    n2_lower_solve(l, d, z, 1);
+    for (size_t i = 0; i < d; i++) square += z[i] * z[i];
+    return -0.5 * (square + n2_cholesky_log_det(l, d));
+}
+
+/* ln N(x; num) - ln N(x; den), from the densities; rows on both sides of a block's end. */
+static void scores_are_log_ratios_of_densities(void **state) {
+    (void)state;
+    enum { N = 131 };
+    n2ce_ctx *ctx = new_ctx(2);
+    static const size_t dims[] = {1, 2, 5};
+    for (size_t k = 0; k < COUNT_OF(dims); k++) {
+        const size_t d = dims[k];
+        double *x = mixed(N, d, 1, 2, 1), *y = mixed(N, d, 0, 1, 2), f[N];
+        n2_moments a = moments_of(ctx, x, N, d), b = moments_of(ctx, y, N, d);
+        n2_gauss *g = new_gauss(ctx, d, &a, &b);
+        assert_int_equal(n2_gauss_score(g, x, N, f), N2CE_OK);
+        for (size_t i = 0; i < N; i++) {
+            const double *row = x + i * d;
+            assert_close(f[i], log_density(&a, d, row) - log_density(&b, d, row), 1e-10, 1e-10);
+        }
+        n2_gauss_free(g);
+        n2_moments_free(ctx, &a);
+        n2_moments_free(ctx, &b);
+        free(x);
+        free(y);
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- waymarks ---- */
+
+static n2_gauss *far_apart(n2ce_ctx *ctx, size_t d, double shift, double sd) {
+    enum { N = 400 };
+    double *x = mixed(N, d, shift, sd, 1), *y = mixed(N, d, 0, 1, 2);
+    n2_moments a = moments_of(ctx, x, N, d), b = moments_of(ctx, y, N, d);
+    n2_gauss *g = new_gauss(ctx, d, &a, &b);
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    free(x);
+    free(y);
+    return g;
+}
+
+/* Ratios of neighbouring waymarks multiply to the whole ratio, at every row. */
+static void waymark_ratios_telescope(void **state) {
+    (void)state;
+    enum { D = 4, STAGES = 7, N = 50 };
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_gauss *g = far_apart(ctx, D, 6, 0.3);
+    double alpha[STAGES + 1], ab[2 * D], c, whole[N], part[N], *x = mixed(N, D, 3, 2, 3);
+    double sum[N] = {0};
+    n2_gauss_waymarks(g, STAGES, alpha);
+    for (size_t k = 0; k < STAGES; k++) {
+        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab, ab + D, &c);
+        assert_int_equal(n2_gauss_quadratic(g, ab, c, x, N, part), N2CE_OK);
+        for (size_t i = 0; i < N; i++) sum[i] += part[i];
+    }
+    assert_int_equal(n2_gauss_score(g, x, N, whole), N2CE_OK);
+    for (size_t i = 0; i < N; i++) assert_close(sum[i], whole[i], 1e-11, 1e-11);
+    free(x);
+    n2_gauss_free(g);
+    n2ce_ctx_free(ctx);
+}
+
+/* From 1 down to 0, with the same divergence from each to the next, however far apart the
+ * samples are and however different their widths. */
+static void waymarks_have_equal_divergences(void **state) {
+    (void)state;
+    static const double cases[][2] = {{0.3, 1}, {10, 1}, {0, 1e-4}, {0, 30}, {-20, 0.01}};
+    static const size_t stages[] = {1, 2, 5, 12, 32};
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (size_t j = 0; j < COUNT_OF(stages); j++) {
+            const size_t n = stages[j];
+            n2_gauss *g = far_apart(ctx, 2, cases[i][0], cases[i][1]);
+            double alpha[33];
+            n2_gauss_waymarks(g, n, alpha);
+            assert_close(alpha[0], 1, 0, 0);
+            assert_close(alpha[n], 0, 0, 0);
+            const double first = n2_gauss_waymark_kl(g, alpha[n], alpha[n - 1]);
+            assert_true(first > 0);
+            for (size_t k = 0; k < n; k++) {
+                assert_true(alpha[k] > alpha[k + 1]);
+                assert_close(n2_gauss_waymark_kl(g, alpha[k + 1], alpha[k]), first, 1e-3, 1e-9);
+            }
+            n2_gauss_free(g);
+        }
+    n2ce_ctx_free(ctx);
+}
+
+/* Stages make the steps small: twelve of them bridge 50 nats in steps of less than 10. */
+static void more_stages_are_smaller_steps(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_gauss *g = far_apart(ctx, 2, 10, 1);
+    double before = n2_gauss_waymark_kl(g, 0, 1);
+    assert_true(before > 30);
+    for (size_t n = 2; n <= 12; n++) {
+        double alpha[13];
+        n2_gauss_waymarks(g, n, alpha);
+        const double step = n2_gauss_waymark_kl(g, alpha[1], alpha[0]);
+        assert_true(step < before);
+        before = step;
+    }
+    assert_true(before < 10);
+    n2_gauss_free(g);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- influence ---- */
+
+/* KL when the denominator is a mixture of (1 - e) of itself and e of one row. */
+static double kl_with_weight(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
+                             const double *row, double e) {
+    double mean[MOST], cov[MOST * MOST];
+    for (size_t i = 0; i < d; i++) mean[i] = den->mean[i] + e * (row[i] - den->mean[i]);
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++)
+            cov[i * d + j] = (1 - e) * den->cov[i * d + j] +
+                             e * (1 - e) * (row[i] - den->mean[i]) * (row[j] - den->mean[j]);
+    const n2_moments moved = moments(MANY, mean, cov);
+    return n2_gauss_kl(ctx, d, num, &moved);
+}
+
+/* The influence of a row is the derivative of KL with respect to its weight. */
+static void influence_is_the_slope_in_a_rows_weight(void **state) {
+    (void)state;
+    enum { N = 60, D = 3 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = mixed(N, D, 1, 1.5, 1), *y = mixed(N, D, 0, 1, 2), out[N];
+    n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
+    n2_gauss *g = new_gauss(ctx, D, &a, &b);
+    a.n = MANY;
+    assert_int_equal(n2_gauss_influence_den(g, y, N, out), N2CE_OK);
+    const double e = 1e-5;
+    double largest = 0;
+    for (size_t i = 0; i < N; i++) {
+        const double *row = y + i * D;
+        const double slope =
+            (kl_with_weight(ctx, D, &a, &b, row, e) - kl_with_weight(ctx, D, &a, &b, row, -e)) /
+            (2 * e);
+        assert_close(out[i], slope, 1e-4, 1e-4);
+        largest = fmax(largest, fabs(slope));
+    }
+    assert_true(largest > 1);                              /* there was something to find */
+    assert_close(mean_of(out, N), 0, 0, 10 * largest / N); /* up to n - 1 instead of n */
+    n2_gauss_free(g);
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    free(x);
+    free(y);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- directions without spread ---- */
+
+/* Column `of` twice, or a constant, or the sum of two: columns of d and one more. */
+typedef enum extra { TWICE, CONSTANT, SUM } extra;
+
+static double *with_extra(const double *x, size_t n, size_t d, extra what) {
+    double *wide = new_doubles(n * (d + 1));
+    for (size_t i = 0; i < n; i++) {
+        memcpy(wide + i * (d + 1), x + i * d, d * sizeof *x);
+        const double *row = x + i * d;
+        wide[i * (d + 1) + d] = what == TWICE ? row[0] : what == SUM ? row[0] - 3 * row[1] : 7;
+    }
+    return wide;
+}
+
+/* A column that says nothing new changes neither divergence nor scores. */
+static void redundant_columns_change_nothing(void **state) {
+    (void)state;
+    enum { N = 200, D = 3 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = mixed(N, D, 0.5, 1.5, 1), *y = mixed(N, D, 0, 1, 2), f[N], g[N];
+    n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
+    n2_gauss *narrow = new_gauss(ctx, D, &a, &b);
+    assert_int_equal(n2_gauss_score(narrow, x, N, f), N2CE_OK);
+    for (extra what = TWICE; what <= SUM; what++) {
+        double *xw = with_extra(x, N, D, what), *yw = with_extra(y, N, D, what);
+        n2_moments aw = moments_of(ctx, xw, N, D + 1), bw = moments_of(ctx, yw, N, D + 1);
+        n2_gauss *wide = new_gauss(ctx, D + 1, &aw, &bw);
+        assert_int_equal(n2_gauss_score(wide, xw, N, g), N2CE_OK);
+        for (size_t i = 0; i < N; i++) assert_close(g[i], f[i], 1e-5, 1e-5);
+        assert_close(n2_gauss_kl(ctx, D + 1, &aw, &bw), n2_gauss_kl(ctx, D, &a, &b), 1e-5, 0);
+        n2_gauss_free(wide);
+        n2_moments_free(ctx, &aw);
+        n2_moments_free(ctx, &bw);
+        free(xw);
+        free(yw);
+    }
+    n2_gauss_free(narrow);
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    free(x);
+    free(y);
+    n2ce_ctx_free(ctx);
+}
+
+static void redundant_columns_do_not_change_mi(void **state) {
+    (void)state;
+    enum { N = 200, D = 4 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = mixed(N, D, 0, 1, 3);
+    n2_moments m = moments_of(ctx, x, N, D);
+    for (extra what = TWICE; what <= CONSTANT; what++) {
+        /* y is the last two columns; what is added to them must come from them */
+        double *swapped = new_doubles(N * D);
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j < D; j++) swapped[i * D + j] = x[i * D + (j + 2) % D];
+        double *wide = with_extra(swapped, N, D, what);
+        double *ordered = new_doubles(N * (D + 1));
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j <= D; j++)
+                ordered[i * (D + 1) + j] = wide[i * (D + 1) + (j < D ? (j + 2) % D : D)];
+        n2_moments mw = moments_of(ctx, ordered, N, D + 1);
+        assert_close(n2_gauss_mi(ctx, D + 1, 2, &mw), n2_gauss_mi(ctx, D, 2, &m), 1e-5, 1e-7);
+        n2_moments_free(ctx, &mw);
+        free(swapped);
+        free(wide);
+        free(ordered);
+    }
+    n2_moments_free(ctx, &m);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* A sample without any spread against one with: far apart, and still numbers. */
+static void no_spread_on_one_side_is_far_away(void **state) {
+    (void)state;
+    enum { N = 50 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = normals(N, 0, 1, 1), y[N], f[N];
+    for (size_t i = 0; i < N; i++) y[i] = 0.25;
+    n2_moments a = moments_of(ctx, x, N, 1), b = moments_of(ctx, y, N, 1);
+    for (int swap = 0; swap < 2; swap++) {
+        n2_gauss *g = new_gauss(ctx, 1, swap ? &a : &b, swap ? &b : &a);
+        assert_int_equal(n2_gauss_score(g, x, N, f), N2CE_OK);
+        for (size_t i = 0; i < N; i++) assert_true(isfinite(f[i]));
+        assert_true(n2_gauss_waymark_kl(g, 0, 1) > 10);
+        n2_gauss_free(g);
+    }
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* Numbers that are no covariance are refused with a sentence. */
+static void no_basis_is_an_error(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    double mean[] = {0, 0}, good[] = {1, 0, 0, 1}, bad[] = {1, NAN, NAN, 1};
+    const n2_moments num = moments(50, mean, bad), den = moments(50, mean, good);
+    n2_gauss *g = (n2_gauss *)1;
+    assert_int_equal(n2_gauss_new(ctx, 2, &num, &den, &g), N2CE_ERANGE);
+    assert_null(g);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "covariances"));
+    assert_int_equal(n2_gauss_new(ctx, 2, &den, &num, &g), N2CE_ERANGE);
+    assert_null(g);
+    assert_true(isnan(n2_gauss_kl(ctx, 2, &num, &den)));
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- memory ---- */
+
+static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
+    n2_moments a = {0}, b = {0};
+    n2_gauss *g = NULL;
+    double f[100];
+    n2ce_status status = n2_moments_new(ctx, (n2_rows_view){x, n, 2}, 0, 0, &a);
+    if (status == N2CE_OK) status = n2_moments_split(ctx, &a, 2, 1, &b);
+    if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &g);
+    if (status == N2CE_OK) status = n2_gauss_score(g, x, n, f);
+    if (status == N2CE_OK) status = n2_gauss_influence_den(g, x, n, f);
+    n2_gauss_free(g);
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    return status;
+}
+
+static void every_failed_allocation_is_an_error(void **state) {
+    (void)state;
+    double *x = normals(200, 0, 1, 1);
+    n2ce_status status = N2CE_ENOMEM;
+    size_t n = 1; /* 0 is the context's own */
+    for (; status != N2CE_OK; n++) {
+        failing_alloc memory = failing_alloc_new(n, false);
+        const n2ce_ctx_options options = failing_alloc_options(&memory, 2);
+        n2ce_ctx *ctx;
+        assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
+        status = whole_life(ctx, x, 100);
+        assert_int_equal(status, memory.calls > n ? N2CE_ENOMEM : N2CE_OK);
+        n2ce_ctx_free(ctx);
+        assert_int_equal(memory.live, 0);
+    }
+    assert_true(n > 8);
+    free(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moments_are_means_and_covariances),
+        cmocka_unit_test(held_out_rows_do_not_count),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(the_product_of_the_margins_is_uncorrelated),
+        cmocka_unit_test(kl_of_two_normals),
+        cmocka_unit_test(kl_of_correlated_normals),
+        cmocka_unit_test(mi_of_correlated_normals),
+        cmocka_unit_test(mi_is_kl_to_the_product_of_the_margins),
+        cmocka_unit_test(kl_is_unbiased),
+        cmocka_unit_test(mi_is_unbiased),
+        cmocka_unit_test(too_few_rows_have_no_divergence),
+        cmocka_unit_test(scores_are_log_ratios_of_densities),
+        cmocka_unit_test(waymark_ratios_telescope),
+        cmocka_unit_test(waymarks_have_equal_divergences),
+        cmocka_unit_test(more_stages_are_smaller_steps),
+        cmocka_unit_test(influence_is_the_slope_in_a_rows_weight),
+        cmocka_unit_test(redundant_columns_change_nothing),
+        cmocka_unit_test(redundant_columns_do_not_change_mi),
+        cmocka_unit_test(no_spread_on_one_side_is_far_away),
+        cmocka_unit_test(no_basis_is_an_error),
+        cmocka_unit_test(every_failed_allocation_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
