@@ -91,6 +91,61 @@ static void sinusoids_are_interleaved(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+typedef struct net {
+    n2_layer layer;
+    n2_mlp mlp;
+    n2_ratio_net ratio;
+    n2_vae vae;
+    n2_parameters parameters;
+} net;
+
+/* x is [10 x 3]; the layers want 5 columns. */
+#define WRONG(NAME, STATEMENT)                                       \
+    enum { LINE_##NAME = __LINE__ };                                 \
+    static void wrong_##NAME(n2_graph *g, const net *n, n2_node x) { \
+        n2_node y = N2_NONE, z = N2_NONE;                            \
+        STATEMENT;                                                   \
+        (void)n, (void)x, (void)y, (void)z;                          \
+    }
+WRONG(layer, y = n2_layer_apply(g, &n->layer, x))
+WRONG(mlp, y = n2_mlp_apply(g, &n->mlp, x))
+WRONG(ratio, y = n2_ratio_net_apply(g, &n->ratio, x, n2g_randint(g, n2_dims(10), 7)))
+WRONG(encode, n2_vae_encode(g, &n->vae, x, &y, &z))
+WRONG(decode, y = n2_vae_decode(g, &n->vae, x))
+WRONG(minimise, n2_minimise(g, &(n2_optimiser)N2_OPTIMISER_DEFAULTS, "o", &n->parameters, x, &y))
+WRONG(average, n2_average(g, n->layer.bias, n->layer.weight, 0.9))
+
+/* A layer that does not fit: the message has the line where it was applied. */
+static void mistakes_in_layers_have_the_line_of_the_call(void **state) {
+    (void)state;
+    static const struct {
+        void (*build)(n2_graph *g, const net *n, n2_node x);
+        int line;
+    } rows[] = {{wrong_layer, LINE_layer},    {wrong_mlp, LINE_mlp},
+                {wrong_ratio, LINE_ratio},    {wrong_encode, LINE_encode},
+                {wrong_decode, LINE_decode},  {wrong_minimise, LINE_minimise},
+                {wrong_average, LINE_average}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        n2ce_ctx *ctx = new_ctx(1);
+        n2_store *store;
+        assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+        net n = {.parameters = n2_parameters_new(store, 0)};
+        n.layer = n2_layer_new(&n.parameters, "layer", 5, 4);
+        n.mlp = n2_mlp_new(&n.parameters, "mlp", (int64_t[]){5, 4, 4}, 3, 0.2);
+        n.ratio = n2_ratio_net_new(&n.parameters, 5, 8, 2, 7);
+        n.vae = n2_vae_new(&n.parameters, 5, 5, 8);
+        n2_graph *g = n2_graph_new(store);
+        rows[i].build(g, &n, n2g_randn(g, n2_dims(10, 3)));
+        char where[32];
+        snprintf(where, sizeof where, "test_nn.c:%d: ", rows[i].line);
+        assert_int_equal(n2_graph_status(g), N2CE_EINVAL);
+        if (!strstr(n2ce_errmsg(ctx), where)) fail_msg("%s: not %s", n2ce_errmsg(ctx), where);
+        n2_graph_free(g);
+        n2_store_free(store);
+        n2ce_ctx_free(ctx);
+    }
+}
+
 /* ---- training runs ------------------------------------------------------- */
 
 /* Sanitizers make a step a hundred times slower; a few still show a race or a bad access. */
@@ -246,6 +301,7 @@ int main(void) {
         cmocka_unit_test(ratio_networks_have_the_papers_sizes),
         cmocka_unit_test(layers_start_as_pytorchs_do),
         cmocka_unit_test(sinusoids_are_interleaved),
+        cmocka_unit_test(mistakes_in_layers_have_the_line_of_the_call),
         cmocka_unit_test(training_does_not_depend_on_threads),
         cmocka_unit_test(a_checkpoint_continues_bit_for_bit),
         cmocka_unit_test(a_killed_run_resumes),
