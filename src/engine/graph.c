@@ -208,6 +208,15 @@ bool n2_graph_out_of_memory(n2_graph *g) {
     return false;
 }
 
+void n2_build_watch(n2_graph *g, n2_node x) {
+    char text[64];
+    if (!x.id) return;
+    if (n2_elements(n2_shape_at(g, x)) == 1)
+        g->nodes[x.id - 1].watched = true;
+    else
+        n2_graph_fail(g, "watch: one number only, not %s", n2_shape_text(n2_shape_at(g, x), text));
+}
+
 /* ---- finding equal nodes ------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t x) {

@@ -87,6 +87,7 @@ typedef struct n2_node_data {
     n2_attr attr;
     const char *file; /* who built it; "?", 0: not yet noted */
     int line;
+    bool watched; /* must stay finite: n2g_watch */
 } n2_node_data;
 
 typedef struct n2_graph n2_graph;
@@ -283,6 +284,11 @@ typedef struct n2_adam {
 #define n2g_adam_update(g, ...) N2_BUILT(g, n2_build_adam_update(g, __VA_ARGS__))
 n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3],
                              n2_node grad, n2_node rate, n2_node factor, n2_node step);
+
+/* One number that has to stay finite, a loss for instance. In a run in which it is not, the
+ * updates built after this node are not made, and the run fails (n2_plan_run). */
+#define n2g_watch(g, x) N2_BUILT_ALL(g, n2_build_watch(g, x))
+void n2_build_watch(n2_graph *g, n2_node x);
 
 /* ---- the table of ops ---- */
 

@@ -25,6 +25,7 @@ typedef struct n2_planned {
     uint32_t killer; /* the update that overwrites its storage, 0: none */
     bool stored;     /* as a whole, in the block; else only in tiles */
     bool output;     /* read after the run */
+    bool watched;    /* must be finite before later updates are made */
     int step, last_step;
     int order;    /* place in its row program, -1: not yet placed */
     size_t place; /* bytes from the block's start, or numbers per row in a tile */
@@ -82,6 +83,9 @@ struct n2_plan {
     size_t tile_bytes;
     const n2_node *outputs;
     size_t n_outputs;
+    uint32_t *watched; /* ids of numbers that must stay finite, rising */
+    size_t n_watched;
+    bool frozen; /* no update is made: a run that failed is looked at again */
     uint64_t seed;
     uint32_t runs;
     int workers;

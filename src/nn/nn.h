@@ -65,7 +65,8 @@ typedef struct n2_optimiser {
 
 /* Adds gradients of a scalar loss and the updates of all parameters to the graph; a name
  * for moments and step counter, which become tensors of the store. *norm, if not NULL,
- * becomes the gradient's global norm before clipping. */
+ * becomes the gradient's global norm before clipping. The loss is watched, and the norm where
+ * it is computed: a run in which one is not finite changes no parameter and fails. */
 #define n2_minimise(g, ...) N2_BUILT_ALL(g, n2_build_minimise(g, __VA_ARGS__))
 void n2_build_minimise(n2_graph *g, const n2_optimiser *optimiser, const char *name,
                        const n2_parameters *p, n2_node loss, n2_node *norm);

@@ -31,6 +31,8 @@ void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, con
     n2g_grad(g, loss, x, p->n, dx);
     const n2_node size = global_norm(g, dx, p->n);
     if (norm) *norm = size;
+    n2g_watch(g, loss);
+    if (norm || o->clip > 0) n2g_watch(g, size); /* else nobody computes it */
     n2_tensor *count = state(g, name, "step", NULL);
     const n2_node step = n2g_assign(g, count, n2g_affine(g, n2g_read(g, count), 1, 1));
     n2_node rate = n2g_constant(g, o->rate);
