@@ -365,15 +365,29 @@ void N2_ISA(n2_cpu_broadcast)(const n2_call *c) {
     walk(&both, copy_run);
 }
 
-/* Square blocks keep both sides in cache lines that are used whole. */
+typedef float quad __attribute__((vector_size(16), may_alias, aligned(4)));
+#define QUAD(p) (*(quad *)(void *)(p))
+
+INLINE void transpose_4x4(const float *in, int64_t row_in, float *out, int64_t row_out) {
+    const quad a = QUAD(in), b = QUAD(in + row_in);
+    const quad c = QUAD(in + 2 * row_in), d = QUAD(in + 3 * row_in);
+    for (int i = 0; i < 4; i++) QUAD(out + i * row_out) = (quad){a[i], b[i], c[i], d[i]};
+}
+
+/* Rows [begin, end) of the input, 16 at a time: whole cache lines of the output. */
 static void transpose_matrix(const float *in, int64_t rows, int64_t columns, int64_t begin,
                              int64_t end, float *out) {
-    enum { B = 16 };
-    for (int64_t i = begin; i < end; i += B)
-        for (int64_t j = 0; j < columns; j += B)
-            for (int64_t k = i; k < i + B && k < end; k++)
-                for (int64_t l = j; l < j + B && l < columns; l++)
-                    out[l * rows + k] = in[k * columns + l];
+    for (int64_t i = begin; i < end; i += 16)
+        for (int64_t l = 0; l < columns; l += 4)
+            for (int64_t k = i; k < i + 16 && k < end; k += 4) {
+                if (l + 4 <= columns && k + 4 <= end) {
+                    transpose_4x4(in + k * columns + l, columns, out + l * rows + k, rows);
+                    continue;
+                }
+                for (int64_t r = k; r < k + 4 && r < end; r++)
+                    for (int64_t c = l; c < l + 4 && c < columns; c++)
+                        out[c * rows + r] = in[r * columns + c];
+            }
 }
 
 static int64_t between(n2_shape s, int from, int to) {
