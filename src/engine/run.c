@@ -111,6 +111,11 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
     }
     for (int k = 0; k < i->node->n_in; k++)
         call.in[k] = view_of(&i->in[k], tile, s->tile_rows, r.row0, r.rows, bytes);
+    call.slope = i->slope;
+    if (i->gate.shape.rank)
+        call.gate = view_of(&i->gate, tile, s->tile_rows, r.row0, r.rows, bytes).data;
+    if (i->addend.shape.rank)
+        call.addend = view_of(&i->addend, tile, s->tile_rows, r.row0, r.rows, bytes).data;
     i->kernel(&call);
 }
 

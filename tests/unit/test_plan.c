@@ -195,7 +195,7 @@ static void chains_take_no_memory(void **state) {
     assert_int_equal(many.steps, 1);
     assert_int_equal(many.nodes, few.nodes + 38);
     assert_true(many.bytes < 10000 * 8 * sizeof(float) / 4); /* no value is there as a whole */
-    assert_true(many.bytes <= few.bytes + 96 * 16 * sizeof(float)); /* one more tile value */
+    assert_true(many.bytes <= few.bytes + 144 * 16 * sizeof(float)); /* one more tile value */
     assert_int_equal(measure_chain(60, 10000, &programs[0]).bytes, many.bytes);
     assert_int_equal(measure_chain(40, 20000, &programs[0]).bytes, many.bytes);
 }
@@ -212,27 +212,55 @@ static void training_is_one_row_program(void **state) {
     close_bench(&b);
 }
 
-/* Values of a row program are those of the reference, which runs node by node. */
-static void row_programs_change_nothing(void **state) {
-    (void)state;
-    double loss[2], gradient[2][33 * 33];
+static void compare_with_reference(int64_t width) {
+    const size_t n = (size_t)(width * width);
+    double loss[2], *gradient[2], largest = 0;
     for (int k = 0; k < 2; k++) {
         bench b = open_bench(k ? n2_cpu_backend() : n2_ref_backend(), NULL, 2);
         n2_node outputs[N_PARAMETERS + 1];
-        const n2_node x = tensor(&b, "x", n2_dims(1000, 33));
+        const n2_node x = tensor(&b, "x", n2_dims(300, width));
         fill_tensor(&b, "x", 0, 1);
         outputs[N_PARAMETERS] = residual_loss(&b, x, outputs);
         compile(&b, outputs, N_PARAMETERS + 1);
         assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
         loss[k] = n2_plan_scalar(b.plan, N_PARAMETERS);
+        gradient[k] = malloc(n * sizeof *gradient[k]);
+        assert_non_null(gradient[k]);
         n2_plan_get(b.plan, 0, gradient[k]);
         close_bench(&b);
     }
-    double largest = 0;
-    for (size_t i = 0; i < 33 * 33; i++) largest = fmax(largest, fabs(gradient[0][i]));
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(gradient[0][i]));
     assert_close(loss[1], loss[0], 1e-5, 0);
-    for (size_t i = 0; i < 33 * 33; i++)
-        assert_close(gradient[1][i], gradient[0][i], 0, 1e-5 * largest);
+    for (size_t i = 0; i < n; i++) assert_close(gradient[1][i], gradient[0][i], 0, 1e-5 * largest);
+    free(gradient[0]);
+    free(gradient[1]);
+}
+
+/* Values of a row program are those of the reference, which runs node by node; for widths that
+ * fill vectors and panels of the matrix product, and for those that do not. */
+static void row_programs_change_nothing(void **state) {
+    (void)state;
+    static const int64_t widths[] = {1, 5, 16, 33, 48, 150};
+    for (size_t i = 0; i < COUNT_OF(widths); i++) compare_with_reference(widths[i]);
+}
+
+/* A sum with a product that nobody else reads, gated or not, is part of the product; and not if
+ * somebody else reads it, or if the shapes differ. */
+static void products_take_sums_and_gates_along(void **state) {
+    (void)state;
+    bench b = cpu_bench();
+    n2_graph *g = b.g;
+    const n2_node x = tensor(&b, "x", n2_dims(50, 8)), w = tensor(&b, "w", n2_dims(8, 8));
+    const n2_node product = n2g_matmul(g, x, w, false, false);
+    const n2_node gated = n2_build_binary(g, N2_OP_lrelu_grad, x, product, 0.2);
+    const n2_node wide = n2g_add(g, product, tensor(&b, "row", n2_dims(1, 8)));
+    const n2_node cases[][2] = {
+        {n2g_add(g, x, product), x}, {n2g_add(g, product, x), x},       {gated, x},
+        {n2g_add(g, gated, x), x},   {n2g_add(g, x, product), product}, {wide, x}};
+    static const size_t ops[] = {1, 1, 1, 1, 2, 2};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(compile(&b, cases[i], 2).nodes, ops[i]);
+    close_bench(&b);
 }
 
 /* Rows that only a later program needs are made by it, not stored by an earlier one. */
@@ -612,6 +640,7 @@ int main(void) {
         cmocka_unit_test(chains_take_no_memory),
         cmocka_unit_test(training_is_one_row_program),
         cmocka_unit_test(row_programs_change_nothing),
+        cmocka_unit_test(products_take_sums_and_gates_along),
         cmocka_unit_test(rows_are_made_where_they_are_needed),
         cmocka_unit_test(gathering_comes_after_the_product),
         cmocka_unit_test(products_of_joined_rows_are_taken_apart),
