@@ -6,7 +6,7 @@
  * takes no lock after that.
  *
  * Row programs. Nodes over the same R rows that only need row i of each other to
- * compute row i are run tile by tile: all of them on rows 0..47, then on 48..95, and so
+ * compute row i are run tile by tile: all of them on rows 0..95, then on 96..191, and so
  * on, so that a tile's values stay in cache through forward and backward pass and are
  * never stored as a whole. Sums over rows (gradients of weights, losses) are gathered
  * in a fixed number of partial sums, whatever the number of threads, and added in a
