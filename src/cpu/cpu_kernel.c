@@ -14,6 +14,7 @@ N2_FAST_LIST(DECLARE)
 #undef DECLARE
 
 #define INLINE   static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 #define OUT(c)   ((float *)(c)->out.data)
 #define IN(c, k) ((const float *)(c)->in[k].data)
 
@@ -172,38 +173,64 @@ typedef struct strided {
     int64_t row, column;
 } strided;
 
-/* What a product is added to: what is there, a bias, or nothing. */
-typedef struct start {
-    bool add;
-    const float *bias;
-} start;
+/* What a product begins with, and what happens to it on its way out (n2_call). Rows and gate
+ * lie as the output does. NULL: nothing. */
+typedef struct frame {
+    const float *rows, *bias; /* sums begin at rows + bias; rows may be the output itself */
+    const float *gate, *addend;
+    float slope;
+} frame;
+
+INLINE frame frame_at(frame f, int64_t offset, int64_t column) {
+    if (f.rows) f.rows += offset + column;
+    if (f.bias) f.bias += column;
+    if (f.gate) f.gate += offset + column;
+    if (f.addend) f.addend += offset + column;
+    return f;
+}
+
+/* Apart from the block's loop, where it would cost registers, but soon enough to find the
+ * rows in the first-level cache. */
+static NOINLINE void finish(int64_t m, int64_t n, float *out, int64_t ld, frame f) {
+    for (int64_t row = 0; row < m * ld; row += ld)
+        if (f.addend)
+            for (int64_t i = row; i < row + n; i++)
+                out[i] = (f.gate[i] > 0.0f ? out[i] : f.slope * out[i]) + f.addend[i];
+        else
+            for (int64_t i = row; i < row + n; i++)
+                out[i] = f.gate[i] > 0.0f ? out[i] : f.slope * out[i];
+}
 
 INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t ldb, float *out,
-                  int64_t ldo, start from) {
+                  int64_t ldo, frame f) {
     n2_vec sum[MR][2];
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++)
-            sum[i][j] = from.add    ? VEC(out + i * ldo + j * LANES)
-                        : from.bias ? VEC(from.bias + j * LANES)
-                                    : (uvec){0};
+            sum[i][j] = f.rows ? VEC(f.rows + i * ldo + j * LANES) : (uvec){0};
+    for (int i = 0; f.bias && i < mr; i++)
+        for (int j = 0; j < nv; j++) sum[i][j] += VEC(f.bias + j * LANES);
+    const float *at[(MR + 2) / 3]; /* of three rows each: an address can add one or two */
+    for (int i = 0; i < mr; i += 3) at[i / 3] = a.data + i * a.row;
     for (int64_t l = 0; l < k; l++) {
         n2_vec row[2];
         for (int j = 0; j < nv; j++) row[j] = VEC(b + l * ldb + j * LANES);
         for (int i = 0; i < mr; i++)
-            for (int j = 0; j < nv; j++) sum[i][j] += a.data[i * a.row + l * a.column] * row[j];
+            for (int j = 0; j < nv; j++) sum[i][j] += at[i / 3][i % 3 * a.row] * row[j];
+        for (int i = 0; i < mr; i += 3) at[i / 3] += a.column;
     }
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++) *(uvec *)(void *)(out + i * ldo + j * LANES) = sum[i][j];
+    if (f.gate) finish(mr, nv * LANES, out, ldo, f);
 }
 
 /* All rows of one panel of columns. */
 INLINE void panel(int nv, int64_t m, int64_t k, strided a, const float *b, int64_t ldb, float *out,
-                  int64_t ldo, start from) {
+                  int64_t ldo, frame f) {
     int64_t i = 0;
 #define ROWS(N)                                                                                \
     for (; i + (N) <= m; i += (N))                                                             \
         block(N, nv, k, (strided){a.data + i * a.row, a.row, a.column}, b, ldb, out + i * ldo, \
-              ldo, from);
+              ldo, frame_at(f, i * ldo, 0));
     ROWS(MR)
     ROWS(4)
     ROWS(1)
@@ -212,44 +239,49 @@ INLINE void panel(int nv, int64_t m, int64_t k, strided a, const float *b, int64
 
 /* Columns that do not fill a vector go through padded copies. */
 static void narrow_panel(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
-                         float *out, int64_t ldo, start from) {
+                         float *out, int64_t ldo, frame f) {
     enum { DEPTH = 128, HEIGHT = 12 };
     const size_t bytes = (size_t)n * sizeof(float);
-    float padded[DEPTH][LANES], tile[HEIGHT][LANES];
+    float padded[DEPTH][LANES], tile[HEIGHT][LANES], bias[LANES] = {0};
+    if (f.bias) memcpy(bias, f.bias, bytes);
     for (int64_t l0 = 0; l0 < k || l0 == 0; l0 += DEPTH) {
         const int64_t depth = k - l0 < DEPTH ? k - l0 : DEPTH;
+        const float *rows_before = l0 > 0 ? out : f.rows;
         memset(padded, 0, sizeof padded);
         for (int64_t l = 0; l < depth; l++) memcpy(padded[l], b + (l0 + l) * ldb, bytes);
         for (int64_t i = 0; i < m; i += HEIGHT) {
             const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
             memset(tile, 0, sizeof tile);
-            for (int64_t r = 0; r < rows; r++) {
-                if (from.add || l0 > 0)
-                    memcpy(tile[r], out + (i + r) * ldo, bytes);
-                else if (from.bias)
-                    memcpy(tile[r], from.bias, bytes);
-            }
+            for (int64_t r = 0; rows_before && r < rows; r++)
+                memcpy(tile[r], rows_before + (i + r) * ldo, bytes);
             const strided part = {a.data + i * a.row + l0 * a.column, a.row, a.column};
-            panel(1, rows, depth, part, padded[0], LANES, tile[0], LANES, (start){true, NULL});
+            panel(1, rows, depth, part, padded[0], LANES, tile[0], LANES,
+                  (frame){.rows = tile[0], .bias = l0 > 0 ? NULL : bias});
             for (int64_t r = 0; r < rows; r++) memcpy(out + (i + r) * ldo, tile[r], bytes);
         }
     }
+    if (f.gate) finish(m, n, out, ldo, f);
+}
+
+/* Constant strides need fewer registers, and so do functions of their own. */
+static NOINLINE void panel_by_rows(int64_t m, int64_t k, strided a, const float *b, float *out,
+                                   int64_t n, frame f) {
+    panel(2, m, k, (strided){a.data, a.row, 1}, b, n, out, n, f);
+}
+
+static NOINLINE void panel_by_columns(int64_t m, int64_t k, strided a, const float *b, float *out,
+                                      int64_t n, frame f) {
+    panel(2, m, k, (strided){a.data, 1, a.column}, b, n, out, n, f);
 }
 
 static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
-                    start from) {
+                    frame f) {
     int64_t j = 0;
-#define COLUMNS(N, CALL)                                                 \
-    for (; j + (N) <= n; j += (N)) {                                     \
-        const start here = {from.add, from.bias ? from.bias + j : NULL}; \
-        CALL;                                                            \
-    }
-    COLUMNS(PANEL, panel(2, m, k, a, b + j, n, out + j, n, here))
-    COLUMNS(LANES, panel(1, m, k, a, b + j, n, out + j, n, here))
-#undef COLUMNS
-    if (j < n)
-        narrow_panel(m, n - j, k, a, b + j, n, out + j, n,
-                     (start){from.add, from.bias ? from.bias + j : NULL});
+    for (; j + PANEL <= n; j += PANEL)
+        (a.row == 1 ? panel_by_columns : panel_by_rows)(m, k, a, b + j, out + j, n,
+                                                        frame_at(f, 0, j));
+    for (; j + LANES <= n; j += LANES) panel(1, m, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
+    if (j < n) narrow_panel(m, n - j, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
 }
 
 /* Product with a transposed b that nobody transposed beforehand: row times row. */
@@ -272,13 +304,17 @@ void N2_ISA(n2_cpu_matmul)(const n2_call *c) {
     const int64_t batches = r == 3 ? so.dim[0] : 1, m = so.dim[r - 2], n = so.dim[r - 1];
     const int64_t k = sa.dim[ta ? r - 2 : r - 1], lda = sa.dim[r - 1];
     const float *b = IN(c, packed ? 2 : 1);
-    const start from = {c->add, c->node->n_in == 4 ? IN(c, 3) : NULL};
+    const float *bias = c->node->n_in == 4 ? IN(c, 3) : NULL;
     for (int64_t z = 0; z < batches; z++) {
         const strided a = {IN(c, 0) + z * m * k, ta ? 1 : lda, ta ? lda : 1};
+        float *out = OUT(c) + z * m * n;
+        /* without a gate, what is to be added is where the sums begin */
+        const float *rows = c->add ? out : c->gate ? NULL : c->addend;
+        const frame f = {rows, bias, c->gate, c->addend, (float)c->slope};
         if (tb && !packed)
-            product_of_rows(m, n, k, a, b + z * k * n, OUT(c) + z * m * n, c->add);
+            product_of_rows(m, n, k, a, b + z * k * n, out, c->add);
         else
-            product(m, n, k, a, b + z * k * n, OUT(c) + z * m * n, from);
+            product(m, n, k, a, b + z * k * n, out, f);
     }
 }
 
@@ -365,15 +401,29 @@ void N2_ISA(n2_cpu_broadcast)(const n2_call *c) {
     walk(&both, copy_run);
 }
 
-/* Square blocks keep both sides in cache lines that are used whole. */
+typedef float quad __attribute__((vector_size(16), may_alias, aligned(4)));
+#define QUAD(p) (*(quad *)(void *)(p))
+
+INLINE void transpose_4x4(const float *in, int64_t row_in, float *out, int64_t row_out) {
+    const quad a = QUAD(in), b = QUAD(in + row_in);
+    const quad c = QUAD(in + 2 * row_in), d = QUAD(in + 3 * row_in);
+    for (int i = 0; i < 4; i++) QUAD(out + i * row_out) = (quad){a[i], b[i], c[i], d[i]};
+}
+
+/* Rows [begin, end) of the input, 16 at a time: whole cache lines of the output. */
 static void transpose_matrix(const float *in, int64_t rows, int64_t columns, int64_t begin,
                              int64_t end, float *out) {
-    enum { B = 16 };
-    for (int64_t i = begin; i < end; i += B)
-        for (int64_t j = 0; j < columns; j += B)
-            for (int64_t k = i; k < i + B && k < end; k++)
-                for (int64_t l = j; l < j + B && l < columns; l++)
-                    out[l * rows + k] = in[k * columns + l];
+    for (int64_t i = begin; i < end; i += 16)
+        for (int64_t l = 0; l < columns; l += 4)
+            for (int64_t k = i; k < i + 16 && k < end; k += 4) {
+                if (l + 4 <= columns && k + 4 <= end) {
+                    transpose_4x4(in + k * columns + l, columns, out + l * rows + k, rows);
+                    continue;
+                }
+                for (int64_t r = k; r < k + 4 && r < end; r++)
+                    for (int64_t c = l; c < l + 4 && c < columns; c++)
+                        out[c * rows + r] = in[r * columns + c];
+            }
 }
 
 static int64_t between(n2_shape s, int from, int to) {

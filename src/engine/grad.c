@@ -1,6 +1,7 @@
 /* Reverse mode as a graph-to-graph transform: walk the nodes backwards and let every op
  * build the nodes of its gradient. What it builds is ordinary graph, so it can be
- * differentiated again. */
+ * differentiated again. A gradient's nodes have the line of the node they are of. */
+#define N2_INSIDE
 #include "graph.h"
 
 typedef struct sweep {
@@ -32,6 +33,7 @@ static void visit(sweep *s, uint32_t id) {
     d.op->grad(s->g, y, dy, dx);
     for (int k = 0; k < d.n_in; k++)
         if (dx[k].id && s->depends[d.in[k].id]) add_adjoint(s, d.in[k], dx[k]);
+    if (d.line) n2_built_here(s->g, N2_NONE, d.file, d.line);
 }
 
 static n2_node zeros_like(n2_graph *g, n2_node x) {

@@ -150,8 +150,8 @@ struct n2_graph {
     n2_node *current; /* per tensor: the node that holds its value now */
     size_t n_current;
     n2ce_status status;
-    const char *file;
-    int line;
+    uint32_t noted;    /* nodes whose line is known */
+    char mistake[256]; /* whose line is not */
 };
 
 n2_graph *n2_graph_new(n2_store *store) {
@@ -180,27 +180,41 @@ n2_shape n2_shape_at(const n2_graph *g, n2_node x) {
 n2_node n2_input(const n2_graph *g, n2_node x, int k) { return g->nodes[x.id - 1].in[k]; }
 n2_op_id n2_op_of(const n2_graph *g, n2_node x) { return g->nodes[x.id - 1].op->id; }
 
-n2_graph *n2_graph_here(n2_graph *g, const char *file, int line) {
+/* Nodes are appended, so those without a line are the last ones. */
+n2_node n2_built_here(n2_graph *g, n2_node node, const char *file, int line) {
     const char *slash = strrchr(file, '/');
-    g->file = slash ? slash + 1 : file;
-    g->line = line;
-    return g;
+    const char *name = slash ? slash + 1 : file;
+    for (; g->noted < g->n; g->noted++) {
+        g->nodes[g->noted].file = name;
+        g->nodes[g->noted].line = line;
+    }
+    if (g->mistake[0]) n2_fail(g->ctx, g->status, "%s:%d: %s", name, line, g->mistake);
+    g->mistake[0] = '\0';
+    return node;
 }
 
 n2_node n2_graph_fail(n2_graph *g, const char *format, ...) {
     if (g->status != N2CE_OK) return N2_NONE; /* the first mistake is the one to tell */
-    char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(g->mistake, sizeof g->mistake, format, args);
     va_end(args);
-    g->status = n2_fail(g->ctx, N2CE_EINVAL, "%s:%d: %s", g->file ? g->file : "?", g->line, text);
+    g->status = n2_fail(g->ctx, N2CE_EINVAL, "%s", g->mistake);
     return N2_NONE;
 }
 
 bool n2_graph_out_of_memory(n2_graph *g) {
     if (g->status == N2CE_OK) g->status = N2CE_ENOMEM;
     return false;
+}
+
+void n2_build_watch(n2_graph *g, n2_node x) {
+    char text[64];
+    if (!x.id) return;
+    if (n2_elements(n2_shape_at(g, x)) == 1)
+        g->nodes[x.id - 1].watched = true;
+    else
+        n2_graph_fail(g, "watch: one number only, not %s", n2_shape_text(n2_shape_at(g, x), text));
 }
 
 /* ---- finding equal nodes ------------------------------------------------- */
@@ -265,8 +279,7 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     for (int i = 0; i < n_in; i++) d.in[i] = in[i];
     d.shape = shape;
     if (attr) d.attr = *attr;
-    d.file = g->file;
-    d.line = g->line;
+    d.file = "?";
     const bool mergeable = !d.op->random && !d.op->update && op != N2_OP_tensor;
     uint32_t *slot = mergeable ? find_slot(g, &d) : NULL;
     if (slot && *slot) return (n2_node){*slot};

@@ -85,8 +85,9 @@ typedef struct n2_node_data {
     int n_in;
     n2_shape shape;
     n2_attr attr;
-    const char *file; /* who built it */
+    const char *file; /* who built it; "?", 0: not yet noted */
     int line;
+    bool watched; /* must stay finite: n2g_watch */
 } n2_node_data;
 
 typedef struct n2_graph n2_graph;
@@ -99,9 +100,16 @@ uint32_t n2_graph_size(const n2_graph *g); /* ids are 1 .. size */
 const n2_node_data *n2_at(const n2_graph *g, n2_node x);
 n2_shape n2_shape_at(const n2_graph *g, n2_node x);
 
-/* Every builder below remembers where it was called. */
-#define N2_HERE(g) n2_graph_here((g), __FILE__, __LINE__)
-n2_graph *n2_graph_here(n2_graph *g, const char *file, int line);
+/* Every builder below is a macro that notes where it was called, on the nodes that have no
+ * line yet and on a mistake. Files of compositions, which define N2_INSIDE before they
+ * include anything, note nothing: so the line is that of the outermost caller. */
+#ifdef N2_INSIDE
+#define N2_BUILT(g, node) (node)
+#else
+#define N2_BUILT(g, node) n2_built_here((g), (node), __FILE__, __LINE__)
+#endif
+#define N2_BUILT_ALL(g, call) ((call), (void)N2_BUILT(g, N2_NONE)) /* no single node */
+n2_node n2_built_here(n2_graph *g, n2_node node, const char *file, int line);
 
 /* Makes the graph fail for lack of memory; the allocator has told. Returns false. */
 bool n2_graph_out_of_memory(n2_graph *g);
@@ -111,54 +119,55 @@ n2_node n2_graph_fail(n2_graph *g, const char *format, ...) N2_PRINTF(2, 3);
 
 /* ---- leaves ---- */
 
-#define n2g_constant(g, value) n2_build_constant(N2_HERE(g), value)
+#define n2g_constant(g, value) N2_BUILT(g, n2_build_constant(g, value))
 n2_node n2_build_constant(n2_graph *g, double value);
 
 /* The tensor's value: as it was when the plan started, or as the last update op built
  * so far left it. */
-#define n2g_read(g, tensor) n2_build_read(N2_HERE(g), tensor)
+#define n2g_read(g, tensor) N2_BUILT(g, n2_build_read(g, tensor))
 n2_node n2_build_read(n2_graph *g, n2_tensor *t);
 
 /* Random numbers: pure functions of (seed, this node, step, element); base/random.h. The
  * seed is the plan's, the step its counter of runs. */
-#define n2g_randn(g, shape)      n2_build_random(N2_HERE(g), N2_OP_normal, shape, 0)
-#define n2g_randu(g, shape)      n2_build_random(N2_HERE(g), N2_OP_uniform, shape, 0)
-#define n2g_randint(g, shape, n) n2_build_random(N2_HERE(g), N2_OP_integer, shape, n)
-#define n2g_permutation(g, n)    n2_build_random(N2_HERE(g), N2_OP_permutation, n2_dims(n), n)
+#define n2g_randn(g, shape)      N2_BUILT(g, n2_build_random(g, N2_OP_normal, shape, 0))
+#define n2g_randu(g, shape)      N2_BUILT(g, n2_build_random(g, N2_OP_uniform, shape, 0))
+#define n2g_randint(g, shape, n) N2_BUILT(g, n2_build_random(g, N2_OP_integer, shape, n))
+#define n2g_permutation(g, n)    N2_BUILT(g, n2_build_random(g, N2_OP_permutation, n2_dims(n), n))
 
 n2_node n2_build_random(n2_graph *g, int op, n2_shape shape, int64_t n);
 
 /* out[i] = (i / divide) % modulo: for repeating and tiling rows. */
-#define n2g_row_index(g, n, divide, modulo) n2_build_row_index(N2_HERE(g), n, divide, modulo)
+#define n2g_row_index(g, n, divide, modulo) N2_BUILT(g, n2_build_row_index(g, n, divide, modulo))
 n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modulo);
 
-/* ---- element-wise, with NumPy's broadcasting ---- */
+/* ---- element-wise, with NumPy's broadcasting ----
+ * positive: 1 where x > 0, else 0; detach: x without gradient; affine: a x + b. */
 
-#define n2g_neg(g, x)          n2_build_unary(N2_HERE(g), N2_OP_neg, x, 0, 0)
-#define n2g_exp(g, x)          n2_build_unary(N2_HERE(g), N2_OP_exp, x, 0, 0)
-#define n2g_log(g, x)          n2_build_unary(N2_HERE(g), N2_OP_log, x, 0, 0)
-#define n2g_sqrt(g, x)         n2_build_unary(N2_HERE(g), N2_OP_sqrt, x, 0, 0)
-#define n2g_reciprocal(g, x)   n2_build_unary(N2_HERE(g), N2_OP_reciprocal, x, 0, 0)
-#define n2g_tanh(g, x)         n2_build_unary(N2_HERE(g), N2_OP_tanh, x, 0, 0)
-#define n2g_sigmoid(g, x)      n2_build_unary(N2_HERE(g), N2_OP_sigmoid, x, 0, 0)
-#define n2g_softplus(g, x)     n2_build_unary(N2_HERE(g), N2_OP_softplus, x, 0, 0)
-#define n2g_sin(g, x)          n2_build_unary(N2_HERE(g), N2_OP_sin, x, 0, 0)
-#define n2g_cos(g, x)          n2_build_unary(N2_HERE(g), N2_OP_cos, x, 0, 0)
-#define n2g_positive(g, x)     n2_build_unary(N2_HERE(g), N2_OP_positive, x, 0, 0) /* x > 0 ? 1 : 0 */
-#define n2g_detach(g, x)       n2_build_unary(N2_HERE(g), N2_OP_detach, x, 0, 0)   /* no gradient */
-#define n2g_affine(g, x, a, b) n2_build_unary(N2_HERE(g), N2_OP_affine, x, a, b)   /* a x + b */
+#define n2g_neg(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_neg, x, 0, 0))
+#define n2g_exp(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_exp, x, 0, 0))
+#define n2g_log(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_log, x, 0, 0))
+#define n2g_sqrt(g, x)         N2_BUILT(g, n2_build_unary(g, N2_OP_sqrt, x, 0, 0))
+#define n2g_reciprocal(g, x)   N2_BUILT(g, n2_build_unary(g, N2_OP_reciprocal, x, 0, 0))
+#define n2g_tanh(g, x)         N2_BUILT(g, n2_build_unary(g, N2_OP_tanh, x, 0, 0))
+#define n2g_sigmoid(g, x)      N2_BUILT(g, n2_build_unary(g, N2_OP_sigmoid, x, 0, 0))
+#define n2g_softplus(g, x)     N2_BUILT(g, n2_build_unary(g, N2_OP_softplus, x, 0, 0))
+#define n2g_sin(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_sin, x, 0, 0))
+#define n2g_cos(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_cos, x, 0, 0))
+#define n2g_positive(g, x)     N2_BUILT(g, n2_build_unary(g, N2_OP_positive, x, 0, 0))
+#define n2g_detach(g, x)       N2_BUILT(g, n2_build_unary(g, N2_OP_detach, x, 0, 0))
+#define n2g_affine(g, x, a, b) N2_BUILT(g, n2_build_unary(g, N2_OP_affine, x, a, b))
 #define n2g_scale(g, x, a)     n2g_affine(g, x, a, 0)
-#define n2g_lrelu(g, x, slope) n2_build_unary(N2_HERE(g), N2_OP_lrelu, x, slope, 0)
+#define n2g_lrelu(g, x, slope) N2_BUILT(g, n2_build_unary(g, N2_OP_lrelu, x, slope, 0))
 n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b);
 
-#define n2g_add(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_add, a, b, 0)
-#define n2g_sub(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_sub, a, b, 0)
-#define n2g_mul(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_mul, a, b, 0)
-#define n2g_div(g, a, b)     n2_build_binary(N2_HERE(g), N2_OP_div, a, b, 0)
-#define n2g_maximum(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_maximum, a, b, 0)
-#define n2g_minimum(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_minimum, a, b, 0)
-#define n2g_equal(g, a, b)   n2_build_binary(N2_HERE(g), N2_OP_equal, a, b, 0)
-#define n2g_greater(g, a, b) n2_build_binary(N2_HERE(g), N2_OP_greater, a, b, 0)
+#define n2g_add(g, a, b)     N2_BUILT(g, n2_build_binary(g, N2_OP_add, a, b, 0))
+#define n2g_sub(g, a, b)     N2_BUILT(g, n2_build_binary(g, N2_OP_sub, a, b, 0))
+#define n2g_mul(g, a, b)     N2_BUILT(g, n2_build_binary(g, N2_OP_mul, a, b, 0))
+#define n2g_div(g, a, b)     N2_BUILT(g, n2_build_binary(g, N2_OP_div, a, b, 0))
+#define n2g_maximum(g, a, b) N2_BUILT(g, n2_build_binary(g, N2_OP_maximum, a, b, 0))
+#define n2g_minimum(g, a, b) N2_BUILT(g, n2_build_binary(g, N2_OP_minimum, a, b, 0))
+#define n2g_equal(g, a, b)   N2_BUILT(g, n2_build_binary(g, N2_OP_equal, a, b, 0))
+#define n2g_greater(g, a, b) N2_BUILT(g, n2_build_binary(g, N2_OP_greater, a, b, 0))
 n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
 
 /* ---- matrix product ---- */
@@ -166,36 +175,41 @@ n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
 /* op(a) op(b) over the last two axes, op = transpose where asked; leading axes are
  * batches and must agree, or b has none. Products with a gathered or concatenated
  * operand are taken apart where that saves work (ops/matmul.c). */
-#define n2g_matmul(g, a, b, ta, tb) n2_build_matmul(N2_HERE(g), a, b, ta, tb)
+#define n2g_matmul(g, a, b, ta, tb) N2_BUILT(g, n2_build_matmul(g, a, b, ta, tb))
 n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb);
 
 /* x W' + b for rows x, a weight [out x in] and a bias [out]: one op. */
-#define n2g_linear(g, x, weight, bias) n2_build_linear(N2_HERE(g), x, weight, bias)
+#define n2g_linear(g, x, weight, bias) N2_BUILT(g, n2_build_linear(g, x, weight, bias))
 n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias);
 
 /* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
 
 enum { N2_ALL_AXES = -1 };
 #define n2_axis(k)           (1 << (k))
-#define n2g_sum(g, x, axes)  n2_build_reduce(N2_HERE(g), N2_OP_sum, x, axes)
-#define n2g_amax(g, x, axes) n2_build_reduce(N2_HERE(g), N2_OP_amax, x, axes)
+#define n2g_sum(g, x, axes)  N2_BUILT(g, n2_build_reduce(g, N2_OP_sum, x, axes))
+#define n2g_amax(g, x, axes) N2_BUILT(g, n2_build_reduce(g, N2_OP_amax, x, axes))
 n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes);
-n2_node n2g_mean(n2_graph *g, n2_node x, int axes);
-n2_node n2g_logsumexp(n2_graph *g, n2_node x, int axes);
-n2_node n2g_total(n2_graph *g, n2_node x); /* sum of all, as a scalar */
+
+/* total: the sum of all as a scalar. */
+#define n2g_mean(g, ...)      N2_BUILT(g, n2_build_mean(g, __VA_ARGS__))
+#define n2g_logsumexp(g, ...) N2_BUILT(g, n2_build_logsumexp(g, __VA_ARGS__))
+#define n2g_total(g, ...)     N2_BUILT(g, n2_build_total(g, __VA_ARGS__))
+n2_node n2_build_mean(n2_graph *g, n2_node x, int axes);
+n2_node n2_build_logsumexp(n2_graph *g, n2_node x, int axes);
+n2_node n2_build_total(n2_graph *g, n2_node x);
 
 /* Median of all elements, or of those above the diagonal of a square matrix; the mean
  * of the middle two for an even number. A scalar without gradient. */
-#define n2g_median(g, x, above_diagonal) n2_build_median(N2_HERE(g), x, above_diagonal)
+#define n2g_median(g, x, above_diagonal) N2_BUILT(g, n2_build_median(g, x, above_diagonal))
 n2_node n2_build_median(n2_graph *g, n2_node x, bool above_diagonal);
 
 /* ---- shapes ---- */
 
-#define n2g_broadcast(g, x, shape)           n2_build_broadcast(N2_HERE(g), x, shape)
-#define n2g_reshape(g, x, shape)             n2_build_reshape(N2_HERE(g), x, shape)
-#define n2g_transpose(g, x, axis_a, axis_b)  n2_build_transpose(N2_HERE(g), x, axis_a, axis_b)
-#define n2g_concat(g, a, b, axis)            n2_build_concat(N2_HERE(g), a, b, axis)
-#define n2g_slice(g, x, axis, begin, length) n2_build_slice(N2_HERE(g), x, axis, begin, length)
+#define n2g_broadcast(g, x, shape)           N2_BUILT(g, n2_build_broadcast(g, x, shape))
+#define n2g_reshape(g, x, shape)             N2_BUILT(g, n2_build_reshape(g, x, shape))
+#define n2g_transpose(g, x, axis_a, axis_b)  N2_BUILT(g, n2_build_transpose(g, x, axis_a, axis_b))
+#define n2g_concat(g, a, b, axis)            N2_BUILT(g, n2_build_concat(g, a, b, axis))
+#define n2g_slice(g, x, axis, begin, length) N2_BUILT(g, n2_build_slice(g, x, axis, begin, length))
 n2_node n2_build_broadcast(n2_graph *g, n2_node x, n2_shape shape);
 n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape);
 n2_node n2_build_transpose(n2_graph *g, n2_node x, int axis_a, int axis_b);
@@ -206,44 +220,60 @@ n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t 
 n2_node n2_build_pad(n2_graph *g, n2_node x, int axis, int64_t before, int64_t total);
 
 /* Sums a gradient back to the shape its operand had before broadcasting. */
-n2_node n2g_sum_to(n2_graph *g, n2_node x, n2_shape shape);
+#define n2g_sum_to(g, ...) N2_BUILT(g, n2_build_sum_to(g, __VA_ARGS__))
+n2_node n2_build_sum_to(n2_graph *g, n2_node x, n2_shape shape);
 
 /* ---- rows ---- */
 
 /* out[i] = table[index[i]]: rows along the first axis; index has one axis. */
-#define n2g_gather(g, table, index) n2_build_gather(N2_HERE(g), table, index)
+#define n2g_gather(g, table, index) N2_BUILT(g, n2_build_gather(g, table, index))
 n2_node n2_build_gather(n2_graph *g, n2_node table, n2_node index);
 
 /* out[index[i]] += x[i], out with `rows` rows: the gradient of gather. */
-#define n2g_scatter_add(g, x, index, rows) n2_build_scatter_add(N2_HERE(g), x, index, rows)
+#define n2g_scatter_add(g, x, index, rows) N2_BUILT(g, n2_build_scatter_add(g, x, index, rows))
 n2_node n2_build_scatter_add(n2_graph *g, n2_node x, n2_node index, int64_t rows);
 
-n2_node n2g_tile_rows(n2_graph *g, n2_node x, int64_t times);   /* a b a b */
-n2_node n2g_repeat_rows(n2_graph *g, n2_node x, int64_t times); /* a a b b */
+/* tile: a b a b; repeat: a a b b. */
+#define n2g_tile_rows(g, ...)   N2_BUILT(g, n2_build_tile_rows(g, __VA_ARGS__))
+#define n2g_repeat_rows(g, ...) N2_BUILT(g, n2_build_repeat_rows(g, __VA_ARGS__))
+n2_node n2_build_tile_rows(n2_graph *g, n2_node x, int64_t times);
+n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times);
 
 /* ---- compositions ---- */
 
-n2_node n2g_silu(n2_graph *g, n2_node x);
-n2_node n2g_log_sigmoid(n2_graph *g, n2_node x);
-n2_node n2g_softmax(n2_graph *g, n2_node x, int axis);
-n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index); /* mean over rows, nats */
-n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar);    /* to N(0,I), mean of rows */
-n2_node n2g_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps);
-n2_node n2g_squared_distances(n2_graph *g, n2_node a, n2_node b); /* rows of a x rows of b */
+#define n2g_silu(g, ...)        N2_BUILT(g, n2_build_silu(g, __VA_ARGS__))
+#define n2g_log_sigmoid(g, ...) N2_BUILT(g, n2_build_log_sigmoid(g, __VA_ARGS__))
+#define n2g_softmax(g, ...)     N2_BUILT(g, n2_build_softmax(g, __VA_ARGS__))
+n2_node n2_build_silu(n2_graph *g, n2_node x);
+n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x);
+n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
+
+/* Means over rows, in nats; the divergence is that to N(0, I). */
+#define n2g_cross_entropy(g, ...) N2_BUILT(g, n2_build_cross_entropy(g, __VA_ARGS__))
+#define n2g_gaussian_kl(g, ...)   N2_BUILT(g, n2_build_gaussian_kl(g, __VA_ARGS__))
+n2_node n2_build_cross_entropy(n2_graph *g, n2_node logits, n2_node index);
+n2_node n2_build_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar);
+
+/* mean + eps exp(logvar / 2); rows of a against rows of b. */
+#define n2g_reparameterise(g, ...)    N2_BUILT(g, n2_build_reparameterise(g, __VA_ARGS__))
+#define n2g_squared_distances(g, ...) N2_BUILT(g, n2_build_squared_distances(g, __VA_ARGS__))
+n2_node n2_build_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps);
+n2_node n2_build_squared_distances(n2_graph *g, n2_node a, n2_node b);
 
 /* The N2CE loss of a ratio's logits, in nats; the same terms as n2ce_loss_f64. */
-n2_node n2g_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude);
+#define n2g_n2ce_loss(g, ...) N2_BUILT(g, n2_build_n2ce_loss(g, __VA_ARGS__))
+n2_node n2_build_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude);
 n2_node n2_build_n2ce_term(n2_graph *g, int op, n2_node f, double magnitude, bool is_den);
 
 /* ---- gradient ---- */
 
 /* dx[i] = d y / d x[i] for a scalar y, as new nodes: so it can be used twice. */
-#define n2g_grad(g, y, x, n, dx) n2_build_grad(N2_HERE(g), y, x, n, dx)
+#define n2g_grad(g, y, x, n, dx) N2_BUILT_ALL(g, n2_build_grad(g, y, x, n, dx))
 void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *dx);
 
 /* ---- updates: they write a tensor, and are roots of the plan ---- */
 
-#define n2g_assign(g, tensor, x) n2_build_assign(N2_HERE(g), tensor, x)
+#define n2g_assign(g, tensor, x) N2_BUILT(g, n2_build_assign(g, tensor, x))
 n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x);
 
 /* Adam on one tensor: moments in m and v, rate, a factor on the gradient (clipping)
@@ -251,8 +281,14 @@ n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x);
 typedef struct n2_adam {
     double beta1, beta2, eps, decay;
 } n2_adam;
-n2_node n2g_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3], n2_node grad,
-                        n2_node rate, n2_node factor, n2_node step);
+#define n2g_adam_update(g, ...) N2_BUILT(g, n2_build_adam_update(g, __VA_ARGS__))
+n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3],
+                             n2_node grad, n2_node rate, n2_node factor, n2_node step);
+
+/* One number that has to stay finite, a loss for instance. In a run in which it is not, the
+ * updates built after this node are not made, and the run fails (n2_plan_run). */
+#define n2g_watch(g, x) N2_BUILT_ALL(g, n2_build_watch(g, x))
+void n2_build_watch(n2_graph *g, n2_node x);
 
 /* ---- the table of ops ---- */
 

@@ -21,6 +21,10 @@ typedef struct n2_call {
     uint32_t step;
     int part, parts; /* this worker's share of a whole node, if the op is split */
     void *work;      /* as much memory as n2_backend.work asked for */
+    /* What a matrix product does on its way out, in this order; NULL: nothing. Both have
+     * the shape of out: multiply by slope where gate is not positive; add. */
+    const void *gate, *addend;
+    double slope;
 } n2_call;
 
 typedef void n2_kernel(const n2_call *call);
@@ -28,7 +32,7 @@ typedef void n2_kernel(const n2_call *call);
 typedef struct n2_backend {
     const char *name;
     size_t bytes;             /* of a number: 4 or 8 */
-    bool row_programs;        /* tile by tile; else node by node */
+    bool row_programs;        /* tile by tile, with gate and addend; else node by node */
     n2_kernel *const *kernel; /* by op id; NULL where the planner needs none */
     const bool *split;        /* by op id: whole nodes are shared between workers */
 } n2_backend;

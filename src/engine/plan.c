@@ -7,14 +7,26 @@
 
 /* ---- what is needed ------------------------------------------------------ */
 
-static void mark_live(n2_plan *p) {
-    for (size_t k = 0; k < p->n_outputs; k++) {
-        p->nodes[p->outputs[k].id].live = true;
-        p->nodes[p->outputs[k].id].output = true;
+/* What n2g_watch named, and in a plan that has something to lose also single outputs. */
+static n2ce_status find_watched(n2_plan *p) {
+    bool updates = false;
+    for (uint32_t id = 1; id <= p->n_nodes; id++) updates |= n2_node_at(p, id)->op->update;
+    p->watched = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->watched);
+    if (!p->watched) return N2CE_ENOMEM;
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        n2_planned *n = &p->nodes[id];
+        const n2_node_data *d = n2_node_at(p, id);
+        n->watched = d->watched || (n->output && updates && n2_elements(d->shape) == 1);
+        n->output |= n->watched;
+        if (n->watched) p->watched[p->n_watched++] = id;
     }
+    return N2CE_OK;
+}
+
+static void mark_live(n2_plan *p) {
     for (uint32_t id = p->n_nodes; id > 0; id--) {
         const n2_node_data *d = n2_node_at(p, id);
-        if (d->op->update) p->nodes[id].live = true;
+        if (d->op->update || p->nodes[id].output) p->nodes[id].live = true;
         if (!p->nodes[id].live) continue;
         const bool reads_packed = p->backend->row_programs; /* in[2] of a matrix product */
         for (int k = 0; k < d->n_in; k++)
@@ -70,17 +82,17 @@ static void note_killer(n2_plan *p, const n2_tensor *t, uint32_t before, uint32_
     }
 }
 
-/* An update waits for all who read the value it overwrites. */
+/* An update waits for all who read the value it overwrites, and for what is watched. */
 static int wait_for_readers(const n2_plan *p, uint32_t update) {
     int stage = 0;
     for (uint32_t id = 1; id < update; id++) {
         if (!p->nodes[id].live) continue;
         const n2_node_data *d = n2_node_at(p, id);
-        for (int k = 0; k < d->n_in; k++) {
-            if (p->nodes[p->nodes[d->in[k].id].root].killer != update) continue;
-            const int free_at = p->nodes[id].stage + (p->nodes[id].rows != N2_ROWS_WHOLE);
-            if (free_at > stage) stage = free_at;
-        }
+        bool waits = p->nodes[id].watched;
+        for (int k = 0; k < d->n_in; k++)
+            waits |= p->nodes[p->nodes[d->in[k].id].root].killer == update;
+        const int free_at = p->nodes[id].stage + (p->nodes[id].rows != N2_ROWS_WHOLE);
+        if (waits && free_at > stage) stage = free_at;
     }
     return stage;
 }
@@ -157,9 +169,11 @@ static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
     return false;
 }
 
-/* An update may not begin while others of its step still read what it overwrites. */
+/* An update may not begin while others of its step still read what it overwrites, or make
+ * what is watched. */
 static bool overwrites_for_step(const n2_plan *p, uint32_t update, int step) {
     for (uint32_t id = 1; id < update; id++) {
+        if (p->nodes[id].watched && p->nodes[p->nodes[id].root].step == step) return true;
         if (!p->nodes[id].live || p->nodes[id].step != step) continue;
         const n2_node_data *d = n2_node_at(p, id);
         for (int k = 0; k < d->n_in; k++)
@@ -236,13 +250,13 @@ static n2ce_status check_kernels(const n2_plan *p) {
 
 /* An output that an update overwrites would be read as something else. */
 static n2ce_status check_outputs(const n2_plan *p) {
-    for (size_t k = 0; k < p->n_outputs; k++) {
-        const n2_node_data *d = n2_node_at(p, p->nodes[p->outputs[k].id].root);
-        if (p->nodes[p->nodes[p->outputs[k].id].root].killer)
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_node_data *d = n2_node_at(p, id), *root = n2_node_at(p, p->nodes[id].root);
+        if (p->nodes[id].output && p->nodes[p->nodes[id].root].killer)
             return n2_fail(p->ctx, N2CE_EINVAL,
-                           "Output %zu is the tensor \"%s\" before an update of the same plan. "
-                           "Read it after the update, or before the run.",
-                           k, d->attr.t[0]->name);
+                           "%s:%d: the output is the tensor \"%s\" before an update of the same "
+                           "plan. Read it after the update, or before the run.",
+                           d->file, d->line, root->attr.t[0]->name);
     }
     return N2CE_OK;
 }
@@ -250,6 +264,8 @@ static n2ce_status check_outputs(const n2_plan *p) {
 static n2ce_status compile(n2_plan *p) {
     p->nodes = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->nodes);
     if (!p->nodes) return N2CE_ENOMEM;
+    for (size_t k = 0; k < p->n_outputs; k++) p->nodes[p->outputs[k].id].output = true;
+    N2_TRY(find_watched(p));
     mark_live(p);
     find_roots(p);
     N2_TRY(check_kernels(p));

@@ -6,7 +6,7 @@
  * takes no lock after that.
  *
  * Row programs. Nodes over the same R rows that only need row i of each other to
- * compute row i are run tile by tile: all of them on rows 0..47, then on 48..95, and so
+ * compute row i are run tile by tile: all of them on rows 0..95, then on 96..191, and so
  * on, so that a tile's values stay in cache through forward and backward pass and are
  * never stored as a whole. Sums over rows (gradients of weights, losses) are gathered
  * in a fixed number of partial sums, whatever the number of threads, and added in a
@@ -24,7 +24,13 @@ n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_nod
                             size_t n_outputs, n2_plan **out);
 void n2_plan_free(n2_plan *plan); /* NULL is fine */
 
-/* One run of everything. */
+/* One run of everything.
+ *
+ * Numbers given to n2g_watch and, if the plan has updates, outputs of one element must be
+ * finite. Where one is not, the updates built after it are not made, so that parameters and
+ * moments stay those of the run before; the plan finds the first node that is not finite
+ * and returns N2CE_ENAN: "Step 7: the op log [128 x 1] built at ratio.c:77 gave ...".
+ * Outputs are undefined then, and the run does not count: running again fails again. */
 n2ce_status n2_plan_run(n2_plan *plan);
 
 /* The random numbers of a run are a function of the seed and of the number of runs so
@@ -38,7 +44,8 @@ void n2_plan_get(const n2_plan *plan, size_t k, double *values);
 double n2_plan_scalar(const n2_plan *plan, size_t k);
 
 /* Runs once, looking at every value: N2CE_ENAN names the first node, in order of
- * computation, that is not finite, with the line that built it. Slow. */
+ * computation, that is not finite, with the number of the step (1 for the first run) and
+ * the line that built the node. Slow. */
 n2ce_status n2_plan_run_checked(n2_plan *plan);
 
 /* Steps, shapes, bytes, floating-point operations and, after some runs with timing

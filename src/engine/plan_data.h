@@ -10,7 +10,7 @@ enum {
     N2_CHUNKS = 8,             /* partial sums of a row program, whatever the threads */
     N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
     N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
-    N2_MOST_TILE = 96,         /* rows of a tile */
+    N2_MOST_TILE = 144,        /* rows of a tile */
     N2_TILE_BYTES = 1536 << 10 /* of a tile's values: a second-level cache and a half */
 };
 
@@ -25,10 +25,14 @@ typedef struct n2_planned {
     uint32_t killer; /* the update that overwrites its storage, 0: none */
     bool stored;     /* as a whole, in the block; else only in tiles */
     bool output;     /* read after the run */
+    bool watched;    /* must be finite before later updates are made */
     int step, last_step;
-    int order;    /* place in its row program, -1: not yet placed */
-    size_t place; /* bytes from the block's start, or numbers per row in a tile */
-    void *data;   /* resolved address, when stored */
+    int uses;         /* how many read it, the caller included */
+    uint32_t absorbs; /* the input whose kernel does this op along the way, 0: none */
+    bool absorbed;    /* by its only reader: never stored */
+    int order;        /* place in its row program, -1: not yet placed */
+    size_t place;     /* bytes from the block's start, or numbers per row in a tile */
+    void *data;       /* resolved address, when stored */
 } n2_planned;
 
 /* Where an operand lives: at an address, as a whole or by rows; or in the tile. */
@@ -45,6 +49,8 @@ typedef struct n2_instruction {
     const n2_node_data *node;
     uint32_t id;
     n2_operand out, in[N2_MAX_INPUTS];
+    n2_operand gate, addend; /* of a matrix product that absorbed others; rank 0: none */
+    double slope;
     char *partials;      /* sums over rows: N2_CHUNKS times their size; NULL: none */
     size_t fold_numbers; /* of one partial sum */
     void *work;
@@ -82,6 +88,9 @@ struct n2_plan {
     size_t tile_bytes;
     const n2_node *outputs;
     size_t n_outputs;
+    uint32_t *watched; /* ids of numbers that must stay finite, rising */
+    size_t n_watched;
+    bool frozen; /* no update is made: a run that failed is looked at again */
     uint64_t seed;
     uint32_t runs;
     int workers;

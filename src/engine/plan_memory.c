@@ -13,6 +13,7 @@ static bool is_view(const n2_plan *p, uint32_t id) { return p->nodes[id].root !=
 
 static void note_use(n2_plan *p, uint32_t root, int step) {
     n2_planned *r = &p->nodes[root];
+    r->uses++;
     if (step > r->last_step) r->last_step = step;
     if (r->step != step) r->stored = true; /* it crosses from step to step */
 }
@@ -218,13 +219,49 @@ static n2ce_status order_program(n2_plan *p, int step, n2_arena *arena, uint32_t
     return N2CE_OK;
 }
 
+/* ---- matrix products that do more ---------------------------------------- */
+
+/* A step of h + lrelu_grad(g, a b): an addition, or a gate, whose input k is a matrix product,
+ * or a gated one, that nobody else reads. All operands have one shape. */
+static bool can_absorb(const n2_plan *p, uint32_t id, int k) {
+    const n2_node_data *d = n2_node_at(p, id);
+    const n2_planned *n = &p->nodes[id], *in = &p->nodes[d->in[k].id];
+    if (!is_in_program(p, d->in[k].id, n->step) || in->stored || in->uses != 1) return false;
+    for (int i = 0; i < 2; i++)
+        if (!n->row_input[i] || !n2_same_shape(n2_shape_at(p->graph, d->in[i]), d->shape))
+            return false;
+    const bool product = n2_op_of(p->graph, d->in[k]) == N2_OP_matmul && d->shape.rank == 2;
+    if (d->op->id == N2_OP_lrelu_grad) return k == 1 && product;
+    return product || (n2_op_of(p->graph, d->in[k]) == N2_OP_lrelu_grad && in->absorbs);
+}
+
+/* Moves products to the instruction that absorbs them; returns how many are left. */
+static int absorb_products(n2_plan *p, uint32_t *code, int n) {
+    int left = 0;
+    for (int i = 0; i < n; i++) {
+        const n2_node_data *d = n2_node_at(p, code[i]);
+        if (d->op->id != N2_OP_add && d->op->id != N2_OP_lrelu_grad) continue;
+        const int k = can_absorb(p, code[i], 1) ? 1 : 0;
+        if (k == 0 && !can_absorb(p, code[i], 0)) continue;
+        p->nodes[code[i]].absorbs = d->in[k].id;
+        p->nodes[d->in[k].id].absorbed = true;
+    }
+    for (int i = 0; i < n; i++)
+        if (!p->nodes[code[i]].absorbed) {
+            p->nodes[code[i]].order = left;
+            code[left++] = code[i];
+        }
+    return left;
+}
+
 /* When the last instruction of the program uses a value. */
 static int last_use(const n2_plan *p, const uint32_t *code, int n, uint32_t root) {
-    for (int i = n - 1; i > p->nodes[root].order; i--) {
-        const n2_node_data *d = n2_node_at(p, code[i]);
-        for (int k = 0; k < d->n_in; k++)
-            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return i;
-    }
+    for (int i = n - 1; i > p->nodes[root].order; i--)
+        for (uint32_t id = code[i]; id; id = p->nodes[id].absorbs) {
+            const n2_node_data *d = n2_node_at(p, id);
+            for (int k = 0; k < d->n_in; k++)
+                if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return i;
+        }
     return p->nodes[root].order;
 }
 
@@ -233,6 +270,7 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     uint32_t *code;
     int n;
     N2_TRY(order_program(p, step, scratch, &code, &n));
+    n = absorb_products(p, code, n);
     demands all = {n2_arena_alloc(scratch, (size_t)n + 1, sizeof *all.list), 0};
     if (!all.list) return N2CE_ENOMEM;
     size_t top = 0;
@@ -301,11 +339,24 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     return o;
 }
 
+/* What a node adds to the product it absorbed. */
+static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) {
+    const n2_node_data *d = n2_node_at(p, id);
+    const uint32_t other = d->in[d->in[0].id == p->nodes[id].absorbs].id;
+    *(d->op->id == N2_OP_add ? &out->addend : &out->gate) = operand(p, other, true);
+    if (d->op->id == N2_OP_lrelu_grad) out->slope = d->attr.f[0];
+    out->flops += flops_of(p, d);
+}
+
+/* The instruction that makes a node, with what the node absorbed. */
 static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instruction *out) {
+    *out = (n2_instruction){.out = operand(p, id, p->nodes[id].rows == N2_ROWS_MAP)};
+    for (; p->nodes[id].absorbs; id = p->nodes[id].absorbs) encode_absorber(p, id, out);
     const n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
-    *out = (n2_instruction){.kernel = p->backend->kernel[d->op->id], .node = d, .id = id};
-    out->out = operand(p, id, n->rows == N2_ROWS_MAP);
+    out->kernel = p->backend->kernel[d->op->id];
+    out->node = d;
+    out->id = id;
     for (int k = 0; k < d->n_in; k++)
         if (is_live_input(p, d, k))
             out->in[k] = operand(p, d->in[k].id, n->rows != N2_ROWS_WHOLE && n->row_input[k]);
@@ -314,7 +365,7 @@ static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instru
         out->fold_numbers = (size_t)n2_elements(d->shape);
     }
     if (extras[id].work != SIZE_MAX) out->work = p->block + extras[id].work;
-    out->flops = flops_of(p, d);
+    out->flops += flops_of(p, d);
 }
 
 static n2ce_status make_code(n2_plan *p, const extra *extras) {
@@ -327,6 +378,7 @@ static n2ce_status make_code(n2_plan *p, const extra *extras) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         const n2_planned *n = &p->nodes[id];
         if (!n->live || is_view(p, id) || n2_is_leaf(n2_node_at(p, id)->op->id)) continue;
+        if (n->absorbed) continue;
         n2_step *step = &p->steps[n->step];
         const size_t at = step->kind == N2_STEP_ROWS ? (size_t)n->order : step->n_code;
         encode(p, id, extras, &step->code[at]);

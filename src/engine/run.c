@@ -31,6 +31,29 @@ static void barrier(n2_plan *p, int workers) {
         relax(spins);
 }
 
+/* ---- what must be finite ------------------------------------------------- */
+
+static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const double x = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
+                                                            : ((const double *)data)[i];
+        if (!isfinite(x)) return false;
+    }
+    return true;
+}
+
+/* The first watched number before node `end` that is not finite; 0: all are. */
+static uint32_t bad_watched(const n2_plan *p, uint32_t end) {
+    for (size_t k = 0; k < p->n_watched && p->watched[k] < end; k++)
+        if (!is_finite(p, p->nodes[p->nodes[p->watched[k]].root].data, 1)) return p->watched[k];
+    return 0;
+}
+
+/* An update that would destroy the last good state, and the evidence, is not made. */
+static bool is_held_back(const n2_plan *p, const n2_instruction *i) {
+    return i->node->op->update && (p->frozen || bad_watched(p, i->id));
+}
+
 /* ---- one instruction ----------------------------------------------------- */
 
 /* The rows [row0, row0 + rows) of an operand; all of it if it does not go by rows. */
@@ -43,6 +66,7 @@ static n2_view view_of(const n2_operand *o, char *tile, int64_t tile_rows, int64
 }
 
 static void run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts) {
+    if (is_held_back(p, i)) return;
     n2_call call = {.node = i->node,
                     .seed = p->seed,
                     .step = p->runs,
@@ -87,6 +111,11 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
     }
     for (int k = 0; k < i->node->n_in; k++)
         call.in[k] = view_of(&i->in[k], tile, s->tile_rows, r.row0, r.rows, bytes);
+    call.slope = i->slope;
+    if (i->gate.shape.rank)
+        call.gate = view_of(&i->gate, tile, s->tile_rows, r.row0, r.rows, bytes).data;
+    if (i->addend.shape.rank)
+        call.addend = view_of(&i->addend, tile, s->tile_rows, r.row0, r.rows, bytes).data;
     i->kernel(&call);
 }
 
@@ -165,25 +194,7 @@ static void walk(void *arg, size_t item, int unused) {
     }
 }
 
-n2ce_status n2_plan_run(n2_plan *p) {
-    for (size_t k = 0; k < p->n_steps; k++)
-        atomic_store_explicit(&p->steps[k].next_chunk, 0, memory_order_relaxed);
-    const n2ce_status status = n2_parallel_together(p->ctx, &p->workers, walk, p);
-    p->runs++;
-    p->timed_runs += p->timing;
-    return status;
-}
-
 /* ---- looking at every value ---------------------------------------------- */
-
-static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        const double x = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
-                                                            : ((const double *)data)[i];
-        if (!isfinite(x)) return false;
-    }
-    return true;
-}
 
 static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
     for (size_t i = 0; i < s->n_code; i++) {
@@ -220,16 +231,60 @@ static bool check_whole(n2_plan *p, const n2_step *s) {
     return true;
 }
 
-n2ce_status n2_plan_run_checked(n2_plan *p) {
+/* False: bad_node is the first that is not finite. */
+static bool check_all(n2_plan *p) {
     for (size_t k = 0; k < p->n_steps; k++) {
         const n2_step *s = &p->steps[k];
-        if (s->kind == N2_STEP_ROWS ? check_rows(p, s) : check_whole(p, s)) continue;
-        const n2_node_data *d = n2_at(p->graph, (n2_node){p->bad_node});
-        return n2_fail(p->ctx, N2CE_ENAN,
-                       "Step %u: the op %s built at %s:%d gave a number that is not finite.",
-                       p->runs, d->op->name, d->file, d->line);
+        if (!(s->kind == N2_STEP_ROWS ? check_rows(p, s) : check_whole(p, s))) return false;
     }
+    return true;
+}
+
+/* The tensor that brought the trouble from an earlier step or from outside; NULL: none. */
+static const n2_tensor *bad_tensor(const n2_plan *p, const n2_node_data *d) {
+    for (int k = 0; k < d->n_in; k++) {
+        if (!d->in[k].id) continue;
+        const n2_node_data *in = n2_node_at(p, p->nodes[d->in[k].id].root);
+        if (in->op->id == N2_OP_tensor &&
+            !is_finite(p, in->attr.t[0]->data, n2_elements(in->shape)))
+            return in->attr.t[0];
+    }
+    return NULL;
+}
+
+static n2ce_status fail_at(const n2_plan *p, uint32_t id) {
+    const n2_node_data *d = n2_node_at(p, id);
+    const n2_tensor *t = bad_tensor(p, d);
+    char shape[64];
+    return n2_fail(p->ctx, N2CE_ENAN,
+                   "Step %u: the op %s %s built at %s:%d gave a number that is not finite%s%s%s.",
+                   p->runs + 1, d->op->name, n2_shape_text(d->shape, shape), d->file, d->line,
+                   t ? ": it read one in the tensor \"" : "", t ? t->name : "", t ? "\"" : "");
+}
+
+n2ce_status n2_plan_run_checked(n2_plan *p) {
+    if (!check_all(p)) return fail_at(p, p->bad_node);
     p->runs++;
+    return N2CE_OK;
+}
+
+/* Updates that came before the bad number are made, the others are not: without any, the
+ * tensors are now what the bad number was computed from. */
+static n2ce_status explain(n2_plan *p, uint32_t watched) {
+    p->frozen = true;
+    const bool found = !check_all(p);
+    p->frozen = false;
+    return fail_at(p, found ? p->bad_node : watched);
+}
+
+n2ce_status n2_plan_run(n2_plan *p) {
+    for (size_t k = 0; k < p->n_steps; k++)
+        atomic_store_explicit(&p->steps[k].next_chunk, 0, memory_order_relaxed);
+    N2_TRY(n2_parallel_together(p->ctx, &p->workers, walk, p));
+    const uint32_t watched = bad_watched(p, UINT32_MAX);
+    if (watched) return explain(p, watched);
+    p->runs++;
+    p->timed_runs += p->timing;
     return N2CE_OK;
 }
 

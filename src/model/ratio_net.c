@@ -1,3 +1,4 @@
+#define N2_INSIDE
 #include "ratio_net.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ n2_ratio_net n2_ratio_net_new(n2_parameters *p, int64_t nz, int64_t width, int n
     return net;
 }
 
-n2_node n2_ratio_net_apply(n2_graph *g, const n2_ratio_net *net, n2_node z, n2_node k) {
+n2_node n2_build_ratio_net(n2_graph *g, const n2_ratio_net *net, n2_node z, n2_node k) {
     const n2_node stages = n2_mlp_apply(g, &net->stage, n2g_read(g, net->table));
     n2_node h = n2g_concat(g, n2_mlp_apply(g, &net->input, z), n2g_gather(g, stages, k), 1);
     h = n2_layer_apply(g, &net->join, n2g_lrelu(g, h, SLOPE));
@@ -30,7 +31,7 @@ n2_node n2_ratio_net_apply(n2_graph *g, const n2_ratio_net *net, n2_node z, n2_n
     return n2_layer_apply(g, &net->out, n2g_lrelu(g, h, SLOPE));
 }
 
-n2_node n2_ratio_net_sum(n2_graph *g, const n2_ratio_net *net, n2_node z) {
+n2_node n2_build_ratio_net_sum(n2_graph *g, const n2_ratio_net *net, n2_node z) {
     if (!z.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, z).dim[0];
     n2_node sum = N2_NONE;

@@ -27,9 +27,11 @@ n2_ratio_net n2_ratio_net_new(n2_parameters *p, int64_t nz, int64_t width, int n
                               int64_t n_stages);
 
 /* f for rows z [n x nz] at stages k [n]: [n x 1]. */
-n2_node n2_ratio_net_apply(n2_graph *g, const n2_ratio_net *net, n2_node z, n2_node k);
+#define n2_ratio_net_apply(g, ...) N2_BUILT(g, n2_build_ratio_net(g, __VA_ARGS__))
+n2_node n2_build_ratio_net(n2_graph *g, const n2_ratio_net *net, n2_node z, n2_node k);
 
 /* Sum over all stages of f(z, k), for each row: [n x 1]. */
-n2_node n2_ratio_net_sum(n2_graph *g, const n2_ratio_net *net, n2_node z);
+#define n2_ratio_net_sum(g, ...) N2_BUILT(g, n2_build_ratio_net_sum(g, __VA_ARGS__))
+n2_node n2_build_ratio_net_sum(n2_graph *g, const n2_ratio_net *net, n2_node z);
 
 #endif

@@ -1,3 +1,4 @@
+#define N2_INSIDE
 #include "vae.h"
 
 static const double SLOPE = 0.2;
@@ -12,12 +13,13 @@ n2_vae n2_vae_new(n2_parameters *p, int64_t dim, int64_t nz, int64_t width) {
     return vae;
 }
 
-void n2_vae_encode(n2_graph *g, const n2_vae *vae, n2_node x, n2_node *mean, n2_node *logvar) {
+void n2_build_vae_encode(n2_graph *g, const n2_vae *vae, n2_node x, n2_node *mean,
+                         n2_node *logvar) {
     const n2_node h = n2g_lrelu(g, n2_mlp_apply(g, &vae->encoder, x), SLOPE);
     *mean = n2_layer_apply(g, &vae->mean, h);
     *logvar = n2_layer_apply(g, &vae->logvar, h);
 }
 
-n2_node n2_vae_decode(n2_graph *g, const n2_vae *vae, n2_node z) {
+n2_node n2_build_vae_decode(n2_graph *g, const n2_vae *vae, n2_node z) {
     return n2_mlp_apply(g, &vae->decoder, z);
 }

@@ -14,7 +14,9 @@ typedef struct n2_vae {
 /* The paper's sizes are width 32: encoder 128, decoder 128-64-32-32. */
 n2_vae n2_vae_new(n2_parameters *p, int64_t dim, int64_t nz, int64_t width);
 
-void n2_vae_encode(n2_graph *g, const n2_vae *vae, n2_node x, n2_node *mean, n2_node *logvar);
-n2_node n2_vae_decode(n2_graph *g, const n2_vae *vae, n2_node z);
+#define n2_vae_encode(g, ...) N2_BUILT_ALL(g, n2_build_vae_encode(g, __VA_ARGS__))
+void n2_build_vae_encode(n2_graph *g, const n2_vae *vae, n2_node x, n2_node *mean, n2_node *logvar);
+#define n2_vae_decode(g, ...) N2_BUILT(g, n2_build_vae_decode(g, __VA_ARGS__))
+n2_node n2_build_vae_decode(n2_graph *g, const n2_vae *vae, n2_node z);
 
 #endif

@@ -1,4 +1,5 @@
 #include "base/random.h"
+#define N2_INSIDE
 #include "nn.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t ou
     return layer;
 }
 
-n2_node n2_layer_apply(n2_graph *g, const n2_layer *layer, n2_node x) {
+n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x) {
     return n2g_linear(g, x, n2g_read(g, layer->weight), n2g_read(g, layer->bias));
 }
 
@@ -72,7 +73,7 @@ n2_mlp n2_mlp_new(n2_parameters *p, const char *name, const int64_t *widths, int
     return mlp;
 }
 
-n2_node n2_mlp_apply(n2_graph *g, const n2_mlp *mlp, n2_node x) {
+n2_node n2_build_mlp(n2_graph *g, const n2_mlp *mlp, n2_node x) {
     for (int i = 0; i < mlp->n; i++) {
         if (i > 0) x = n2g_lrelu(g, x, mlp->slope);
         x = n2_layer_apply(g, &mlp->layers[i], x);

@@ -31,7 +31,8 @@ typedef struct n2_layer {
     n2_tensor *weight, *bias;
 } n2_layer;
 n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t out);
-n2_node n2_layer_apply(n2_graph *g, const n2_layer *layer, n2_node x);
+#define n2_layer_apply(g, ...) N2_BUILT(g, n2_build_layer(g, __VA_ARGS__))
+n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x);
 
 /* Linear layers with LeakyReLU(slope) between them, named NAME.0, NAME.2, ... */
 enum { N2_MOST_LAYERS = 8 };
@@ -42,7 +43,8 @@ typedef struct n2_mlp {
 } n2_mlp;
 n2_mlp n2_mlp_new(n2_parameters *p, const char *name, const int64_t *widths, int n_widths,
                   double slope);
-n2_node n2_mlp_apply(n2_graph *g, const n2_mlp *mlp, n2_node x);
+#define n2_mlp_apply(g, ...) N2_BUILT(g, n2_build_mlp(g, __VA_ARGS__))
+n2_node n2_build_mlp(n2_graph *g, const n2_mlp *mlp, n2_node x);
 
 /* Fixed sinusoids, rows 0 .. n-1: angle t 10000^(-2i/width) for pair i, sine and cosine
  * interleaved. */
@@ -63,16 +65,19 @@ typedef struct n2_optimiser {
 
 /* Adds gradients of a scalar loss and the updates of all parameters to the graph; a name
  * for moments and step counter, which become tensors of the store. *norm, if not NULL,
- * becomes the gradient's global norm before clipping. */
-void n2_minimise(n2_graph *g, const n2_optimiser *optimiser, const char *name,
-                 const n2_parameters *p, n2_node loss, n2_node *norm);
+ * becomes the gradient's global norm before clipping. The loss is watched, and the norm where
+ * it is computed: a run in which one is not finite changes no parameter and fails. */
+#define n2_minimise(g, ...) N2_BUILT_ALL(g, n2_build_minimise(g, __VA_ARGS__))
+void n2_build_minimise(n2_graph *g, const n2_optimiser *optimiser, const char *name,
+                       const n2_parameters *p, n2_node loss, n2_node *norm);
 
 /* Schedules. arg: double[1] decay per step; double[1] steps of half a cosine. */
 n2_node n2_schedule_exponential(n2_graph *g, n2_node step, const void *arg);
 n2_node n2_schedule_cosine(n2_graph *g, n2_node step, const void *arg);
 
 /* average <- decay average + (1 - decay) tensor. */
-void n2_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay);
+#define n2_average(g, ...) N2_BUILT_ALL(g, n2_build_average(g, __VA_ARGS__))
+void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay);
 
 /* ---- files ---- */
 

@@ -1,3 +1,4 @@
+#define N2_INSIDE
 #include "nn.h"
 
 #include <stdio.h>
@@ -22,14 +23,16 @@ static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n
     return n2_store_add(n2_graph_store(g), full, shape);
 }
 
-void n2_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
-                 n2_node loss, n2_node *norm) {
+void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
+                       n2_node loss, n2_node *norm) {
     n2_node x[N2_MOST_PARAMETERS], dx[N2_MOST_PARAMETERS];
     if (p->failed) n2_graph_fail(g, "minimise: the parameters are not complete");
     for (size_t i = 0; i < p->n; i++) x[i] = n2g_read(g, p->list[i]);
     n2g_grad(g, loss, x, p->n, dx);
     const n2_node size = global_norm(g, dx, p->n);
     if (norm) *norm = size;
+    n2g_watch(g, loss);
+    if (norm || o->clip > 0) n2g_watch(g, size); /* else nobody computes it */
     n2_tensor *count = state(g, name, "step", NULL);
     const n2_node step = n2g_assign(g, count, n2g_affine(g, n2g_read(g, count), 1, 1));
     n2_node rate = n2g_constant(g, o->rate);
@@ -54,7 +57,7 @@ n2_node n2_schedule_cosine(n2_graph *g, n2_node step, const void *arg) {
     return n2g_affine(g, n2g_cos(g, n2g_scale(g, share, 3.141592653589793)), 0.5, 0.5);
 }
 
-void n2_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay) {
+void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double decay) {
     const n2_node old = n2g_scale(g, n2g_read(g, average), decay);
     n2g_assign(g, average, n2g_add(g, old, n2g_scale(g, n2g_read(g, tensor), 1 - decay)));
 }

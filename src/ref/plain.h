@@ -211,9 +211,11 @@ static N2_NUM N2_PLAIN(select)(N2_NUM *x, int64_t n, int64_t k) {
 PLAIN N2_PLAIN(median)(const n2_call *c) {
     N2_NUM *x = c->work;
     int64_t n = 0;
-    const int64_t total = n2_elements(c->in[0].shape), size = c->in[0].shape.dim[0];
-    for (int64_t i = 0; i < total; i++)
-        if (!c->node->attr.i[0] || i % size > i / size) x[n++] = IN(c, 0)[i];
+    const bool above = c->node->attr.i[0] != 0; /* the diagonal; else all as one row */
+    const int64_t rows = above ? c->in[0].shape.dim[0] : 1;
+    const int64_t size = above ? rows : n2_elements(c->in[0].shape);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = above ? r + 1 : 0; i < size; i++) x[n++] = IN(c, 0)[r * size + i];
     if (n == 0) {
         OUT(c)[0] = (N2_NUM)N2_NAN;
         return;

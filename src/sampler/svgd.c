@@ -1,9 +1,10 @@
+#define N2_INSIDE
 #include "svgd.h"
 
 #include <math.h>
 
 /* The second sum is (x_i sum_j k_ij - sum_j k_ij x_j) / h^2. */
-n2_node n2_svgd_direction(n2_graph *g, n2_node x, n2_node score) {
+n2_node n2_build_svgd_direction(n2_graph *g, n2_node x, n2_node score) {
     if (!x.id || !score.id) return N2_NONE;
     const double n = (double)n2_shape_at(g, x).dim[0];
     const n2_node d2 = n2g_squared_distances(g, x, x);

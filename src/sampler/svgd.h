@@ -10,6 +10,7 @@
 #include "engine/graph.h"
 
 /* phi for particles x [n x d] and scores [n x d]. */
-n2_node n2_svgd_direction(n2_graph *g, n2_node x, n2_node score);
+#define n2_svgd_direction(g, ...) N2_BUILT(g, n2_build_svgd_direction(g, __VA_ARGS__))
+n2_node n2_build_svgd_direction(n2_graph *g, n2_node x, n2_node score);
 
 #endif

@@ -89,6 +89,7 @@ n2_node n2_bench_svgd(n2_bench_model *m, n2_tensor *particles) {
     const n2_node f = n2g_total(g, n2_ratio_net_sum(g, &m->ratio, z));
     const n2_node density = n2g_add(g, n2g_add(g, f, prior), condition);
     n2_node score;
+    n2g_watch(g, density);
     n2g_grad(g, density, &z, 1, &score);
     const n2_node downhill = n2g_neg(g, n2_svgd_direction(g, z, score));
     n2_tensor *const tensors[] = {particles, n2_store_add(m->store, "svgd.m", particles->shape),

@@ -91,6 +91,206 @@ static void sinusoids_are_interleaved(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+typedef struct net {
+    n2_layer layer;
+    n2_mlp mlp;
+    n2_ratio_net ratio;
+    n2_vae vae;
+    n2_parameters parameters;
+} net;
+
+/* x is [10 x 3]; the layers want 5 columns. */
+#define WRONG(NAME, STATEMENT)                                       \
+    enum { LINE_##NAME = __LINE__ };                                 \
+    static void wrong_##NAME(n2_graph *g, const net *n, n2_node x) { \
+        n2_node y = N2_NONE, z = N2_NONE;                            \
+        STATEMENT;                                                   \
+        (void)n, (void)x, (void)y, (void)z;                          \
+    }
+WRONG(layer, y = n2_layer_apply(g, &n->layer, x))
+WRONG(mlp, y = n2_mlp_apply(g, &n->mlp, x))
+WRONG(ratio, y = n2_ratio_net_apply(g, &n->ratio, x, n2g_randint(g, n2_dims(10), 7)))
+WRONG(encode, n2_vae_encode(g, &n->vae, x, &y, &z))
+WRONG(decode, y = n2_vae_decode(g, &n->vae, x))
+WRONG(minimise, n2_minimise(g, &(n2_optimiser)N2_OPTIMISER_DEFAULTS, "o", &n->parameters, x, &y))
+WRONG(average, n2_average(g, n->layer.bias, n->layer.weight, 0.9))
+
+/* A layer that does not fit: the message has the line where it was applied. */
+static void mistakes_in_layers_have_the_line_of_the_call(void **state) {
+    (void)state;
+    static const struct {
+        void (*build)(n2_graph *g, const net *n, n2_node x);
+        int line;
+    } rows[] = {{wrong_layer, LINE_layer},    {wrong_mlp, LINE_mlp},
+                {wrong_ratio, LINE_ratio},    {wrong_encode, LINE_encode},
+                {wrong_decode, LINE_decode},  {wrong_minimise, LINE_minimise},
+                {wrong_average, LINE_average}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        n2ce_ctx *ctx = new_ctx(1);
+        n2_store *store;
+        assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+        net n = {.parameters = n2_parameters_new(store, 0)};
+        n.layer = n2_layer_new(&n.parameters, "layer", 5, 4);
+        n.mlp = n2_mlp_new(&n.parameters, "mlp", (int64_t[]){5, 4, 4}, 3, 0.2);
+        n.ratio = n2_ratio_net_new(&n.parameters, 5, 8, 2, 7);
+        n.vae = n2_vae_new(&n.parameters, 5, 5, 8);
+        n2_graph *g = n2_graph_new(store);
+        rows[i].build(g, &n, n2g_randn(g, n2_dims(10, 3)));
+        char where[32];
+        snprintf(where, sizeof where, "test_nn.c:%d: ", rows[i].line);
+        assert_int_equal(n2_graph_status(g), N2CE_EINVAL);
+        if (!strstr(n2ce_errmsg(ctx), where)) fail_msg("%s: not %s", n2ce_errmsg(ctx), where);
+        n2_graph_free(g);
+        n2_store_free(store);
+        n2ce_ctx_free(ctx);
+    }
+}
+
+/* ---- runs that go bad ------------------------------------------------------ */
+
+typedef struct doomed {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_graph *g;
+    n2_plan *plan;
+    n2_parameters w, v;
+    int line;
+} doomed;
+
+/* Two parameters, [5 x 3] each. */
+static doomed doomed_new(const n2_backend *backend) {
+    doomed d = {.ctx = new_ctx(2)};
+    assert_int_equal(n2_store_new(d.ctx, backend->bytes, &d.store), N2CE_OK);
+    d.w = n2_parameters_new(d.store, 1);
+    d.v = n2_parameters_new(d.store, 2);
+    n2_parameter(&d.w, "w", n2_dims(5, 3), 1);
+    n2_parameter(&d.v, "v", n2_dims(5, 3), 1);
+    d.g = n2_graph_new(d.store);
+    assert_non_null(d.g);
+    return d;
+}
+
+static void doomed_compile(doomed *d, const n2_backend *backend) {
+    if (n2_plan_compile(d->g, backend, NULL, 0, &d->plan) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(d->ctx));
+}
+
+static void doomed_free(doomed *d) {
+    n2_plan_free(d->plan);
+    n2_graph_free(d->g);
+    n2_store_free(d->store);
+    n2ce_ctx_free(d->ctx);
+}
+
+/* mean log(5.5 - k + small) + mean (x w')^2 over 100 rows, k the steps done: the logarithm of
+ * a negative number at step 7. */
+static n2_node logarithm_of_a_countdown(doomed *d, n2_node w) {
+    n2_graph *g = d->g;
+    n2_tensor *count = n2_store_add(d->store, "count", n2_scalar_shape());
+    const n2_node left = n2g_affine(g, n2g_read(g, count), -1, 5.5);
+    const n2_node y = n2g_matmul(g, n2g_randn(g, n2_dims(100, 3)), w, false, true);
+    const n2_node small = n2g_scale(g, n2g_tanh(g, y), 0.1);
+    d->line = __LINE__ + 1;
+    const n2_node bad = n2g_log(g, n2g_add(g, small, left));
+    return n2g_mean(g, n2g_add(g, bad, n2g_mul(g, y, y)), N2_ALL_AXES);
+}
+
+static n2_node scalar(n2_graph *g, n2_node x) { return n2g_reshape(g, x, n2_scalar_shape()); }
+
+static void assert_stops(doomed *d, uint32_t step, const char *op, const char *more) {
+    char where[64], number[32];
+    snprintf(where, sizeof where, "built at test_nn.c:%d ", d->line);
+    snprintf(number, sizeof number, "Step %u: ", (unsigned)step);
+    assert_int_equal(n2_plan_run(d->plan), N2CE_ENAN);
+    const char *const words[] = {number, op, where, more};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (!strstr(n2ce_errmsg(d->ctx), words[i]))
+            fail_msg("\"%s\" does not say %s", n2ce_errmsg(d->ctx), words[i]);
+    assert_int_equal(n2_plan_runs(d->plan), step - 1);
+}
+
+static void assert_tensor_is(const doomed *d, const char *name, const double *x, bool same) {
+    const n2_tensor *t = n2_store_find(d->store, name);
+    double now[15];
+    n2_tensor_get(d->store, t, now);
+    const size_t bytes = (size_t)n2_elements(t->shape) * sizeof *now;
+    if ((memcmp(now, x, bytes) == 0) != same) fail_msg("%s %s", name, same ? "moved" : "stayed");
+}
+
+/* The logarithm becomes NaN at step 7: the run stops there by itself, names the op and its line,
+ * and parameters, moments and counters are those after step 6. It stays stopped. */
+static void a_run_stops_when_the_loss_is_not_finite(void **state) {
+    (void)state;
+    static const char *const names[] = {"w", "o.m.w", "o.v.w", "o.step.count", "count"};
+    const n2_backend *const backends[] = {n2_ref_backend(), n2_cpu_backend()};
+    for (size_t k = 0; k < 2; k++) {
+        doomed d = doomed_new(backends[k]);
+        const n2_node loss = scalar(d.g, logarithm_of_a_countdown(&d, n2g_read(d.g, d.w.list[0])));
+        const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01};
+        n2_minimise(d.g, &o, "o", &d.w, loss, NULL);
+        n2_tensor *count = n2_store_find(d.store, "count");
+        n2g_assign(d.g, count, n2g_affine(d.g, n2g_read(d.g, count), 1, 1));
+        doomed_compile(&d, backends[k]);
+        for (int i = 0; i < 6; i++) assert_int_equal(n2_plan_run(d.plan), N2CE_OK);
+        double before[COUNT_OF(names)][15];
+        for (size_t i = 0; i < COUNT_OF(names); i++)
+            n2_tensor_get(d.store, n2_store_find(d.store, names[i]), before[i]);
+        assert_stops(&d, 7, "op log [100 x 5]", "not finite.");
+        for (size_t i = 0; i < COUNT_OF(names); i++)
+            assert_tensor_is(&d, names[i], before[i], true);
+        assert_stops(&d, 7, "op log", "");
+        n2_tensor_set(d.store, count, (double[]){0});
+        assert_int_equal(n2_plan_run(d.plan), N2CE_OK); /* and goes on when the cause is gone */
+        doomed_free(&d);
+    }
+}
+
+/* Of two optimisers, the one whose loss is good has made its step; the other has not. */
+static void a_bad_loss_holds_back_its_own_updates(void **state) {
+    (void)state;
+    doomed d = doomed_new(n2_cpu_backend());
+    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01, .clip = 10};
+    const n2_node w = n2g_read(d.g, d.w.list[0]);
+    n2_minimise(d.g, &o, "first", &d.w, n2g_total(d.g, n2g_mul(d.g, w, w)), NULL);
+    const n2_node v = n2g_read(d.g, d.v.list[0]), sum = n2g_add(d.g, n2g_read(d.g, d.w.list[0]), v);
+    d.line = __LINE__ + 1;
+    const n2_node bad = n2g_sqrt(d.g, n2g_affine(d.g, n2g_mul(d.g, sum, sum), -1, 0));
+    n2_minimise(d.g, &o, "second", &d.v, n2g_total(d.g, bad), NULL);
+    doomed_compile(&d, n2_cpu_backend());
+    double before[2][15];
+    n2_tensor_get(d.store, d.w.list[0], before[0]);
+    n2_tensor_get(d.store, d.v.list[0], before[1]);
+    assert_stops(&d, 1, "op sqrt [5 x 3]", "");
+    assert_tensor_is(&d, "w", before[0], false);
+    assert_tensor_is(&d, "v", before[1], true);
+    doomed_free(&d);
+}
+
+/* The loss |w| is 0 at w = 0 and its gradient is 0/0. Clipping looks at the gradient's norm, so
+ * w stays; without, w is spoilt, and the next step says who it was. */
+static void a_bad_gradient_stops_the_run(void **state) {
+    (void)state;
+    for (int clip = 0; clip < 2; clip++) {
+        doomed d = doomed_new(n2_cpu_backend());
+        const double zeros[15] = {0};
+        n2_tensor_set(d.store, d.w.list[0], zeros);
+        const n2_node w = n2g_read(d.g, d.w.list[0]);
+        d.line = __LINE__ + 1;
+        const n2_node loss = n2g_sqrt(d.g, n2g_total(d.g, n2g_mul(d.g, w, w)));
+        const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01, .clip = clip};
+        n2_minimise(d.g, &o, "o", &d.w, loss, NULL);
+        doomed_compile(&d, n2_cpu_backend());
+        if (clip) {
+            assert_stops(&d, 1, "op div", "");
+        } else {
+            assert_int_equal(n2_plan_run(d.plan), N2CE_OK);
+            assert_stops(&d, 2, "op mul", "tensor \"w\"");
+        }
+        assert_tensor_is(&d, "w", zeros, clip);
+        doomed_free(&d);
+    }
+}
+
 /* ---- training runs ------------------------------------------------------- */
 
 /* Sanitizers make a step a hundred times slower; a few still show a race or a bad access. */
@@ -246,6 +446,10 @@ int main(void) {
         cmocka_unit_test(ratio_networks_have_the_papers_sizes),
         cmocka_unit_test(layers_start_as_pytorchs_do),
         cmocka_unit_test(sinusoids_are_interleaved),
+        cmocka_unit_test(mistakes_in_layers_have_the_line_of_the_call),
+        cmocka_unit_test(a_run_stops_when_the_loss_is_not_finite),
+        cmocka_unit_test(a_bad_loss_holds_back_its_own_updates),
+        cmocka_unit_test(a_bad_gradient_stops_the_run),
         cmocka_unit_test(training_does_not_depend_on_threads),
         cmocka_unit_test(a_checkpoint_continues_bit_for_bit),
         cmocka_unit_test(a_killed_run_resumes),

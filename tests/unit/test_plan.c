@@ -195,7 +195,7 @@ static void chains_take_no_memory(void **state) {
     assert_int_equal(many.steps, 1);
     assert_int_equal(many.nodes, few.nodes + 38);
     assert_true(many.bytes < 10000 * 8 * sizeof(float) / 4); /* no value is there as a whole */
-    assert_true(many.bytes <= few.bytes + 96 * 16 * sizeof(float)); /* one more tile value */
+    assert_true(many.bytes <= few.bytes + 144 * 16 * sizeof(float)); /* one more tile value */
     assert_int_equal(measure_chain(60, 10000, &programs[0]).bytes, many.bytes);
     assert_int_equal(measure_chain(40, 20000, &programs[0]).bytes, many.bytes);
 }
@@ -212,27 +212,55 @@ static void training_is_one_row_program(void **state) {
     close_bench(&b);
 }
 
-/* Values of a row program are those of the reference, which runs node by node. */
-static void row_programs_change_nothing(void **state) {
-    (void)state;
-    double loss[2], gradient[2][33 * 33];
+static void compare_with_reference(int64_t width) {
+    const size_t n = (size_t)(width * width);
+    double loss[2], *gradient[2], largest = 0;
     for (int k = 0; k < 2; k++) {
         bench b = open_bench(k ? n2_cpu_backend() : n2_ref_backend(), NULL, 2);
         n2_node outputs[N_PARAMETERS + 1];
-        const n2_node x = tensor(&b, "x", n2_dims(1000, 33));
+        const n2_node x = tensor(&b, "x", n2_dims(300, width));
         fill_tensor(&b, "x", 0, 1);
         outputs[N_PARAMETERS] = residual_loss(&b, x, outputs);
         compile(&b, outputs, N_PARAMETERS + 1);
         assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
         loss[k] = n2_plan_scalar(b.plan, N_PARAMETERS);
+        gradient[k] = malloc(n * sizeof *gradient[k]);
+        assert_non_null(gradient[k]);
         n2_plan_get(b.plan, 0, gradient[k]);
         close_bench(&b);
     }
-    double largest = 0;
-    for (size_t i = 0; i < 33 * 33; i++) largest = fmax(largest, fabs(gradient[0][i]));
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(gradient[0][i]));
     assert_close(loss[1], loss[0], 1e-5, 0);
-    for (size_t i = 0; i < 33 * 33; i++)
-        assert_close(gradient[1][i], gradient[0][i], 0, 1e-5 * largest);
+    for (size_t i = 0; i < n; i++) assert_close(gradient[1][i], gradient[0][i], 0, 1e-5 * largest);
+    free(gradient[0]);
+    free(gradient[1]);
+}
+
+/* Values of a row program are those of the reference, which runs node by node; for widths that
+ * fill vectors and panels of the matrix product, and for those that do not. */
+static void row_programs_change_nothing(void **state) {
+    (void)state;
+    static const int64_t widths[] = {1, 5, 16, 33, 48, 150};
+    for (size_t i = 0; i < COUNT_OF(widths); i++) compare_with_reference(widths[i]);
+}
+
+/* A sum with a product that nobody else reads, gated or not, is part of the product; and not if
+ * somebody else reads it, or if the shapes differ. */
+static void products_take_sums_and_gates_along(void **state) {
+    (void)state;
+    bench b = cpu_bench();
+    n2_graph *g = b.g;
+    const n2_node x = tensor(&b, "x", n2_dims(50, 8)), w = tensor(&b, "w", n2_dims(8, 8));
+    const n2_node product = n2g_matmul(g, x, w, false, false);
+    const n2_node gated = n2_build_binary(g, N2_OP_lrelu_grad, x, product, 0.2);
+    const n2_node wide = n2g_add(g, product, tensor(&b, "row", n2_dims(1, 8)));
+    const n2_node cases[][2] = {
+        {n2g_add(g, x, product), x}, {n2g_add(g, product, x), x},       {gated, x},
+        {n2g_add(g, gated, x), x},   {n2g_add(g, x, product), product}, {wide, x}};
+    static const size_t ops[] = {1, 1, 1, 1, 2, 2};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(compile(&b, cases[i], 2).nodes, ops[i]);
+    close_bench(&b);
 }
 
 /* Rows that only a later program needs are made by it, not stored by an earlier one. */
@@ -385,45 +413,57 @@ static void running_out_of_memory_is_an_error(void **state) {
 
 /* ---- mistakes -------------------------------------------------------------- */
 
-static n2_node wrong_add(n2_graph *g, n2_node x, n2_node y) { return n2g_add(g, x, y); }
-static n2_node wrong_matmul(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_matmul(g, x, y, false, false);
-}
-static n2_node wrong_concat(n2_graph *g, n2_node x, n2_node y) { return n2g_concat(g, x, y, 1); }
-static n2_node wrong_broadcast(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_broadcast(g, x, n2_shape_at(g, y));
-}
-static n2_node wrong_reshape(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_reshape(g, x, n2_shape_at(g, y));
-}
-static n2_node wrong_gather(n2_graph *g, n2_node x, n2_node y) { return n2g_gather(g, x, y); }
-static n2_node wrong_scatter(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_scatter_add(g, x, y, 3);
-}
-static n2_node wrong_linear(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_linear(g, x, y, n2g_constant(g, 0));
-}
-static n2_node wrong_cross_entropy(n2_graph *g, n2_node x, n2_node y) {
-    return n2g_cross_entropy(g, x, y);
-}
-static n2_node wrong_assign(n2_graph *g, n2_node x, n2_node y) {
-    (void)y;
-    return n2g_assign(g, n2_store_find(n2_graph_store(g), "y"), x);
-}
+/* x is [128 x 20], y [32 x 30]. */
+#define WRONG(NAME, EXPRESSION)                                      \
+    enum { LINE_##NAME = __LINE__ };                                 \
+    static n2_node wrong_##NAME(n2_graph *g, n2_node x, n2_node y) { \
+        (void)x, (void)y;                                            \
+        return EXPRESSION;                                           \
+    }
+WRONG(add, n2g_add(g, x, y))
+WRONG(matmul, n2g_matmul(g, x, y, false, false))
+WRONG(concat, n2g_concat(g, x, y, 1))
+WRONG(broadcast, n2g_broadcast(g, x, n2_shape_at(g, y)))
+WRONG(reshape, n2g_reshape(g, x, n2_shape_at(g, y)))
+WRONG(gather, n2g_gather(g, x, y))
+WRONG(scatter, n2g_scatter_add(g, x, y, 3))
+WRONG(linear, n2g_linear(g, x, y, n2g_constant(g, 0)))
+WRONG(assign, n2g_assign(g, n2_store_find(n2_graph_store(g), "y"), x))
+/* compositions: the mistake is found inside, the line is that of the call */
+WRONG(cross_entropy, n2g_cross_entropy(g, x, y))
+WRONG(sum_to, n2g_sum_to(g, x, n2_shape_at(g, y)))
+WRONG(gaussian_kl, n2g_gaussian_kl(g, x, y))
+WRONG(reparameterise, n2g_reparameterise(g, x, y, y))
+WRONG(squared_distances, n2g_squared_distances(g, x, y))
+WRONG(inner, n2g_mean(g, n2g_silu(g, n2g_add(g, n2g_softmax(g, x, 1), y)), N2_ALL_AXES))
+/* a helper's lines are its own, and the line of who goes on with its result is not lost */
+static n2_node helper(n2_graph *g, n2_node x) { return n2g_tanh(g, n2g_affine(g, x, 2, 1)); }
+WRONG(outer, n2g_add(g, helper(g, x), y))
 
+#define MISTAKE(OP, NAME) \
+    { OP, LINE_##NAME, wrong_##NAME }
 static const struct {
     const char *op;
+    int line;
     n2_node (*build)(n2_graph *g, n2_node x, n2_node y);
-} mistakes[] = {{"add", wrong_add},
-                {"matmul", wrong_matmul},
-                {"concat", wrong_concat},
-                {"broadcast", wrong_broadcast},
-                {"reshape", wrong_reshape},
-                {"gather", wrong_gather},
-                {"scatter_add", wrong_scatter},
-                {"matmul", wrong_linear},
-                {"cross_entropy", wrong_cross_entropy},
-                {"assign", wrong_assign}};
+} mistakes[] = {
+    MISTAKE("add", add),
+    MISTAKE("matmul", matmul),
+    MISTAKE("concat", concat),
+    MISTAKE("broadcast", broadcast),
+    MISTAKE("reshape", reshape),
+    MISTAKE("gather", gather),
+    MISTAKE("scatter_add", scatter),
+    MISTAKE("matmul", linear),
+    MISTAKE("assign", assign),
+    MISTAKE("cross_entropy", cross_entropy),
+    MISTAKE("reshape", sum_to),
+    MISTAKE("add", gaussian_kl),
+    MISTAKE("add", reparameterise),
+    MISTAKE("matmul", squared_distances),
+    MISTAKE("add", inner),
+    MISTAKE("add", outer),
+};
 
 static void check_mistake(size_t k) {
     bench b = cpu_bench();
@@ -432,7 +472,9 @@ static void check_mistake(size_t k) {
     assert_int_equal(wrong.id, 0);
     assert_int_equal(n2_graph_status(b.g), N2CE_EINVAL);
     const char *message = n2ce_errmsg(b.ctx);
-    const char *const words[] = {mistakes[k].op, "[128 x 20]", "[32 x 30]", "test_plan.c:"};
+    char where[32];
+    snprintf(where, sizeof where, "test_plan.c:%d: ", mistakes[k].line);
+    const char *const words[] = {mistakes[k].op, "[128 x 20]", "[32 x 30]", where};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (!strstr(message, words[i])) fail_msg("\"%s\" does not say %s", message, words[i]);
     close_bench(&b);
@@ -442,6 +484,28 @@ static void check_mistake(size_t k) {
 static void a_mistake_is_told_with_op_shapes_and_line(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT_OF(mistakes); k++) check_mistake(k);
+}
+
+/* Nodes of a composition have the line of its call; those of a gradient, of what it is of. */
+static void nodes_know_their_line(void **state) {
+    (void)state;
+    bench b = cpu_bench();
+    const n2_node x = tensor(&b, "x", n2_dims(128, 20));
+    const uint32_t first = n2_graph_size(b.g);
+    const int line = __LINE__ + 1;
+    const n2_node loss = n2g_total(b.g, n2g_logsumexp(b.g, helper(b.g, x), n2_axis(1)));
+    n2_node dx;
+    n2g_grad(b.g, loss, &x, 1, &dx);
+    size_t of_helper = 0, of_loss = 0;
+    for (uint32_t id = first + 1; id <= n2_graph_size(b.g); id++) {
+        const n2_node_data *d = n2_at(b.g, (n2_node){id});
+        assert_string_equal(d->file, "test_plan.c");
+        of_helper += d->line == LINE_outer - 1;
+        of_loss += d->line == line;
+    }
+    assert_int_equal(n2_at(b.g, dx)->line, LINE_outer - 1);
+    assert_true(of_helper >= 4 && of_loss >= 8); /* values, and their gradients */
+    close_bench(&b);
 }
 
 /* After a mistake nothing is built, nothing crashes, and the first message stays. */
@@ -516,7 +580,7 @@ static void check_hidden_logarithm(const n2_backend *backend, n2_shape shape) {
     const char *message = n2ce_errmsg(b.ctx);
     assert_non_null(strstr(message, "op log"));
     assert_non_null(strstr(message, where));
-    assert_non_null(strstr(message, "Step 2"));
+    assert_non_null(strstr(message, "Step 3"));
     close_bench(&b);
 }
 
@@ -576,12 +640,14 @@ int main(void) {
         cmocka_unit_test(chains_take_no_memory),
         cmocka_unit_test(training_is_one_row_program),
         cmocka_unit_test(row_programs_change_nothing),
+        cmocka_unit_test(products_take_sums_and_gates_along),
         cmocka_unit_test(rows_are_made_where_they_are_needed),
         cmocka_unit_test(gathering_comes_after_the_product),
         cmocka_unit_test(products_of_joined_rows_are_taken_apart),
         cmocka_unit_test(runs_allocate_nothing),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_mistake_is_told_with_op_shapes_and_line),
+        cmocka_unit_test(nodes_know_their_line),
         cmocka_unit_test(after_a_mistake_building_does_nothing),
         cmocka_unit_test(other_mistakes_are_told),
         cmocka_unit_test(a_checked_run_finds_the_first_bad_node),

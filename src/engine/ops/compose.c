@@ -1,13 +1,13 @@
 /* What is built from other ops: no kernels of their own, gradients for free. */
 #include "ops.h"
 
-n2_node n2g_silu(n2_graph *g, n2_node x) { return n2g_mul(g, x, n2g_sigmoid(g, x)); }
+n2_node n2_build_silu(n2_graph *g, n2_node x) { return n2g_mul(g, x, n2g_sigmoid(g, x)); }
 
-n2_node n2g_log_sigmoid(n2_graph *g, n2_node x) {
+n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x) {
     return n2g_neg(g, n2g_softplus(g, n2g_neg(g, x)));
 }
 
-n2_node n2g_softmax(n2_graph *g, n2_node x, int axis) {
+n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis) {
     const n2_node top = n2g_detach(g, n2g_amax(g, x, n2_axis(axis)));
     const n2_node e = n2g_exp(g, n2g_sub(g, x, top));
     return n2g_div(g, e, n2g_sum(g, e, n2_axis(axis)));
@@ -15,7 +15,7 @@ n2_node n2g_softmax(n2_graph *g, n2_node x, int axis) {
 
 /* mean over rows of logsumexp(row) - row[index]. The chosen logit is picked by comparing
  * column numbers with the index. */
-n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index) {
+n2_node n2_build_cross_entropy(n2_graph *g, n2_node logits, n2_node index) {
     if (!logits.id || !index.id) return N2_NONE;
     const n2_shape s = n2_shape_at(g, logits), si = n2_shape_at(g, index);
     char a[64], b[64];
@@ -31,7 +31,7 @@ n2_node n2g_cross_entropy(n2_graph *g, n2_node logits, n2_node index) {
 }
 
 /* 1/2 sum_d (m^2 + e^v - 1 - v), v the log variance; mean over rows, nats. */
-n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar) {
+n2_node n2_build_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar) {
     if (!mean.id || !logvar.id) return N2_NONE;
     const n2_node square = n2g_mul(g, mean, mean);
     const n2_node rest = n2g_affine(g, n2g_sub(g, n2g_exp(g, logvar), logvar), 1, -1);
@@ -39,12 +39,12 @@ n2_node n2g_gaussian_kl(n2_graph *g, n2_node mean, n2_node logvar) {
     return n2g_scale(g, n2g_total(g, n2g_add(g, square, rest)), 0.5 / rows);
 }
 
-n2_node n2g_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps) {
+n2_node n2_build_reparameterise(n2_graph *g, n2_node mean, n2_node logvar, n2_node eps) {
     return n2g_add(g, mean, n2g_mul(g, eps, n2g_exp(g, n2g_scale(g, logvar, 0.5))));
 }
 
 /* |x|^2 + |y|^2 - 2 x.y, not below zero. */
-n2_node n2g_squared_distances(n2_graph *g, n2_node a, n2_node b) {
+n2_node n2_build_squared_distances(n2_graph *g, n2_node a, n2_node b) {
     if (!a.id || !b.id) return N2_NONE;
     const n2_node aa = n2g_sum(g, n2g_mul(g, a, a), n2_axis(1));
     const n2_node bb = n2g_sum(g, n2g_mul(g, b, b), n2_axis(1));

@@ -159,12 +159,14 @@ static void cos_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
 static void affine_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     dx[0] = n2g_scale(g, dy, attr_of(g, y));
 }
+/* y > 0 where x > 0, unless the slope is negative; so a row program need not keep x. */
 static void lrelu_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    dx[0] = n2_build_binary(N2_HERE(g), N2_OP_lrelu_grad, x_of(g, y), dy, attr_of(g, y));
+    const n2_node sign = attr_of(g, y) >= 0 ? y : x_of(g, y);
+    dx[0] = n2_build_binary(g, N2_OP_lrelu_grad, sign, dy, attr_of(g, y));
 }
 /* y = dy where x > 0, slope dy elsewhere: linear in dy, flat in x. */
 static void lrelu_grad_grad(n2_graph *g, n2_node y, n2_node d, n2_node *dx) {
-    dx[1] = n2_build_binary(N2_HERE(g), N2_OP_lrelu_grad, x_of(g, y), d, attr_of(g, y));
+    dx[1] = n2_build_binary(g, N2_OP_lrelu_grad, x_of(g, y), d, attr_of(g, y));
 }
 
 static n2_node to_input(n2_graph *g, n2_node d, n2_node y, int k) {

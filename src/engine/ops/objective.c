@@ -9,7 +9,7 @@ n2_node n2_build_n2ce_term(n2_graph *g, int op, n2_node f, double magnitude, boo
                    &(n2_attr){.f = {magnitude}, .i = {is_den}});
 }
 
-n2_node n2g_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude) {
+n2_node n2_build_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude) {
     const n2_node num = n2_build_n2ce_term(g, N2_OP_n2ce_term, f_num, magnitude, false);
     const n2_node den = n2_build_n2ce_term(g, N2_OP_n2ce_term, f_den, magnitude, true);
     if (!num.id || !den.id) return N2_NONE;

@@ -3,6 +3,7 @@
 #ifndef N2_OPS_H
 #define N2_OPS_H
 
+#define N2_INSIDE
 #include "engine/graph.h"
 
 #define N2_OP_DECLARE(name) extern const n2_op n2_op_##name;

@@ -15,22 +15,22 @@ n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes) {
     return n2_emit(g, (n2_op_id)op, &x, 1, s, &(n2_attr){.i = {axes}});
 }
 
-n2_node n2g_mean(n2_graph *g, n2_node x, int axes) {
+n2_node n2_build_mean(n2_graph *g, n2_node x, int axes) {
     const n2_node sum = n2g_sum(g, x, axes);
     const double n = (double)n2_elements(n2_shape_at(g, x));
     return n2g_scale(g, sum, (double)n2_elements(n2_shape_at(g, sum)) / n);
 }
 
-n2_node n2g_total(n2_graph *g, n2_node x) {
+n2_node n2_build_total(n2_graph *g, n2_node x) {
     return n2g_reshape(g, n2g_sum(g, x, N2_ALL_AXES), n2_scalar_shape());
 }
 
-n2_node n2g_logsumexp(n2_graph *g, n2_node x, int axes) {
+n2_node n2_build_logsumexp(n2_graph *g, n2_node x, int axes) {
     const n2_node top = n2g_detach(g, n2g_amax(g, x, axes));
     return n2g_add(g, n2g_log(g, n2g_sum(g, n2g_exp(g, n2g_sub(g, x, top)), axes)), top);
 }
 
-n2_node n2g_sum_to(n2_graph *g, n2_node x, n2_shape shape) {
+n2_node n2_build_sum_to(n2_graph *g, n2_node x, n2_shape shape) {
     if (!x.id) return N2_NONE;
     const n2_shape s = n2_shape_at(g, x);
     int axes = 0;

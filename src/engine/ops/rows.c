@@ -27,13 +27,13 @@ n2_node n2_build_scatter_add(n2_graph *g, n2_node x, n2_node index, int64_t rows
     return n2_emit(g, N2_OP_scatter_add, in, 2, s, NULL);
 }
 
-n2_node n2g_tile_rows(n2_graph *g, n2_node x, int64_t times) {
+n2_node n2_build_tile_rows(n2_graph *g, n2_node x, int64_t times) {
     if (!x.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, x).dim[0];
     return n2g_gather(g, x, n2g_row_index(g, n * times, 1, n));
 }
 
-n2_node n2g_repeat_rows(n2_graph *g, n2_node x, int64_t times) {
+n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times) {
     if (!x.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, x).dim[0];
     return n2g_gather(g, x, n2g_row_index(g, n * times, times, n));

@@ -105,7 +105,7 @@ static void concat_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
 static void slice_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     const n2_attr attr = n2_at(g, y)->attr;
     const int axis = (int)attr.i[0];
-    dx[0] = n2_build_pad(N2_HERE(g), dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
+    dx[0] = n2_build_pad(g, dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
 }
 static void pad_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     const n2_attr attr = n2_at(g, y)->attr;

@@ -13,8 +13,8 @@ n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x) {
     return n2_emit_update(g, N2_OP_assign, &x, 1, &(n2_attr){.t = {t}});
 }
 
-n2_node n2g_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3], n2_node grad,
-                        n2_node rate, n2_node factor, n2_node step) {
+n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3],
+                             n2_node grad, n2_node rate, n2_node factor, n2_node step) {
     if (!grad.id || !rate.id || !factor.id || !step.id) return N2_NONE;
     char a[64], b[64];
     for (int i = 0; i < 3; i++)
