@@ -480,7 +480,8 @@ N2CE_API const char *n2ce_model_column(const n2ce_model *model, size_t column);
 
 /** Log ratios in nats of all rows. Same model, same rows: same bytes, whichever
  *  program calls it. A categorical column holds the number of its level. Fails
- *  with N2CE_EINVAL (wrong number of columns) or N2CE_ENAN (and says where). */
+ *  with N2CE_EINVAL (wrong number of columns) or N2CE_EDATA (a value is not
+ *  finite; the message says where). */
 N2CE_API n2ce_status n2ce_model_score(n2ce_model *model, const n2ce_matrix *rows,
                                       double *log_ratios);
 

@@ -385,38 +385,46 @@ static n2ce_status load_rows(trainer *t) {
 
 /* ---- validation ---------------------------------------------------------- */
 
-/* Waymark rows of held-out pairs, the base's log ratio there, and g's. */
+/* Rows begin .. end-1 of a set. */
+typedef struct row_range {
+    row_set set;
+    size_t begin, end;
+} row_range;
+
+/* Waymark rows of pairs that training does not see, the base's log ratio there, and the
+ * whole one with the present parameters. */
 typedef struct validation {
-    size_t n_num, n_den; /* a stage */
+    row_range num, den;
+    size_t n_num, n_den; /* rows a stage */
     double *x[2];        /* stages x n x d; 0: denominator, 1: numerator */
-    double *base[2], *f[2], *base_term[2];
-    double best, base_loss;
+    double *base[2], *f[2];
 } validation;
 
-enum { VALIDATION_ROWS = 4096, VALIDATION_NOISE = 4 };
+enum { VALIDATION_ROWS = 4096, VALIDATION_NOISE = 8 };
 
-/* Pair p of the validation rows; the denominator's row is another one each time. */
-static void pair(const trainer *t, size_t p, double *num, double *den) {
-    const size_t d = t->c->d, n = t->num.all - t->num.train;
-    const double *x = row_at(&t->num, t->num.train + p % n);
-    memcpy(num, x, d * sizeof *num);
-    if (t->dx) { /* x of one row, y of a later one */
-        const double *y = row_at(&t->num, t->num.train + (p + 1 + p / n) % n);
-        memcpy(den, x, t->dx * sizeof *den);
-        memcpy(den + t->dx, y + t->dx, (d - t->dx) * sizeof *den);
-    } else {
-        const size_t m = t->den.all - t->den.train;
-        memcpy(den, row_at(&t->den, t->den.train + p % m), d * sizeof *den);
-    }
+static const double *range_row(const row_range *r, size_t i) {
+    return row_at(&r->set, r->begin + i % (r->end - r->begin));
 }
 
-static void fill_waymarks(const trainer *t, size_t side, size_t n, double *x, double *scratch) {
+/* Pair p of the rows; the denominator's row is another one each time. */
+static void pair(const trainer *t, const validation *v, size_t p, double *num, double *den) {
+    const size_t d = t->c->d, n = v->num.end - v->num.begin;
+    const double *x = range_row(&v->num, p);
+    memcpy(num, x, d * sizeof *num);
+    memcpy(den, t->dx ? x : range_row(&v->den, p), d * sizeof *den);
+    if (!t->dx) return;
+    const double *y = range_row(&v->num, p + 1 + p / n); /* y of another row */
+    memcpy(den + t->dx, y + t->dx, (d - t->dx) * sizeof *den);
+}
+
+static void fill_waymarks(const trainer *t, validation *v, size_t side, size_t n, double *scratch) {
     const size_t d = t->c->d;
     const double *centre = t->base ? t->base->centre : NULL;
+    double *x = v->x[side];
     for (size_t k = 0; k < t->o->stages; k++) {
         const double mix = t->o->alpha[k + side], keep = sqrt((1 - mix) * (1 + mix));
         for (size_t i = 0; i < n; i++, x += d) {
-            pair(t, i, scratch, scratch + d);
+            pair(t, v, i, scratch, scratch + d);
             for (size_t j = 0; j < d; j++)
                 x[j] = keep * scratch[j] + mix * scratch[d + j] +
                        (centre ? (1 - keep - mix) * centre[j] : 0);
@@ -446,16 +454,20 @@ static void validation_free(n2ce_ctx *ctx, validation *v) {
         n2_free(ctx, v->x[s]);
         n2_free(ctx, v->base[s]);
         n2_free(ctx, v->f[s]);
-        n2_free(ctx, v->base_term[s]);
     }
 }
 
-static n2ce_status validation_new(const trainer *t, validation *v) {
-    const size_t d = t->c->d, stages = t->o->stages, n = t->num.all - t->num.train;
-    const size_t m = t->dx ? n * (n > 1 ? n - 1 : 1) : t->den.all - t->den.train;
-    const size_t most = VALIDATION_ROWS / stages;
-    *v = (validation){.n_num = n < most ? n : most};
+static void count_rows(const trainer *t, validation *v) {
+    const size_t n = v->num.end - v->num.begin, most = VALIDATION_ROWS / t->o->stages;
+    const size_t m = t->dx ? n * (n > 1 ? n - 1 : 1) : v->den.end - v->den.begin;
+    v->n_num = n < most ? n : most;
     v->n_den = m < VALIDATION_NOISE * v->n_num ? m : VALIDATION_NOISE * v->n_num;
+}
+
+/* num and den of *v are set. */
+static n2ce_status validation_fill(const trainer *t, validation *v) {
+    const size_t d = t->c->d, stages = t->o->stages;
+    count_rows(t, v);
     double *scratch = n2_alloc(t->c->ctx, 2 * d, sizeof *scratch);
     n2ce_status status = scratch ? N2CE_OK : N2CE_ENOMEM;
     for (size_t s = 0; s < 2 && status == N2CE_OK; s++) {
@@ -463,10 +475,9 @@ static n2ce_status validation_new(const trainer *t, validation *v) {
         v->x[s] = n2_alloc(t->c->ctx, rows * d, sizeof(double));
         v->base[s] = n2_alloc(t->c->ctx, rows, sizeof(double));
         v->f[s] = n2_alloc(t->c->ctx, rows, sizeof(double));
-        v->base_term[s] = n2_alloc(t->c->ctx, rows, sizeof(double));
-        status = v->x[s] && v->base[s] && v->f[s] && v->base_term[s] ? N2CE_OK : N2CE_ENOMEM;
+        status = v->x[s] && v->base[s] && v->f[s] ? N2CE_OK : N2CE_ENOMEM;
         if (status != N2CE_OK) break;
-        fill_waymarks(t, s, rows_of(v, s), v->x[s], scratch);
+        fill_waymarks(t, v, s, rows_of(v, s), scratch);
         status = fill_base(t, rows_of(v, s), v->x[s], v->base[s]);
     }
     n2_free(t->c->ctx, scratch);
@@ -491,36 +502,39 @@ static double free_constant(const trainer *t, const validation *v) {
     return n2_logsumexp(v->f[0], v->n_den) - log((double)v->n_den);
 }
 
-/* Losses with the present parameters. Half of the rows decide when to stop; the gain
- * over the base is told by the others, which had no say in that. */
-typedef struct verdict {
-    double loss, gain, gain_var;
-} verdict;
-
-static n2ce_status validate(const trainer *t, validation *v, bool base, verdict *out) {
-    *out = (verdict){0, 0, 0};
+static n2ce_status evaluate(const trainer *t, validation *v) {
     for (size_t s = 0; s < 2; s++) {
         const size_t n = rows_of(v, s);
         memcpy(v->f[s], v->base[s], t->o->stages * n * sizeof(double));
         for (size_t k = 0; k < t->o->stages; k++)
             N2_TRY(add_stage(t->c, v->x[s] + k * n * t->c->d, n, k, v->f[s] + k * n));
     }
+    return N2CE_OK;
+}
+
+/* Loss with the present parameters, and by how much it is below the base's. */
+typedef struct verdict {
+    double loss, gain, gain_var;
+} verdict;
+
+static n2ce_status validate(const trainer *t, validation *v, verdict *out) {
+    *out = (verdict){0, 0, 0};
+    N2_TRY(evaluate(t, v));
     const double shift = free_constant(t, v);
     for (size_t s = 0; s < 2; s++) {
         const size_t rows = t->o->stages * rows_of(v, s);
-        double sum[2] = {0, 0}, square = 0, n[2] = {0, 0};
+        double sum = 0, gain = 0, square = 0;
         for (size_t i = 0; i < rows; i++) {
             const double value = term(t->o, v->f[s][i] - shift, s);
-            const double gain = v->base_term[s][i] - value;
-            if (base) v->base_term[s][i] = value;
-            sum[i % 2] += i % 2 ? gain : value;
-            square += i % 2 ? gain * gain : 0;
-            n[i % 2]++;
+            const double change = term(t->o, v->base[s][i], s) - value;
+            sum += value;
+            gain += change;
+            square += change * change;
         }
-        const double mean = n[1] > 0 ? sum[1] / n[1] : 0;
-        out->loss += sum[0] / n[0];
-        out->gain += mean;
-        out->gain_var += n[1] > 0 ? (square / n[1] - mean * mean) / n[1] : 0;
+        const double n = (double)rows;
+        out->loss += sum / n;
+        out->gain += gain / n;
+        out->gain_var += (square / n - gain / n * gain / n) / n;
     }
     return isfinite(out->loss)
                ? N2CE_OK
@@ -553,7 +567,7 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
     const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
     size_t since_best = 0;
     verdict now;
-    N2_TRY(validate(t, v, true, &now));
+    N2_TRY(validate(t, v, &now));
     r->loss = r->base_loss = now.loss;
     copy_parameters(t->c, best, false);
     while (r->steps < t->o->steps && !r->stopped_early && !r->out_of_time) {
@@ -563,12 +577,10 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
         r->out_of_time = t->o->deadline > 0 && n2_seconds() > t->o->deadline;
         if (r->steps % every && r->steps < t->o->steps && !r->out_of_time) continue;
         if (progress) progress(user, (double)r->steps / (double)t->o->steps);
-        N2_TRY(validate(t, v, false, &now));
+        N2_TRY(validate(t, v, &now));
         since_best++;
         if (now.loss < r->loss) {
             r->loss = now.loss;
-            r->gain = now.gain;
-            r->gain_error = sqrt(now.gain_var);
             copy_parameters(t->c, best, false);
             since_best = 0;
         }
@@ -577,29 +589,37 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
     return N2CE_OK;
 }
 
-/* A gain that is within its error is no gain: then the base alone is kept. */
-static void keep_best(const trainer *t, float *best, n2_critic_record *r) {
+/* Goes back to the best parameters and asks the held-out rows what they are worth. */
+static n2ce_status appraise(trainer *t, const n2_contrast_data *data, float *best,
+                            n2_critic_record *r) {
     copy_parameters(t->c, best, true);
-    r->improved = r->gain > 2 * r->gain_error;
-    if (r->improved || !t->base) return;
-    zero_last(t->c);
+    validation held = {.num = {{.rows = data->num}, data->held[0][0], data->held[0][1]},
+                       .den = {{.rows = data->den}, data->held[1][0], data->held[1][1]}};
+    verdict v = {0, 0, 0};
+    n2ce_status status = validation_fill(t, &held);
+    if (status == N2CE_OK) status = validate(t, &held, &v);
+    r->gain = v.gain;
+    r->gain_error = sqrt(v.gain_var);
+    validation_free(t->c->ctx, &held);
+    return status;
 }
 
-static n2ce_status train(trainer *t, n2_critic_progress *progress, void *user,
-                         n2_critic_record *record) {
-    validation v = {0};
+static n2ce_status train(trainer *t, const n2_contrast_data *data, n2_critic_progress *progress,
+                         void *user, n2_critic_record *record) {
+    validation v = {.num = {t->num, t->num.train, t->num.all},
+                    .den = {t->den, t->den.train, t->den.all}};
     n2_plan *plan = NULL;
     float *best = n2_alloc(t->c->ctx, parameter_bytes(t->c), 1);
     n2ce_status status = best ? make_waymark_tables(t) : N2CE_ENOMEM;
     if (status == N2CE_OK) status = make_base_tables(t);
     if (status == N2CE_OK) status = load_rows(t);
     if (status == N2CE_OK) status = build_step(t, &plan);
-    if (status == N2CE_OK) status = validation_new(t, &v);
+    if (status == N2CE_OK) status = validation_fill(t, &v);
     if (status == N2CE_OK) {
         n2_plan_seed(plan, t->o->seed, 0);
         status = run_steps(t, plan, &v, best, progress, user, record);
     }
-    if (status == N2CE_OK) keep_best(t, best, record);
+    if (status == N2CE_OK) status = appraise(t, data, best, record);
     n2_plan_free(plan);
     n2_graph_free(t->g);
     validation_free(t->c->ctx, &v);
@@ -616,7 +636,7 @@ n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n
     trainer t = {.c = *out, .o = o, .base = base, .dx = data->dx};
     t.num = usable(data->num, data->held[0]);
     if (!data->dx) t.den = usable(data->den, data->held[1]);
-    const n2ce_status status = train(&t, progress, user, record);
+    const n2ce_status status = train(&t, data, progress, user, record);
     if (status != N2CE_OK) {
         n2_critic_free(*out);
         *out = NULL;

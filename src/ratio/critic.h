@@ -34,7 +34,7 @@ typedef struct n2_contrast_data {
 typedef struct n2_critic_options {
     n2_contrast contrast;
     double magnitude, regularisation;
-    double judge; /* magnitude of the N2CE loss on validation rows */
+    double judge;        /* magnitude of the N2CE loss on validation rows */
     size_t stages;       /* at least 1 */
     const double *alpha; /* stages + 1 waymarks, 1 (den) ... 0 (num) */
     size_t width, blocks;
@@ -51,8 +51,7 @@ typedef struct n2_critic n2_critic;
 typedef struct n2_critic_record {
     size_t steps;            /* that were run */
     double loss, base_loss;  /* on validation rows: at the best step, and with g = 0 */
-    double gain, gain_error; /* by how much the loss of other rows fell, and its error */
-    bool improved;           /* else g is 0 */
+    double gain, gain_error; /* by how much g lowers the loss of held-out rows, and the error */
     bool stopped_early;      /* no progress any more, before the last step */
     bool out_of_time;
 } n2_critic_record;

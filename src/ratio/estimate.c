@@ -77,7 +77,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     choose_balance(s, side, sqrt(e.error), q);
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
-    const bool learned = r->folds_improved > 0;
+    const bool learned = r->learned;
     if (learned) e.value -= q->balance;
     if (influence) e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
     if (learned || !influence) e.error += q->balance_error * q->balance_error;
@@ -101,20 +101,30 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r) {
     return kl(s, r, 0, &q);
 }
 
-n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
-    n2_sum sum[2] = {{0, 0}, {0, 0}}, square[2] = {{0, 0}, {0, 0}};
+/* (1 + M) D_alpha of the log ratios that were cross-fitted, or of those whose Gaussian
+ * part has seen all rows. */
+static n2_estimate path(const n2_scores *s, double magnitude, bool seen) {
     double value = n2ce_bound_cap(magnitude), var = 0;
     for (size_t side = 0; side < 2; side++) {
+        n2_sum sum = {0, 0}, square = {0, 0};
         for (size_t i = 0; i < s->n[side]; i++) {
-            const double f = s->f[side][i];
+            const double f = seen ? s->base[side][i] + s->learned[side][i] : s->f[side][i];
             const double t =
                 side ? n2_shifted_softplus(f, magnitude) : n2_scaled_softplus(f, magnitude);
-            n2_sum_add(&sum[side], t);
-            n2_sum_add(&square[side], t * t);
+            n2_sum_add(&sum, t);
+            n2_sum_add(&square, t * t);
         }
-        const double n = (double)s->n[side], mean = n2_sum_value(&sum[side]) / n;
+        const double n = (double)s->n[side], mean = n2_sum_value(&sum) / n;
         value -= mean;
-        var += (n2_sum_value(&square[side]) / n - mean * mean) / n;
+        var += (n2_sum_value(&square) / n - mean * mean) / n;
     }
     return (n2_estimate){value, sqrt(var > 0 ? var : 0)};
+}
+
+/* Rows that a fit has seen flatter it as much as rows that it has not seen wrong it: the
+ * mean of both is free of that to first order. */
+n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
+    n2_estimate e = path(s, magnitude, false);
+    if (s->base[0]) e.value = 0.5 * (e.value + path(s, magnitude, true).value);
+    return e;
 }

@@ -81,6 +81,7 @@ void n2_scores_free(n2_scores *s) {
     for (size_t side = 0; side < 2; side++) {
         n2_free(s->ctx, s->f[side]);
         n2_free(s->ctx, s->learned[side]);
+        n2_free(s->ctx, s->base[side]);
     }
     n2_free(s->ctx, s->influence);
     n2_free(s->ctx, s->reverse);
@@ -134,12 +135,21 @@ static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
     range[1] = n * (k + 1) / folds;
 }
 
+/* With hardly more rows than columns covariances are mostly noise: pull them to 0. */
+static void shrink(n2_moments *m, size_t d) {
+    if (m->n >= 2 * ((double)d + 3)) return;
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++)
+            if (i != j) m->cov[i * d + j] *= m->n / (m->n + 2 * (double)d);
+}
+
 static n2ce_status both_moments(const fitter *f, size_t held[2][2], n2_moments m[2]) {
     N2_TRY(n2_moments_new(f->ctx, f->num, held[0][0], held[0][1], &m[1]));
-    const n2ce_status status =
-        f->dx ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
-              : n2_moments_new(f->ctx, f->den, held[1][0], held[1][1], &m[0]);
+    const n2ce_status status = f->dx
+                                   ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
+                                   : n2_moments_new(f->ctx, f->den, held[1][0], held[1][1], &m[0]);
     if (status != N2CE_OK) n2_moments_free(f->ctx, &m[1]);
+    for (size_t side = 0; side < 2 && status == N2CE_OK; side++) shrink(&m[side], f->num.d);
     return status;
 }
 
@@ -151,6 +161,17 @@ static n2ce_status make_base(const fitter *f, size_t held[2][2], n2_gauss **out)
     n2_moments_free(f->ctx, &m[0]);
     n2_moments_free(f->ctx, &m[1]);
     return status;
+}
+
+/* The rows' scores by the Gaussian part that has seen them. */
+static n2ce_status score_by_all(fitter *f) {
+    const n2_rows_view rows[] = {f->den, f->num};
+    for (size_t side = 0; side < 2; side++) {
+        f->scores->base[side] = n2_alloc(f->ctx, rows[side].n, sizeof(double));
+        if (!f->scores->base[side]) return N2CE_ENOMEM;
+        N2_TRY(n2_gauss_score(f->ratio->base, rows[side].x, rows[side].n, f->scores->base[side]));
+    }
+    return N2CE_OK;
 }
 
 /* Gaussian divergences of the whole samples, and how each row moves them. */
@@ -165,6 +186,7 @@ static n2ce_status gaussian_facts(fitter *f) {
     r->gaussian_reverse = f->dx ? N2_NAN : n2_gauss_kl(f->ctx, d, &m[0], &m[1]);
     n2ce_status status = n2_gauss_new(f->ctx, d, &m[1], &m[0], &f->ratio->base);
     n2_gauss *reverse = NULL;
+    if (status == N2CE_OK && !f->dx) status = score_by_all(f);
     if (status == N2CE_OK && !f->dx) {
         f->scores->influence = n2_alloc(f->ctx, f->den.n, sizeof(double));
         f->scores->reverse = n2_alloc(f->ctx, f->num.n, sizeof(double));
@@ -237,15 +259,21 @@ static n2ce_status score_fold(const fitter *f, size_t held[2][2], const n2_gauss
                       s->learned[0] + m);
 }
 
+/* With fewer rows a side a network has nothing to learn from. */
+enum { ROWS_FOR_A_NETWORK = 60 };
+
+static bool promising(const n2_critic_record *r) { return r->gain > 0.5 * r->gain_error; }
+
 /* After a first fold in which the network found nothing the others do not try. */
 static bool worth_training(const fitter *f) {
+    const size_t n = f->dx || f->num.n < f->den.n ? f->num.n : f->den.n;
     if (f->o.parts == N2_PARTS_QUADRATIC || f->o.estimator != N2_ESTIMATOR_NEURAL) return false;
-    return f->o.parts == N2_PARTS_NET || f->fold == 0 || f->record->fold[0].improved;
+    if (n < ROWS_FOR_A_NETWORK) return false;
+    return f->o.parts == N2_PARTS_NET || f->fold == 0 || promising(&f->record->fold[0]);
 }
 
-static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base,
-                              double magnitude, double share, n2_critic **critic,
-                              n2_critic_record *r) {
+static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
+                              double share, n2_critic **critic, n2_critic_record *r) {
     n2_critic_options o = f->o.critic;
     const n2_contrast_data data = {
         f->num, f->den, f->dx, {{held[0][0], held[0][1]}, {held[1][0], held[1][1]}}};
@@ -273,7 +301,7 @@ static n2ce_status race(fitter *f, size_t held[2][2], const n2_gauss *base, n2_c
     n2_critic_record *best = &f->record->fold[0];
     N2_TRY(train_once(f, held, base, middle, 0.3, critic, best));
     f->o.critic.magnitude = middle;
-    for (size_t i = 1; i < 3 && (best->improved || !base) && !best->out_of_time; i++) {
+    for (size_t i = 1; i < 3 && (promising(best) || !base) && !best->out_of_time; i++) {
         n2_critic_record r;
         n2_critic *other;
         const n2ce_status status = train_once(f, held, base, tried[i], 0.3, &other, &r);
@@ -301,12 +329,6 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
     const bool settled = f->o.critic.magnitude > 0;
     N2_TRY(settled ? train_settled(f, held, base, critic) : race(f, held, base, critic));
     f->record->folds_run++;
-    if (f->record->fold[f->fold].improved || !base) {
-        f->record->folds_improved++;
-        return N2CE_OK;
-    }
-    n2_critic_free(*critic);
-    *critic = NULL;
     return N2CE_OK;
 }
 
@@ -342,6 +364,26 @@ static n2ce_status fit_kernel(fitter *f) {
     return status;
 }
 
+/* The networks stay if they lower the loss of held-out rows by more than twice its
+ * error; else the Gaussian part is the better estimate. */
+static void keep_or_drop(fitter *f) {
+    n2_fit_record *r = f->record;
+    double gain = 0, var = 0;
+    for (size_t k = 0; k < r->folds_run; k++) {
+        gain += r->fold[k].gain;
+        var += r->fold[k].gain_error * r->fold[k].gain_error;
+    }
+    r->learned = r->folds_run == f->o.folds && (!f->ratio->base || gain > 2 * sqrt(var));
+    if (r->learned || !f->ratio->base) return;
+    for (size_t k = 0; k < f->ratio->critics; k++) n2_critic_free(f->ratio->critic[k]);
+    f->ratio->critics = 0;
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < f->scores->n[side]; i++) {
+            f->scores->f[side][i] -= f->scores->learned[side][i];
+            f->scores->learned[side][i] = 0;
+        }
+}
+
 static n2ce_status run_all(fitter *f) {
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
     if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
@@ -350,6 +392,7 @@ static n2ce_status run_all(fitter *f) {
                      f->record->alpha));
     f->record->used = f->o;
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
+    keep_or_drop(f);
     return N2CE_OK;
 }
 

@@ -47,10 +47,11 @@ typedef struct n2_fit_record {
     double gaussian;         /* divergence of the Gaussian parts, nats, unbiased */
     double gaussian_reverse; /* the other way round; NaN with dx */
     n2_critic_record fold[N2_MOST_FOLDS];
-    size_t folds_run, folds_improved;
-    size_t mapped; /* columns given normal margins */
-    bool raced;    /* several magnitudes were tried */
-    char race[48]; /* "1, 15 and 224" */
+    size_t folds_run; /* in which a network was trained */
+    bool learned;     /* the networks are part of the ratio */
+    size_t mapped;    /* columns given normal margins */
+    bool raced;       /* several magnitudes were tried */
+    char race[48];    /* "1, 15 and 224" */
     double seconds;
 } n2_fit_record;
 
@@ -77,6 +78,7 @@ typedef struct n2_scores {
     size_t n[2];
     double *f[2];       /* whole log ratio */
     double *learned[2]; /* the network's part of it */
+    double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */
 } n2_scores;

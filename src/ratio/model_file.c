@@ -107,7 +107,7 @@ n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) 
                        m->cols);
     if (rows->rows == 0) return N2CE_OK;
     n2ce_status status = n2_table_of_matrix(m->ctx, rows, "the rows", NULL, &table);
-    if (status != N2CE_OK) return status == N2CE_EDATA ? N2CE_ENAN : status;
+    if (status != N2CE_OK) return status;
     status = check_codes(m, table);
     if (status == N2CE_OK) status = n2_ratio_score(m->ratio, table->x, table->rows, f);
     n2_table_free(table);

@@ -130,8 +130,8 @@ static void note(n2_session *s, size_t side, const n2_table *t) {
 static const char *name_of(const n2_samples *s) { return s->path ? s->path : s->label; }
 
 static n2ce_status too_few(n2_session *s, const n2_table *t, const char *name) {
-    if (t->rows >= 10) return N2CE_OK;
-    return n2_fail(s->ctx, N2CE_EDATA, "%s has %zu row%s; a ratio needs at least 10 on each side.",
+    if (t->rows >= 2) return N2CE_OK;
+    return n2_fail(s->ctx, N2CE_EDATA, "%s has %zu row%s; a ratio needs at least 2 on each side.",
                    name, t->rows, t->rows == 1 ? "" : "s");
 }
 
@@ -288,9 +288,14 @@ static bool ran_out_of_time(const n2_fit_record *r) {
 
 bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]) {
     const n2_fit_record *r = &s->record;
-    const bool learned = r->folds_improved > 0 || s->ratio->kernel;
+    const bool learned = r->learned || s->ratio->kernel;
+    const size_t n = s->den && s->rows[0] < s->rows[1] ? s->rows[0] : s->rows[1];
+    const size_t need = s->ratio->base ? 2 * (s->ratio->features->width + 3) : 60;
     reason[0] = '\0';
-    if (ran_out_of_time(r))
+    if (n < need && !s->ratio->kernel)
+        snprintf(reason, 200, "%zu rows are too few for %zu columns; it takes at least %zu", n,
+                 s->num->cols, need);
+    else if (ran_out_of_time(r))
         snprintf(reason, 200, "training was cut short by --max-seconds");
     else if (s->one_sided)
         snprintf(reason, 200,
@@ -301,7 +306,7 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
         snprintf(reason, 200,
                  "the ratio is not normalised: its balance is %.3g, it should be 0 within %.2g",
                  q->balance, 4 * q->balance_error);
-    else if (r->folds_improved > 0 && r->used.critic.stages == 1 && q->saturated > 0.8)
+    else if (r->learned && r->used.critic.stages == 1 && q->saturated > 0.8)
         snprintf(
             reason, 200,
             "%.0f %% of the numerator's ratios exceed M: the samples are too far apart for one "
@@ -312,7 +317,7 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
 
 static const char *parts_name(const n2_session *s) {
     if (s->ratio->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
-    if (!s->record.folds_improved) return "quadratic";
+    if (!s->record.learned) return "quadratic";
     return s->ratio->base ? "quadratic + network" : "network";
 }
 
@@ -322,10 +327,10 @@ void n2_session_say(const n2_session *s, n2_text *out) {
     n2_text_add(out, "%s", parts_name(s));
     if (s->ratio->base)
         n2_text_add(out, " (Gaussian part %.4g nats%s)", r->gaussian,
-                    r->folds_improved  ? ""
+                    r->learned         ? ""
                     : r->folds_run > 0 ? "; the network found nothing more on held-out rows"
                                        : "");
-    if (r->folds_improved)
+    if (r->learned)
         n2_text_add(out, ", M = %.3g, %zu stage%s, width %zu, %zu folds of at most %zu steps",
                     c->magnitude, c->stages, c->stages == 1 ? "" : "s", c->width, r->used.folds,
                     c->steps);
@@ -343,7 +348,7 @@ static void add_folds(const n2_fit_record *r, n2_text *out) {
         n2_text_add_number(out, f->gain);
         n2_text_add(out, ", \"gain_error\": ");
         n2_text_add_number(out, f->gain_error);
-        n2_text_add(out, ", \"used\": %s}", f->improved ? "true" : "false");
+        n2_text_add(out, "}");
     }
     n2_text_add(out, "]");
 }
