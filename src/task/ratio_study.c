@@ -19,7 +19,7 @@ static const uint64_t FRESH_SEED = (uint64_t)1 << 63; /* --seed stays below it *
 
 static const n2ce_option options_table[] = {
     {"tasks", 't', N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
-     "groups and names of problems, separated by commas; quick: nine of them; all"},
+     "groups and names of problems, separated by commas; quick: seven of them; all"},
     {"methods", 'm', N2CE_OPTION_WORDS, "n2ce,nce,tre,dv,infonce,ulsif", 0, 0,
      "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep", "LIST",
      "estimators to compare"},
@@ -50,12 +50,17 @@ static const n2_study_method methods[N2_STUDY_METHODS] = {
     {"kliep", 6, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false},
 };
 
+int n2_study_colour(const char *method) {
+    for (size_t m = 0; m < N2_STUDY_METHODS; m++)
+        if (strcmp(methods[m].name, method) == 0) return methods[m].colour;
+    return -1;
+}
+
 /* ---- which problems -------------------------------------------------------------------------- */
 
 static const char *const quick[] = {
-    "additive-noise-10",   "student-1-nu-1",      "spiral-2pair-3",
-    "correlated-normal-2", "correlated-normal-8", "tre-peaked",
-    "tre-gap-10",          "shifted-2d",          "sanity-2d",
+    "additive-noise-10", "student-1-nu-1", "spiral-2pair-3", "correlated-normal-6",
+    "tre-gap-10",        "shifted-2d",     "sanity-2d",
 };
 
 static bool is_quick(const char *name) {
@@ -126,13 +131,18 @@ static n2ce_status choose_problems(n2ce_ctx *ctx, const char *text, n2_arena *ar
 typedef struct runner {
     n2ce_ctx *ctx, *inner;
     n2_ratio_study *study;
+    bool out_of_memory;
 } runner;
 
 static void *lend_memory(void *user, void *ptr, size_t size) {
-    const runner *r = user;
-    if (size > 0) return n2_realloc(r->ctx, ptr, size, 1);
-    n2_free(r->ctx, ptr);
-    return NULL;
+    runner *r = user;
+    void *block = NULL;
+    if (size > 0)
+        block = n2_realloc(r->ctx, ptr, size, 1);
+    else
+        n2_free(r->ctx, ptr);
+    r->out_of_memory |= size > 0 && !block;
+    return block;
 }
 
 static void pass_log(void *user, n2ce_log_level level, const char *text) {
@@ -157,7 +167,7 @@ static n2ce_status runner_open(n2ce_ctx *ctx, n2_ratio_study *study, runner *r) 
     return n2ce_ctx_new(&r->inner, &o);
 }
 
-/* ---- one fit --------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* What n2_problem_rescale does to the columns, so that other rows can follow. */
 typedef struct scaling {
@@ -225,14 +235,92 @@ static n2ce_status draw_samples(n2_session *s, const n2_problem *p, size_t n, sc
     return status;
 }
 
-/* Draws rows, notes their true log ratios, and scores them. other: where the denominator goes. */
-static n2ce_status compare_at(n2_session *s, const n2_problem *p, const scaling *scale,
-                              double *rows, double *other, double *truth, double *f) {
-    const size_t d = n2_problem_row_length(p);
-    N2_TRY(n2_problem_draw(s->ctx, p, FRESH_ROWS, FRESH_SEED + s->fit.seed, rows, other));
-    for (size_t i = 0; i < FRESH_ROWS; i++) truth[i] = n2_problem_log_ratio(p, rows + i * d);
-    scaling_apply(scale, rows, FRESH_ROWS, d);
-    return n2_ratio_score(s->ratio, rows, FRESH_ROWS, f);
+/* ---- methods that leave a constant open ------------------------------------------------------ */
+
+/* DV and InfoNCE determine f up to a constant only, and each fold's critic has another. Their own
+ * reading, mean_num f - ln mean_den e^f, takes the constant that makes e^f a ratio. */
+static bool is_shifted(const n2_fit_options *o) {
+    return o->estimator == N2_ESTIMATOR_NEURAL &&
+           (o->critic.contrast == N2_CONTRAST_DV || o->critic.contrast == N2_CONTRAST_INFONCE);
+}
+
+static void shift_by(double *x, size_t n, double by) {
+    for (size_t i = 0; i < n; i++) x[i] += by;
+}
+
+/* Rows of fold k: [first, first + n) of each side. Pairs of a joint sample are in several blocks of
+ * as many rows as the sample has, each dealt into the same folds. */
+static void settle_fold(n2_scores *s, size_t folds, size_t k, bool joint) {
+    const size_t rows[2] = {joint ? s->n[1] : s->n[0], s->n[1]};
+    size_t first[2], n[2];
+    for (size_t side = 0; side < 2; side++) {
+        first[side] = rows[side] * k / folds;
+        n[side] = rows[side] * (k + 1) / folds - first[side];
+    }
+    double log_sum = -N2_INFINITY;
+    for (size_t at = first[0]; at < s->n[0]; at += rows[0])
+        log_sum = n2_logsumexp((double[]){log_sum, n2_logsumexp(s->f[0] + at, n[0])}, 2);
+    const double by = log((double)(n[0] * (s->n[0] / rows[0]))) - log_sum;
+    for (size_t at = first[0]; at < s->n[0]; at += rows[0]) {
+        shift_by(s->f[0] + at, n[0], by);
+        shift_by(s->learned[0] + at, n[0], by);
+    }
+    shift_by(s->f[1] + first[1], n[1], by);
+    shift_by(s->learned[1] + first[1], n[1], by);
+}
+
+static void settle_constants(n2_session *s) {
+    const size_t folds = s->record.used.folds;
+    for (size_t k = 0; k < folds && is_shifted(&s->fit); k++)
+        settle_fold(&s->scores, folds, k, s->x_cols > 0);
+}
+
+/* ---- the log ratio itself -------------------------------------------------------------------- */
+
+/* Fresh rows: of the numerator, of the denominator, log ratios of both, and true ones. */
+typedef struct fresh_rows {
+    double *num, *den, *f, *f_den, *truth;
+} fresh_rows;
+
+static n2ce_status fresh_new(n2ce_ctx *ctx, size_t d, fresh_rows *r) {
+    const size_t n = FRESH_ROWS;
+    r->num = n2_alloc(ctx, n * (2 * d + 3), sizeof *r->num);
+    if (!r->num) return N2CE_ENOMEM;
+    r->den = r->num + n * d;
+    r->f = r->den + n * d;
+    r->f_den = r->f + n;
+    r->truth = r->f_den + n;
+    return N2CE_OK;
+}
+
+/* x of a row with y of the next. */
+static void pair_up(const n2_problem *p, fresh_rows *r) {
+    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(r->den + i * d, r->num + i * d, p->dim_x * sizeof *r->den);
+        memcpy(r->den + i * d + p->dim_x, r->num + (i + 1) % n * d + p->dim_x,
+               p->dim_y * sizeof *r->den);
+    }
+}
+
+static n2ce_status draw_fresh(n2_session *s, const n2_problem *p, const scaling *scale,
+                              fresh_rows *r) {
+    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
+    const bool two = p->kind == N2_PROBLEM_KL;
+    N2_TRY(n2_problem_draw(s->ctx, p, n, FRESH_SEED + s->fit.seed, r->num, two ? r->den : NULL));
+    for (size_t i = 0; i < n; i++) r->truth[i] = n2_problem_log_ratio(p, r->num + i * d);
+    scaling_apply(scale, r->num, n, d);
+    if (!two) pair_up(p, r);
+    return N2CE_OK;
+}
+
+static n2ce_status score_fresh(n2_session *s, fresh_rows *r) {
+    const size_t n = FRESH_ROWS;
+    N2_TRY(n2_ratio_score(s->ratio, r->num, n, r->f));
+    if (!is_shifted(&s->fit)) return N2CE_OK;
+    N2_TRY(n2_ratio_score(s->ratio, r->den, n, r->f_den));
+    shift_by(r->f, n, log((double)n) - n2_logsumexp(r->f_den, n));
+    return N2CE_OK;
 }
 
 static double mean_square(const double *a, const double *b, size_t n) {
@@ -244,18 +332,18 @@ static double mean_square(const double *a, const double *b, size_t n) {
 /* *mse is NaN if the problem has no closed form. */
 static n2ce_status compare_log_ratios(n2_session *s, const n2_problem *p, const scaling *scale,
                                       double *mse) {
-    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
+    fresh_rows r;
     *mse = N2_NAN;
     if (p->recipe.map != N2_MAP_NONE) return N2CE_OK;
-    const bool two = p->kind == N2_PROBLEM_KL;
-    double *rows = n2_alloc(s->ctx, n * ((two ? 2 : 1) * d + 2), sizeof *rows);
-    if (!rows) return N2CE_ENOMEM;
-    double *truth = rows + n * d, *f = truth + n, *other = two ? f + n : NULL;
-    const n2ce_status status = compare_at(s, p, scale, rows, other, truth, f);
-    if (status == N2CE_OK) *mse = mean_square(truth, f, n);
-    n2_free(s->ctx, rows);
+    N2_TRY(fresh_new(s->ctx, n2_problem_row_length(p), &r));
+    n2ce_status status = draw_fresh(s, p, scale, &r);
+    if (status == N2CE_OK) status = score_fresh(s, &r);
+    if (status == N2CE_OK) *mse = mean_square(r.truth, r.f, FRESH_ROWS);
+    n2_free(s->ctx, r.num);
     return status;
 }
+
+/* ---- one fit --------------------------------------------------------------------------------- */
 
 static n2_fit_options fit_options(const n2_ratio_study *s, const n2_study_method *m,
                                   const n2_problem *p, uint64_t seed) {
@@ -273,21 +361,24 @@ static n2_fit_options fit_options(const n2_ratio_study *s, const n2_study_method
     };
 }
 
+static void read_estimate(n2_session *s, n2_study_fit *fit) {
+    const double z = n2_normal_quantile(0.975);
+    char reason[200];
+    n2_quality q;
+    settle_constants(s);
+    const n2_estimate e = n2_estimate_kl(&s->scores, &s->record, &q);
+    fit->estimate = e.value;
+    fit->lo = e.value - z * e.error;
+    fit->hi = e.value + z * e.error;
+    fit->converged = n2_session_converged(s, &q, reason);
+}
+
 static n2ce_status fit_session(n2_session *s, const n2_problem *p, size_t n, n2_study_fit *fit) {
     scaling scale = {NULL, NULL};
     n2ce_status status = draw_samples(s, p, n, &scale);
     const double start = n2_seconds();
     if (status == N2CE_OK) status = n2_session_fit(s);
-    if (status == N2CE_OK) {
-        const double z = n2_normal_quantile(0.975);
-        char reason[200];
-        n2_quality q;
-        const n2_estimate e = n2_estimate_kl(&s->scores, &s->record, &q);
-        fit->estimate = e.value;
-        fit->lo = e.value - z * e.error;
-        fit->hi = e.value + z * e.error;
-        fit->converged = n2_session_converged(s, &q, reason);
-    }
+    if (status == N2CE_OK) read_estimate(s, fit);
     fit->seconds = n2_seconds() - start;
     if (status == N2CE_OK) status = compare_log_ratios(s, p, &scale, &fit->log_ratio_mse);
     scaling_free(s->ctx, &scale);
@@ -313,9 +404,10 @@ static n2ce_status run_fit(const runner *r, const n2_problem *p, const n2_study_
     n2_session s = {.ctx = ctx, .fit = fit_options(study, m, p, fit->seed)};
     const n2ce_status status = fit_session(&s, p, study->rows ? study->rows : p->n, fit);
     n2_session_close(&s);
-    if (status == N2CE_ENOMEM && ctx != r->ctx)
-        return n2_fail(r->ctx, status, "%s", n2ce_errmsg(ctx));
-    if (status == N2CE_ENOMEM) return status;
+    if (status == N2CE_ENOMEM || r->out_of_memory)
+        return n2_fail(r->ctx, N2CE_ENOMEM,
+                       "Out of memory: %s by %s. Give --n fewer rows, or leave it out of --tasks.",
+                       p->name, m->name);
     if (status == N2CE_ECANCELED || n2_cancelled(r->ctx)) return N2CE_ECANCELED;
     if (status != N2CE_OK || !isfinite(fit->estimate))
         note_failure(r, p, m, status == N2CE_OK ? "the estimate is not finite." : n2ce_errmsg(ctx),

@@ -15,7 +15,7 @@ enum { N2_STUDY_METHODS = 11 };
 /* How a method fits; 0 in a number means: the verbs choose. */
 typedef struct n2_study_method {
     const char *name;
-    int colour; /* of plots, the same in all of them */
+    int colour; /* in plots */
     n2_estimator estimator;
     n2_parts parts;
     n2_contrast contrast;
@@ -48,6 +48,9 @@ typedef struct n2_ratio_study {
     size_t n_done;
     bool interrupted;
 } n2_ratio_study;
+
+/* The colour of a method by its name; -1, neutral, if the study has none of this name. */
+int n2_study_colour(const char *method);
 
 static inline size_t n2_study_fits(const n2_ratio_study *s) {
     return s->n_problems * s->n_methods * s->n_seeds;

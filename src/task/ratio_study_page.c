@@ -10,7 +10,7 @@
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-enum { LABEL = 64, SERIES = 2 * N2_STUDY_METHODS + 8 };
+enum { LABEL = 64, SERIES = 2 * N2_STUDY_METHODS + 8, CURVE = 100 };
 
 /* Points of a plot in the making. A NaN after each keeps them from being joined. */
 typedef struct points {
@@ -42,7 +42,34 @@ static double truth_range(const n2_ratio_study *s, size_t first, size_t end, dou
 
 enum { DECADES_FROM = 20 }; /* truths that span more than this factor have logarithmic axes */
 
-static bool is_dashed(const n2_study_method *m) { return m->estimator != N2_ESTIMATOR_NEURAL; }
+/* The range of y to show: what there is, but no further than two limits, so that one estimate that
+ * went astray does not flatten all others. */
+typedef struct frame {
+    double least, most; /* limits */
+    double min, max;
+} frame;
+
+static frame frame_new(double least, double most, const double start[2]) {
+    return (frame){least, most, start[0], start[1]};
+}
+
+static void frame_add(frame *f, double y) {
+    if (isnan(y)) return;
+    const double held = fmax(f->least, fmin(f->most, y));
+    f->min = fmin(f->min, held);
+    f->max = fmax(f->max, held);
+}
+
+static void frame_add_all(frame *f, const n2_series *s) {
+    for (size_t i = 0; i < s->n; i++) frame_add(f, s->y[i]);
+}
+
+/* A margin on either side. */
+static void frame_settle(frame *f, bool log, n2_plot *plot) {
+    const double room = 0.06 * (f->max - f->min), factor = pow(f->max / f->min, 0.06);
+    plot->y_min = log ? f->min / factor : f->min - room;
+    plot->y_max = log ? f->max * factor : f->max + room;
+}
 
 /* ---- estimate against truth ------------------------------------------------------------------ */
 
@@ -95,15 +122,16 @@ static n2ce_status add_estimates(n2_text *page, const n2_ratio_study *s, size_t 
     const double ends[2] = {range[0] - room, range[1] + room};
     series[n++] =
         (n2_series){.label = "truth", .x = ends, .y = ends, .n = 2, .colour = -1, .dashed = true};
-    const n2_plot plot = {.title = "Estimate against truth",
-                          .x_label = "truth, nats",
-                          .y_label = "estimate, nats",
-                          .x_log = log,
-                          .y_log = log,
-                          .y_min = log ? range[0] / 30 : -0.5 * range[1],
-                          .y_max = log ? range[1] * 30 : 2.5 * range[1],
-                          .series = series,
-                          .n_series = n};
+    n2_plot plot = {.title = "Estimate against truth",
+                    .x_label = "truth, nats",
+                    .y_label = "estimate, nats",
+                    .x_log = log,
+                    .y_log = log,
+                    .series = series,
+                    .n_series = n};
+    frame f = frame_new(log ? range[0] / 30 : -0.5 * range[1], (log ? 30 : 2.5) * range[1], ends);
+    for (size_t i = 0; i < n; i++) frame_add_all(&f, &series[i]);
+    frame_settle(&f, log, &plot);
     n2_page_figure(page, &plot,
                    "Mean over the seeds, bars of one standard deviation; methods stand side by "
                    "side. What lies beyond the frame is in the table only.");
@@ -138,8 +166,7 @@ static n2ce_status error_line(const n2_ratio_study *s, const size_t *order, size
                        .y = line.y,
                        .n = line.n,
                        .colour = s->methods[m]->colour,
-                       .markers = true,
-                       .dashed = is_dashed(s->methods[m])};
+                       .markers = true};
     return N2CE_OK;
 }
 
@@ -166,39 +193,61 @@ static n2ce_status published_line(const n2_ratio_study *s, const size_t *order, 
     }
     if (!found) return N2CE_OK;
     snprintf(label, sizeof label, "%s, published", method);
-    *out = (n2_series){.x = line.x, .y = line.y, .n = line.n, .colour = -1, .dashed = true};
+    *out = (n2_series){
+        .x = line.x, .y = line.y, .n = line.n, .colour = n2_study_colour(method), .dashed = true};
     out->label = n2_arena_strdup(arena, label);
     return out->label ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2ce_status add_errors(n2_text *page, const n2_ratio_study *s, size_t first, size_t end,
-                              n2_arena *arena) {
+/* The error of the guess 0 is the truth: a curve where one axis is logarithmic. */
+static n2ce_status guess_line(const double range[2], n2_arena *arena, n2_series *out) {
+    points line;
+    N2_TRY(points_new(arena, CURVE, &line));
+    for (size_t i = 0; i < CURVE; i++) {
+        const double x = range[0] + (range[1] - range[0]) * (double)i / (CURVE - 1);
+        point_add(&line, x, x);
+    }
+    *out = (n2_series){.label = "guess 0", .x = line.x, .y = line.y, .n = line.n, .colour = -1};
+    return N2CE_OK;
+}
+
+static n2ce_status error_lines(const n2_ratio_study *s, size_t first, size_t end, n2_arena *arena,
+                               n2_series *series, size_t *n) {
     static const char *const others[] = {"tre", "dv", "nwj", "infonce", "ksg"};
-    n2_series series[SERIES];
-    size_t *order, n = 0, count = end - first;
-    if (count < 2) return N2CE_OK;
+    size_t *order;
+    const size_t count = end - first;
     N2_TRY(order_by_truth(s, first, end, arena, &order));
     for (size_t m = 0; m < s->n_methods; m++)
-        N2_TRY(error_line(s, order, count, m, arena, &series[n++]));
+        N2_TRY(error_line(s, order, count, m, arena, &series[(*n)++]));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        N2_TRY(published_line(s, order, count, others[i], arena, &series[n]));
-        n += series[n].n > 0;
+        N2_TRY(published_line(s, order, count, others[i], arena, &series[*n]));
+        *n += series[*n].n > 0;
     }
+    return N2CE_OK;
+}
+
+static n2ce_status add_errors(n2_text *page, const n2_ratio_study *s, size_t first, size_t end,
+                              n2_arena *arena) {
+    n2_series series[SERIES];
     double range[2];
-    truth_range(s, first, end, range);
-    series[n++] = (n2_series){.label = "guess 0", .x = range, .y = range, .n = 2, .colour = -1};
-    const n2_plot plot = {.title = "Error against truth",
-                          .x_label = "truth, nats",
-                          .y_label = "mean |error|, nats",
-                          .x_log = range[1] / range[0] > DECADES_FROM,
-                          .y_log = true,
-                          .y_min = 1e-5,
-                          .y_max = 30 * range[1],
-                          .series = series,
-                          .n_series = n};
+    size_t n = 0;
+    if (end - first < 2) return N2CE_OK;
+    const bool log = truth_range(s, first, end, range) > DECADES_FROM;
+    N2_TRY(error_lines(s, first, end, arena, series, &n));
+    N2_TRY(guess_line(range, arena, &series[n++]));
+    n2_plot plot = {.title = "Error against truth",
+                    .x_label = "truth, nats",
+                    .y_label = "mean |error|, nats",
+                    .x_log = log,
+                    .y_log = true,
+                    .series = series,
+                    .n_series = n};
+    frame f = frame_new(1e-5 * range[0], 30 * range[1], range);
+    for (size_t i = 0; i < n; i++) frame_add_all(&f, &series[i]);
+    frame_settle(&f, true, &plot);
     n2_page_figure(page, &plot,
                    "Mean over the seeds. Above the line of the guess 0 a method is worth nothing. "
-                   "Grey and dashed: published.");
+                   "Dashed: published.");
     return N2CE_OK;
 }
 
@@ -258,7 +307,7 @@ static n2ce_status add_group(n2_text *page, const n2_ratio_study *s, size_t firs
     end = begun(s, first, end);
     if (end == first) return N2CE_OK;
     n2_page_section(page, p->group);
-    n2_page_paragraph(page, "%s; %zu rows%s.", n2_study_group_text(p->group),
+    n2_page_paragraph(page, "To be estimated: %s; %zu rows%s.", n2_study_group_text(p->group),
                       s->rows ? s->rows : p->n, p->kind == N2_PROBLEM_KL ? " a side" : "");
     N2_TRY(add_tables(page, s, first, end, arena));
     N2_TRY(add_estimates(page, s, first, end, arena));

@@ -18,8 +18,7 @@ const char n2_study_caveat[] =
 const char n2_study_legend[] =
     "Estimates are means +- standard deviations over seeds, in nats; \"zero\" is the guess 0, "
     "whose "
-    "error is the truth. A star marks the smallest error of a row. \"!\": at least one fit "
-    "failed, or did not converge by its own account.";
+    "error is the truth. \"!\": at least one fit failed, or did not converge by its own account.";
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
@@ -120,7 +119,7 @@ static void put(sheet_writer *w, const char *text) {
 static const char *format_value(double x, char buffer[32]) {
     const double size = fabs(x);
     if (!isfinite(x)) return "";
-    if (size >= 1e5 || (size < 1e-3 && size > 0))
+    if (size >= 1e5)
         snprintf(buffer, 32, "%.2g", x);
     else
         snprintf(buffer, 32, "%.*f", size < 100 ? 3 : size < 1000 ? 2 : 0, x);
@@ -147,11 +146,14 @@ static size_t best_method(const n2_ratio_study *s, size_t p, n2_study_table whic
 }
 
 static void put_summary(sheet_writer *w, const n2_study_summary *sum, bool best) {
-    char cell[96], mean[32], spread[16] = "";
-    const double value = w->which == N2_STUDY_ESTIMATES ? sum->mean : sum->mse;
-    const bool show_spread = w->which == N2_STUDY_ESTIMATES && isfinite(sum->spread);
-    if (show_spread) snprintf(spread, sizeof spread, " +- %.2g", sum->spread);
-    snprintf(cell, sizeof cell, "%s%s%s%s", best ? "*" : "", format_value(value, mean), spread,
+    char cell[96], number[32], text[64] = "";
+    if (w->which == N2_STUDY_MSE && isfinite(sum->mse))
+        snprintf(text, sizeof text, "%.3g", sum->mse);
+    else if (w->which == N2_STUDY_ESTIMATES && isfinite(sum->spread))
+        snprintf(text, sizeof text, "%s +- %.2g", format_value(sum->mean, number), sum->spread);
+    else if (w->which == N2_STUDY_ESTIMATES)
+        snprintf(text, sizeof text, "%s", format_value(sum->mean, number));
+    snprintf(cell, sizeof cell, "%s%s%s", best ? "*" : "", text,
              sum->failed || sum->doubtful ? "!" : "");
     put(w, sum->done && sum->failed == sum->done ? "failed!" : cell);
 }
@@ -403,7 +405,7 @@ static n2ce_status add_text(n2_text *out, const n2_ratio_study *s, n2_arena *are
     for (size_t p = 0; p < s->n_problems; p = n2_study_group_end(s, p))
         N2_TRY(add_group(out, s, p, n2_study_group_end(s, p), arena));
     add_wrapped(out, n2_study_legend);
-    n2_text_add(out, "\n");
+    n2_text_add(out, "A star marks the smallest error of a row.\n\n");
     add_wrapped(out, n2_study_caveat);
     return N2CE_OK;
 }
