@@ -5,6 +5,7 @@
 #include "model/ratio_net.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -210,6 +211,7 @@ typedef struct trainer {
     row_set num, den;
     n2_graph *g;
     n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
+    n2_tensor *averages[N2_MOST_PARAMETERS];
     n2_tensor *keep, *mix, *rest, *a, *b, *c0, *basis, *centre; /* by waymark or stage */
 } trainer;
 
@@ -346,6 +348,20 @@ static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) 
     return n2g_add(g, base_of(t, x, stage), *learned);
 }
 
+/* The average goes back over about this many steps' inverse. */
+static const double AVERAGE_DECAY = 0.99;
+
+static n2ce_status make_averages(trainer *t) {
+    for (size_t i = 0; i < t->c->parameters.n; i++) {
+        const n2_tensor *p = t->c->parameters.list[i];
+        char name[128];
+        snprintf(name, sizeof name, "average.%s", p->name);
+        if (!(t->averages[i] = n2_store_add(t->c->store, name, p->shape))) return N2CE_ENOMEM;
+        memcpy(t->averages[i]->data, p->data, (size_t)n2_elements(p->shape) * sizeof(float));
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status build_step(trainer *t, n2_plan **plan) {
     n2_graph *g = t->g = n2_graph_new(t->c->store);
     if (!g) return N2CE_ENOMEM;
@@ -366,6 +382,8 @@ static n2ce_status build_step(trainer *t, n2_plan **plan) {
                                .schedule = n2_schedule_cosine,
                                .schedule_arg = &steps};
     n2_minimise(g, &adam, "adam", &t->c->parameters, loss, NULL);
+    for (size_t i = 0; i < t->c->parameters.n; i++)
+        n2_average(g, t->averages[i], t->c->parameters.list[i], AVERAGE_DECAY);
     return n2_plan_compile(g, n2_cpu_backend(), &loss, 1, plan);
 }
 
@@ -561,6 +579,20 @@ static void copy_parameters(const n2_critic *c, float *saved, bool restore) {
 
 enum { CHECKS = 40, PATIENCE = 8 };
 
+/* Exchanges the parameters with their running averages, which are what is judged and
+ * kept: they are less noisy than where the last step happened to lead. */
+static void swap_averages(const trainer *t) {
+    for (size_t i = 0; i < t->c->parameters.n; i++) {
+        n2_tensor *p = t->c->parameters.list[i];
+        float *a = p->data, *b = t->averages[i]->data;
+        for (int64_t k = 0; k < n2_elements(p->shape); k++) {
+            const float x = a[k];
+            a[k] = b[k];
+            b[k] = x;
+        }
+    }
+}
+
 /* Trains in rounds with a look at the validation rows after each. */
 static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *best,
                              n2_critic_progress *progress, void *user, n2_critic_record *r) {
@@ -577,6 +609,7 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
         r->out_of_time = t->o->deadline > 0 && n2_seconds() > t->o->deadline;
         if (r->steps % every && r->steps < t->o->steps && !r->out_of_time) continue;
         if (progress) progress(user, (double)r->steps / (double)t->o->steps);
+        swap_averages(t);
         N2_TRY(validate(t, v, &now));
         since_best++;
         if (now.loss < r->loss) {
@@ -584,6 +617,7 @@ static n2ce_status run_steps(trainer *t, n2_plan *plan, validation *v, float *be
             copy_parameters(t->c, best, false);
             since_best = 0;
         }
+        swap_averages(t);
         r->stopped_early = since_best >= PATIENCE;
     }
     return N2CE_OK;
@@ -613,6 +647,7 @@ static n2ce_status train(trainer *t, const n2_contrast_data *data, n2_critic_pro
     n2ce_status status = best ? make_waymark_tables(t) : N2CE_ENOMEM;
     if (status == N2CE_OK) status = make_base_tables(t);
     if (status == N2CE_OK) status = load_rows(t);
+    if (status == N2CE_OK) status = make_averages(t);
     if (status == N2CE_OK) status = build_step(t, &plan);
     if (status == N2CE_OK) status = validation_fill(t, &v);
     if (status == N2CE_OK) {

@@ -53,9 +53,12 @@ static n2_estimate balance(const n2_scores *s, size_t side, double log_m) {
     return (n2_estimate){mean[0] - mean[1], sqrt(var)};
 }
 
-/* The balance at the largest M at which its noise is small beside the estimate's own. */
+/* The balance at the largest M at which its noise is small beside the estimate's own. Of
+ * m rows hardly any can have a ratio above m, so a larger M would see too few to tell. */
 static void choose_balance(const n2_scores *s, size_t side, double error, n2_quality *q) {
+    const double rows = (double)s->n[1 - side];
     for (double m = 1e4; m >= 1; m /= 10) {
+        if (m > 1 && m > rows / 30) continue;
         const n2_estimate b = balance(s, side, log(m));
         q->balance = b.value;
         q->balance_error = b.error;
