@@ -424,14 +424,18 @@ static const double *range_row(const row_range *r, size_t i) {
     return row_at(&r->set, r->begin + i % (r->end - r->begin));
 }
 
-/* Pair p of the rows; the denominator's row is another one each time. */
+/* Pair p of the rows. The denominator's row has nothing to do with the numerator's: with
+ * dx it is the x of one later row and the y of another. */
 static void pair(const trainer *t, const validation *v, size_t p, double *num, double *den) {
-    const size_t d = t->c->d, n = v->num.end - v->num.begin;
-    const double *x = range_row(&v->num, p);
-    memcpy(num, x, d * sizeof *num);
-    memcpy(den, t->dx ? x : range_row(&v->den, p), d * sizeof *den);
-    if (!t->dx) return;
-    const double *y = range_row(&v->num, p + 1 + p / n); /* y of another row */
+    const size_t d = t->c->d, round = p / (v->num.end - v->num.begin);
+    memcpy(num, range_row(&v->num, p), d * sizeof *num);
+    if (!t->dx) {
+        memcpy(den, range_row(&v->den, p), d * sizeof *den);
+        return;
+    }
+    const double *x = range_row(&v->num, p + 1 + 2 * round),
+                 *y = range_row(&v->num, p + 2 + 3 * round);
+    memcpy(den, x, t->dx * sizeof *den);
     memcpy(den + t->dx, y + t->dx, (d - t->dx) * sizeof *den);
 }
 
@@ -540,17 +544,20 @@ static n2ce_status validate(const trainer *t, validation *v, verdict *out) {
     N2_TRY(evaluate(t, v));
     const double shift = free_constant(t, v);
     for (size_t s = 0; s < 2; s++) {
-        const size_t rows = t->o->stages * rows_of(v, s);
+        const size_t pairs = rows_of(v, s), stages = t->o->stages;
         double sum = 0, gain = 0, square = 0;
-        for (size_t i = 0; i < rows; i++) {
-            const double value = term(t->o, v->f[s][i] - shift, s);
-            const double change = term(t->o, v->base[s][i], s) - value;
-            sum += value;
-            gain += change;
-            square += change * change;
+        for (size_t i = 0; i < pairs; i++) { /* all stages of a pair are one observation */
+            double change = 0;
+            for (size_t k = 0; k < stages; k++) {
+                const double value = term(t->o, v->f[s][k * pairs + i] - shift, s);
+                change += term(t->o, v->base[s][k * pairs + i], s) - value;
+                sum += value;
+            }
+            gain += change / (double)stages;
+            square += change * change / (double)(stages * stages);
         }
-        const double n = (double)rows;
-        out->loss += sum / n;
+        const double n = (double)pairs;
+        out->loss += sum / n / (double)stages;
         out->gain += gain / n;
         out->gain_var += (square / n - gain / n * gain / n) / n;
     }

@@ -336,7 +336,7 @@ void n2_session_say(const n2_session *s, n2_text *out) {
                     c->steps);
     if (r->mapped)
         n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
-    if (r->raced) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
+    if (r->raced && r->learned) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
     n2_text_add(out, "\n");
 }
 
