@@ -23,6 +23,12 @@ cd "$scratch"
 cc "$source/examples/loss.c" $(pkg-config --cflags --libs n2ce) -o loss
 ./loss | grep -q '^loss 3' || fail "the example's loss is wrong: $(./loss)"
 
+# A model of the installed program, scored by a program that knows the installed library only.
+# shellcheck disable=SC2046
+cc "$source/examples/score.c" $(pkg-config --cflags --libs n2ce) -o score
+sh "$source/tests/check_score.sh" "$scratch/usr/bin/n2ce" "$scratch/score" >/dev/null ||
+    fail "examples/score.c does not score as n2ce does"
+
 # The README's listing is the example.
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >listing.c
 # shellcheck disable=SC2046

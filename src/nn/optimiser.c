@@ -20,7 +20,9 @@ static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n
     char full[128];
     snprintf(full, sizeof full, "%s.%s.%s", name, kind, like ? like->name : "count");
     const n2_shape shape = like ? like->shape : n2_scalar_shape();
-    return n2_store_add(n2_graph_store(g), full, shape);
+    n2_tensor *t = n2_store_add(n2_graph_store(g), full, shape);
+    if (!t && !n2_store_find(n2_graph_store(g), full)) n2_graph_out_of_memory(g);
+    return t;
 }
 
 void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,

@@ -19,7 +19,7 @@ static const uint64_t FRESH_SEED = (uint64_t)1 << 63; /* --seed stays below it *
 
 static const n2ce_option options_table[] = {
     {"tasks", 't', N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
-     "groups and names of problems, separated by commas; quick: seven of them; all"},
+     "groups and names of problems, separated by commas; quick: seven problems; all"},
     {"methods", 'm', N2CE_OPTION_WORDS, "n2ce,nce,tre,dv,infonce,ulsif", 0, 0,
      "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep", "LIST",
      "estimators to compare"},
@@ -478,14 +478,15 @@ const n2ce_task n2_ratio_study_task = {
         "there are any, beside published numbers.\n"
         "\n"
         "Groups: bmi (40 tasks of the benchmark of Czyz et al. 2023), gaussian-mi, mutinfo,\n"
-        "correlated-normal, tre, shifted-2d, sanity. A problem's name is a task too; --json lists\n"
-        "the names. All of them with all methods take hours; Ctrl-C keeps the fits that are done.\n"
+        "correlated-normal, tre, shifted-2d, sanity. A problem's name is a task too; n2ce study\n"
+        "draw lists them. All of them by all methods take hours; Ctrl-C keeps the finished fits.\n"
         "\n"
-        "n2ce is what the verbs do unless told otherwise: a Gaussian part in closed form and a\n"
-        "network. On Gaussian problems that part is exact by construction. n2ce-net is the "
-        "network\n"
-        "alone. tre is NCE over several stages; nce, nwj, neg-reweight, dv, infonce and smile are\n"
-        "one network; ulsif and kliep are kernel methods.\n",
+        "n2ce is what the verbs do unless told otherwise: a Gaussian part in closed form, exact "
+        "by\n"
+        "construction on Gaussian problems, and a network. n2ce-net is the network alone. tre is\n"
+        "NCE over several stages; nce, nwj, neg-reweight, dv, infonce and smile are one network\n"
+        "and one stage; ulsif and kliep are kernel methods. The neural ones share one set of\n"
+        "training defaults.\n",
     .examples = "n2ce study ratio\n"
                 "n2ce study ratio --tasks correlated-normal --methods n2ce,n2ce-net,dv --seeds 1\n"
                 "n2ce study ratio --tasks bmi --methods n2ce --seeds 10 --report out --json\n",

@@ -188,7 +188,7 @@ static n2ce_status published_line(const n2_ratio_study *s, const size_t *order, 
     N2_TRY(points_new(arena, n, &line));
     for (size_t k = 0; k < n; k++) {
         const double error = published_error(s->problems[order[k]], method);
-        found += isfinite(error);
+        found += isfinite(error) ? 1 : 0;
         point_add(&line, s->problems[order[k]]->truth, error);
     }
     if (!found) return N2CE_OK;

@@ -13,7 +13,9 @@ const char n2_study_caveat[] =
     "gaussian-mi, the multinormal tasks of bmi) the quadratic part of n2ce is exact by "
     "construction, up to sampling error. Where n2ce is good there, that shows the closed form, not "
     "the objective. What is learned is seen in n2ce-net, the network alone, and on problems that "
-    "are not Gaussian: bmi's additive noise, Student, spiral, Swiss roll.";
+    "are not Gaussian: bmi's additive noise, Student, spiral, Swiss roll. The baselines are this "
+    "program's own, with one set of training defaults and no tuning by problem; what others have "
+    "published for theirs stands beside them.";
 
 const char n2_study_legend[] =
     "Estimates are means +- standard deviations over seeds, in nats; \"zero\" is the guess 0, "
@@ -404,6 +406,12 @@ static void add_wrapped(n2_text *out, const char *text) {
 static n2ce_status add_text(n2_text *out, const n2_ratio_study *s, n2_arena *arena) {
     for (size_t p = 0; p < s->n_problems; p = n2_study_group_end(s, p))
         N2_TRY(add_group(out, s, p, n2_study_group_end(s, p), arena));
+    if (s->interrupted)
+        n2_text_add(
+            out,
+            "Interrupted after %zu of %zu fits: the means of the methods are over different "
+            "problems.\n\n",
+            s->n_done, n2_study_fits(s));
     add_wrapped(out, n2_study_legend);
     n2_text_add(out, "A star marks the smallest error of a row.\n\n");
     add_wrapped(out, n2_study_caveat);

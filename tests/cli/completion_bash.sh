@@ -13,9 +13,9 @@ offers() {
     _n2ce
     [ "${COMPREPLY[*]}" = "$wanted" ] || echo "after \"$*\": ${COMPREPLY[*]}, not $wanted"
 }
-offers "study bench help version completion man" n2ce ""
-offers "study" n2ce s
-offers "gaussian" n2ce study ""
+offers "fit score info divergence mi test study bench help version completion man" n2ce ""
+offers "score study" n2ce s
+offers "draw gaussian ratio" n2ce study ""
 offers "step svgd" n2ce bench s
 offers "--iterations" n2ce bench svgd --it
 offers "--plan" n2ce bench --pl
@@ -26,6 +26,9 @@ offers "--step-size" n2ce study gaussian --steps 5 --step-
 offers "n2ce nwj neg-reweight" n2ce study gaussian --families ""
 offers "folder" n2ce study gaussian --report f
 offers "folder" n2ce study gaussian -o f
+offers "--num" n2ce fit --nu
+offers "n2ce nce nwj neg-reweight" n2ce mi --method n
+offers "folder" n2ce score fo
 offers "" n2ce nonsense x
 complete -p n2ce
 BASH

@@ -19,7 +19,7 @@ static void statuses_have_names_and_texts(void **state) {
         N2CE_STATUS_LIST(ROW)
 #undef ROW
     };
-    assert_int_equal(COUNT_OF(rows), 9);
+    assert_int_equal(COUNT_OF(rows), 10);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_int_equal(rows[i].status, rows[i].value);
         assert_int_equal(rows[i].status, -(int)i); /* stable */
@@ -31,7 +31,7 @@ static void statuses_have_names_and_texts(void **state) {
 /* An unknown status gets a text that says so, never NULL. */
 static void an_unknown_status_is_called_unknown(void **state) {
     (void)state;
-    static const int values[] = {1, -9, -99, 12345};
+    static const int values[] = {1, -10, -99, 12345};
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         const n2ce_status status = (n2ce_status)values[i];
         assert_non_null(n2ce_status_name(status));
@@ -230,6 +230,14 @@ static void allocations_balance(void **state) {
     assert_int_equal(memory.strangers, 0);
 }
 
+static void operands_are_options(const n2ce_task *task) {
+    char words[128];
+    assert_true(strlen(n2ce_task_operands(task)) < sizeof words);
+    strcpy(words, n2ce_task_operands(task));
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        assert_non_null(n2ce_option_find(n2ce_task_options(task), word));
+}
+
 /* Tasks are found by index and by name, and have all that help needs. */
 static void tasks_are_found(void **state) {
     (void)state;
@@ -240,8 +248,10 @@ static void tasks_are_found(void **state) {
         assert_true(strlen(n2ce_task_description(task)) > 0);
         assert_true(strlen(n2ce_task_examples(task)) > 0);
         assert_true(!n2ce_report_page(task) || strstr(n2ce_report_page(task), ".html"));
-        for (const n2ce_option *row = n2ce_task_options(task); row->name; row++)
-            assert_true(strlen(row->help) > 0 && row->fallback);
+        for (const n2ce_option *row = n2ce_task_options(task); row->name;
+             row++) /* files have none */
+            assert_true(strlen(row->help) > 0 && (row->fallback || row->type == N2CE_OPTION_PATH));
+        operands_are_options(task);
     }
     assert_true(n >= 1);
     assert_null(n2ce_task_at(n));

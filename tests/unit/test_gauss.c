@@ -541,7 +541,7 @@ static void no_spread_on_one_side_is_far_away(void **state) {
 static void no_basis_is_an_error(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
-    double mean[] = {0, 0}, good[] = {1, 0, 0, 1}, bad[] = {1, NAN, NAN, 1};
+    double mean[] = {0, 0}, good[] = {1, 0, 0, 1}, bad[] = {1, (double)NAN, (double)NAN, 1};
     const n2_moments num = moments(50, mean, bad), den = moments(50, mean, good);
     n2_gauss *g = (n2_gauss *)1;
     assert_int_equal(n2_gauss_new(ctx, 2, &num, &den, &g), N2CE_ERANGE);

@@ -826,7 +826,7 @@ static void values_that_are_not_finite_are_named_or_dropped(void **state) {
     n2_table *t;
     write_npy(f->path, HEADER("<f8", "False", "(4, 2)"), x, sizeof x);
     assert_int_equal(n2_table_read(f->ctx, f->path, NULL, &t), N2CE_EDATA);
-    assert_message(f->ctx, "x.csv, row 1, column 0 (zero-based): the value is missing.");
+    assert_message(f->ctx, "x.csv, row 1, column 0 (zero-based): the value is missing (NaN).");
     n2_table_options o = {.drop_missing = true};
     assert_int_equal(n2_table_read(f->ctx, f->path, &o, &t), N2CE_EDATA);
     assert_message(f->ctx, "row 3, column 1 (zero-based): \"-inf\" is infinite.");

@@ -1,0 +1,6 @@
+# A file without anything in it.
+normals() { awk "$@" -f "${0%/*}/normals.awk"; }
+normals -v n=120 -v d=2 -v seed=1 -v mean=1 -v header=1 >a.csv
+normals -v n=100 -v d=2 -v seed=2 -v header=1 >b.csv
+: >empty.csv
+n2ce fit --num empty.csv --den b.csv -o model

@@ -1,0 +1,2 @@
+# divergence names its files by options only.
+n2ce divergence a.csv b.csv

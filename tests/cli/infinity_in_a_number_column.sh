@@ -1,0 +1,6 @@
+# Infinity among numbers.
+normals() { awk "$@" -f "${0%/*}/normals.awk"; }
+normals -v n=120 -v d=2 -v seed=1 -v mean=1 -v header=1 >a.csv
+normals -v n=100 -v d=2 -v seed=2 -v header=1 >b.csv
+sed '5s/.*/-inf,1/' a.csv >text.csv
+n2ce test --num b.csv --den text.csv

@@ -1,0 +1,326 @@
+/* Fuzzes the reader of models. The input is tried as a file, as changes to the bytes of a valid
+ * one, and as changes to its tensors and its description under a check sum that fits. What is
+ * accepted must be usable: it scores rows and can be saved.
+ *
+ *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
+ *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
+#include "io/safetensors.h"
+#include "ratio/model_file.h"
+#include "require.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- valid models ------------------------------------------------------------------------- */
+
+enum { MODELS = 4, MOST_TENSORS = 128 };
+
+typedef struct bytes {
+    char *data;
+    size_t n;
+} bytes;
+
+static const char *const options[MODELS][20] = {
+    {"critic", "quadratic", "categorical", "2", "scaling", "normal"},
+    {"critic", "net", "steps", "2", "width", "4", "blocks", "2", "stages", "2", "folds", "2", "M",
+     "10", "categorical", "2"},
+    {"method", "kliep"},
+    {"critic", "net", "steps", "2", "width", "4", "blocks", "1", "folds", "2", "M", "10"},
+};
+
+/* Columns: two numbers and three levels. */
+static void fill(double *x, size_t rows, double shift) {
+    for (size_t i = 0; i < rows; i++) {
+        x[3 * i] = sin((double)i) + shift;
+        x[3 * i + 1] = cos((double)(i * i));
+        x[3 * i + 2] = (double)(i % 3);
+    }
+}
+
+static bytes read_back(const char *path) {
+    FILE *file = fopen(path, "rb");
+    REQUIRE(file);
+    bytes b = {malloc(1 << 18), 0};
+    REQUIRE(b.data);
+    b.n = fread(b.data, 1, 1 << 18, file);
+    fclose(file);
+    return b;
+}
+
+static bytes make_model(size_t which) {
+    enum { ROWS = 120 };
+    double num[3 * ROWS], den[3 * ROWS];
+    fill(num, ROWS, 0.5);
+    fill(den, ROWS, 0);
+    const n2ce_matrix data[] = {{num, N2CE_F64, ROWS, 3, 0, 0}, {den, N2CE_F64, ROWS, 3, 0, 0}};
+    const n2ce_task *task = n2ce_task_find(which == 3 ? "mi" : "fit");
+    n2ce_ctx *ctx;
+    n2ce_options *o;
+    n2ce_answer *answer;
+    char path[] = "/tmp/n2ce-fuzz-XXXXXX";
+    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
+    REQUIRE(n2ce_options_new(ctx, n2ce_task_options(task), &o) == N2CE_OK);
+    for (const char *const *pair = options[which]; *pair; pair += 2)
+        REQUIRE(n2ce_options_set(o, pair[0], pair[1]) == N2CE_OK);
+    REQUIRE(n2ce_task_run_on(ctx, task, o, data, 2, &answer) == N2CE_OK);
+    n2ce_model *m = n2ce_answer_take_model(answer);
+    close(mkstemp(path));
+    REQUIRE(n2ce_model_save(m, path, true) == N2CE_OK);
+    const bytes b = read_back(path);
+    unlink(path);
+    n2ce_model_free(m);
+    n2ce_answer_free(answer);
+    n2ce_options_free(o);
+    n2ce_ctx_free(ctx);
+    return b;
+}
+
+/* Made on first use, and kept. */
+static const bytes *valid(size_t which) {
+    static bytes models[MODELS];
+    bytes *b = &models[which % MODELS];
+    if (!b->data) *b = make_model(which % MODELS);
+    return b;
+}
+
+/* ---- what is accepted must be usable -------------------------------------------------------- */
+
+static void use(n2ce_model *m) {
+    enum { ROWS = 3 };
+    const size_t cols = n2ce_model_columns(m);
+    double *x = calloc(ROWS * cols, sizeof *x), f[ROWS];
+    REQUIRE(x && cols > 0 && n2ce_model_json(m));
+    for (size_t c = 0; c < cols; c++) REQUIRE(n2ce_model_column(m, c));
+    const n2ce_matrix rows = {x, N2CE_F64, ROWS, cols, 0, 0};
+    REQUIRE(n2ce_model_score(m, &rows, f) == N2CE_OK);
+    free(x);
+}
+
+static void try_bytes(const void *data, size_t n, bool must_load) {
+    n2ce_ctx *ctx;
+    n2_st_file *file;
+    n2ce_model *m = NULL;
+    n2ce_ctx_options one = N2CE_CTX_OPTIONS_INIT;
+    one.threads = 1;
+    REQUIRE(n2ce_ctx_new(&ctx, &one) == N2CE_OK);
+    n2ce_status status = n2_st_parse(ctx, "fuzz", data, n, &file);
+    if (status == N2CE_OK) {
+        status = n2_model_of_file(ctx, "fuzz", file, &m);
+        n2_st_close(file);
+    }
+    REQUIRE(status == N2CE_OK || status == N2CE_EDATA);
+    REQUIRE((status == N2CE_OK) == (m != NULL));
+    REQUIRE(status == N2CE_OK || strncmp(n2ce_errmsg(ctx), "fuzz", 4) == 0);
+    REQUIRE(status == N2CE_OK || !must_load);
+    if (m) use(m);
+    n2ce_model_free(m);
+    n2ce_ctx_free(ctx);
+}
+
+/* Some bytes of a valid file replaced: the input is places and bytes. */
+static void try_edits(const uint8_t *data, size_t size) {
+    const bytes *b = valid(size ? data[0] : 0);
+    char *edited = malloc(b->n);
+    REQUIRE(edited);
+    memcpy(edited, b->data, b->n);
+    for (size_t i = 1; i + 2 < size; i += 3)
+        edited[(data[i] * 256u + data[i + 1]) % b->n] = (char)data[i + 2];
+    try_bytes(edited, b->n, false);
+    free(edited);
+}
+
+/* ---- changes under a check sum that fits ----------------------------------------------------- */
+
+/* FNV-1a of 64 bits, as docs of the format and model_file.c have it. */
+static uint64_t mix(uint64_t h, const void *data, size_t n) {
+    const uint8_t *b = data;
+    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3u;
+    return h;
+}
+
+static const uint64_t START = 0xcbf29ce484222325u;
+
+typedef struct parts {
+    n2_st_tensor tensors[MOST_TENSORS];
+    size_t n;
+    n2_st_pair pairs[8];
+    size_t n_pairs;
+    char *texts[8], *data[MOST_TENSORS]; /* copies that may be changed */
+    char sum[32];
+} parts;
+
+static char *copy(const void *data, size_t n) {
+    char *c = calloc(n + 1, 1);
+    REQUIRE(c);
+    if (n > 0) memcpy(c, data, n);
+    return c;
+}
+
+static void take_apart(const n2_st_file *file, parts *p) {
+    *p = (parts){.n = n2_st_count(file), .n_pairs = n2_st_metadata_count(file)};
+    REQUIRE(p->n <= MOST_TENSORS && p->n_pairs <= 8);
+    for (size_t i = 0; i < p->n; i++) {
+        p->tensors[i] = *n2_st_at(file, i);
+        p->tensors[i].data = p->data[i] = copy(p->tensors[i].data, p->tensors[i].bytes);
+    }
+    for (size_t i = 0; i < p->n_pairs; i++) {
+        p->pairs[i] = *n2_st_metadata_at(file, i);
+        p->texts[i] = copy(p->pairs[i].value, strlen(p->pairs[i].value));
+        p->pairs[i].value = p->texts[i];
+    }
+}
+
+static void parts_free(parts *p) {
+    for (size_t i = 0; i < MOST_TENSORS; i++) free(p->data[i]);
+    for (size_t i = 0; i < 8; i++) free(p->texts[i]);
+}
+
+static void fix_sum(parts *p) {
+    uint64_t h = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const n2_st_tensor *t = &p->tensors[i];
+        const char *type = n2_st_dtype_name(t->dtype);
+        uint64_t one = mix(mix(START, t->name, strlen(t->name) + 1), type, strlen(type) + 1);
+        one = mix(one, t->shape, (size_t)t->rank * sizeof t->shape[0]);
+        h += mix(one, t->data, t->bytes);
+    }
+    for (size_t i = 0; i < p->n_pairs; i++) {
+        const n2_st_pair *pair = &p->pairs[i];
+        if (strcmp(pair->key, "checksum") != 0)
+            h += mix(mix(START, pair->key, strlen(pair->key) + 1), pair->value,
+                     strlen(pair->value) + 1);
+    }
+    snprintf(p->sum, sizeof p->sum, "%016llx", (unsigned long long)h);
+    for (size_t i = 0; i < p->n_pairs; i++)
+        if (strcmp(p->pairs[i].key, "checksum") == 0) p->pairs[i].value = p->sum;
+}
+
+static const double specials[] = {0,
+                                  1,
+                                  -1,
+                                  2,
+                                  3,
+                                  0.5,
+                                  4,
+                                  1e-9,
+                                  65536,
+                                  65537,
+                                  1e300,
+                                  -1e300,
+                                  (double)NAN,
+                                  5,
+                                  100,
+                                  1e18,
+                                  (double)INFINITY};
+
+/* Sets number `at` of a tensor of doubles or floats. */
+static void set_number(const n2_st_tensor *t, char *data, size_t at, double x) {
+    const size_t n = n2_st_elements(t);
+    const float narrow = (float)x;
+    if (n == 0) return;
+    if (t->dtype == N2_ST_F64) memcpy(data + at % n * sizeof x, &x, sizeof x);
+    if (t->dtype == N2_ST_F32) memcpy(data + at % n * sizeof narrow, &narrow, sizeof narrow);
+}
+
+static size_t find_tensor(const parts *p, const char *name) {
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->tensors[i].name, name) == 0) return i;
+    return 0;
+}
+
+static size_t find_text(const parts *p, const char *key) {
+    for (size_t i = 0; i < p->n_pairs; i++)
+        if (strcmp(p->pairs[i].key, key) == 0) return i;
+    return 0;
+}
+
+/* As a tensor of one dimension and n elements, zeros at the end if it had fewer. */
+static void resize(parts *p, size_t i, size_t n) {
+    n2_st_tensor *t = &p->tensors[i];
+    char *data = calloc(n + 1, 8);
+    REQUIRE(data);
+    const size_t wanted = n * n2_st_dtype_bytes(t->dtype);
+    memcpy(data, p->data[i], t->bytes < wanted ? t->bytes : wanted);
+    free(p->data[i]);
+    t->data = p->data[i] = data;
+    t->bytes = wanted;
+    t->rank = 1;
+    t->shape[0] = (int64_t)n;
+}
+
+static void drop(parts *p, size_t i) {
+    free(p->data[i]);
+    for (p->n--; i < p->n; i++) {
+        p->tensors[i] = p->tensors[i + 1];
+        p->data[i] = p->data[i + 1];
+    }
+    p->data[p->n] = NULL;
+}
+
+static void edit(parts *p, const uint8_t e[3]) {
+    const double special = specials[e[2] % (sizeof specials / sizeof specials[0])];
+    const size_t which = e[1] % p->n, features = find_tensor(p, "features");
+    char *text = p->texts[find_text(p, "model")];
+    switch (e[0] % 6) {
+    case 0: /* the description, from its end: that is where the sizes are */
+        text[strlen(text) - 1 - e[1] % strlen(text)] = (char)(e[2] ? e[2] : ' ');
+        break;
+    case 1:
+        set_number(&p->tensors[features], p->data[features], e[1], special);
+        break;
+    case 2:
+        if (p->n > 1) drop(p, which);
+        break;
+    case 3:
+        resize(p, which, e[2]);
+        break;
+    case 4:
+        set_number(&p->tensors[which], p->data[which], e[2], special);
+        break;
+    case 5: /* one more digit in the sizes */
+        text[strlen(text) - 1 - e[1] % 24 % strlen(text)] = (char)('0' + e[2] % 10);
+        break;
+    }
+}
+
+static void try_parts(const uint8_t *data, size_t size) {
+    const bytes *b = valid(size ? data[0] : 0);
+    n2ce_ctx *ctx;
+    n2_st_file *file;
+    parts p;
+    char *encoded;
+    size_t n;
+    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
+    REQUIRE(n2_st_parse(ctx, "valid", b->data, b->n, &file) == N2CE_OK);
+    take_apart(file, &p);
+    for (size_t i = 1; i + 2 < size; i += 3) edit(&p, data + i);
+    fix_sum(&p);
+    const n2ce_status status = n2_st_encode(ctx, p.tensors, p.n, p.pairs, p.n_pairs, &encoded, &n);
+    if (status == N2CE_OK) try_bytes(encoded, n, size < 4); /* else it was not UTF-8 any more */
+    n2_free(ctx, encoded);
+    parts_free(&p);
+    n2_st_close(file);
+    n2ce_ctx_free(ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    try_bytes(data, size, false);
+    try_edits(data, size);
+    try_parts(data, size);
+    return 0;
+}
+
+#ifdef FUZZ_REPLAY
+#include "replay.h"
+
+/* Which model, and up to three changes. */
+static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
+    const size_t n = 1 + 3 * (next_random(state) % 4);
+    REQUIRE(n <= room);
+    for (size_t i = 0; i < n; i++) buffer[i] = (uint8_t)next_random(state);
+    return n;
+}
+
+#endif
