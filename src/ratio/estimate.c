@@ -67,6 +67,31 @@ static void choose_balance(const n2_scores *s, size_t side, double error, n2_qua
     }
 }
 
+/* What the method itself reads off its log ratios besides their mean: NWJ and SMILE take
+ * the normalisation off, SMILE of clipped ratios; DV and InfoNCE are normalised already. */
+static double correction(const n2_scores *s, const n2_fit_record *r, size_t side,
+                         const n2_quality *q) {
+    const double sign = side ? 1 : -1, tau = r->used.critic.tau;
+    double sum = 0;
+    switch (r->used.critic.contrast) {
+    case N2_CONTRAST_N2CE:
+    case N2_CONTRAST_NEG_REWEIGHT:
+        return q->balance;
+    case N2_CONTRAST_NWJ:
+        return q->normalisation - 1;
+    case N2_CONTRAST_DV:
+    case N2_CONTRAST_INFONCE:
+        return 0;
+    case N2_CONTRAST_SMILE:
+        break;
+    }
+    for (size_t i = 0; i < s->n[1 - side]; i++) {
+        const double f = sign * s->f[1 - side][i];
+        sum += exp(f > tau ? tau : f < -tau ? -tau : f);
+    }
+    return log(sum / (double)s->n[1 - side]);
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -81,7 +106,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
     const bool learned = r->learned;
-    if (learned) e.value -= q->balance;
+    if (learned) e.value -= correction(s, r, side, q);
     if (influence) e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
     if (learned || !influence) e.error += q->balance_error * q->balance_error;
     e.error = sqrt(e.error);

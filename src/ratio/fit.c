@@ -53,7 +53,7 @@ static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double
         return N2CE_OK;
     }
     for (size_t k = 0; k < r->critics; k++) N2_TRY(n2_critic_add(r->critic[k], x, n, f));
-    for (size_t i = 0; i < n && r->critics > 1; i++) f[i] /= (double)r->critics;
+    for (size_t i = 0; i < n && r->critics > 0; i++) f[i] = f[i] / (double)r->critics - r->shift;
     if (!r->base) return N2CE_OK;
     double base[SCORE_BLOCK];
     N2_TRY(n2_gauss_score(r->base, x, n, base));
@@ -259,6 +259,33 @@ static n2ce_status score_fold(const fitter *f, size_t held[2][2], const n2_gauss
                       s->learned[0] + m);
 }
 
+static void take_off(double *x, size_t n, double by) {
+    for (size_t i = 0; i < n; i++) x[i] -= by;
+}
+
+/* DV and InfoNCE determine f up to a constant only: take the one that makes the mean of
+ * e^f over the fold's denominator rows 1. */
+static void settle_constant(fitter *f, size_t held[2][2]) {
+    const n2_contrast contrast = f->o.critic.contrast;
+    if (contrast != N2_CONTRAST_DV && contrast != N2_CONTRAST_INFONCE) return;
+    n2_scores *s = f->scores;
+    const size_t *den = f->dx ? held[0] : held[1], n = den[1] - den[0];
+    const size_t rounds = f->dx ? s->n[0] / f->num.n : 1;
+    double log_sum = -N2_INFINITY;
+    for (size_t k = 0; k < rounds; k++) {
+        const double part = n2_logsumexp(s->f[0] + k * f->num.n + den[0], n);
+        log_sum = n2_logsumexp((double[]){log_sum, part}, 2);
+    }
+    const double by = log_sum - log((double)(n * rounds));
+    for (size_t k = 0; k < rounds; k++) {
+        take_off(s->f[0] + k * f->num.n + den[0], n, by);
+        take_off(s->learned[0] + k * f->num.n + den[0], n, by);
+    }
+    take_off(s->f[1] + held[0][0], held[0][1] - held[0][0], by);
+    take_off(s->learned[1] + held[0][0], held[0][1] - held[0][0], by);
+    f->ratio->shift += by / (double)f->o.folds;
+}
+
 /* With fewer rows a side a network has nothing to learn from. */
 enum { ROWS_FOR_A_NETWORK = 60 };
 
@@ -342,6 +369,7 @@ static n2ce_status run_fold(fitter *f) {
     if (f->ratio->base) status = make_base(f, held, &base);
     if (status == N2CE_OK && worth_training(f)) status = train_fold(f, held, base, &critic);
     if (status == N2CE_OK) status = score_fold(f, held, base, critic);
+    if (status == N2CE_OK && critic) settle_constant(f, held);
     if (critic) f->ratio->critic[f->ratio->critics++] = critic;
     n2_gauss_free(base);
     return status;

@@ -63,6 +63,7 @@ typedef struct n2_ratio {
     n2_gauss *base;
     n2_critic *critic[N2_MOST_FOLDS];
     size_t critics;
+    double shift; /* taken off the critics' mean: DV and InfoNCE leave a constant open */
     n2_kernel_ratio *kernel;
 } n2_ratio;
 

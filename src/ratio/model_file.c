@@ -320,6 +320,7 @@ static n2ce_status gather(const n2ce_model *m, bundle *b) {
     if (!b->tensors || !b->names) return N2CE_ENOMEM;
     put_features(b, m->ratio->features);
     put_base(b, m->ratio->base);
+    put_doubles(b, "shift", 1, 0, &m->ratio->shift);
     for (size_t k = 0; k < m->ratio->critics; k++) put_critic(b, m->ratio->critic[k], k);
     put_kernel(b, m->ratio->kernel);
     return b->failed ? N2CE_ENOMEM : N2CE_OK;
@@ -592,6 +593,9 @@ static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t 
     r->dx = n2_features_width(r->features, m->x_cols);
     const bool split = m->x_cols == 0 || (r->dx > 0 && r->dx < d);
     if (d == 0 || d != (size_t)shape[5] || !split) return N2CE_EDATA;
+    const n2_st_tensor *shift = n2_st_find(f, "shift");
+    if (!shift) return N2CE_EDATA;
+    N2_TRY(n2_st_to_f64(m->ctx, shift, &r->shift, 1));
     if (n2_st_find(f, "base.basis")) N2_TRY(load_base(r, f, d));
     if (n2_st_find(f, "kernel.alpha")) N2_TRY(load_kernel(r, f, d));
     for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));

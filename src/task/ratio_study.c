@@ -219,6 +219,8 @@ static n2ce_status draw_into(n2_session *s, const n2_problem *p, size_t n, doubl
         n2_problem_rescale(n, d, num);
     }
     s->x_cols = den ? 0 : p->dim_x;
+    s->rows[1] = s->seen[1] = n;
+    s->rows[0] = s->seen[0] = den ? n : 0;
     N2_TRY(make_table(s->ctx, num, n, d, &s->num));
     return den ? make_table(s->ctx, den, n, d, &s->den) : N2CE_OK;
 }
@@ -235,92 +237,16 @@ static n2ce_status draw_samples(n2_session *s, const n2_problem *p, size_t n, sc
     return status;
 }
 
-/* ---- methods that leave a constant open ------------------------------------------------------ */
-
-/* DV and InfoNCE determine f up to a constant only, and each fold's critic has another. Their own
- * reading, mean_num f - ln mean_den e^f, takes the constant that makes e^f a ratio. */
-static bool is_shifted(const n2_fit_options *o) {
-    return o->estimator == N2_ESTIMATOR_NEURAL &&
-           (o->critic.contrast == N2_CONTRAST_DV || o->critic.contrast == N2_CONTRAST_INFONCE);
-}
-
-static void shift_by(double *x, size_t n, double by) {
-    for (size_t i = 0; i < n; i++) x[i] += by;
-}
-
-/* Rows of fold k: [first, first + n) of each side. Pairs of a joint sample are in several blocks of
- * as many rows as the sample has, each dealt into the same folds. */
-static void settle_fold(n2_scores *s, size_t folds, size_t k, bool joint) {
-    const size_t rows[2] = {joint ? s->n[1] : s->n[0], s->n[1]};
-    size_t first[2], n[2];
-    for (size_t side = 0; side < 2; side++) {
-        first[side] = rows[side] * k / folds;
-        n[side] = rows[side] * (k + 1) / folds - first[side];
-    }
-    double log_sum = -N2_INFINITY;
-    for (size_t at = first[0]; at < s->n[0]; at += rows[0])
-        log_sum = n2_logsumexp((double[]){log_sum, n2_logsumexp(s->f[0] + at, n[0])}, 2);
-    const double by = log((double)(n[0] * (s->n[0] / rows[0]))) - log_sum;
-    for (size_t at = first[0]; at < s->n[0]; at += rows[0]) {
-        shift_by(s->f[0] + at, n[0], by);
-        shift_by(s->learned[0] + at, n[0], by);
-    }
-    shift_by(s->f[1] + first[1], n[1], by);
-    shift_by(s->learned[1] + first[1], n[1], by);
-}
-
-static void settle_constants(n2_session *s) {
-    const size_t folds = s->record.used.folds;
-    for (size_t k = 0; k < folds && is_shifted(&s->fit); k++)
-        settle_fold(&s->scores, folds, k, s->x_cols > 0);
-}
-
 /* ---- the log ratio itself -------------------------------------------------------------------- */
 
-/* Fresh rows: of the numerator, of the denominator, log ratios of both, and true ones. */
-typedef struct fresh_rows {
-    double *num, *den, *f, *f_den, *truth;
-} fresh_rows;
-
-static n2ce_status fresh_new(n2ce_ctx *ctx, size_t d, fresh_rows *r) {
-    const size_t n = FRESH_ROWS;
-    r->num = n2_alloc(ctx, n * (2 * d + 3), sizeof *r->num);
-    if (!r->num) return N2CE_ENOMEM;
-    r->den = r->num + n * d;
-    r->f = r->den + n * d;
-    r->f_den = r->f + n;
-    r->truth = r->f_den + n;
-    return N2CE_OK;
-}
-
-/* x of a row with y of the next. */
-static void pair_up(const n2_problem *p, fresh_rows *r) {
-    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(r->den + i * d, r->num + i * d, p->dim_x * sizeof *r->den);
-        memcpy(r->den + i * d + p->dim_x, r->num + (i + 1) % n * d + p->dim_x,
-               p->dim_y * sizeof *r->den);
-    }
-}
-
-static n2ce_status draw_fresh(n2_session *s, const n2_problem *p, const scaling *scale,
-                              fresh_rows *r) {
-    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
-    const bool two = p->kind == N2_PROBLEM_KL;
-    N2_TRY(n2_problem_draw(s->ctx, p, n, FRESH_SEED + s->fit.seed, r->num, two ? r->den : NULL));
-    for (size_t i = 0; i < n; i++) r->truth[i] = n2_problem_log_ratio(p, r->num + i * d);
-    scaling_apply(scale, r->num, n, d);
-    if (!two) pair_up(p, r);
-    return N2CE_OK;
-}
-
-static n2ce_status score_fresh(n2_session *s, fresh_rows *r) {
-    const size_t n = FRESH_ROWS;
-    N2_TRY(n2_ratio_score(s->ratio, r->num, n, r->f));
-    if (!is_shifted(&s->fit)) return N2CE_OK;
-    N2_TRY(n2_ratio_score(s->ratio, r->den, n, r->f_den));
-    shift_by(r->f, n, log((double)n) - n2_logsumexp(r->f_den, n));
-    return N2CE_OK;
+/* Draws rows, notes their true log ratios, and scores them. other: where the denominator goes. */
+static n2ce_status compare_at(n2_session *s, const n2_problem *p, const scaling *scale,
+                              double *rows, double *other, double *truth, double *f) {
+    const size_t d = n2_problem_row_length(p);
+    N2_TRY(n2_problem_draw(s->ctx, p, FRESH_ROWS, FRESH_SEED + s->fit.seed, rows, other));
+    for (size_t i = 0; i < FRESH_ROWS; i++) truth[i] = n2_problem_log_ratio(p, rows + i * d);
+    scaling_apply(scale, rows, FRESH_ROWS, d);
+    return n2_ratio_score(s->ratio, rows, FRESH_ROWS, f);
 }
 
 static double mean_square(const double *a, const double *b, size_t n) {
@@ -332,14 +258,16 @@ static double mean_square(const double *a, const double *b, size_t n) {
 /* *mse is NaN if the problem has no closed form. */
 static n2ce_status compare_log_ratios(n2_session *s, const n2_problem *p, const scaling *scale,
                                       double *mse) {
-    fresh_rows r;
+    const size_t d = n2_problem_row_length(p), n = FRESH_ROWS;
+    const bool two = p->kind == N2_PROBLEM_KL;
     *mse = N2_NAN;
     if (p->recipe.map != N2_MAP_NONE) return N2CE_OK;
-    N2_TRY(fresh_new(s->ctx, n2_problem_row_length(p), &r));
-    n2ce_status status = draw_fresh(s, p, scale, &r);
-    if (status == N2CE_OK) status = score_fresh(s, &r);
-    if (status == N2CE_OK) *mse = mean_square(r.truth, r.f, FRESH_ROWS);
-    n2_free(s->ctx, r.num);
+    double *rows = n2_alloc(s->ctx, n * ((two ? 2 : 1) * d + 2), sizeof *rows);
+    if (!rows) return N2CE_ENOMEM;
+    double *truth = rows + n * d, *f = truth + n, *other = two ? f + n : NULL;
+    const n2ce_status status = compare_at(s, p, scale, rows, other, truth, f);
+    if (status == N2CE_OK) *mse = mean_square(truth, f, n);
+    n2_free(s->ctx, rows);
     return status;
 }
 
@@ -365,7 +293,6 @@ static void read_estimate(n2_session *s, n2_study_fit *fit) {
     const double z = n2_normal_quantile(0.975);
     char reason[200];
     n2_quality q;
-    settle_constants(s);
     const n2_estimate e = n2_estimate_kl(&s->scores, &s->record, &q);
     fit->estimate = e.value;
     fit->lo = e.value - z * e.error;
