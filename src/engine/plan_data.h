@@ -98,6 +98,18 @@ struct n2_plan {
     bool timing;
     uint64_t timed_runs;
     uint32_t bad_node; /* found by a checked run */
+    /* tensors that the plan uses; on a device they have a copy there */
+    n2_store *store;
+    n2_tensor **tensors;
+    bool *writes; /* by place in tensors */
+    size_t n_tensors;
+    /* on a device (plan_device.c); else NULL */
+    n2_device *device;
+    n2_device_state *state; /* in its memory */
+    void **watched_at;      /* addresses of the watched numbers there */
+    n2_program *program;
+    n2_queue *queue;  /* what is being recorded */
+    bool state_moved; /* seed or runs are not those of the device's state */
 };
 
 static inline const n2_node_data *n2_node_at(const n2_plan *p, uint32_t id) {
@@ -110,5 +122,25 @@ static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == 
 static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
 
 n2ce_status n2_plan_memory(n2_plan *plan);
+
+/* plan_device.c. Memory of the plan: the device's or the host's. */
+n2ce_status n2_plan_tensors(n2_plan *plan);
+n2ce_status n2_plan_alloc(n2_plan *plan, size_t bytes, char **out);
+n2ce_status n2_plan_write(n2_plan *plan, void *to, const void *from, size_t bytes);
+n2ce_status n2_plan_read(const n2_plan *plan, void *to, const void *from, size_t bytes);
+void n2_plan_leave_device(n2_plan *plan);
+
+/* Around a run on the host, if the tensors have copies on a device. */
+n2ce_status n2_plan_pull_tensors(n2_plan *plan);
+void n2_plan_push_tensors(n2_plan *plan);
+
+/* Runs on the device: `record` calls all kernels once, noting their work. *bad becomes the
+ * watched node that is not finite, 0: all are. */
+n2ce_status n2_plan_run_on_device(n2_plan *plan, uint64_t n, void (*record)(n2_plan *plan),
+                                  uint32_t *bad);
+
+/* Runs what `body` notes, once, with updates or without. */
+n2ce_status n2_plan_run_now(n2_plan *plan, void (*body)(n2_plan *plan, const void *arg),
+                            const void *arg);
 
 #endif

@@ -1,0 +1,187 @@
+/* Matrix products on tensor cores, in device code: a block makes TILE_M x TILE_N of the
+ * output. Its eight warps have 32 x 32 each; TILE_K deep pieces of both factors come through
+ * shared memory, STAGES of them, copied in the background.
+ *
+ * A factor is kept as it lies in memory, row by row, with rows padded so that the 32 numbers
+ * a warp reads at once lie in 32 banks. */
+#ifndef N2_CUDA_JOBS_MATMUL_H
+#define N2_CUDA_JOBS_MATMUL_H
+
+#include "gpu.h"
+#include "job.h"
+
+/* ROWS x COLUMNS of a matrix from (row0, column0); zeros beyond its ends. */
+template <int ROWS, int COLUMNS, int PITCH>
+__device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
+                                  int64_t rows, int64_t column0, int64_t columns, bool wide) {
+    if (wide) {
+        for (int v = threadIdx.x; v < ROWS * COLUMNS / 4; v += JOB_THREADS) {
+            const int r = v / (COLUMNS / 4), c = v % (COLUMNS / 4) * 4;
+            const int64_t row = row0 + r, column = column0 + c;
+            const bool inside = row < rows && column < columns;
+            const int64_t left = columns - column;
+            copy_16(to + r * PITCH + c, inside ? from + row * ld + column : from,
+                    !inside ? 0 : left < 4 ? (int)left * 4 : 16);
+        }
+        return;
+    }
+    for (int v = threadIdx.x; v < ROWS * COLUMNS; v += JOB_THREADS) {
+        const int r = v / COLUMNS, c = v % COLUMNS;
+        const int64_t row = row0 + r, column = column0 + c;
+        const bool inside = row < rows && column < columns;
+        copy_4(to + r * PITCH + c, inside ? from + row * ld + column : from, inside ? 4 : 0);
+    }
+}
+
+/* Splits x into a tf32 number and the tf32 rest. */
+__device__ inline void split_tf32(float x, uint32_t *high, uint32_t *low) {
+    *high = to_tf32(x);
+    *low = to_tf32(x - __uint_as_float(*high));
+}
+
+template <bool STRICT>
+__device__ inline void multiply(float c[4], const float a[4], const float b[2]) {
+    uint32_t ah[4], bh[2];
+    if constexpr (STRICT) {
+        uint32_t al[4], bl[2];
+        for (int i = 0; i < 4; i++) split_tf32(a[i], &ah[i], &al[i]);
+        for (int i = 0; i < 2; i++) split_tf32(b[i], &bh[i], &bl[i]);
+        mma_tf32(c, al, bh); /* the small ones first */
+        mma_tf32(c, ah, bl);
+    } else {
+        for (int i = 0; i < 4; i++) ah[i] = to_tf32(a[i]);
+        for (int i = 0; i < 2; i++) bh[i] = to_tf32(b[i]);
+    }
+    mma_tf32(c, ah, bh);
+}
+
+template <bool TA, bool TB, bool STRICT> struct matmul_block {
+    enum { PITCH_A = TA ? TILE_M + 8 : TILE_K + 4, PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
+    const job &j;
+    float *shared;
+    int64_t m0, n0, k_begin, k_end;
+    const float *a, *b;
+    float *out;
+    int64_t batch_offset;
+    float sum[2][4][4];
+
+    __device__ matmul_block(const job &work, float *memory, uint32_t block)
+        : j(work), shared(memory) {
+        const job_product &p = j.product;
+        n0 = (int64_t)(block % p.tiles_n) * TILE_N, block /= p.tiles_n;
+        m0 = (int64_t)(block % p.tiles_m) * TILE_M, block /= p.tiles_m;
+        const int64_t z = block % p.batches, slice = block / p.batches;
+        k_begin = slice * p.slice_k;
+        k_end = k_begin + p.slice_k < p.k ? k_begin + p.slice_k : p.k;
+        a = j.in[0] + z * p.stride_a;
+        b = j.in[1] + z * p.stride_b;
+        batch_offset = z * p.stride_out;
+        out = j.out + batch_offset + slice * p.m * p.n;
+        for (int x = 0; x < 2; x++)
+            for (int y = 0; y < 4; y++)
+                for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
+    }
+
+    __device__ void load(int piece) {
+        const job_product &p = j.product;
+        float *to_a = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *to_b = to_a + A_FLOATS;
+        const int64_t k0 = k_begin + (int64_t)piece * TILE_K;
+        if (TA)
+            load_piece<TILE_K, TILE_M, PITCH_A>(to_a, a, p.m, k0, k_end, m0, p.m, p.wide_a);
+        else
+            load_piece<TILE_M, TILE_K, PITCH_A>(to_a, a, p.k, m0, p.m, k0, k_end, p.wide_a);
+        if (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, b, p.k, n0, p.n, k0, k_end, p.wide_b);
+        else
+            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, b, p.n, k0, k_end, n0, p.n, p.wide_b);
+    }
+
+    __device__ void multiply_piece(int piece) {
+        const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
+#pragma unroll
+        for (int k = t; k < TILE_K; k += 8) {
+            float fa[2][4], fb[4][2];
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const int r = row + x * 16 + i % 2 * 8, l = k + i / 2 * 4;
+                    fa[x][i] = TA ? sa[l * PITCH_A + r] : sa[r * PITCH_A + l];
+                }
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int c = column + y * 8, l = k + i * 4;
+                    fb[y][i] = TB ? sb[c * PITCH_B + l] : sb[l * PITCH_B + c];
+                }
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int y = 0; y < 4; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
+        }
+    }
+
+    /* What is added, gated and stored on the way out: n2_call. */
+    __device__ void finish(int64_t r, int64_t c, float v) {
+        const job_product &p = j.product;
+        if (r >= p.m || c >= p.n) return;
+        const int64_t at = r * p.n + c, whole = batch_offset + at;
+        if (j.in[3]) v += j.in[3][c];
+        if (j.add) v += out[at];
+        if (j.gate) v = j.gate[whole] > 0.0f ? v : j.slope * v;
+        if (j.addend) v += j.addend[whole];
+        out[at] = v;
+        if (j.more[0]) j.more[0][whole] = v > 0.0f ? v : j.slope_more * v;
+    }
+
+    __device__ void run() {
+        const int pieces = (int)((k_end - k_begin + TILE_K - 1) / TILE_K);
+        const int64_t row = m0 + threadIdx.x / 128 * 32;
+        const int64_t column = n0 + threadIdx.x / 32 % 4 * 32;
+        const bool useful = row < j.product.m && column < j.product.n;
+        for (int piece = 0; piece < STAGES - 1; piece++) {
+            if (piece < pieces) load(piece);
+            copies_commit();
+        }
+        for (int piece = 0; piece < pieces; piece++) {
+            copies_wait<STAGES - 2>();
+            __syncthreads(); /* the piece is there, and nobody reads the one before it */
+            if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
+            copies_commit();
+            if (useful) multiply_piece(piece);
+        }
+        copies_wait<0>();
+        if (!useful) return;
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    finish(row + x * 16 + i / 2 * 8 + g, column + y * 8 + 2 * t + i % 2,
+                           sum[x][y][i]);
+    }
+};
+
+template <bool TA, bool TB>
+__device__ inline void matmul_of(const job &j, float *shared, uint32_t block) {
+    if (j.product.strict)
+        matmul_block<TA, TB, true>(j, shared, block).run();
+    else
+        matmul_block<TA, TB, false>(j, shared, block).run();
+}
+
+__device__ inline void run_matmul(const job &j, float *shared, uint32_t block) {
+    if (j.product.ta)
+        j.product.tb ? matmul_of<true, true>(j, shared, block)
+                     : matmul_of<true, false>(j, shared, block);
+    else
+        j.product.tb ? matmul_of<false, true>(j, shared, block)
+                     : matmul_of<false, false>(j, shared, block);
+}
+
+#endif
