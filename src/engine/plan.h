@@ -60,6 +60,7 @@ void n2_plan_print(const n2_plan *plan, n2_text *out);
 typedef struct n2_plan_size {
     size_t steps, nodes, bytes; /* bytes: all memory of the plan */
     double flops;               /* of one run */
+    size_t launches;            /* of kernels, of a run on a device; 0: not there, or not yet */
 } n2_plan_size;
 n2_plan_size n2_plan_measure(const n2_plan *plan);
 
