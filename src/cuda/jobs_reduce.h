@@ -230,7 +230,8 @@ __device__ inline void run_permutation(const job &j, float *shared) {
 __device__ inline void run_scatter(const job &j, float *shared, uint32_t block) {
     int *row = (int *)shared;
     const int64_t begin = (int64_t)block * JOB_DROPS;
-    const int rows = (int)(j.n - begin < JOB_DROPS ? j.n - begin : JOB_DROPS);
+    const int64_t left = j.n - begin, most = JOB_DROPS;
+    const int rows = (int)(left < most ? left : most);
     for (int i = threadIdx.x; i < rows; i += JOB_THREADS)
         row[i] = (int)row_number(j.in[1][begin + i], j.k);
     __syncthreads();
