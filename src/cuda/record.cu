@@ -53,23 +53,35 @@ static void end_axes(job_loops *l) {
     if (l->rank == 0) l->length[l->rank++] = 1; /* of a single number; the steps are 0 */
 }
 
-/* An element-wise job that is about to be noted for x could be done by the product that made
- * x, if nothing noted since stands between. NULL: it cannot. */
+static bool overlaps(const span *s, const float *x, int64_t n) {
+    return s->begin < (uintptr_t)(x + n) && s->end > (uintptr_t)x;
+}
+
+/* Memory that the product reads at element i no later than it writes element i may be the
+ * very same. */
+static bool can_write_too(const noted *product, const float *out, int64_t n) {
+    const bool same = out == product->j.addend || out == product->j.gate;
+    for (int s = 0; s < product->n_spans; s++) {
+        const span *x = &product->spans[s];
+        if (!overlaps(x, out, n)) continue;
+        if (x->written || !same || x->begin != (uintptr_t)out) return false;
+    }
+    return true;
+}
+
+/* The product that made x could write an element-wise function of it to `out` too, if nothing
+ * noted since stands between. NULL: it cannot. */
 static noted *product_of(n2_queue *q, const float *x, float *out, int64_t n) {
-    noted probe;
-    memset(&probe, 0, sizeof probe);
-    n2_note_write(&probe, out, n);
     for (size_t i = q->n; i-- > 0 && q->n - i < 24;) {
         noted *at = &q->list[i];
         if (at->j.kind == JOB_MATMUL && at->j.out == x) {
             const bool whole = at->j.product.slices == 1 && !at->j.more[0] && at->j.n == n;
-            return whole && !n2_noted_conflict(&probe, at) ? at : NULL;
+            return whole && can_write_too(at, out, n) ? at : NULL;
         }
-        if (n2_noted_conflict(&probe, at)) return NULL;
-        for (int s = 0; s < at->n_spans; s++) /* x is what somebody else made, or changed */
-            if (at->spans[s].written && at->spans[s].begin < (uintptr_t)(x + n) &&
-                at->spans[s].end > (uintptr_t)x)
-                return NULL;
+        for (int s = 0; s < at->n_spans; s++) {
+            if (overlaps(&at->spans[s], out, n)) return NULL;
+            if (at->spans[s].written && overlaps(&at->spans[s], x, n)) return NULL;
+        }
     }
     return NULL;
 }

@@ -11,7 +11,11 @@ enum {
     N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
     N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
     N2_MOST_TILE = 144,        /* rows of a tile */
-    N2_TILE_BYTES = 1536 << 10 /* of a tile's values: a second-level cache and a half */
+    N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
+    /* On a device, bytes up to which a value has a place to itself, in the block and in a
+     * tile: what shares memory cannot run at the same time. */
+    N2_OWN_PLACE = 16 << 20,
+    N2_OWN_TILE_PLACE = 2 << 20
 };
 
 /* What the planner knows of a node. */
@@ -68,6 +72,7 @@ typedef struct n2_step {
     int64_t n_rows, tile_rows, chunk_rows;
     int n_chunks;
     size_t tile_numbers; /* per row */
+    size_t tile_at;      /* where its tile begins in a worker's memory */
     atomic_int next_chunk;
     /* accounts */
     double flops, seconds;

@@ -69,6 +69,12 @@ static size_t add_demand(demands *all, int from, int to, size_t bytes) {
     return d.offset;
 }
 
+/* A place in the block for steps [from, to]; on a device for good, if it is not large. */
+static size_t place_in_block(const n2_plan *p, demands *all, int from, int to, size_t bytes) {
+    const bool own = p->device && bytes <= N2_OWN_PLACE;
+    return add_demand(all, own ? -1 : from, own ? (int)p->n_steps : to, bytes);
+}
+
 static size_t node_bytes(const n2_plan *p, uint32_t id) {
     return (size_t)n2_elements(n2_node_at(p, id)->shape) * p->backend->bytes;
 }
@@ -92,16 +98,18 @@ static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
     if (d->op->id == N2_OP_constant)
         n->place = add_demand(all, -1, end, p->backend->bytes);
     else if (n->stored && d->op->id != N2_OP_tensor && !d->op->update)
-        n->place = add_demand(all, n->step, n->last_step, node_bytes(p, id));
+        n->place = place_in_block(p, all, n->step, n->last_step, node_bytes(p, id));
     if (n->rows == N2_ROWS_FOLD) {
         /* the first chunk sums up in the result itself */
         const size_t others = (size_t)chunks_of(p, n->n_rows) - 1;
         const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * others;
-        extras[id].partials = add_demand(all, n->step, n->step, bytes);
+        extras[id].partials = place_in_block(p, all, n->step, n->step, bytes);
     }
     const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();
     const int64_t work = n2_kernel_work(d, input);
-    if (work) extras[id].work = add_demand(all, n->step, n->step, (size_t)work * p->backend->bytes);
+    if (!work) return;
+    extras[id].work =
+        place_in_block(p, all, n->step, n->step, (size_t)work * p->backend->bytes);
 }
 
 static n2ce_status store_number(n2_plan *p, void *to, double value) {
@@ -265,6 +273,11 @@ static int last_use(const n2_plan *p, const uint32_t *code, int n, uint32_t root
     return p->nodes[root].order;
 }
 
+/* Rows that a tile has at most. */
+static size_t most_rows(const n2_plan *p, int64_t rows) {
+    return (size_t)(rows < p->backend->most_tile ? rows : p->backend->most_tile);
+}
+
 /* Values that live in tiles only share the tile by their lifetimes. */
 static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     uint32_t *code;
@@ -278,7 +291,10 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
         n2_planned *node = &p->nodes[code[i]];
         if (node->stored) continue;
         const size_t numbers = round_up(numbers_per_row(p, code[i]), 16);
-        node->place = add_demand(&all, i, last_use(p, code, n, code[i]), numbers * 4) / 4;
+        const bool own = p->device && most_rows(p, p->steps[step].n_rows) * numbers *
+                                              p->backend->bytes <= N2_OWN_TILE_PLACE;
+        const int from = own ? 0 : i, to = own ? n : last_use(p, code, n, code[i]);
+        node->place = add_demand(&all, from, to, numbers * 4) / 4;
         if (node->place + numbers > top) top = node->place + numbers;
     }
     p->steps[step].tile_numbers = top;
@@ -299,7 +315,12 @@ static void choose_tile(n2_plan *p, n2_step *s) {
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
     s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
-    if (bytes > p->tile_bytes) p->tile_bytes = bytes;
+    if (p->device) { /* row programs may run at the same time */
+        s->tile_at = p->tile_bytes;
+        p->tile_bytes += round_up(bytes, 4 * N2_ALIGN);
+    } else if (bytes > p->tile_bytes) {
+        p->tile_bytes = bytes;
+    }
 }
 
 static n2ce_status make_tiles(n2_plan *p) {

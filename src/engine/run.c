@@ -184,7 +184,7 @@ static void run_rows(n2_plan *p, n2_step *s, int worker, int workers) {
     for (;;) {
         const int chunk = atomic_fetch_add_explicit(&s->next_chunk, 1, memory_order_relaxed);
         if (chunk >= s->n_chunks) break;
-        run_chunk(p, s, chunk, p->tiles[worker]);
+        run_chunk(p, s, chunk, p->tiles[worker] + s->tile_at);
     }
     barrier(p, workers);
     for (size_t i = 0; i < s->n_code; i++)
@@ -233,7 +233,7 @@ typedef struct single {
 static void run_single(n2_plan *p, const void *arg) {
     const single *one = arg;
     if (one->step->kind == N2_STEP_ROWS)
-        run_on_tile(p, one->step, one->code, p->tiles[0], one->range);
+        run_on_tile(p, one->step, one->code, p->tiles[0] + one->step->tile_at, one->range);
     else
         run_whole(p, one->code, 0, 1);
 }
@@ -250,7 +250,8 @@ static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
         const n2_instruction *code = &s->code[i];
         const bool ran = run_at_once(p, (single){s, code, r});
         const n2_view v =
-            view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows, p->backend->bytes);
+            view_of(&code->out, p->tiles[0] + s->tile_at, s->tile_rows, r.row0, r.rows,
+                    p->backend->bytes);
         const void *data = code->partials ? partial_sum(p, code, r.chunk) : v.data;
         if (ran && is_finite(p, data, n2_elements(v.shape))) continue;
         p->bad_node = code->id;
