@@ -32,7 +32,7 @@ if(N2CE_NVCC AND N2CE_CUDART AND NOT N2CE_CUDA STREQUAL "off")
     list(APPEND archs -gencode arch=compute_${arch},code=sm_${arch})
   endforeach()
   set(cuda_flags -std=c++17 -O3 --threads 0 ${archs} -Werror all-warnings
-      -Xcompiler -fPIC,-fno-exceptions,-fno-rtti,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off
+      -Xcompiler -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off
       -I${CMAKE_CURRENT_SOURCE_DIR}/src -I${CMAKE_CURRENT_SOURCE_DIR}/include)
   file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.h src/engine/*.h src/base/*.h include/*.h)
   foreach(name IN ITEMS gpu_device jobs program queue record)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_GPUS = 16, TILE_ROWS = 65536 };
+enum { MOST_GPUS = 16, TILE_ROWS = 16384 };
 static const size_t tile_limit = (size_t)768 << 20;
 
 /* ---- errors -------------------------------------------------------------- */

@@ -72,7 +72,8 @@ typedef struct job {
     double f[4];
     uint32_t guards, stream;
     float slope, slope_more;
-    uint8_t add, guarded;
+    uint8_t add;
+    uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {
             job_loops loops, inner; /* inner: over what a number is reduced from */

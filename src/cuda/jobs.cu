@@ -48,36 +48,51 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     }
 }
 
-/* Thread i looks whether the block is one of job i. */
-__device__ static int find_job(const uint32_t *first, int n, int *found) {
-    const uint32_t block = blockIdx.x;
-    for (int i = (int)threadIdx.x; i < n; i += JOB_THREADS)
-        if (first[i] <= block && block < first[i + 1]) *found = i;
+/* The job that this block belongs to. In a long list thread i looks at job i. */
+__device__ static int find_job(const job_list &list) {
+    __shared__ int found;
+    int which = 0;
+    if (list.n <= INLINE_JOBS) {
+        while (which + 1 < list.n && blockIdx.x >= list.inline_first[which + 1]) which++;
+        return which;
+    }
+    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS)
+        if (list.first[i] <= blockIdx.x && blockIdx.x < list.first[i + 1]) found = i;
     __syncthreads();
-    return *found;
+    return found;
 }
 
-__global__ void __launch_bounds__(JOB_THREADS, 2)
-    run_jobs(const job *jobs, const uint32_t *first, int n) {
+/* Job `which`, to memory all threads of the block share. */
+__device__ static void fetch_job(const job_list &list, int which, uint32_t *words) {
+    const uint32_t *from = (const uint32_t *)(list.jobs + which);
+    for (unsigned i = threadIdx.x; i < JOB_WORDS; i += JOB_THREADS)
+        words[i] = list.n <= INLINE_JOBS ? list.inline_words[which * JOB_WORDS + i] : from[i];
+    __syncthreads();
+}
+
+__global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant__ job_list list) {
     GPU_SHARED(shared);
     __shared__ union {
         job j;
-        uint32_t words[sizeof(job) / 4];
+        uint32_t words[JOB_WORDS];
     } mine;
-    __shared__ int found;
-    const int which = find_job(first, n, &found);
-    const uint32_t *from = (const uint32_t *)(jobs + which);
-    for (unsigned i = threadIdx.x; i < sizeof(job) / 4; i += JOB_THREADS) mine.words[i] = from[i];
-    __syncthreads();
-    run_block(mine.j, (float *)shared, blockIdx.x - mine.j.first_block);
+    const int which = find_job(list);
+    fetch_job(list, which, mine.words);
+    const int last = which + mine.j.chained;
+    const uint32_t block = blockIdx.x - mine.j.first_block;
+    run_block(mine.j, (float *)shared, block);
+    for (int next = which + 1; next <= last; next++) {
+        __syncthreads(); /* all are done with the job before */
+        fetch_job(list, next, mine.words);
+        run_block(mine.j, (float *)shared, block);
+    }
 }
 
 cudaError_t n2_jobs_prepare(void) {
     return cudaFuncSetAttribute(run_jobs, cudaFuncAttributeMaxDynamicSharedMemorySize, JOB_SHARED);
 }
 
-void n2_jobs_launch(const job *jobs, const uint32_t *first, int n, uint32_t blocks, bool products,
-                    cudaStream_t stream) {
-    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream, jobs,
-               first, n);
+void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream) {
+    const job_list copy = *list;
+    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream, copy);
 }

@@ -8,8 +8,7 @@
 enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this small */
 
 typedef struct launch {
-    size_t first_job, first_start; /* in the arrays of all launches */
-    int n_jobs;
+    job_list list;
     uint32_t blocks;
     bool products;
 } launch;
@@ -26,12 +25,38 @@ struct n2_program {
 
 /* ---- launches ------------------------------------------------------------ */
 
-static int find_level(const n2_queue *q, size_t i) {
-    int level = 0;
+enum { MOST_CHAIN = 64 };
+
+/* The last launch that touches what job i touches; -1: none. */
+static int last_conflict(const n2_queue *q, size_t i) {
+    int level = -1;
     for (size_t k = i; k-- > 0;)
-        if (q->list[k].level >= level && n2_noted_conflict(&q->list[i], &q->list[k]))
-            level = q->list[k].level + 1;
+        if (q->list[k].level > level && n2_noted_conflict(&q->list[i], &q->list[k]))
+            level = q->list[k].level;
     return level;
+}
+
+/* The one chain that job i could lengthen: everything of that launch that it conflicts with is
+ * part of it, and leaves it alone element by element. SIZE_MAX: none. */
+static size_t find_chain(const n2_queue *q, size_t i, int level) {
+    size_t chain = SIZE_MAX;
+    for (size_t k = i; k-- > 0;) {
+        const noted *n = &q->list[k];
+        if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
+        if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
+        if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
+        chain = n->chain;
+    }
+    return chain != SIZE_MAX && q->list[chain].j.chained < MOST_CHAIN ? chain : SIZE_MAX;
+}
+
+static int find_level(n2_queue *q, size_t i) {
+    const int last = last_conflict(q, i);
+    const size_t chain = last >= 0 ? find_chain(q, i, last) : SIZE_MAX;
+    q->list[i].chain = chain != SIZE_MAX ? chain : i;
+    if (chain == SIZE_MAX) return last + 1;
+    q->list[chain].j.chained++;
+    return last;
 }
 
 static size_t find_levels(n2_queue *q) {
@@ -43,28 +68,45 @@ static size_t find_levels(n2_queue *q) {
     return (size_t)(last + 1);
 }
 
+/* A job with so many blocks of its own: none, if it is part of a chain. */
+static void add_job(launch *l, const job *j, uint32_t blocks, job *jobs, uint32_t *starts) {
+    const int at = l->list.n++;
+    starts[at] = l->blocks;
+    jobs[at] = *j;
+    jobs[at].first_block = l->blocks;
+    if (at < INLINE_JOBS) {
+        l->list.inline_first[at] = l->blocks;
+        memcpy(l->list.inline_words + at * JOB_WORDS, &jobs[at], sizeof *j);
+    }
+    l->blocks += blocks;
+    l->products |= j->kind == JOB_MATMUL;
+    starts[at + 1] = l->blocks;
+}
+
+static void add_chain(const n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
+    add_job(l, &q->list[first].j, q->list[first].j.n_blocks, jobs, starts);
+    for (size_t i = first + 1; q->list[first].j.chained && i < q->n; i++)
+        if (q->list[i].chain == first) add_job(l, &q->list[i].j, 0, jobs, starts);
+}
+
 /* The jobs of a level, products first: they take longest. */
-static void fill_launch(n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
+static void fill_launch(const n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
     for (int products = 1; products >= 0; products--)
         for (size_t i = 0; i < q->n; i++) {
-            noted *n = &q->list[i];
-            if (n->level != level || (n->j.kind == JOB_MATMUL) != (products != 0)) continue;
-            n->j.first_block = l->blocks;
-            jobs[l->first_job + (size_t)l->n_jobs] = n->j;
-            starts[l->first_start + (size_t)l->n_jobs++] = l->blocks;
-            l->blocks += n->j.n_blocks;
-            l->products |= products != 0;
+            const noted *n = &q->list[i];
+            if (n->level != level || n->chain != i) continue;
+            if ((n->j.kind == JOB_MATMUL) == (products != 0)) add_chain(q, l, i, jobs, starts);
         }
-    starts[l->first_start + (size_t)l->n_jobs] = l->blocks;
 }
 
 static void fill_launches(n2_program *p, job *jobs, uint32_t *starts) {
     size_t at = 0;
     for (size_t k = 0; k < p->n_launches; k++) {
         launch *l = &p->launches[k];
-        *l = (launch){at, at + k, 0, 0, false};
-        fill_launch(p->queue, l, (int)k, jobs, starts);
-        at += (size_t)l->n_jobs;
+        l->list.jobs = p->jobs + at;
+        l->list.first = p->starts + at + k;
+        fill_launch(p->queue, l, (int)k, jobs + at, starts + at + k);
+        at += (size_t)l->list.n;
     }
 }
 
@@ -91,8 +133,7 @@ static n2ce_status upload_jobs(n2_program *p) {
 static void launch_all(const n2_program *p, cudaStream_t stream) {
     for (size_t k = 0; k < p->n_launches; k++) {
         const launch *l = &p->launches[k];
-        n2_jobs_launch(p->jobs + l->first_job, p->starts + l->first_start, l->n_jobs, l->blocks,
-                       l->products, stream);
+        n2_jobs_launch(&l->list, l->blocks, l->products, stream);
     }
 }
 
@@ -140,7 +181,9 @@ static void note_end(n2_queue *q, int level) {
     j.kind = JOB_END;
     j.state = q->state;
     noted *n = n2_queue_add(q, &j, 1);
-    if (n) n->level = level;
+    if (!n) return;
+    n->level = level;
+    n->chain = q->n - 1;
 }
 
 static n2ce_status build(n2_program *p, bool ends) {

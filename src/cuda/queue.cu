@@ -87,6 +87,70 @@ bool n2_noted_conflict(const noted *a, const noted *b) {
     return false;
 }
 
+/* ---- chains -------------------------------------------------------------- */
+
+static bool is_elementwise(const job *j) {
+    switch (j->kind) {
+    case JOB_UNARY:
+    case JOB_BINARY:
+    case JOB_COPY:
+    case JOB_PAD:
+    case JOB_ROW_INDEX:
+    case JOB_GATHER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool goes_along(const job *j, int operand) {
+    return j->loops.rank == 1 && j->loops.step[operand][0] == 1;
+}
+
+/* Whether element i of the job touches element i of the memory at x and no other of it. */
+static bool touches_alike(const job *j, uintptr_t x) {
+    if (j->n == 1 || x == (uintptr_t)j->out) return true;
+    if (j->kind == JOB_UNARY) return x == (uintptr_t)j->in[0];
+    if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && goes_along(j, 0);
+    if (j->kind != JOB_BINARY) return false;
+    bool alike = false;
+    for (int k = 0; k < 2; k++)
+        if (x == (uintptr_t)j->in[k]) {
+            if (!goes_along(j, k)) return false;
+            alike = true;
+        }
+    return alike;
+}
+
+/* Whether a block of a product touches its rows of the memory at x and no other of it. */
+static bool touches_own_rows(const job *j, uintptr_t x) {
+    if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[3]) return false;
+    return x == (uintptr_t)j->in[0] || x == (uintptr_t)j->out || x == (uintptr_t)j->more[0] ||
+           x == (uintptr_t)j->gate || x == (uintptr_t)j->addend;
+}
+
+static bool has_whole_rows(const job *j) {
+    const job_product *p = &j->product;
+    return j->kind == JOB_MATMUL && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
+}
+
+bool n2_noted_chain(const noted *a, const noted *b) {
+    const bool products =
+        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m;
+    const bool elements =
+        is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
+    bool (*alike)(const job *j, uintptr_t x) = products ? touches_own_rows : touches_alike;
+    if (!products && !elements) return false;
+    for (int i = 0; i < a->n_spans; i++)
+        for (int k = 0; k < b->n_spans; k++) {
+            const span *x = &a->spans[i], *y = &b->spans[k];
+            if (!(x->written || y->written) || x->begin >= y->end || y->begin >= x->end) continue;
+            if (x->begin != y->begin || x->end != y->end) return false;
+            if (!alike(&a->j, x->begin) || !alike(&b->j, x->begin)) return false;
+        }
+    return true;
+}
+
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);

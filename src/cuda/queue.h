@@ -16,7 +16,8 @@ typedef struct noted {
     job j;
     span spans[MOST_SPANS];
     int n_spans;
-    int level; /* its launch, from 0 */
+    int level;    /* its launch, from 0 */
+    size_t chain; /* the first job of its chain: itself, if it has no other */
 } noted;
 
 /* Memory for partial results, by whom it is for: the next tile uses it again. */
@@ -50,6 +51,12 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 
 /* True if the two cannot run at the same time. */
 bool n2_noted_conflict(const noted *a, const noted *b);
+
+/* True if b may follow a in the same blocks without waiting for others: both are element-wise
+ * over as many elements, and element i of b touches no more than element i of what a touches;
+ * or both are products of as many rows whose blocks have whole rows, and a block of b touches
+ * no more than its rows of what a touches. So a network runs in one launch. */
+bool n2_noted_chain(const noted *a, const noted *b);
 
 void n2_queue_free(n2_queue *q);
 

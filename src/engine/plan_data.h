@@ -13,9 +13,11 @@ enum {
     N2_MOST_TILE = 144,        /* rows of a tile */
     N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
     /* On a device, bytes up to which a value has a place to itself, in the block and in a
-     * tile: what shares memory cannot run at the same time. */
+     * tile: what shares memory cannot run at the same time. In a tile the larger limit is for
+     * values that are summed over rows, which happens apart from the rest. */
     N2_OWN_PLACE = 16 << 20,
-    N2_OWN_TILE_PLACE = 2 << 20
+    N2_OWN_TILE_PLACE = 2 << 20,
+    N2_OWN_SUMMED_PLACE = 32 << 20
 };
 
 /* What the planner knows of a node. */

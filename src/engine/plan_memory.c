@@ -278,6 +278,23 @@ static size_t most_rows(const n2_plan *p, int64_t rows) {
     return (size_t)(rows < p->backend->most_tile ? rows : p->backend->most_tile);
 }
 
+static bool is_summed_over_rows(const n2_plan *p, const uint32_t *code, int n, uint32_t root) {
+    for (int i = 0; i < n; i++) {
+        const n2_node_data *d = n2_node_at(p, code[i]);
+        for (int k = 0; p->nodes[code[i]].rows == N2_ROWS_FOLD && k < d->n_in; k++)
+            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return true;
+    }
+    return false;
+}
+
+static bool has_own_place(const n2_plan *p, const uint32_t *code, int n, uint32_t root,
+                          size_t numbers) {
+    const size_t rows = most_rows(p, p->steps[p->nodes[root].step].n_rows);
+    const size_t bytes = rows * numbers * p->backend->bytes;
+    if (bytes <= N2_OWN_TILE_PLACE) return true;
+    return bytes <= N2_OWN_SUMMED_PLACE && is_summed_over_rows(p, code, n, root);
+}
+
 /* Values that live in tiles only share the tile by their lifetimes. */
 static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     uint32_t *code;
@@ -291,8 +308,7 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
         n2_planned *node = &p->nodes[code[i]];
         if (node->stored) continue;
         const size_t numbers = round_up(numbers_per_row(p, code[i]), 16);
-        const bool own = p->device && most_rows(p, p->steps[step].n_rows) * numbers *
-                                              p->backend->bytes <= N2_OWN_TILE_PLACE;
+        const bool own = p->device && has_own_place(p, code, n, code[i], numbers);
         const int from = own ? 0 : i, to = own ? n : last_use(p, code, n, code[i]);
         node->place = add_demand(&all, from, to, numbers * 4) / 4;
         if (node->place + numbers > top) top = node->place + numbers;

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
 #include <vector>
 
@@ -15,44 +14,71 @@ enum { MOST_THREADS = 1024, STACK = 128 << 10, SHARED = 228 << 10 };
 enum state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
 
 struct fiber {
-    ucontext_t context;
+    void *stack; /* where it stopped */
     state at;
     unsigned turns; /* of the warp's slots */
 };
 
 static fiber fibers[MOST_THREADS];
 static char *stacks;
-static ucontext_t scheduler;
+static void *scheduler;
 static unsigned current;
 static const std::function<void()> *body;
 static emulated_lane slots[MOST_THREADS / 32][2][32];
 
+/* Saves what a function must leave as it was, and goes on where `to` stopped. */
+extern "C" void emulated_switch(void **from, void *to);
+#if defined(__x86_64__)
+asm(R"(
+.text
+.globl emulated_switch
+emulated_switch:
+    push %rbp
+    push %rbx
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, (%rdi)
+    mov %rsi, %rsp
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbx
+    pop %rbp
+    ret
+)");
+#else
+#error "emulate.cc knows how to switch stacks on x86-64 only"
+#endif
+
 static void fiber_main() {
     (*body)();
     fibers[current].at = DONE;
-    swapcontext(&fibers[current].context, &scheduler);
+    emulated_switch(&fibers[current].stack, scheduler);
 }
 
 static void wait_at(state where) {
     fibers[current].at = where;
-    swapcontext(&fibers[current].context, &scheduler);
+    emulated_switch(&fibers[current].stack, scheduler);
 }
 
 void __syncthreads() { wait_at(AT_BLOCK_BARRIER); }
 void emulated_warp_barrier() { wait_at(AT_WARP_BARRIER); }
 emulated_lane *emulated_warp() { return slots[current / 32][fibers[current].turns++ % 2]; }
 
+/* A stack from which a switch returns into fiber_main, as if it had been called. */
 static void start(unsigned threads) {
-    if (!stacks) stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
+    if (!stacks) stacks = (char *)aligned_alloc(64, (size_t)MOST_THREADS * STACK);
     for (unsigned t = 0; t < threads; t++) {
-        fiber &f = fibers[t];
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = stacks + (size_t)t * STACK;
-        f.context.uc_stack.ss_size = STACK;
-        f.context.uc_link = NULL;
-        makecontext(&f.context, fiber_main, 0);
-        f.at = READY;
-        f.turns = 0;
+        void **top = (void **)(stacks + (size_t)(t + 1) * STACK - 64);
+        *--top = NULL; /* a return address that nobody uses */
+        *--top = (void *)fiber_main;
+        for (int i = 0; i < 6; i++) *--top = NULL;
+        fibers[t].stack = top;
+        fibers[t].at = READY;
+        fibers[t].turns = 0;
     }
 }
 
@@ -77,7 +103,7 @@ static void run_block(unsigned threads) {
             ran = true;
             current = t;
             threadIdx.x = t;
-            swapcontext(&scheduler, &fibers[t].context);
+            emulated_switch(&scheduler, fibers[t].stack);
         }
         bool released = false;
         for (unsigned w = 0; w < threads; w += 32)

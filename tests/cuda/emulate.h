@@ -16,6 +16,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 struct float4 {

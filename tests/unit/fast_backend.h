@@ -33,11 +33,12 @@ static inline const n2_backend *fast_backend(void) {
 /* On a GPU; there threads are not what tests are about. */
 static inline bool is_cuda(void) { return getenv("N2CE_TEST_DEVICE") != NULL; }
 
-/* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative, and errors of
- * gradients of gradients add up. */
-static inline double fast_tolerance(double usual) {
+/* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative. Errors of many
+ * products add up, and a number near zero may come out on the other side of a LeakyReLU: so the
+ * test says what it allows with tf32. */
+static inline double fast_tolerance(double usual, double with_tf32) {
     const char *name = getenv("N2CE_TEST_DEVICE");
-    return name && strcmp(name, "cuda-tf32") == 0 && usual < 4e-3 ? 4e-3 : usual;
+    return name && strcmp(name, "cuda-tf32") == 0 ? fmax(usual, with_tf32) : usual;
 }
 
 #endif

@@ -636,7 +636,7 @@ static void check_near(const op_row *row, const problem *ref, const problem *cpu
     const size_t n = output_size(ref, k);
     double *expected = output(ref, k), *found = output(cpu, k), largest = 0;
     for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
-    const double relative = fast_tolerance(row->relative > 0 ? row->relative : 1e-5);
+    const double relative = fast_tolerance(row->relative > 0 ? row->relative : 1e-5, 4e-3);
     for (size_t i = 0; i < n; i++) {
         const double allowed = relative * largest + row->absolute;
         if (!is_close(found[i], expected[i], 0, allowed))
