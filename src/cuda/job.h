@@ -87,7 +87,7 @@ enum {
     TILE_M = 64,
     TILE_N = 128,
     TILE_K = 32,
-    STAGES = 3,
+    STAGES = 4,
     A_FLOATS = TILE_M * (TILE_K + 4), /* also enough for TILE_K x (TILE_M + 8) */
     B_FLOATS = TILE_N * (TILE_K + 4),
     JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4, /* bytes of a launch with products */

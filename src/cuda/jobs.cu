@@ -76,15 +76,13 @@ __global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant
         job j;
         uint32_t words[JOB_WORDS];
     } mine;
-    const int which = find_job(list);
-    fetch_job(list, which, mine.words);
-    const int last = which + mine.j.chained;
-    const uint32_t block = blockIdx.x - mine.j.first_block;
-    run_block(mine.j, (float *)shared, block);
-    for (int next = which + 1; next <= last; next++) {
+    const int first = find_job(list);
+    int left = 1;
+    for (int next = first; left > 0; next++, left--) {
         __syncthreads(); /* all are done with the job before */
         fetch_job(list, next, mine.words);
-        run_block(mine.j, (float *)shared, block);
+        if (next == first) left += mine.j.chained;
+        run_block(mine.j, (float *)shared, blockIdx.x - mine.j.first_block);
     }
 }
 

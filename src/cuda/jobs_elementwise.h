@@ -130,22 +130,22 @@ template <typename MAKE> __device__ inline void each_element(const job &j, uint3
         if (begin + k * JOB_THREADS < j.n) make((uint32_t)(begin + k * JOB_THREADS));
 }
 
-__device__ inline void run_unary(const job &j, uint32_t block) {
+GPU_JOB void run_unary(const job &j, uint32_t block) {
     each_element(j, block, [&](uint32_t i) { j.out[i] = unary(j, j.in[0][i]); });
 }
 
-__device__ inline void run_binary(const job &j, uint32_t block) {
+GPU_JOB void run_binary(const job &j, uint32_t block) {
     each_element(j, block, [&](uint32_t i) {
         j.out[i] = binary(j, j.in[0][place(j.loops, 0, i)], j.in[1][place(j.loops, 1, i)]);
     });
 }
 
-__device__ inline void run_copy(const job &j, uint32_t block) {
+GPU_JOB void run_copy(const job &j, uint32_t block) {
     each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][place(j.loops, 0, i)]; });
 }
 
 /* Rows of m numbers, from rows of loops.step[0][0] to rows of loops.step[1][0]. */
-__device__ inline void run_move(const job &j, uint32_t block) {
+GPU_JOB void run_move(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.m;
     each_element(j, block, [&](uint32_t i) {
         const uint32_t row = i / width, column = i % width;
@@ -154,7 +154,7 @@ __device__ inline void run_move(const job &j, uint32_t block) {
 }
 
 /* Rows of m numbers become rows of loops.step[1][0] with the m from k on. */
-__device__ inline void run_pad(const job &j, uint32_t block) {
+GPU_JOB void run_pad(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.loops.step[1][0];
     each_element(j, block, [&](uint32_t i) {
         const int64_t row = i / width, column = (int64_t)(i % width) - j.k;
@@ -162,7 +162,7 @@ __device__ inline void run_pad(const job &j, uint32_t block) {
     });
 }
 
-__device__ inline void run_row_index(const job &j, uint32_t block) {
+GPU_JOB void run_row_index(const job &j, uint32_t block) {
     each_element(j, block, [&](uint32_t i) {
         j.out[i] = (float)((j.loops.step[0][0] + i) / j.k % j.m);
     });
@@ -175,7 +175,7 @@ __device__ inline int64_t row_number(float index, int64_t rows) {
 }
 
 /* m: width of a row; k: rows of the table. */
-__device__ inline void run_gather(const job &j, uint32_t block) {
+GPU_JOB void run_gather(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.m;
     each_element(j, block, [&](uint32_t i) {
         const uint32_t row = i / width, column = i - row * width;
@@ -197,13 +197,13 @@ __device__ inline bool is_held_back(const job &j) {
     return false;
 }
 
-__device__ inline void run_assign(const job &j, uint32_t block) {
+GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
     each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][i]; });
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
-__device__ inline void run_adam(const job &j, float *shared, uint32_t block) {
+GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
     if (is_held_back(j)) return;
     if (threadIdx.x < 2)
         shared[threadIdx.x] = (float)(1 / (1 - pow(j.f[threadIdx.x], (double)*j.in[3])));
@@ -221,7 +221,7 @@ __device__ inline void run_adam(const job &j, float *shared, uint32_t block) {
 }
 
 /* A good run counts; after a bad one nothing changes any more. */
-__device__ inline void run_end(const job &j) {
+GPU_JOB void run_end(const job &j) {
     n2_device_state *s = j.state;
     if (threadIdx.x > 0) return;
     for (uint32_t k = 0; k < s->n_watched && !s->bad; k++)

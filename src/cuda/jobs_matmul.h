@@ -55,6 +55,67 @@ __device__ inline void multiply(float c[4], const float a[4], const float b[2]) 
     mma_tf32(c, ah, bh);
 }
 
+/* What is added, gated and stored on the way out: n2_call. In registers, because the compiler
+ * must assume that a store changes the job. */
+struct product_end {
+    float *out, *more;
+    const float *bias, *gate, *addend;
+    int64_t m, n;
+    float slope, slope_more;
+    bool add, even; /* even: two neighbours are 8 bytes at a multiple of 8 */
+
+    __device__ product_end(const job &j, float *to, int64_t offset)
+        : out(to), more(j.more[0]), bias(j.in[3]), gate(j.gate), addend(j.addend),
+          m(j.product.m), n(j.product.n), slope(j.slope), slope_more(j.slope_more),
+          add(j.add != 0) {
+        if (more) more += offset;
+        if (gate) gate += offset;
+        if (addend) addend += offset;
+        const uintptr_t all = (uintptr_t)out | (uintptr_t)more | (uintptr_t)gate |
+                              (uintptr_t)addend | (uintptr_t)bias;
+        even = n % 2 == 0 && all % 8 == 0;
+    }
+
+    __device__ float finish(float v, float b, float before, float g, float a) const {
+        v += b;
+        if (add) v += before;
+        if (gate) v = g > 0.0f ? v : slope * v;
+        return addend ? v + a : v;
+    }
+    __device__ float leaky(float v) const { return v > 0.0f ? v : slope_more * v; }
+
+    __device__ void finish_one(int64_t r, int64_t c, float v) const {
+        if (c >= n) return;
+        const int64_t at = r * n + c;
+        v = finish(v, bias ? bias[c] : 0.0f, add ? out[at] : 0.0f, gate ? gate[at] : 0.0f,
+                   addend ? addend[at] : 0.0f);
+        out[at] = v;
+        if (more) more[at] = leaky(v);
+    }
+
+    __device__ static float2 two(const float *x, int64_t at) {
+        return x ? *(const float2 *)(x + at) : float2{0, 0};
+    }
+
+    /* Columns c and c + 1, c even. */
+    __device__ void finish_two(int64_t r, int64_t c, float v0, float v1) const {
+        if (r >= m) return;
+        if (!even) {
+            finish_one(r, c, v0);
+            finish_one(r, c + 1, v1);
+            return;
+        }
+        if (c >= n) return;
+        const int64_t at = r * n + c;
+        const float2 b = two(bias, c), before = two(add ? out : (const float *)NULL, at);
+        const float2 g = two(gate, at), a = two(addend, at);
+        v0 = finish(v0, b.x, before.x, g.x, a.x);
+        v1 = finish(v1, b.y, before.y, g.y, a.y);
+        *(float2 *)(out + at) = float2{v0, v1};
+        if (more) *(float2 *)(more + at) = float2{leaky(v0), leaky(v1)};
+    }
+};
+
 template <bool TA, bool TB, bool STRICT> struct matmul_block {
     enum { PITCH_A = TA ? TILE_M + 8 : TILE_K + 4, PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
     const job &j;
@@ -124,19 +185,6 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         }
     }
 
-    /* What is added, gated and stored on the way out: n2_call. */
-    __device__ void finish(int64_t r, int64_t c, float v) {
-        const job_product &p = j.product;
-        if (r >= p.m || c >= p.n) return;
-        const int64_t at = r * p.n + c, whole = batch_offset + at;
-        if (j.in[3]) v += j.in[3][c];
-        if (j.add) v += out[at];
-        if (j.gate) v = j.gate[whole] > 0.0f ? v : j.slope * v;
-        if (j.addend) v += j.addend[whole];
-        out[at] = v;
-        if (j.more[0]) j.more[0][whole] = v > 0.0f ? v : j.slope_more * v;
-    }
-
     __device__ void run() {
         const int pieces = (int)((k_end - k_begin + TILE_K - 1) / TILE_K);
         const int64_t row = m0 + threadIdx.x / 128 * 32;
@@ -155,33 +203,39 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         }
         copies_wait<0>();
         if (!useful) return;
+        const product_end end(j, out, batch_offset);
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
         for (int x = 0; x < 2; x++)
 #pragma unroll
             for (int y = 0; y < 4; y++)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    finish(row + x * 16 + i / 2 * 8 + g, column + y * 8 + 2 * t + i % 2,
-                           sum[x][y][i]);
+                for (int i = 0; i < 4; i += 2)
+                    end.finish_two(row + x * 16 + i / 2 * 8 + g, column + y * 8 + 2 * t,
+                                   sum[x][y][i], sum[x][y][i + 1]);
     }
 };
 
-template <bool TA, bool TB>
-__device__ inline void matmul_of(const job &j, float *shared, uint32_t block) {
-    if (j.product.strict)
-        matmul_block<TA, TB, true>(j, shared, block).run();
+template <bool TA, bool TB, bool STRICT>
+GPU_JOB void matmul_of(const job &j, float *shared, uint32_t block) {
+    matmul_block<TA, TB, STRICT>(j, shared, block).run();
+}
+
+template <bool STRICT>
+__device__ inline void run_matmul_with(const job &j, float *shared, uint32_t block) {
+    if (j.product.ta)
+        j.product.tb ? matmul_of<true, true, STRICT>(j, shared, block)
+                     : matmul_of<true, false, STRICT>(j, shared, block);
     else
-        matmul_block<TA, TB, false>(j, shared, block).run();
+        j.product.tb ? matmul_of<false, true, STRICT>(j, shared, block)
+                     : matmul_of<false, false, STRICT>(j, shared, block);
 }
 
 __device__ inline void run_matmul(const job &j, float *shared, uint32_t block) {
-    if (j.product.ta)
-        j.product.tb ? matmul_of<true, true>(j, shared, block)
-                     : matmul_of<true, false>(j, shared, block);
+    if (j.product.strict)
+        run_matmul_with<true>(j, shared, block);
     else
-        j.product.tb ? matmul_of<false, true>(j, shared, block)
-                     : matmul_of<false, false>(j, shared, block);
+        run_matmul_with<false>(j, shared, block);
 }
 
 #endif

@@ -34,7 +34,7 @@ __device__ inline double block_sum(double x, double *shared) {
 /* ---- sums ---- */
 
 /* Runs of n numbers in k chunks each; out has a number per chunk. */
-__device__ inline void run_sum_chunks(const job &j, float *shared, uint32_t block) {
+GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     const int64_t run = block / j.k, begin = block % j.k * JOB_CHUNK;
     const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;
     const float *in = j.in[0] + run * j.n;
@@ -46,7 +46,7 @@ __device__ inline void run_sum_chunks(const job &j, float *shared, uint32_t bloc
 
 /* [. x n x m] in k slices of n; out is [. x k x m]. A block has 32 columns, a warp each
  * eighth row. */
-__device__ inline void run_sum_columns(const job &j, float *shared, uint32_t block) {
+GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     const uint32_t stretches = (uint32_t)((j.m + 31) / 32);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t column = block % stretches * 32 + lane;
@@ -65,7 +65,7 @@ __device__ inline void run_sum_columns(const job &j, float *shared, uint32_t blo
 }
 
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */
-__device__ inline void run_reduce(const job &j, uint32_t block) {
+GPU_JOB void run_reduce(const job &j, uint32_t block) {
     const int64_t i = (int64_t)block * JOB_ROWS + threadIdx.x / 32;
     if (i >= j.n) return; /* a whole warp */
     const float *in = j.in[0] + place(j.loops, 0, (uint32_t)i);
@@ -88,7 +88,7 @@ __device__ inline void run_reduce(const job &j, uint32_t block) {
 /* ---- narrow products ---- */
 
 /* A warp per row of the output, at most a few columns. */
-__device__ inline void run_narrow(const job &j, uint32_t block) {
+GPU_JOB void run_narrow(const job &j, uint32_t block) {
     const job_product &p = j.product;
     const int64_t row = (int64_t)block * JOB_ROWS + threadIdx.x / 32;
     if (row >= p.m) return;
@@ -169,7 +169,7 @@ __device__ inline float select_number(const job &j, uint32_t k, uint32_t *shared
 }
 
 /* n: elements to look at; m: side of the square, 0: all elements; k: how many count. */
-__device__ inline void run_median(const job &j, float *shared) {
+GPU_JOB void run_median(const job &j, float *shared) {
     uint32_t *memory = (uint32_t *)shared;
     const uint32_t n = (uint32_t)j.k;
     if (n == 0) {
@@ -184,7 +184,7 @@ __device__ inline void run_median(const job &j, float *shared) {
 /* ---- random numbers ---- */
 
 /* n elements of the stream from k on; a thread has a counter, which makes four of them. */
-__device__ inline void run_random(const job &j, uint32_t block) {
+GPU_JOB void run_random(const job &j, uint32_t block) {
     const uint64_t first = (uint64_t)j.k, group0 = first / 64;
     const uint64_t c = (uint64_t)block * JOB_THREADS + threadIdx.x, l = c % 16;
     uint32_t w[4];
@@ -205,7 +205,7 @@ __device__ inline void run_random(const job &j, uint32_t block) {
 }
 
 /* Fisher and Yates: one thread swaps, in shared memory if it fits. */
-__device__ inline void run_permutation(const job &j, float *shared) {
+GPU_JOB void run_permutation(const job &j, float *shared) {
     const bool fits = j.n * 4 <= JOB_SHARED_SMALL;
     float *x = fits ? shared : j.out;
     for (int64_t i = threadIdx.x; i < j.n; i += JOB_THREADS) x[i] = (float)i;
@@ -227,7 +227,7 @@ __device__ inline void run_permutation(const job &j, float *shared) {
 /* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per
  * slice. Every number of the table is looked after by one thread, which takes the rows in
  * their order. */
-__device__ inline void run_scatter(const job &j, float *shared, uint32_t block) {
+GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     int *row = (int *)shared;
     const int64_t begin = (int64_t)block * JOB_DROPS;
     const int64_t left = j.n - begin, most = JOB_DROPS;

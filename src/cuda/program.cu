@@ -68,12 +68,14 @@ static size_t find_levels(n2_queue *q) {
     return (size_t)(last + 1);
 }
 
-/* A job with so many blocks of its own: none, if it is part of a chain. */
-static void add_job(launch *l, const job *j, uint32_t blocks, job *jobs, uint32_t *starts) {
+/* A job whose blocks begin at `first`, and so many that are nobody else's: none, if it is part
+ * of a chain. */
+static void add_job(launch *l, const job *j, uint32_t first, uint32_t blocks, job *jobs,
+                    uint32_t *starts) {
     const int at = l->list.n++;
     starts[at] = l->blocks;
     jobs[at] = *j;
-    jobs[at].first_block = l->blocks;
+    jobs[at].first_block = first;
     if (at < INLINE_JOBS) {
         l->list.inline_first[at] = l->blocks;
         memcpy(l->list.inline_words + at * JOB_WORDS, &jobs[at], sizeof *j);
@@ -84,9 +86,10 @@ static void add_job(launch *l, const job *j, uint32_t blocks, job *jobs, uint32_
 }
 
 static void add_chain(const n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
-    add_job(l, &q->list[first].j, q->list[first].j.n_blocks, jobs, starts);
+    const uint32_t begin = l->blocks;
+    add_job(l, &q->list[first].j, begin, q->list[first].j.n_blocks, jobs, starts);
     for (size_t i = first + 1; q->list[first].j.chained && i < q->n; i++)
-        if (q->list[i].chain == first) add_job(l, &q->list[i].j, 0, jobs, starts);
+        if (q->list[i].chain == first) add_job(l, &q->list[i].j, begin, 0, jobs, starts);
 }
 
 /* The jobs of a level, products first: they take longest. */

@@ -17,8 +17,12 @@
 #define __device__
 #define __shared__ static
 #define __grid_constant__
+#define GPU_JOB static
 #define __launch_bounds__(...)
 
+struct float2 {
+    float x, y;
+};
 struct float4 {
     float x, y, z, w;
 };
