@@ -76,14 +76,31 @@ fi
 
 # Memory accesses. The program stops at the limit; what it found until then counts.
 if command -v compute-sanitizer >/dev/null; then
-    section 'memcheck of the op table' 75 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
+    section 'memcheck of the op table' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_ops"
-    section 'racecheck of goldens' 45 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
+    section 'racecheck of goldens' 30 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool racecheck --error-exitcode 9 $T/test_golden"
 fi
 
-section 'where the time goes, M=100' 40 bash -c \
-    "command -v ncu >/dev/null && quiet ncu --clock-control none --graph-profiling node --launch-skip 1000 --launch-count 130 --metrics gpu__time_duration.sum --csv $N bench step --device cuda --M 100 --seconds 0.01 && cp $OUT/last $OUT/ncu.csv"
+# Time of every launch of the second run: number, blocks, nanoseconds.
+profile() {
+    command -v ncu >/dev/null || return 77
+    ncu --clock-control none --graph-profiling node --launch-skip 45 --launch-count 45 \
+        --metrics gpu__time_duration.sum --csv "$@" >"$OUT/ncu.csv" 2>&1
+    local status=$?
+    python3 - "$OUT/ncu.csv" <<'PYTHON'
+import csv, sys
+lines = [line for line in open(sys.argv[1]) if line.startswith('"')]
+total = 0
+for k, row in enumerate(csv.DictReader(lines)):
+    print(k, row.get("Grid Size"), row.get("Metric Value"), row.get("Metric Unit"))
+    total += float(row["Metric Value"].replace(",", ""))
+print("sum", total)
+PYTHON
+    return $status
+}
+export -f profile
+section 'time of each launch, M=100' 40 bash -c "profile $N bench step --device cuda --M 100 --seconds 0.01"
 
 printf '\n===== summary (%d s)\n%s' $((SECONDS - START)) "$SUMMARY"
 rm -f "$OUT/last"

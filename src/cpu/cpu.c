@@ -46,8 +46,11 @@ static n2_kernel *const avx512[N2_OP_COUNT] = {N2_FAST_LIST(AVX512) PLAIN_KERNEL
 
 static const bool split[N2_OP_COUNT] = {[N2_OP_transpose] = true, [N2_OP_adam] = true};
 
-#define CPU_BACKEND(ISA) \
-    {.name = "cpu, " #ISA, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, .split = split}
+#define CPU_BACKEND(ISA)                                                                   \
+    {                                                                                      \
+        .name = "cpu, " #ISA, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, \
+        .split = split                                                                     \
+    }
 
 const n2_backend *n2_cpu_backend(void) {
     static const n2_backend backends[N2_ISA_COUNT] = {

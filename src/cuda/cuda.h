@@ -17,8 +17,7 @@ typedef struct n2_cuda_options {
 /* The backend of a GPU. It is made on first use, lives until the program ends, and may be
  * used by several contexts. Fails with N2CE_EDEVICE: a build without CUDA, no driver or one
  * that is too old, no GPU of that number, one that is too old. */
-n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options,
-                            const n2_backend **out);
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out);
 
 /* "NVIDIA H200, 132 multiprocessors, 139 GiB"; of a backend that was opened. */
 const char *n2_cuda_name(const n2_backend *backend);

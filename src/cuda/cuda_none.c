@@ -1,8 +1,7 @@
 /* What the CUDA backend says in a build without it. */
 #include "cuda.h"
 
-n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options,
-                            const n2_backend **out) {
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
     (void)options;
     *out = NULL;
     return n2_fail(ctx, N2CE_EDEVICE,

@@ -169,8 +169,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     return N2CE_OK;
 }
 
-n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options,
-                            const n2_backend **out) {
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
     *out = NULL;
     if (options->device < 0 || options->device >= MOST_GPUS)
         return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU %d.", options->device);

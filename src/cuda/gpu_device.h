@@ -18,9 +18,9 @@ typedef struct gpu_device {
 /* OK, or N2CE_EDEVICE with a sentence: what was asked of the GPU, and what CUDA says. */
 n2ce_status n2_gpu_check(n2ce_ctx *ctx, cudaError_t error, const char *what);
 
-#define GPU_TRY(ctx, call, what)                                               \
-    do {                                                                       \
-        const cudaError_t gpu_error_ = (call);                                 \
+#define GPU_TRY(ctx, call, what)                                                   \
+    do {                                                                           \
+        const cudaError_t gpu_error_ = (call);                                     \
         if (gpu_error_ != cudaSuccess) return n2_gpu_check(ctx, gpu_error_, what); \
     } while (0)
 

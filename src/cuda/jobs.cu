@@ -92,5 +92,6 @@ cudaError_t n2_jobs_prepare(void) {
 
 void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream) {
     const job_list copy = *list;
-    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream, copy);
+    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream,
+               copy);
 }

@@ -42,9 +42,7 @@ __device__ inline float sigmoid(float x) {
     return e / (1.0f + e);
 }
 
-__device__ inline float softplus(float x) {
-    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
-}
+__device__ inline float softplus(float x) { return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x)); }
 
 __device__ inline float unary(const job &j, float x) {
     const float a = (float)j.f[0], b = (float)j.f[1];
@@ -123,7 +121,8 @@ __device__ inline int64_t place(const job_loops &l, int which, uint32_t i) {
 
 /* Calls make(i) for this thread's elements of the block: loads of several may be under way
  * at once. */
-template <typename MAKE> __device__ inline void each_element(const job &j, uint32_t block, MAKE make) {
+template <typename MAKE>
+__device__ inline void each_element(const job &j, uint32_t block, MAKE make) {
     const int64_t begin = (int64_t)block * JOB_ELEMENTS + threadIdx.x;
 #pragma unroll
     for (int k = 0; k < JOB_ELEMENTS / JOB_THREADS; k++)
@@ -163,9 +162,8 @@ GPU_JOB void run_pad(const job &j, uint32_t block) {
 }
 
 GPU_JOB void run_row_index(const job &j, uint32_t block) {
-    each_element(j, block, [&](uint32_t i) {
-        j.out[i] = (float)((j.loops.step[0][0] + i) / j.k % j.m);
-    });
+    each_element(j, block,
+                 [&](uint32_t i) { j.out[i] = (float)((j.loops.step[0][0] + i) / j.k % j.m); });
 }
 
 /* A row number, kept inside the table. */

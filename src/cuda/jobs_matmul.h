@@ -21,7 +21,9 @@ __device__ inline void load_piece(float *to, const float *from, int64_t ld, int6
             const bool inside = row < rows && column < columns;
             const int64_t left = columns - column;
             copy_16(to + r * PITCH + c, inside ? from + row * ld + column : from,
-                    !inside ? 0 : left < 4 ? (int)left * 4 : 16);
+                    !inside    ? 0
+                    : left < 4 ? (int)left * 4
+                               : 16);
         }
         return;
     }
@@ -65,9 +67,8 @@ struct product_end {
     bool add, even; /* even: two neighbours are 8 bytes at a multiple of 8 */
 
     __device__ product_end(const job &j, float *to, int64_t offset)
-        : out(to), more(j.more[0]), bias(j.in[3]), gate(j.gate), addend(j.addend),
-          m(j.product.m), n(j.product.n), slope(j.slope), slope_more(j.slope_more),
-          add(j.add != 0) {
+        : out(to), more(j.more[0]), bias(j.in[3]), gate(j.gate), addend(j.addend), m(j.product.m),
+          n(j.product.n), slope(j.slope), slope_more(j.slope_more), add(j.add != 0) {
         if (more) more += offset;
         if (gate) gate += offset;
         if (addend) addend += offset;

@@ -34,8 +34,8 @@ __device__ inline float lane_log(float u) {
 __device__ inline void lane_turn(uint32_t w, float *cosine, float *sine) {
     const uint32_t q = (w + 0x20000000u) >> 30;
     const float x = MUL((float)(int32_t)(w - (q << 30)), 1.46291808e-9f), y = MUL(x, x);
-    const float s = ADD(
-        x, MUL(MUL(x, y), ADD(-0.16666665f, MUL(y, ADD(0.00833275f, -MUL(y, 1.9588e-4f))))));
+    const float s =
+        ADD(x, MUL(MUL(x, y), ADD(-0.16666665f, MUL(y, ADD(0.00833275f, -MUL(y, 1.9588e-4f))))));
     float c = ADD(-0.00138873675f, MUL(y, 2.44384514e-5f));
     c = ADD(0.0416666469f, MUL(y, c));
     c = ADD(1.0f, MUL(y, ADD(-0.5f, MUL(y, c))));

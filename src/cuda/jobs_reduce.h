@@ -212,8 +212,7 @@ GPU_JOB void run_permutation(const job &j, float *shared) {
     __syncthreads();
     for (int64_t i = j.n - 1; threadIdx.x == 0 && i > 0; i--) {
         const float u = draw_uniform(j.state, j.stream, (uint64_t)i);
-        const int64_t at =
-            (int64_t)fminf(floorf(__fmul_rn(u, (float)(i + 1))), (float)i);
+        const int64_t at = (int64_t)fminf(floorf(__fmul_rn(u, (float)(i + 1))), (float)i);
         const float swap = x[i];
         x[i] = x[at];
         x[at] = swap;

@@ -137,8 +137,7 @@ static bool has_whole_rows(const job *j) {
 bool n2_noted_chain(const noted *a, const noted *b) {
     const bool products =
         has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m;
-    const bool elements =
-        is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
+    const bool elements = is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
     bool (*alike)(const job *j, uintptr_t x) = products ? touches_own_rows : touches_alike;
     if (!products && !elements) return false;
     for (int i = 0; i < a->n_spans; i++)

@@ -370,8 +370,7 @@ static void note_matmul(const n2_call *c) {
         j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
     }
     const int64_t tiles = (int64_t)p->tiles_m * p->tiles_n * p->batches * p->slices;
-    noted *n =
-        n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
+    noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
     note_product_spans(c, n, &j);
     if (p->slices > 1 && n) note_sum_columns(c, j.out, out_of(c), 1, p->slices, p->m * p->n);
 }
@@ -449,8 +448,7 @@ static void note_scatter_add(const n2_call *c) {
 static void note_guards(const n2_call *c, noted *n) {
     n2_queue *q = c->queue;
     n2_note_read(n, q->state, sizeof *q->state / sizeof(float));
-    for (uint32_t k = 0; n && k < c->guards; k++)
-        n2_note_read(n, q->watched[k], 1);
+    for (uint32_t k = 0; n && k < c->guards; k++) n2_note_read(n, q->watched[k], 1);
 }
 
 static void note_assign(const n2_call *c) {

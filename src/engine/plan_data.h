@@ -7,10 +7,10 @@
 #include <stdatomic.h>
 
 enum {
-    N2_CHUNKS = 8,             /* partial sums of a row program, whatever the threads */
-    N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
-    N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
-    N2_MOST_TILE = 144,        /* rows of a tile */
+    N2_CHUNKS = 8,              /* partial sums of a row program, whatever the threads */
+    N2_LEAST_CHUNK = 64,        /* rows that are worth a partial sum of their own */
+    N2_LEAST_ROWS = 16,         /* fewer rows are not worth a program */
+    N2_MOST_TILE = 144,         /* rows of a tile */
     N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
     /* On a device, bytes up to which a value has a place to itself, in the block and in a
      * tile: what shares memory cannot run at the same time. In a tile the larger limit is for

@@ -83,10 +83,8 @@ void n2_plan_leave_device(n2_plan *p) {
 /* ---- the state ----------------------------------------------------------- */
 
 static n2ce_status write_state(n2_plan *p) {
-    const n2_device_state state = {.seed = p->seed,
-                                   .step = p->runs,
-                                   .frozen = p->frozen,
-                                   .n_watched = (uint32_t)p->n_watched};
+    const n2_device_state state = {
+        .seed = p->seed, .step = p->runs, .frozen = p->frozen, .n_watched = (uint32_t)p->n_watched};
     p->state_moved = false;
     return p->device->upload(p->device, p->ctx, p->state, &state, sizeof state);
 }

@@ -108,8 +108,7 @@ static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
     const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();
     const int64_t work = n2_kernel_work(d, input);
     if (!work) return;
-    extras[id].work =
-        place_in_block(p, all, n->step, n->step, (size_t)work * p->backend->bytes);
+    extras[id].work = place_in_block(p, all, n->step, n->step, (size_t)work * p->backend->bytes);
 }
 
 static n2ce_status store_number(n2_plan *p, void *to, double value) {

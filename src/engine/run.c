@@ -249,9 +249,8 @@ static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
     for (size_t i = 0; i < s->n_code; i++) {
         const n2_instruction *code = &s->code[i];
         const bool ran = run_at_once(p, (single){s, code, r});
-        const n2_view v =
-            view_of(&code->out, p->tiles[0] + s->tile_at, s->tile_rows, r.row0, r.rows,
-                    p->backend->bytes);
+        const n2_view v = view_of(&code->out, p->tiles[0] + s->tile_at, s->tile_rows, r.row0,
+                                  r.rows, p->backend->bytes);
         const void *data = code->partials ? partial_sum(p, code, r.chunk) : v.data;
         if (ran && is_finite(p, data, n2_elements(v.shape))) continue;
         p->bad_node = code->id;

@@ -81,8 +81,8 @@ static void describe_device(account *a, const n2_backend *backend, const n2_plan
     size_t bytes, most;
     if (!backend->device) return;
     n2_cuda_memory(backend, &bytes, &most);
-    n2_text_add(&a->text, "%zu launches a run, GPU memory %.0f MB\n", n2_plan_measure(plan).launches,
-                (double)most / 1048576);
+    n2_text_add(&a->text, "%zu launches a run, GPU memory %.0f MB\n",
+                n2_plan_measure(plan).launches, (double)most / 1048576);
     n2_text_add(&a->json, ", \"launches\": %zu, \"gpu_mb\": %.1f", n2_plan_measure(plan).launches,
                 (double)most / 1048576);
 }
@@ -97,8 +97,8 @@ static void show(account *a, const timing *t, const n2_backend *backend, const n
     n2_text_add(&a->text, "compiled in %.1f ms, first run %.1f ms, peak memory %.0f MB\n",
                 1e3 * t->compile, 1e3 * t->first, peak_megabytes());
     if (with_plan) n2_plan_print(plan, &a->text);
-    n2_text_add(&a->json, "{\"ms\": %.6g, \"gflops\": %.6g, \"peak_mb\": %.1f, \"steps\": %llu, ", ms,
-                gflops, peak_megabytes(), (unsigned long long)t->runs);
+    n2_text_add(&a->json, "{\"ms\": %.6g, \"gflops\": %.6g, \"peak_mb\": %.1f, \"steps\": %llu, ",
+                ms, gflops, peak_megabytes(), (unsigned long long)t->runs);
     n2_text_add(&a->json,
                 "\"seconds\": %.6g, \"compile_ms\": %.4g, \"first_ms\": %.4g, \"value\": ",
                 t->seconds, 1e3 * t->compile, 1e3 * t->first);

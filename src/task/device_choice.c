@@ -23,8 +23,8 @@ static int gpu_number(const char *word) {
 
 static n2ce_status add_gpu(n2ce_ctx *ctx, const n2ce_options *o, int number,
                            n2_device_choice *out) {
-    const n2_cuda_options options = {
-        .device = number, .strict = n2_options_has_word(o, "precision", "float32")};
+    const n2_cuda_options options = {.device = number,
+                                     .strict = n2_options_has_word(o, "precision", "float32")};
     const n2_backend *backend;
     N2_TRY(n2_cuda_backend(ctx, &options, &backend));
     add(out, backend, n2_cuda_name(backend));
@@ -40,7 +40,8 @@ n2ce_status n2_choose_device(n2ce_ctx *ctx, const n2ce_options *o, n2_device_cho
     if (out->n && !all) return N2CE_OK;
     if (number < 0)
         return n2_fail(ctx, N2CE_EINVAL,
-                       "--device is \"%s\"; it is auto, cpu, cuda, cuda:N (N from 0) or all.", word);
+                       "--device is \"%s\"; it is auto, cpu, cuda, cuda:N (N from 0) or all.",
+                       word);
     const n2ce_status status = add_gpu(ctx, o, number, out);
     if (status == N2CE_OK || status != N2CE_EDEVICE) return status;
     if (any) add(out, n2_cpu_backend(), n2ce_errmsg(ctx));

@@ -5,14 +5,14 @@
 #include "engine/kernel.h"
 
 /* Rows for a task's table of options. */
-#define N2_DEVICE_OPTION                                                    \
-    {                                                                       \
-        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",        \
+#define N2_DEVICE_OPTION                                                     \
+    {                                                                        \
+        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",         \
             "auto (a GPU if there is one), cpu, cuda, cuda:N for GPU N, all" \
     }
-#define N2_PRECISION_OPTION                                                       \
-    {                                                                             \
-        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32,float32", "P",      \
+#define N2_PRECISION_OPTION                                                      \
+    {                                                                            \
+        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32,float32", "P",     \
             "of matrix products on a GPU: tf32 (factors of 10 bits), or float32" \
     }
 

@@ -35,7 +35,8 @@ static const n2_backend *backend_at(int i) { return i ? fast_backend() : n2_ref_
 
 /* Golden numbers are rounded to float, so ref cannot come nearer than 6e-8. */
 static golden open_golden(const char *name, int backend) {
-    golden d = {.backend = backend_at(backend), .tolerance = backend ? fast_tolerance(1e-5, 0.1) : 1e-6};
+    golden d = {.backend = backend_at(backend),
+                .tolerance = backend ? fast_tolerance(1e-5, 0.1) : 1e-6};
     n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
     options.threads = 2;
     char path[512];

@@ -26,8 +26,8 @@ __attribute__((noreturn, unused)) static void _fail(const char *file, int line) 
     longjmp(stand_in_end, 1);
 }
 
-__attribute__((noreturn, unused, format(printf, 3, 4))) static void
-stand_in_fail(const char *file, int line, const char *format, ...) {
+__attribute__((noreturn, unused, format(printf, 3, 4))) static void stand_in_fail(
+    const char *file, int line, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vprintf(format, args);
@@ -43,18 +43,17 @@ __attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stan
 #define skip()           stand_in_skip()
 #define STAND_IN(x)      ((x) ? (void)0 : stand_in_fail(__FILE__, __LINE__, "%s", #x))
 
-#define assert_true(x)                 STAND_IN(x)
-#define assert_false(x)                STAND_IN(!(x))
-#define assert_null(x)                 STAND_IN((x) == NULL)
-#define assert_non_null(x)             STAND_IN((x) != NULL)
-#define assert_string_equal(a, b)      STAND_IN(strcmp(a, b) == 0)
-#define assert_memory_equal(a, b, n)   STAND_IN(memcmp(a, b, n) == 0)
+#define assert_true(x)                   STAND_IN(x)
+#define assert_false(x)                  STAND_IN(!(x))
+#define assert_null(x)                   STAND_IN((x) == NULL)
+#define assert_non_null(x)               STAND_IN((x) != NULL)
+#define assert_string_equal(a, b)        STAND_IN(strcmp(a, b) == 0)
+#define assert_memory_equal(a, b, n)     STAND_IN(memcmp(a, b, n) == 0)
 #define assert_memory_not_equal(a, b, n) STAND_IN(memcmp(a, b, n) != 0)
-#define assert_int_equal(a, b)                                                               \
-    ((long long)(a) == (long long)(b)                                                        \
-         ? (void)0                                                                           \
-         : stand_in_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #a, (long long)(a),     \
-                         (long long)(b)))
+#define assert_int_equal(a, b)                                                                    \
+    ((long long)(a) == (long long)(b) ? (void)0                                                   \
+                                      : stand_in_fail(__FILE__, __LINE__, "%s is %lld, not %lld", \
+                                                      #a, (long long)(a), (long long)(b)))
 #define assert_int_not_equal(a, b) STAND_IN((long long)(a) != (long long)(b))
 
 static int stand_in_one(const struct CMUnitTest *t) {
