@@ -3,9 +3,7 @@
 #ifndef N2_CUDA_GPU_H
 #define N2_CUDA_GPU_H
 
-#ifdef N2_EMULATE
-#include "emulate.h"
-#else
+#ifndef N2_EMULATE /* else it was included before anything else */
 #include <cuda_runtime.h>
 #include <stdint.h>
 

@@ -5,6 +5,7 @@
  * The threads of a block are fibers that run until they come to a barrier, block after block. */
 #ifndef TEST_CUDA_EMULATE_H
 #define TEST_CUDA_EMULATE_H
+#define N2_EMULATE
 
 #include <math.h>
 #include <stddef.h>
