@@ -62,26 +62,30 @@ __device__ static int find_job(const job_list &list) {
     return found;
 }
 
-/* Job `which`, to memory all threads of the block share. */
-__device__ static void fetch_job(const job_list &list, int which, uint32_t *words) {
-    const uint32_t *from = (const uint32_t *)(list.jobs + which);
-    for (unsigned i = threadIdx.x; i < JOB_WORDS; i += JOB_THREADS)
-        words[i] = list.n <= INLINE_JOBS ? list.inline_words[which * JOB_WORDS + i] : from[i];
-    __syncthreads();
+/* This thread's word of job `which`. */
+__device__ static uint32_t job_word(const job_list &list, int which) {
+    if (threadIdx.x >= JOB_WORDS) return 0;
+    if (list.n <= INLINE_JOBS) return list.inline_words[which * JOB_WORDS + threadIdx.x];
+    return ((const uint32_t *)(list.jobs + which))[threadIdx.x];
 }
 
+/* The next job of a chain is fetched while this one runs. */
 __global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant__ job_list list) {
     GPU_SHARED(shared);
     __shared__ union {
         job j;
         uint32_t words[JOB_WORDS];
     } mine;
+    static_assert((int)JOB_WORDS <= (int)JOB_THREADS, "a thread has one word of a job");
     const int first = find_job(list);
+    uint32_t word = job_word(list, first);
     int left = 1;
     for (int next = first; left > 0; next++, left--) {
         __syncthreads(); /* all are done with the job before */
-        fetch_job(list, next, mine.words);
+        if (threadIdx.x < JOB_WORDS) mine.words[threadIdx.x] = word;
+        __syncthreads();
         if (next == first) left += mine.j.chained;
+        if (left > 1) word = job_word(list, next + 1);
         run_block(mine.j, (float *)shared, blockIdx.x - mine.j.first_block);
     }
 }
