@@ -71,7 +71,7 @@ if [ -d peers_carry ]; then
         section "jax tf32 M=$M" 60 python3 peers_carry/jax_lebm_step.py --M $M --reps 5
     done
     section 'jax float32 M=100' 60 python3 peers_carry/jax_lebm_step.py --M 100 --prec float32 --reps 5
-    section 'torch captured graph tf32 M=100' 60 python3 peers_carry/torch_lebm_step.py --M 100 --mode graph --tf32
+    section 'torch captured graph tf32 M=100' 60 python3 peers_carry/torch_lebm_step.py --M 100 --mode graph --tf32 1
 fi
 
 # Memory accesses. The program stops at the limit; what it found until then counts.

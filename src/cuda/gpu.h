@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Jobs are functions of their own: registers are given out by function. */
-#define GPU_JOB          __device__ __noinline__ static
+#define GPU_JOB __device__ __noinline__ static
 
 /* The memory that a launch gives each of its blocks. */
 #define GPU_SHARED(name) extern __shared__ float4 name[]

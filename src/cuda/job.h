@@ -59,6 +59,8 @@ typedef struct job_product {
     int32_t slices, slice_k; /* of k; more than one: into partial products */
     uint8_t ta, tb, strict;
     uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
+    uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
+    uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
 } job_product;
 
 typedef struct job {
@@ -90,6 +92,7 @@ enum {
     STAGES = 4,
     A_FLOATS = TILE_M * (TILE_K + 4), /* also enough for TILE_K x (TILE_M + 8) */
     B_FLOATS = TILE_N * (TILE_K + 4),
+    ROW_PITCH = 128 + 4,                             /* of rows that a row_block keeps */
     JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4, /* bytes of a launch with products */
     JOB_SHARED_SMALL = 16384                         /* of one without */
 };

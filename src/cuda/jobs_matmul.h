@@ -85,7 +85,7 @@ struct product_end {
     }
     __device__ float leaky(float v) const { return v > 0.0f ? v : slope_more * v; }
 
-    __device__ void finish_one(int64_t r, int64_t c, float v) const {
+    __device__ void finish_one(int64_t r, int64_t c, float &v) const {
         if (c >= n) return;
         const int64_t at = r * n + c;
         v = finish(v, bias ? bias[c] : 0.0f, add ? out[at] : 0.0f, gate ? gate[at] : 0.0f,
@@ -98,8 +98,8 @@ struct product_end {
         return x ? *(const float2 *)(x + at) : float2{0, 0};
     }
 
-    /* Columns c and c + 1, c even. */
-    __device__ void finish_two(int64_t r, int64_t c, float v0, float v1) const {
+    /* Columns c and c + 1, c even. They become what they are as an output. */
+    __device__ void finish_two(int64_t r, int64_t c, float &v0, float &v1) const {
         if (r >= m) return;
         if (!even) {
             finish_one(r, c, v0);
@@ -217,8 +217,109 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     }
 };
 
+/* A product whose blocks have whole rows of at most 128 numbers, a not transposed. The rows of a
+ * stay in shared memory, where the product before may have left them and where this one leaves
+ * its own for the next: a chain of such products is a network. */
+template <bool TB, bool STRICT> struct row_block {
+    enum { PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
+    const job &j;
+    float *rows, *pieces_b;
+    int64_t m0;
+    float sum[2][4][4];
+
+    __device__ row_block(const job &work, float *memory, uint32_t block)
+        : j(work), rows(memory), pieces_b(memory + TILE_M * ROW_PITCH),
+          m0((int64_t)block * TILE_M) {
+        for (int x = 0; x < 2; x++)
+            for (int y = 0; y < 4; y++)
+                for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
+    }
+
+    __device__ void load(int piece) {
+        const job_product &p = j.product;
+        const int64_t k0 = (int64_t)piece * TILE_K;
+        float *to_b = pieces_b + piece % STAGES * B_FLOATS;
+        if (!p.finds)
+            load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k,
+                                                  p.wide_a);
+        if (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, j.in[1], p.k, 0, p.n, k0, p.k, p.wide_b);
+        else
+            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, j.in[1], p.n, k0, p.k, 0, p.n, p.wide_b);
+    }
+
+    __device__ void multiply_piece(int piece) {
+        const float *sa = rows + piece * TILE_K, *sb = pieces_b + piece % STAGES * B_FLOATS;
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
+#pragma unroll
+        for (int k = t; k < TILE_K; k += 8) {
+            float fa[2][4], fb[4][2];
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    fa[x][i] = sa[(row + x * 16 + i % 2 * 8) * ROW_PITCH + k + i / 2 * 4];
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int c = column + y * 8, l = k + i * 4;
+                    fb[y][i] = TB ? sb[c * PITCH_B + l] : sb[l * PITCH_B + c];
+                }
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int y = 0; y < 4; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
+        }
+    }
+
+    __device__ void finish() {
+        const product_end end(j, j.out, 0);
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, keeps = j.product.keeps;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + 2 * t;
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 4; i += 2) {
+                    const int r = row + x * 16 + i / 2 * 8, c = column + y * 8;
+                    float v0 = sum[x][y][i], v1 = sum[x][y][i + 1];
+                    end.finish_two(m0 + r, c, v0, v1);
+                    if (!keeps) continue;
+                    rows[r * ROW_PITCH + c] = keeps == 2 ? end.leaky(v0) : v0;
+                    rows[r * ROW_PITCH + c + 1] = keeps == 2 ? end.leaky(v1) : v1;
+                }
+    }
+
+    __device__ void run() {
+        const int pieces = (int)((j.product.k + TILE_K - 1) / TILE_K);
+        const bool useful = threadIdx.x / 32 % 4 * 32 < j.product.n;
+        for (int piece = 0; piece < STAGES - 1; piece++) {
+            if (piece < pieces) load(piece);
+            copies_commit();
+        }
+        for (int piece = 0; piece < pieces; piece++) {
+            copies_wait<STAGES - 2>();
+            __syncthreads(); /* the piece is there, and nobody reads the one before it */
+            if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
+            copies_commit();
+            if (useful) multiply_piece(piece);
+        }
+        copies_wait<0>();
+        __syncthreads(); /* nobody reads the rows any more */
+        if (useful) finish();
+    }
+};
+
 template <bool TA, bool TB, bool STRICT>
 GPU_JOB void matmul_of(const job &j, float *shared, uint32_t block) {
+    if constexpr (!TA)
+        if (j.product.rows) {
+            row_block<TB, STRICT>(j, shared, block).run();
+            return;
+        }
     matmul_block<TA, TB, STRICT>(j, shared, block).run();
 }
 

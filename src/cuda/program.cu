@@ -85,15 +85,37 @@ static void add_job(launch *l, const job *j, uint32_t first, uint32_t blocks, jo
     starts[at + 1] = l->blocks;
 }
 
-static void add_chain(const n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
+/* b follows a in a chain: can it find its rows where a leaves them? Its k must fill pieces, for
+ * what lies beyond the rows is not zero. */
+static void hand_over(job *a, job *b) {
+    if (a->kind != JOB_MATMUL || b->kind != JOB_MATMUL) return;
+    if (!a->product.rows || !b->product.rows) return;
+    if (b->product.k != a->product.n || b->product.k % TILE_K != 0) return;
+    const int keeps = b->in[0] == a->out ? 1 : a->more[0] && b->in[0] == a->more[0] ? 2 : 0;
+    a->product.keeps = (uint8_t)keeps;
+    b->product.finds = keeps != 0;
+}
+
+static size_t next_of_chain(const n2_queue *q, size_t i) {
+    const size_t chain = q->list[i].chain;
+    for (i++; i < q->n && q->list[i].chain != chain; i++) continue;
+    return i;
+}
+
+static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
     const uint32_t begin = l->blocks;
-    add_job(l, &q->list[first].j, begin, q->list[first].j.n_blocks, jobs, starts);
-    for (size_t i = first + 1; q->list[first].j.chained && i < q->n; i++)
-        if (q->list[i].chain == first) add_job(l, &q->list[i].j, begin, 0, jobs, starts);
+    int left = q->list[first].j.chained;
+    for (size_t i = first;; left--) {
+        const size_t next = left > 0 ? next_of_chain(q, i) : q->n;
+        if (next < q->n) hand_over(&q->list[i].j, &q->list[next].j);
+        add_job(l, &q->list[i].j, begin, i == first ? q->list[i].j.n_blocks : 0, jobs, starts);
+        if (next == q->n) return;
+        i = next;
+    }
 }
 
 /* The jobs of a level, products first: they take longest. */
-static void fill_launch(const n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
+static void fill_launch(n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
     for (int products = 1; products >= 0; products--)
         for (size_t i = 0; i < q->n; i++) {
             const noted *n = &q->list[i];

@@ -364,6 +364,8 @@ static void note_matmul(const n2_call *c) {
     job_product *p = &j.product;
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     if (plain) slice_product(p);
+    p->rows =
+        !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
     if (p->n <= 4 && !p->ta && p->batches == 1 && p->slices == 1) j.kind = JOB_NARROW;
     if (p->slices > 1) {
         j.add = false;

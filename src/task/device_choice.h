@@ -12,7 +12,7 @@
     }
 #define N2_PRECISION_OPTION                                                      \
     {                                                                            \
-        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32,float32", "P",     \
+        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32|float32", "P",     \
             "of matrix products on a GPU: tf32 (factors of 10 bits), or float32" \
     }
 
