@@ -61,6 +61,10 @@ typedef struct job_product {
     uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
     uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
+    uint8_t begun;          /* the first pieces of b are on their way already */
+    uint8_t next_wide;      /* the next product's b, whose first pieces this one asks for */
+    int32_t next_n, next_k;
+    const float *next_b; /* NULL: none */
 } job_product;
 
 typedef struct job {

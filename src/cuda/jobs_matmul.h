@@ -235,17 +235,32 @@ template <bool TB, bool STRICT> struct row_block {
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
     }
 
+    __device__ void load_b(int piece, const float *b, int64_t n, int64_t k, bool wide) {
+        const int64_t k0 = (int64_t)piece * TILE_K;
+        float *to = pieces_b + piece % STAGES * B_FLOATS;
+        if (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to, b, k, 0, n, k0, k, wide);
+        else
+            load_piece<TILE_K, TILE_N, PITCH_B>(to, b, n, k0, k, 0, n, wide);
+    }
+
     __device__ void load(int piece) {
         const job_product &p = j.product;
         const int64_t k0 = (int64_t)piece * TILE_K;
-        float *to_b = pieces_b + piece % STAGES * B_FLOATS;
         if (!p.finds)
             load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k,
                                                   p.wide_a);
-        if (TB)
-            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, j.in[1], p.k, 0, p.n, k0, p.k, p.wide_b);
-        else
-            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, j.in[1], p.n, k0, p.k, 0, p.n, p.wide_b);
+        load_b(piece, j.in[1], p.n, p.k, p.wide_b);
+    }
+
+    /* Nobody uses the pieces of b any more: the next product's may come while this one ends. */
+    __device__ void begin_next() {
+        const job_product &p = j.product;
+        if (!p.next_b) return;
+        for (int piece = 0; piece < STAGES - 1; piece++) {
+            if (piece * TILE_K < p.next_k) load_b(piece, p.next_b, p.next_n, p.next_k, p.next_wide);
+            copies_commit();
+        }
     }
 
     __device__ void multiply_piece(int piece) {
@@ -296,7 +311,7 @@ template <bool TB, bool STRICT> struct row_block {
     __device__ void run() {
         const int pieces = (int)((j.product.k + TILE_K - 1) / TILE_K);
         const bool useful = threadIdx.x / 32 % 4 * 32 < j.product.n;
-        for (int piece = 0; piece < STAGES - 1; piece++) {
+        for (int piece = 0; piece < STAGES - 1 && !j.product.begun; piece++) {
             if (piece < pieces) load(piece);
             copies_commit();
         }
@@ -309,6 +324,7 @@ template <bool TB, bool STRICT> struct row_block {
         }
         copies_wait<0>();
         __syncthreads(); /* nobody reads the rows any more */
+        begin_next();
         if (useful) finish();
     }
 };

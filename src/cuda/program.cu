@@ -94,6 +94,12 @@ static void hand_over(job *a, job *b) {
     const int keeps = b->in[0] == a->out ? 1 : a->more[0] && b->in[0] == a->more[0] ? 2 : 0;
     a->product.keeps = (uint8_t)keeps;
     b->product.finds = keeps != 0;
+    if (!keeps || a->product.tb != b->product.tb) return;
+    a->product.next_b = b->in[1];
+    a->product.next_n = (int32_t)b->product.n;
+    a->product.next_k = (int32_t)b->product.k;
+    a->product.next_wide = b->product.wide_b;
+    b->product.begun = true;
 }
 
 static size_t next_of_chain(const n2_queue *q, size_t i) {
