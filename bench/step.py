@@ -104,7 +104,8 @@ def measure(magnitude, args, sgemm):
     programs = {name: lambda peer=peer: run_peer(peer, "--M", magnitude)
                 for name, peer in PEERS.items()}
     if not args.peers_only:
-        programs["n2ce"] = lambda: run([args.program, "bench", "step", "--M", magnitude, "--json"])
+        command = [args.program, "bench", "step", "--device", "cpu", "--M", magnitude, "--json"]
+        programs["n2ce"] = lambda command=command: run(command)
     best = rounds(programs, args.rounds, "ms")
     ours, peers = best.pop("n2ce", None), best
     fastest = best_of(peers.values(), "ms")

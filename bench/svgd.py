@@ -28,7 +28,7 @@ def main():
     keep_to_cores()
     programs = {name: lambda peer=peer: run_peer(peer) for name, peer in PEERS.items()}
     if not args.peers_only:
-        programs["n2ce"] = lambda: run([args.program, "bench", "svgd", "--json"])
+        programs["n2ce"] = lambda: run([args.program, "bench", "svgd", "--device", "cpu", "--json"])
     best = rounds(programs, args.rounds, "seconds")
     ours, fastest = best.pop("n2ce", None), best_of(best.values(), "seconds")
     result = {"bench": "svgd", "n2ce_s": ours and ours["seconds"],

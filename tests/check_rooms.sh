@@ -16,11 +16,12 @@ engine:     base
 engine/ops: base engine
 ref:       base engine objective
 cpu:       base engine objective ref
+cuda:      base engine objective
 nn:        base engine io
 sampler:   base engine nn
 model:     base engine nn objective sampler
 ratio:     base io objective engine nn model
-task:      base io objective report engine ref cpu nn sampler model ratio
+task:      base io objective report engine ref cpu cuda nn sampler model ratio
 cli:
 '
 

@@ -46,11 +46,17 @@ static n2_kernel *const avx512[N2_OP_COUNT] = {N2_FAST_LIST(AVX512) PLAIN_KERNEL
 
 static const bool split[N2_OP_COUNT] = {[N2_OP_transpose] = true, [N2_OP_adam] = true};
 
+#define CPU_BACKEND(ISA)                                                                   \
+    {                                                                                      \
+        .name = "cpu, " #ISA, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, \
+        .split = split                                                                     \
+    }
+
 const n2_backend *n2_cpu_backend(void) {
     static const n2_backend backends[N2_ISA_COUNT] = {
-        {"cpu, portable", sizeof(float), true, portable, split},
-        {"cpu, avx2", sizeof(float), true, avx2, split},
-        {"cpu, avx512", sizeof(float), true, avx512, split},
+        CPU_BACKEND(portable),
+        CPU_BACKEND(avx2),
+        CPU_BACKEND(avx512),
     };
     return &backends[n2_isa_current()];
 }

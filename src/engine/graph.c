@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include "device.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +63,7 @@ struct n2_store {
     n2_arena arena;
     n2_tensor **tensors;
     size_t n, capacity;
+    n2_device *device; /* NULL: none yet */
 };
 
 n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
@@ -74,6 +77,8 @@ n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
 
 void n2_store_free(n2_store *store) {
     if (!store) return;
+    for (size_t i = 0; store->device && i < store->n; i++)
+        store->device->free(store->device, store->tensors[i]->device);
     n2_arena_free(&store->arena);
     n2_free(store->ctx, store->tensors);
     n2_free(store->ctx, store);
@@ -121,8 +126,47 @@ n2_tensor *n2_store_find(const n2_store *store, const char *name) {
 n2ce_ctx *n2_store_ctx(const n2_store *store) { return store->ctx; }
 size_t n2_store_bytes(const n2_store *store) { return store->bytes; }
 
+/* ---- copies on a device -------------------------------------------------- */
+
+static size_t tensor_bytes(const n2_store *store, const n2_tensor *t) {
+    return (size_t)n2_elements(t->shape) * store->bytes;
+}
+
+n2_device *n2_store_device(const n2_store *store) { return store->device; }
+
+n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device) {
+    if (store->device && store->device != device)
+        return n2_fail(store->ctx, N2CE_EINVAL, "The tensors are on another device already.");
+    store->device = device;
+    if (t->device) return N2CE_OK;
+    t->host_is_newer = true;
+    return device->alloc(device, store->ctx, tensor_bytes(store, t), &t->device);
+}
+
+n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t) {
+    if (!t->device || !t->host_is_newer) return N2CE_OK;
+    t->host_is_newer = false;
+    return store->device->upload(store->device, store->ctx, t->device, t->data,
+                                 tensor_bytes(store, t));
+}
+
+/* Which copy is newer is no part of a tensor's value: const stays const for callers. */
+n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t) {
+    if (!t->device_is_newer) return N2CE_OK;
+    store->tensors[t->index]->device_is_newer = false;
+    return store->device->download(store->device, store->ctx, t->data, t->device,
+                                   tensor_bytes(store, t));
+}
+
+void n2_tensor_push(const n2_store *store, n2_tensor *t) {
+    (void)store;
+    t->device_is_newer = false;
+    t->host_is_newer = t->device != NULL;
+}
+
 void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {
     const int64_t n = n2_elements(t->shape);
+    n2_tensor_push(store, t);
     for (int64_t i = 0; i < n; i++) {
         if (store->bytes == sizeof(float))
             ((float *)t->data)[i] = (float)values[i];
@@ -133,6 +177,7 @@ void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {
 
 void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values) {
     const int64_t n = n2_elements(t->shape);
+    n2_tensor_pull(store, t);
     for (int64_t i = 0; i < n; i++)
         values[i] = store->bytes == sizeof(float) ? (double)((const float *)t->data)[i]
                                                   : ((const double *)t->data)[i];

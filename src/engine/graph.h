@@ -43,8 +43,10 @@ const char *n2_shape_text(n2_shape s, char buffer[64]); /* "[128 x 20]" */
 typedef struct n2_tensor {
     const char *name;
     n2_shape shape;
-    void *data;   /* float or double, see the store */
+    void *data;   /* float or double, see the store; on a device: the host's copy */
     size_t index; /* in the store */
+    void *device; /* a device's copy; NULL: there is none */
+    bool host_is_newer, device_is_newer;
 } n2_tensor;
 
 typedef struct n2_store n2_store;
@@ -60,7 +62,25 @@ n2_tensor *n2_store_find(const n2_store *store, const char *name);
 n2ce_ctx *n2_store_ctx(const n2_store *store);
 size_t n2_store_bytes(const n2_store *store);
 
-/* Copy whole tensors in and out, converting. */
+/* ---- tensors with a copy on a device ----
+ *
+ * A plan on a device gives the tensors it uses a second copy there. Until then, and in a
+ * store without a device, the host's copy is all there is and the following do nothing.
+ * Host code that touches `data` itself pulls before it reads and pushes after it has
+ * written; n2_tensor_set, n2_tensor_get and checkpoints do so by themselves. Copies are made
+ * when somebody needs them: a push costs nothing until the next run, and a tensor that
+ * nobody pulls never comes back. */
+n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t);
+void n2_tensor_push(const n2_store *store, n2_tensor *t);
+
+/* For plans: makes the copy on the device; brings it up to date. A store has one device. */
+struct n2_device;
+n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, struct n2_device *device);
+n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t);
+struct n2_device *n2_store_device(const n2_store *store); /* NULL: none */
+
+/* Copy whole tensors in and out, converting. If a device fails while its copy is fetched,
+ * the numbers are those of the host's copy and the context has the message. */
 void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values);
 void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values);
 

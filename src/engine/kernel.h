@@ -5,6 +5,7 @@
 #ifndef N2_KERNEL_H
 #define N2_KERNEL_H
 
+#include "device.h"
 #include "graph.h"
 
 typedef struct n2_view {
@@ -25,6 +26,10 @@ typedef struct n2_call {
      * the shape of out: multiply by slope where gate is not positive; add. */
     const void *gate, *addend;
     double slope;
+    /* On a device: where to note the work, and how many of the state's watched numbers must
+     * be finite for an update to be made. Seed and step are in the state. */
+    n2_queue *queue;
+    uint32_t guards;
 } n2_call;
 
 typedef void n2_kernel(const n2_call *call);
@@ -35,6 +40,10 @@ typedef struct n2_backend {
     bool row_programs;        /* tile by tile, with gate and addend; else node by node */
     n2_kernel *const *kernel; /* by op id; NULL where the planner needs none */
     const bool *split;        /* by op id: whole nodes are shared between workers */
+    bool unpacked;            /* products read in[1], never the transposed in[2] */
+    n2_device *device;        /* NULL: values are in the host's memory */
+    int64_t most_tile;        /* rows of a tile; 0: what suits a processor's cache */
+    size_t tile_bytes;        /* of all values of a tile */
 } n2_backend;
 
 /* Scratch numbers that a node's kernel wants in call.work. */

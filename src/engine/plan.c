@@ -28,7 +28,8 @@ static void mark_live(n2_plan *p) {
         const n2_node_data *d = n2_node_at(p, id);
         if (d->op->update || p->nodes[id].output) p->nodes[id].live = true;
         if (!p->nodes[id].live) continue;
-        const bool reads_packed = p->backend->row_programs; /* in[2] of a matrix product */
+        /* in[2] of a matrix product */
+        const bool reads_packed = p->backend->row_programs && !p->backend->unpacked;
         for (int k = 0; k < d->n_in; k++)
             if (d->in[k].id && !(d->op->id == N2_OP_matmul && k == 2 && !reads_packed))
                 p->nodes[d->in[k].id].live = true;
@@ -273,6 +274,7 @@ static n2ce_status compile(n2_plan *p) {
     N2_TRY(check_outputs(p));
     postpone(p);
     N2_TRY(make_steps(p));
+    N2_TRY(n2_plan_tensors(p));
     return n2_plan_memory(p);
 }
 
@@ -308,6 +310,7 @@ n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_nod
 
 void n2_plan_free(n2_plan *p) {
     if (!p) return;
+    n2_plan_leave_device(p);
     n2_arena_free(&p->arena);
     n2_free(p->ctx, p);
 }

@@ -33,6 +33,10 @@ void n2_plan_free(n2_plan *plan); /* NULL is fine */
  * Outputs are undefined then, and the run does not count: running again fails again. */
 n2ce_status n2_plan_run(n2_plan *plan);
 
+/* n runs, as n calls would make them, up to the first that fails. A device is asked for all
+ * of them at once and works without waiting for the host: this is how to train on one. */
+n2ce_status n2_plan_run_many(n2_plan *plan, uint64_t n);
+
 /* The random numbers of a run are a function of the seed and of the number of runs so
  * far, which a checkpoint restores. */
 void n2_plan_seed(n2_plan *plan, uint64_t seed, uint32_t runs_so_far);
@@ -56,6 +60,7 @@ void n2_plan_print(const n2_plan *plan, n2_text *out);
 typedef struct n2_plan_size {
     size_t steps, nodes, bytes; /* bytes: all memory of the plan */
     double flops;               /* of one run */
+    size_t launches;            /* of kernels, of a run on a device; 0: not there, or not yet */
 } n2_plan_size;
 n2_plan_size n2_plan_measure(const n2_plan *plan);
 

@@ -7,11 +7,17 @@
 #include <stdatomic.h>
 
 enum {
-    N2_CHUNKS = 8,             /* partial sums of a row program, whatever the threads */
-    N2_LEAST_CHUNK = 64,       /* rows that are worth a partial sum of their own */
-    N2_LEAST_ROWS = 16,        /* fewer rows are not worth a program */
-    N2_MOST_TILE = 144,        /* rows of a tile */
-    N2_TILE_BYTES = 1536 << 10 /* of a tile's values: a second-level cache and a half */
+    N2_CHUNKS = 8,              /* partial sums of a row program, whatever the threads */
+    N2_LEAST_CHUNK = 64,        /* rows that are worth a partial sum of their own */
+    N2_LEAST_ROWS = 16,         /* fewer rows are not worth a program */
+    N2_MOST_TILE = 144,         /* rows of a tile */
+    N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
+    /* On a device, bytes up to which a value has a place to itself, in the block and in a
+     * tile: what shares memory cannot run at the same time. In a tile the larger limit is for
+     * values that are summed over rows, which happens apart from the rest. */
+    N2_OWN_PLACE = 16 << 20,
+    N2_OWN_TILE_PLACE = 2 << 20,
+    N2_OWN_SUMMED_PLACE = 32 << 20
 };
 
 /* What the planner knows of a node. */
@@ -68,6 +74,7 @@ typedef struct n2_step {
     int64_t n_rows, tile_rows, chunk_rows;
     int n_chunks;
     size_t tile_numbers; /* per row */
+    size_t tile_at;      /* where its tile begins in a worker's memory */
     atomic_int next_chunk;
     /* accounts */
     double flops, seconds;
@@ -98,6 +105,18 @@ struct n2_plan {
     bool timing;
     uint64_t timed_runs;
     uint32_t bad_node; /* found by a checked run */
+    /* tensors that the plan uses; on a device they have a copy there */
+    n2_store *store;
+    n2_tensor **tensors;
+    bool *writes; /* by place in tensors */
+    size_t n_tensors;
+    /* on a device (plan_device.c); else NULL */
+    n2_device *device;
+    n2_device_state *state; /* in its memory */
+    void **watched_at;      /* addresses of the watched numbers there */
+    n2_program *program;
+    n2_queue *queue;  /* what is being recorded */
+    bool state_moved; /* seed or runs are not those of the device's state */
 };
 
 static inline const n2_node_data *n2_node_at(const n2_plan *p, uint32_t id) {
@@ -110,5 +129,25 @@ static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == 
 static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
 
 n2ce_status n2_plan_memory(n2_plan *plan);
+
+/* plan_device.c. Memory of the plan: the device's or the host's. */
+n2ce_status n2_plan_tensors(n2_plan *plan);
+n2ce_status n2_plan_alloc(n2_plan *plan, size_t bytes, char **out);
+n2ce_status n2_plan_write(n2_plan *plan, void *to, const void *from, size_t bytes);
+n2ce_status n2_plan_read(const n2_plan *plan, void *to, const void *from, size_t bytes);
+void n2_plan_leave_device(n2_plan *plan);
+
+/* Around a run on the host, if the tensors have copies on a device. */
+n2ce_status n2_plan_pull_tensors(n2_plan *plan);
+void n2_plan_push_tensors(n2_plan *plan);
+
+/* Runs on the device: `record` calls all kernels once, noting their work. *bad becomes the
+ * watched node that is not finite, 0: all are. */
+n2ce_status n2_plan_run_on_device(n2_plan *plan, uint64_t n, void (*record)(n2_plan *plan),
+                                  uint32_t *bad);
+
+/* Runs what `body` notes, once, with updates or without. */
+n2ce_status n2_plan_run_now(n2_plan *plan, void (*body)(n2_plan *plan, const void *arg),
+                            const void *arg);
 
 #endif

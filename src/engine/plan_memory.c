@@ -69,11 +69,19 @@ static size_t add_demand(demands *all, int from, int to, size_t bytes) {
     return d.offset;
 }
 
+/* A place in the block for steps [from, to]; on a device for good, if it is not large. */
+static size_t place_in_block(const n2_plan *p, demands *all, int from, int to, size_t bytes) {
+    const bool own = p->device && bytes <= N2_OWN_PLACE;
+    return add_demand(all, own ? -1 : from, own ? (int)p->n_steps : to, bytes);
+}
+
 static size_t node_bytes(const n2_plan *p, uint32_t id) {
     return (size_t)n2_elements(n2_node_at(p, id)->shape) * p->backend->bytes;
 }
 
-static int chunks_of(int64_t rows) {
+/* A device sums up in one place, tile after tile. */
+static int chunks_of(const n2_plan *p, int64_t rows) {
+    if (p->device) return 1;
     const int64_t n = rows / N2_LEAST_CHUNK;
     return n < 1 ? 1 : n < N2_CHUNKS ? (int)n : N2_CHUNKS;
 }
@@ -90,33 +98,33 @@ static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
     if (d->op->id == N2_OP_constant)
         n->place = add_demand(all, -1, end, p->backend->bytes);
     else if (n->stored && d->op->id != N2_OP_tensor && !d->op->update)
-        n->place = add_demand(all, n->step, n->last_step, node_bytes(p, id));
+        n->place = place_in_block(p, all, n->step, n->last_step, node_bytes(p, id));
     if (n->rows == N2_ROWS_FOLD) {
         /* the first chunk sums up in the result itself */
-        const size_t others = (size_t)chunks_of(n->n_rows) - 1;
+        const size_t others = (size_t)chunks_of(p, n->n_rows) - 1;
         const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * others;
-        extras[id].partials = add_demand(all, n->step, n->step, bytes);
+        extras[id].partials = place_in_block(p, all, n->step, n->step, bytes);
     }
     const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();
     const int64_t work = n2_kernel_work(d, input);
-    if (work) extras[id].work = add_demand(all, n->step, n->step, (size_t)work * p->backend->bytes);
+    if (!work) return;
+    extras[id].work = place_in_block(p, all, n->step, n->step, (size_t)work * p->backend->bytes);
 }
 
-static void store_number(const n2_plan *p, void *to, double value) {
-    if (p->backend->bytes == sizeof(float))
-        *(float *)to = (float)value;
-    else
-        *(double *)to = value;
+static n2ce_status store_number(n2_plan *p, void *to, double value) {
+    const float narrow = (float)value;
+    const bool is_float = p->backend->bytes == sizeof(float);
+    return n2_plan_write(p, to, is_float ? (const void *)&narrow : &value, p->backend->bytes);
 }
 
-static void resolve(n2_plan *p, uint32_t id) {
+static n2ce_status resolve(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
     if (d->op->id == N2_OP_tensor || d->op->update)
-        n->data = d->attr.t[0]->data;
+        n->data = p->device ? d->attr.t[0]->device : d->attr.t[0]->data;
     else if (n->stored || d->op->id == N2_OP_constant)
         n->data = p->block + n->place;
-    if (d->op->id == N2_OP_constant) store_number(p, n->data, d->attr.f[0]);
+    return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr.f[0]) : N2CE_OK;
 }
 
 static n2ce_status make_block(n2_plan *p, extra *extras) {
@@ -130,10 +138,9 @@ static n2ce_status make_block(n2_plan *p, extra *extras) {
             p->block_bytes = all.list[i].offset + all.list[i].bytes;
     n2_arena_free(&scratch);
     N2_TRY(status);
-    p->block = n2_arena_alloc(&p->arena, p->block_bytes + N2_ALIGN, 1);
-    if (!p->block) return N2CE_ENOMEM;
+    N2_TRY(n2_plan_alloc(p, p->block_bytes + N2_ALIGN, &p->block));
     for (uint32_t id = 1; id <= p->n_nodes; id++)
-        if (p->nodes[id].live && !is_view(p, id)) resolve(p, id);
+        if (p->nodes[id].live && !is_view(p, id)) N2_TRY(resolve(p, id));
     return N2CE_OK;
 }
 
@@ -265,6 +272,28 @@ static int last_use(const n2_plan *p, const uint32_t *code, int n, uint32_t root
     return p->nodes[root].order;
 }
 
+/* Rows that a tile has at most. */
+static size_t most_rows(const n2_plan *p, int64_t rows) {
+    return (size_t)(rows < p->backend->most_tile ? rows : p->backend->most_tile);
+}
+
+static bool is_summed_over_rows(const n2_plan *p, const uint32_t *code, int n, uint32_t root) {
+    for (int i = 0; i < n; i++) {
+        const n2_node_data *d = n2_node_at(p, code[i]);
+        for (int k = 0; p->nodes[code[i]].rows == N2_ROWS_FOLD && k < d->n_in; k++)
+            if (is_live_input(p, d, k) && p->nodes[d->in[k].id].root == root) return true;
+    }
+    return false;
+}
+
+static bool has_own_place(const n2_plan *p, const uint32_t *code, int n, uint32_t root,
+                          size_t numbers) {
+    const size_t rows = most_rows(p, p->steps[p->nodes[root].step].n_rows);
+    const size_t bytes = rows * numbers * p->backend->bytes;
+    if (bytes <= N2_OWN_TILE_PLACE) return true;
+    return bytes <= N2_OWN_SUMMED_PLACE && is_summed_over_rows(p, code, n, root);
+}
+
 /* Values that live in tiles only share the tile by their lifetimes. */
 static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     uint32_t *code;
@@ -278,7 +307,9 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
         n2_planned *node = &p->nodes[code[i]];
         if (node->stored) continue;
         const size_t numbers = round_up(numbers_per_row(p, code[i]), 16);
-        node->place = add_demand(&all, i, last_use(p, code, n, code[i]), numbers * 4) / 4;
+        const bool own = p->device && has_own_place(p, code, n, code[i], numbers);
+        const int from = own ? 0 : i, to = own ? n : last_use(p, code, n, code[i]);
+        node->place = add_demand(&all, from, to, numbers * 4) / 4;
         if (node->place + numbers > top) top = node->place + numbers;
     }
     p->steps[step].tile_numbers = top;
@@ -289,15 +320,22 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
  * the last one is not a remnant. */
 static void choose_tile(n2_plan *p, n2_step *s) {
     const size_t row_bytes = s->tile_numbers * p->backend->bytes + 1;
-    int64_t rows = (int64_t)(N2_TILE_BYTES / row_bytes);
-    if (rows > N2_MOST_TILE) rows = N2_MOST_TILE;
+    const int64_t most = p->backend->most_tile ? p->backend->most_tile : N2_MOST_TILE;
+    const size_t most_bytes = p->backend->most_tile ? p->backend->tile_bytes : N2_TILE_BYTES;
+    int64_t rows = (int64_t)(most_bytes / row_bytes);
+    if (rows > most) rows = most;
     rows = rows >= 12 ? rows / 12 * 12 : 12; /* what the matrix kernels take at a time */
-    s->n_chunks = chunks_of(s->n_rows);
+    s->n_chunks = chunks_of(p, s->n_rows);
     s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
     s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
-    if (bytes > p->tile_bytes) p->tile_bytes = bytes;
+    if (p->device) { /* row programs may run at the same time */
+        s->tile_at = p->tile_bytes;
+        p->tile_bytes += round_up(bytes, 4 * N2_ALIGN);
+    } else if (bytes > p->tile_bytes) {
+        p->tile_bytes = bytes;
+    }
 }
 
 static n2ce_status make_tiles(n2_plan *p) {
@@ -309,13 +347,11 @@ static n2ce_status make_tiles(n2_plan *p) {
         N2_TRY(status);
         choose_tile(p, &p->steps[s]);
     }
-    p->workers = n2_ctx_threads(p->ctx);
+    p->workers = p->device ? 1 : n2_ctx_threads(p->ctx);
     p->tiles = n2_arena_alloc(&p->arena, (size_t)p->workers, sizeof *p->tiles);
     if (!p->tiles) return N2CE_ENOMEM;
-    for (int w = 0; w < p->workers; w++) {
-        p->tiles[w] = n2_arena_alloc(&p->arena, p->tile_bytes + N2_ALIGN, 1);
-        if (!p->tiles[w]) return N2CE_ENOMEM;
-    }
+    for (int w = 0; w < p->workers; w++)
+        N2_TRY(n2_plan_alloc(p, p->tile_bytes + N2_ALIGN, &p->tiles[w]));
     return N2CE_OK;
 }
 

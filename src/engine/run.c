@@ -33,11 +33,27 @@ static void barrier(n2_plan *p, int workers) {
 
 /* ---- what must be finite ------------------------------------------------- */
 
-static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
+enum { LOOK = 4096 }; /* bytes that are looked at together */
+
+static bool are_finite(const n2_plan *p, const void *data, size_t n) {
+    for (size_t i = 0; i < n; i++) {
         const double x = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
                                                             : ((const double *)data)[i];
         if (!isfinite(x)) return false;
+    }
+    return true;
+}
+
+/* Of a device whose numbers cannot be read, none is finite. */
+static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
+    double buffer[LOOK / sizeof(double)];
+    const size_t bytes = p->backend->bytes;
+    if (!p->device) return are_finite(p, data, (size_t)n);
+    for (size_t i = 0, step = LOOK / bytes; i < (size_t)n; i += step) {
+        const size_t m = (size_t)n - i < step ? (size_t)n - i : step;
+        if (n2_plan_read(p, buffer, (const char *)data + i * bytes, m * bytes) != N2CE_OK)
+            return false;
+        if (!are_finite(p, buffer, m)) return false;
     }
     return true;
 }
@@ -49,9 +65,17 @@ static uint32_t bad_watched(const n2_plan *p, uint32_t end) {
     return 0;
 }
 
-/* An update that would destroy the last good state, and the evidence, is not made. */
+/* How many watched numbers are computed before node `end`. */
+static uint32_t guards(const n2_plan *p, uint32_t end) {
+    uint32_t n = 0;
+    while (n < p->n_watched && p->watched[n] < end) n++;
+    return n;
+}
+
+/* An update that would destroy the last good state, and the evidence, is not made. A device
+ * sees to that itself. */
 static bool is_held_back(const n2_plan *p, const n2_instruction *i) {
-    return i->node->op->update && (p->frozen || bad_watched(p, i->id));
+    return !p->device && i->node->op->update && (p->frozen || bad_watched(p, i->id));
 }
 
 /* ---- one instruction ----------------------------------------------------- */
@@ -72,7 +96,9 @@ static void run_whole(const n2_plan *p, const n2_instruction *i, int part, int p
                     .step = p->runs,
                     .part = part,
                     .parts = parts,
-                    .work = i->work};
+                    .work = i->work,
+                    .queue = p->queue,
+                    .guards = guards(p, i->id)};
     call.out = (n2_view){i->out.base, i->out.shape};
     for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
     i->kernel(&call);
@@ -103,7 +129,8 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
                     .seed = p->seed,
                     .step = p->runs,
                     .parts = 1,
-                    .work = i->work};
+                    .work = i->work,
+                    .queue = p->queue};
     call.out = view_of(&i->out, tile, s->tile_rows, r.row0, r.rows, bytes);
     if (i->partials) {
         call.out.data = partial_sum(p, i, r.chunk);
@@ -157,7 +184,7 @@ static void run_rows(n2_plan *p, n2_step *s, int worker, int workers) {
     for (;;) {
         const int chunk = atomic_fetch_add_explicit(&s->next_chunk, 1, memory_order_relaxed);
         if (chunk >= s->n_chunks) break;
-        run_chunk(p, s, chunk, p->tiles[worker]);
+        run_chunk(p, s, chunk, p->tiles[worker] + s->tile_at);
     }
     barrier(p, workers);
     for (size_t i = 0; i < s->n_code; i++)
@@ -196,14 +223,36 @@ static void walk(void *arg, size_t item, int unused) {
 
 /* ---- looking at every value ---------------------------------------------- */
 
+/* One instruction, on a tile or as a whole, computed by the time the call returns. */
+typedef struct single {
+    const n2_step *step;
+    const n2_instruction *code;
+    tile_range range;
+} single;
+
+static void run_single(n2_plan *p, const void *arg) {
+    const single *one = arg;
+    if (one->step->kind == N2_STEP_ROWS)
+        run_on_tile(p, one->step, one->code, p->tiles[0] + one->step->tile_at, one->range);
+    else
+        run_whole(p, one->code, 0, 1);
+}
+
+/* False: the device failed, and the context knows how. */
+static bool run_at_once(n2_plan *p, single one) {
+    if (p->device) return n2_plan_run_now(p, run_single, &one) == N2CE_OK;
+    run_single(p, &one);
+    return true;
+}
+
 static bool check_tile(n2_plan *p, const n2_step *s, tile_range r) {
     for (size_t i = 0; i < s->n_code; i++) {
         const n2_instruction *code = &s->code[i];
-        run_on_tile(p, s, code, p->tiles[0], r);
-        const n2_view v =
-            view_of(&code->out, p->tiles[0], s->tile_rows, r.row0, r.rows, p->backend->bytes);
+        const bool ran = run_at_once(p, (single){s, code, r});
+        const n2_view v = view_of(&code->out, p->tiles[0] + s->tile_at, s->tile_rows, r.row0,
+                                  r.rows, p->backend->bytes);
         const void *data = code->partials ? partial_sum(p, code, r.chunk) : v.data;
-        if (is_finite(p, data, n2_elements(v.shape))) continue;
+        if (ran && is_finite(p, data, n2_elements(v.shape))) continue;
         p->bad_node = code->id;
         return false;
     }
@@ -223,8 +272,8 @@ static bool check_rows(n2_plan *p, const n2_step *s) {
 
 static bool check_whole(n2_plan *p, const n2_step *s) {
     for (size_t i = 0; i < s->n_code; i++) {
-        run_whole(p, &s->code[i], 0, 1);
-        if (is_finite(p, s->code[i].out.base, n2_elements(s->code[i].out.shape))) continue;
+        const bool ran = run_at_once(p, (single){.step = s, .code = &s->code[i]});
+        if (ran && is_finite(p, s->code[i].out.base, n2_elements(s->code[i].out.shape))) continue;
         p->bad_node = s->code[i].id;
         return false;
     }
@@ -246,7 +295,7 @@ static const n2_tensor *bad_tensor(const n2_plan *p, const n2_node_data *d) {
         if (!d->in[k].id) continue;
         const n2_node_data *in = n2_node_at(p, p->nodes[d->in[k].id].root);
         if (in->op->id == N2_OP_tensor &&
-            !is_finite(p, in->attr.t[0]->data, n2_elements(in->shape)))
+            !is_finite(p, p->nodes[p->nodes[d->in[k].id].root].data, n2_elements(in->shape)))
             return in->attr.t[0];
     }
     return NULL;
@@ -263,48 +312,81 @@ static n2ce_status fail_at(const n2_plan *p, uint32_t id) {
 }
 
 n2ce_status n2_plan_run_checked(n2_plan *p) {
+    if (!p->device) N2_TRY(n2_plan_pull_tensors(p));
+    p->state_moved = true;
     if (!check_all(p)) return fail_at(p, p->bad_node);
     p->runs++;
+    if (!p->device) n2_plan_push_tensors(p);
     return N2CE_OK;
 }
 
 /* Updates that came before the bad number are made, the others are not: without any, the
  * tensors are now what the bad number was computed from. */
 static n2ce_status explain(n2_plan *p, uint32_t watched) {
-    p->frozen = true;
+    p->frozen = p->state_moved = true;
     const bool found = !check_all(p);
     p->frozen = false;
+    p->state_moved = true;
     return fail_at(p, found ? p->bad_node : watched);
 }
 
-n2ce_status n2_plan_run(n2_plan *p) {
+static n2ce_status run_on_host(n2_plan *p, uint32_t *bad) {
     for (size_t k = 0; k < p->n_steps; k++)
         atomic_store_explicit(&p->steps[k].next_chunk, 0, memory_order_relaxed);
+    N2_TRY(n2_plan_pull_tensors(p));
     N2_TRY(n2_parallel_together(p->ctx, &p->workers, walk, p));
-    const uint32_t watched = bad_watched(p, UINT32_MAX);
-    if (watched) return explain(p, watched);
-    p->runs++;
-    p->timed_runs += p->timing;
+    n2_plan_push_tensors(p);
+    *bad = bad_watched(p, UINT32_MAX);
+    p->runs += *bad == 0;
+    p->timed_runs += p->timing && *bad == 0;
     return N2CE_OK;
 }
+
+/* A walk through all steps, by the one worker a device's plan has. */
+static void record(n2_plan *p) {
+    for (size_t k = 0; k < p->n_steps; k++)
+        atomic_store_explicit(&p->steps[k].next_chunk, 0, memory_order_relaxed);
+    walk(p, 0, 0);
+}
+
+n2ce_status n2_plan_run_many(n2_plan *p, uint64_t n) {
+    uint32_t bad = 0;
+    if (p->device)
+        N2_TRY(n2_plan_run_on_device(p, n, record, &bad));
+    else
+        for (uint64_t k = 0; k < n && !bad; k++) N2_TRY(run_on_host(p, &bad));
+    return bad ? explain(p, bad) : N2CE_OK;
+}
+
+n2ce_status n2_plan_run(n2_plan *p) { return n2_plan_run_many(p, 1); }
 
 /* ---- reading ------------------------------------------------------------- */
 
 void n2_plan_seed(n2_plan *p, uint64_t seed, uint32_t runs_so_far) {
     p->seed = seed;
     p->runs = runs_so_far;
+    p->state_moved = true;
 }
 
 uint32_t n2_plan_runs(const n2_plan *p) { return p->runs; }
 uint64_t n2_plan_seed_of(const n2_plan *p) { return p->seed; }
 
+/* If a device fails, NaN. */
 void n2_plan_get(const n2_plan *p, size_t k, double *values) {
-    const uint32_t id = p->outputs[k].id;
-    const void *data = p->nodes[p->nodes[id].root].data;
-    const int64_t n = n2_elements(n2_shape_at(p->graph, p->outputs[k]));
-    for (int64_t i = 0; i < n; i++)
-        values[i] = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
-                                                       : ((const double *)data)[i];
+    const char *data = p->nodes[p->nodes[p->outputs[k].id].root].data;
+    const size_t n = (size_t)n2_elements(n2_shape_at(p->graph, p->outputs[k]));
+    const size_t bytes = p->backend->bytes;
+    for (size_t i = 0, step = LOOK / bytes; i < n; i += step) {
+        double wide[LOOK / sizeof(double)];
+        float narrow[LOOK / sizeof(float)];
+        const size_t m = n - i < step ? n - i : step;
+        void *to = bytes == sizeof(float) ? (void *)narrow : wide;
+        const bool read = n2_plan_read(p, to, data + i * bytes, m * bytes) == N2CE_OK;
+        for (size_t l = 0; l < m; l++)
+            values[i + l] = !read                    ? (double)NAN
+                            : bytes == sizeof(float) ? (double)narrow[l]
+                                                     : wide[l];
+    }
 }
 
 double n2_plan_scalar(const n2_plan *p, size_t k) {

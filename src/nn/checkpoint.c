@@ -25,6 +25,7 @@ static n2_st_tensor describe(const n2_store *store, const n2_tensor *t) {
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path) {
     n2ce_ctx *ctx = n2_store_ctx(store);
     const size_t n = store_size(store);
+    for (size_t i = 0; i < n; i++) N2_TRY(n2_tensor_pull(store, n2_store_at(store, i)));
     n2_st_tensor *list = n2_alloc(ctx, n, sizeof *list);
     if (!list) return N2CE_ENOMEM;
     for (size_t i = 0; i < n; i++) list[i] = describe(store, n2_store_at(store, i));
@@ -74,6 +75,7 @@ static n2ce_status copy_in(n2_store *store, const n2_st_file *file) {
         const size_t n = (size_t)n2_elements(t->shape);
         N2_TRY(n2_store_bytes(store) == sizeof(float) ? n2_st_to_f32(ctx, found, t->data, n)
                                                       : n2_st_to_f64(ctx, found, t->data, n));
+        n2_tensor_push(store, t);
     }
     return N2CE_OK;
 }

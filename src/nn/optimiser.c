@@ -9,11 +9,17 @@ static n2_node clip_factor(n2_graph *g, n2_node norm, double clip) {
     return n2g_minimum(g, n2g_constant(g, 1), ratio);
 }
 
+/* The squares of halves of the list, and so on: a chain of additions would be as long as the
+ * list, and every link of it a launch on a GPU. */
+static n2_node sum_of_squares(n2_graph *g, const n2_node *grads, size_t n) {
+    if (n == 0) return n2g_constant(g, 0);
+    if (n == 1) return n2g_total(g, n2g_mul(g, grads[0], grads[0]));
+    const n2_node left = sum_of_squares(g, grads, n / 2);
+    return n2g_add(g, left, sum_of_squares(g, grads + n / 2, n - n / 2));
+}
+
 static n2_node global_norm(n2_graph *g, const n2_node *grads, size_t n) {
-    n2_node sum = n2g_constant(g, 0);
-    for (size_t i = 0; i < n; i++)
-        sum = n2g_add(g, sum, n2g_total(g, n2g_mul(g, grads[i], grads[i])));
-    return n2g_sqrt(g, sum);
+    return n2g_sqrt(g, sum_of_squares(g, grads, n));
 }
 
 static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n2_tensor *like) {

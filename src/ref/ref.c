@@ -23,6 +23,7 @@ static n2_kernel *const kernels[N2_OP_COUNT] = {
 static const bool split[N2_OP_COUNT] = {false};
 
 const n2_backend *n2_ref_backend(void) {
-    static const n2_backend backend = {"ref", sizeof(double), false, kernels, split};
+    static const n2_backend backend = {
+        .name = "ref", .bytes = sizeof(double), .kernel = kernels, .split = split};
     return &backend;
 }

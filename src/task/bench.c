@@ -1,5 +1,7 @@
 /* "bench step" and "bench svgd": how fast the engine is on this machine. */
 #include "bench_model.h"
+#include "cuda/cuda.h"
+#include "device_choice.h"
 #include "task.h"
 
 #include <stdio.h>
@@ -13,6 +15,8 @@ static const n2ce_option step_options[] = {
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print the plan: steps, bytes, floating-point operations, time"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    N2_DEVICE_OPTION,
+    N2_PRECISION_OPTION,
     {0},
 };
 
@@ -21,6 +25,8 @@ static const n2ce_option svgd_options[] = {
     {"iterations", 0, N2CE_OPTION_COUNT, "500", 1, 1e9, NULL, "T", "iterations to time"},
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print the plan"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    N2_DEVICE_OPTION,
+    N2_PRECISION_OPTION,
     {0},
 };
 
@@ -43,94 +49,163 @@ typedef struct timing {
     double value; /* of the output after the last run */
 } timing;
 
-/* Runs until the time or the number of runs is over (0: no such limit). */
-static n2ce_status time_plan(n2ce_ctx *ctx, n2_plan *plan, double seconds, uint64_t runs,
-                             timing *t) {
+/* Runs until the time or the number of runs is over (0: no such limit). A device is asked for
+ * ever more runs at once, up to a twentieth of a second. */
+static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *plan,
+                             double seconds, uint64_t runs, timing *t) {
     double start = now();
+    uint64_t batch = 1;
     N2_TRY(n2_plan_run(plan));
     t->first = now() - start;
+    if (backend->device) N2_TRY(n2_plan_run_many(plan, 16)); /* makes the graph of several */
     start = now();
     while (!n2_cancelled(ctx) && (runs ? t->runs < runs : t->seconds < seconds)) {
-        N2_TRY(n2_plan_run(plan));
-        t->runs++;
+        const double before = t->seconds;
+        if (runs && batch > runs - t->runs) batch = runs - t->runs;
+        N2_TRY(n2_plan_run_many(plan, batch));
+        t->runs += batch;
         t->seconds = now() - start;
+        if (backend->device && t->seconds - before < 0.05) batch *= 2;
         n2_progress(ctx, runs ? (double)t->runs : t->seconds, runs ? (double)runs : seconds);
     }
     t->value = n2_plan_scalar(plan, 0);
     return t->runs ? N2CE_OK : N2CE_ECANCELED;
 }
 
-static n2ce_status show(n2ce_ctx *ctx, const timing *t, const n2_plan *plan, bool with_plan,
-                        n2ce_answer *answer) {
+/* What an answer is made of. */
+typedef struct account {
+    n2_text text, json, brief, kept;
+} account;
+
+static void describe_device(account *a, const n2_backend *backend, const n2_plan *plan) {
+    size_t bytes, most;
+    if (!backend->device) return;
+    n2_cuda_memory(backend, &bytes, &most);
+    n2_text_add(&a->text, "%zu launches a run, GPU memory %.0f MB\n",
+                n2_plan_measure(plan).launches, (double)most / 1048576);
+    n2_text_add(&a->json, ", \"launches\": %zu, \"gpu_mb\": %.1f", n2_plan_measure(plan).launches,
+                (double)most / 1048576);
+}
+
+static void show(account *a, const timing *t, const n2_backend *backend, const n2_plan *plan,
+                 bool with_plan) {
     const double ms = 1e3 * t->seconds / (double)t->runs;
     const double gflops = t->flops * (double)t->runs / t->seconds * 1e-9;
-    n2_text text = n2_text_new(ctx), json = n2_text_new(ctx), brief = n2_text_new(ctx),
-            kept = n2_text_new(ctx);
-    n2_text_add(&text, "%s: %.3f ms a run, %.1f GFLOP/s as the plain algorithm counts, %llu runs\n",
+    n2_text_add(&a->text,
+                "%s: %.3f ms a run, %.1f GFLOP/s as the plain algorithm counts, %llu runs\n",
                 t->title, ms, gflops, (unsigned long long)t->runs);
-    n2_text_add(&text, "compiled in %.1f ms, first run %.1f ms, peak memory %.0f MB\n",
+    n2_text_add(&a->text, "compiled in %.1f ms, first run %.1f ms, peak memory %.0f MB\n",
                 1e3 * t->compile, 1e3 * t->first, peak_megabytes());
-    if (with_plan) n2_plan_print(plan, &text);
-    n2_text_add(&json, "{\"ms\": %.6g, \"gflops\": %.6g, \"peak_mb\": %.1f, \"steps\": %llu, ", ms,
-                gflops, peak_megabytes(), (unsigned long long)t->runs);
-    n2_text_add(&json, "\"seconds\": %.6g, \"compile_ms\": %.4g, \"first_ms\": %.4g, \"value\": ",
+    if (with_plan) n2_plan_print(plan, &a->text);
+    n2_text_add(&a->json, "{\"ms\": %.6g, \"gflops\": %.6g, \"peak_mb\": %.1f, \"steps\": %llu, ",
+                ms, gflops, peak_megabytes(), (unsigned long long)t->runs);
+    n2_text_add(&a->json,
+                "\"seconds\": %.6g, \"compile_ms\": %.4g, \"first_ms\": %.4g, \"value\": ",
                 t->seconds, 1e3 * t->compile, 1e3 * t->first);
-    n2_text_add_number(&json, t->value);
-    n2_text_add(&json, "}\n");
-    n2_text_add(&brief, "%.6g\n", ms);
-    n2_text_add(&kept, "%llu runs\n", (unsigned long long)t->runs);
-    n2ce_status status = n2_text_take(&text, &answer->text);
-    if (status == N2CE_OK) status = n2_text_take(&json, &answer->json);
-    if (status == N2CE_OK) status = n2_text_take(&brief, &answer->brief);
-    if (status == N2CE_OK) status = n2_text_take(&kept, &answer->kept);
-    n2_text_free(&text);
-    n2_text_free(&json);
-    n2_text_free(&brief);
-    n2_text_free(&kept);
+    n2_text_add_number(&a->json, t->value);
+    n2_text_add(&a->json, ", \"device\": \"%s\"", backend->name);
+    describe_device(a, backend, plan);
+    n2_text_add(&a->json, "}");
+    n2_text_add(&a->brief, "%.6g\n", ms);
+    n2_text_add(&a->kept, "%llu runs\n", (unsigned long long)t->runs);
+}
+
+static n2ce_status take(account *a, n2ce_answer *answer) {
+    n2_text_add(&a->json, "\n");
+    n2ce_status status = n2_text_take(&a->text, &answer->text);
+    if (status == N2CE_OK) status = n2_text_take(&a->json, &answer->json);
+    if (status == N2CE_OK) status = n2_text_take(&a->brief, &answer->brief);
+    if (status == N2CE_OK) status = n2_text_take(&a->kept, &answer->kept);
     return status;
 }
 
-/* Compiles the model's graph and times it. */
-static n2ce_status bench(n2ce_ctx *ctx, const n2ce_options *o, n2_bench_model *m, n2_node output,
-                         double seconds, uint64_t runs, timing *t, n2ce_answer *answer) {
+static void account_free(account *a) {
+    n2_text_free(&a->text);
+    n2_text_free(&a->json);
+    n2_text_free(&a->brief);
+    n2_text_free(&a->kept);
+}
+
+/* A benchmark: builds its graph, and how long it runs. */
+typedef struct bench {
+    n2_node (*build)(const n2ce_options *o, n2_bench_model *m, timing *t);
+    double seconds;
+    uint64_t runs;
+} bench;
+
+static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
+                              const n2_backend *backend, n2_bench_model *m, account *a) {
     n2_plan *plan;
+    timing t = {.title = NULL};
+    const n2_node output = b->build(o, m, &t);
     const double start = now();
-    N2_TRY(n2_plan_compile(m->graph, n2_cpu_backend(), &output, 1, &plan));
-    t->compile = now() - start;
+    N2_TRY(n2_plan_compile(m->graph, backend, &output, 1, &plan));
+    t.compile = now() - start;
     n2_plan_seed(plan, n2_options_count(o, "seed"), 0);
     n2_plan_time(plan, n2_options_flag(o, "plan"));
-    n2ce_status status = time_plan(ctx, plan, seconds, runs, t);
-    if (status == N2CE_OK) status = show(ctx, t, plan, n2_options_flag(o, "plan"), answer);
+    const n2ce_status status = time_plan(ctx, backend, plan, b->seconds, b->runs, &t);
+    if (status == N2CE_OK) show(a, &t, backend, plan, n2_options_flag(o, "plan"));
     n2_plan_free(plan);
     return status;
 }
 
-static n2ce_status run_step(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+static n2ce_status bench_on(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
+                            const n2_backend *backend, account *a) {
     n2_bench_model m;
-    const int64_t magnitude = (int64_t)n2_options_count(o, "M");
     n2ce_status status = n2_bench_model_new(ctx, n2_options_count(o, "seed"), &m);
-    if (status == N2CE_OK) {
-        const n2_node loss = n2_bench_step(&m, magnitude);
-        timing t = {.title = "training step", .flops = n2_bench_flops(&m, magnitude)};
-        status = bench(ctx, o, &m, loss, n2ce_options_number(o, "seconds"), 0, &t, answer);
-    }
+    if (status == N2CE_OK) status = time_graph(ctx, o, b, backend, &m, a);
     n2_bench_model_free(&m);
     return status;
 }
 
-static n2ce_status run_svgd(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
-    n2_bench_model m;
-    n2ce_status status = n2_bench_model_new(ctx, n2_options_count(o, "seed"), &m);
-    if (status == N2CE_OK) {
-        n2_parameters start = n2_parameters_new(m.store, 2);
-        const int64_t n = (int64_t)n2_options_count(o, "particles");
-        n2_tensor *particles = n2_parameter(&start, "particles", n2_dims(n, N2_BENCH_NZ), 1.7);
-        const n2_node density = n2_bench_svgd(&m, particles);
-        timing t = {.title = "SVGD iteration"};
-        status = bench(ctx, o, &m, density, 0, n2_options_count(o, "iterations"), &t, answer);
+/* With several devices, each has a heading, and an object of the JSON to itself. */
+static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, account *a) {
+    n2_device_choice choice;
+    N2_TRY(n2_choose_device(ctx, o, &choice));
+    for (size_t i = 0; i < choice.n; i++) {
+        const n2_backend *backend = choice.backend[i];
+        n2_text_add(&a->text, "%s: %s\n", backend ? backend->name : "cuda", choice.reason[i]);
+        if (choice.n > 1) n2_text_add(&a->json, i ? ", \"cuda\": " : "{\"cpu\": ");
+        if (backend)
+            N2_TRY(bench_on(ctx, o, b, backend, a));
+        else
+            n2_text_add(&a->json, "null");
     }
-    n2_bench_model_free(&m);
+    if (choice.n > 1) n2_text_add(&a->json, "}");
+    return N2CE_OK;
+}
+
+static n2ce_status run_bench(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
+                             n2ce_answer *answer) {
+    account a = {n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx)};
+    n2ce_status status = bench_all(ctx, o, b, &a);
+    if (status == N2CE_OK) status = take(&a, answer);
+    account_free(&a);
     return status;
+}
+
+static n2_node build_step(const n2ce_options *o, n2_bench_model *m, timing *t) {
+    const int64_t magnitude = (int64_t)n2_options_count(o, "M");
+    t->title = "training step";
+    t->flops = n2_bench_flops(m, magnitude);
+    return n2_bench_step(m, magnitude);
+}
+
+static n2_node build_svgd(const n2ce_options *o, n2_bench_model *m, timing *t) {
+    n2_parameters start = n2_parameters_new(m->store, 2);
+    const int64_t n = (int64_t)n2_options_count(o, "particles");
+    t->title = "SVGD iteration";
+    return n2_bench_svgd(m, n2_parameter(&start, "particles", n2_dims(n, N2_BENCH_NZ), 1.7));
+}
+
+static n2ce_status run_step(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    const bench b = {build_step, n2ce_options_number(o, "seconds"), 0};
+    return run_bench(ctx, o, &b, answer);
+}
+
+static n2ce_status run_svgd(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    const bench b = {build_svgd, 0, n2_options_count(o, "iterations")};
+    return run_bench(ctx, o, &b, answer);
 }
 
 static const char step_description[] =

@@ -1,5 +1,6 @@
 /* Layers, initial values, optimiser, checkpoints, and whole training runs. */
 #include "close.h"
+#include "fast_backend.h"
 
 #include "base/numerics.h"
 #include "io/safetensors.h"
@@ -222,7 +223,7 @@ static void assert_tensor_is(const doomed *d, const char *name, const double *x,
 static void a_run_stops_when_the_loss_is_not_finite(void **state) {
     (void)state;
     static const char *const names[] = {"w", "o.m.w", "o.v.w", "o.step.count", "count"};
-    const n2_backend *const backends[] = {n2_ref_backend(), n2_cpu_backend()};
+    const n2_backend *const backends[] = {n2_ref_backend(), fast_backend()};
     for (size_t k = 0; k < 2; k++) {
         doomed d = doomed_new(backends[k]);
         const n2_node loss = scalar(d.g, logarithm_of_a_countdown(&d, n2g_read(d.g, d.w.list[0])));
@@ -248,7 +249,7 @@ static void a_run_stops_when_the_loss_is_not_finite(void **state) {
 /* Of two optimisers, the one whose loss is good has made its step; the other has not. */
 static void a_bad_loss_holds_back_its_own_updates(void **state) {
     (void)state;
-    doomed d = doomed_new(n2_cpu_backend());
+    doomed d = doomed_new(fast_backend());
     const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01, .clip = 10};
     const n2_node w = n2g_read(d.g, d.w.list[0]);
     n2_minimise(d.g, &o, "first", &d.w, n2g_total(d.g, n2g_mul(d.g, w, w)), NULL);
@@ -256,7 +257,7 @@ static void a_bad_loss_holds_back_its_own_updates(void **state) {
     d.line = __LINE__ + 1;
     const n2_node bad = n2g_sqrt(d.g, n2g_affine(d.g, n2g_mul(d.g, sum, sum), -1, 0));
     n2_minimise(d.g, &o, "second", &d.v, n2g_total(d.g, bad), NULL);
-    doomed_compile(&d, n2_cpu_backend());
+    doomed_compile(&d, fast_backend());
     double before[2][15];
     n2_tensor_get(d.store, d.w.list[0], before[0]);
     n2_tensor_get(d.store, d.v.list[0], before[1]);
@@ -271,7 +272,7 @@ static void a_bad_loss_holds_back_its_own_updates(void **state) {
 static void a_bad_gradient_stops_the_run(void **state) {
     (void)state;
     for (int clip = 0; clip < 2; clip++) {
-        doomed d = doomed_new(n2_cpu_backend());
+        doomed d = doomed_new(fast_backend());
         const double zeros[15] = {0};
         n2_tensor_set(d.store, d.w.list[0], zeros);
         const n2_node w = n2g_read(d.g, d.w.list[0]);
@@ -279,7 +280,7 @@ static void a_bad_gradient_stops_the_run(void **state) {
         const n2_node loss = n2g_sqrt(d.g, n2g_total(d.g, n2g_mul(d.g, w, w)));
         const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01, .clip = clip};
         n2_minimise(d.g, &o, "o", &d.w, loss, NULL);
-        doomed_compile(&d, n2_cpu_backend());
+        doomed_compile(&d, fast_backend());
         if (clip) {
             assert_stops(&d, 1, "op div", "");
         } else {
@@ -312,7 +313,7 @@ static training start(int threads) {
     training t = {.ctx = new_ctx(threads)};
     assert_int_equal(n2_bench_model_new(t.ctx, 3, &t.model), N2CE_OK);
     const n2_node loss = n2_bench_step(&t.model, 2);
-    const n2ce_status status = n2_plan_compile(t.model.graph, n2_cpu_backend(), &loss, 1, &t.plan);
+    const n2ce_status status = n2_plan_compile(t.model.graph, fast_backend(), &loss, 1, &t.plan);
     if (status != N2CE_OK) print_error("%s\n", n2ce_errmsg(t.ctx));
     assert_int_equal(status, N2CE_OK);
     n2_plan_seed(t.plan, 11, 0);
@@ -382,6 +383,7 @@ static void train_until_killed(const char *path) {
 /* Killed at any moment, the last checkpoint is whole and the run goes on from it. */
 static void a_killed_run_resumes(void **state) {
     (void)state;
+    if (is_cuda()) skip(); /* CUDA does not survive a fork */
     char path[] = "/tmp/n2ce-test-XXXXXX";
     assert_true(mkstemp(path) >= 0);
     const pid_t child = fork();

@@ -2,8 +2,10 @@
  * gradient too, cpu computes what ref computes, and threads change nothing.
  *
  * The environment variable N2CE_ISA (portable, avx2, avx512) chooses the kernels under test.
- * Derivatives are checked on ref, which is the same for all of them: only when it is not set. */
+ * Derivatives are checked on ref, which is the same for all of them: only when it is not set.
+ * N2CE_TEST_DEVICE puts a GPU in the processor's place: fast_backend.h. */
 #include "close.h"
+#include "fast_backend.h"
 
 #include "base/random.h"
 #include "engine/plan.h"
@@ -634,7 +636,7 @@ static void check_near(const op_row *row, const problem *ref, const problem *cpu
     const size_t n = output_size(ref, k);
     double *expected = output(ref, k), *found = output(cpu, k), largest = 0;
     for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
-    const double relative = row->relative > 0 ? row->relative : 1e-5;
+    const double relative = fast_tolerance(row->relative > 0 ? row->relative : 1e-5, 4e-3);
     for (size_t i = 0; i < n; i++) {
         const double allowed = relative * largest + row->absolute;
         if (!is_close(found[i], expected[i], 0, allowed))
@@ -668,11 +670,11 @@ static void check_case(const op_row *row, const op_case *c) {
     current_row = row;
     current_case = c;
     problem ref = open_problem(row, c, n2_ref_backend(), contexts[0]);
-    if (!getenv("N2CE_ISA")) check_derivatives(&ref, row);
-    problem cpu = open_problem(row, c, n2_cpu_backend(), contexts[0]);
+    if (!getenv("N2CE_ISA") && !is_cuda()) check_derivatives(&ref, row);
+    problem cpu = open_problem(row, c, fast_backend(), contexts[0]);
     for (size_t k = 2; k < ref.n_outputs; k++) check_near(row, &ref, &cpu, k);
-    for (size_t i = 1; i < COUNT_OF(thread_counts); i++) {
-        problem other = open_problem(row, c, n2_cpu_backend(), contexts[i]);
+    for (size_t i = 1; i < (is_cuda() ? 2 : COUNT_OF(thread_counts)); i++) {
+        problem other = open_problem(row, c, fast_backend(), contexts[i]);
         check_same_bytes(&cpu, &other);
         close_problem(&other);
     }
@@ -703,7 +705,7 @@ typedef struct bench {
     const n2_backend *backend;
 } bench;
 
-static const n2_backend *backend_at(int i) { return i ? n2_cpu_backend() : n2_ref_backend(); }
+static const n2_backend *backend_at(int i) { return i ? fast_backend() : n2_ref_backend(); }
 
 static bench open_bench(const n2_backend *backend) {
     bench b = {.backend = backend};
@@ -758,7 +760,7 @@ static double *draws_of(const bench *b, const n2_node *outputs, size_t *n) {
 static void draws_are_equal_on_ref_and_cpu(void **state) {
     (void)state;
     n2_node a_nodes[N_RANDOM], b_nodes[N_RANDOM];
-    bench a = random_bench(n2_ref_backend(), a_nodes), b = random_bench(n2_cpu_backend(), b_nodes);
+    bench a = random_bench(n2_ref_backend(), a_nodes), b = random_bench(fast_backend(), b_nodes);
     size_t n_a, n_b;
     double *x = draws_of(&a, a_nodes, &n_a), *y = draws_of(&b, b_nodes, &n_b);
     assert_int_equal(n_a, n_b);
@@ -773,7 +775,7 @@ static void draws_are_equal_on_ref_and_cpu(void **state) {
 static void draws_change_from_run_to_run_and_repeat_after_a_seed(void **state) {
     (void)state;
     n2_node nodes[N_RANDOM];
-    bench b = random_bench(n2_cpu_backend(), nodes);
+    bench b = random_bench(fast_backend(), nodes);
     size_t n;
     double *first = draws_of(&b, nodes, &n);
     assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
@@ -801,7 +803,7 @@ static void draws_change_from_run_to_run_and_repeat_after_a_seed(void **state) {
 static void every_random_node_draws_for_itself(void **state) {
     (void)state;
     n2_node nodes[N_RANDOM];
-    bench b = random_bench(n2_cpu_backend(), nodes);
+    bench b = random_bench(fast_backend(), nodes);
     double first[15], scalar;
     n2_plan_get(b.plan, 5, first);
     n2_plan_get(b.plan, 4, &scalar);
@@ -813,7 +815,7 @@ static void every_random_node_draws_for_itself(void **state) {
 static void integers_are_uniform(void **state) {
     (void)state;
     n2_node nodes[N_RANDOM];
-    bench b = random_bench(n2_cpu_backend(), nodes);
+    bench b = random_bench(fast_backend(), nodes);
     static double draws[DRAWS];
     double count[SIDES] = {0}, chi2 = 0;
     n2_plan_get(b.plan, 2, draws);
@@ -832,7 +834,7 @@ static void integers_are_uniform(void **state) {
 static void permutations_hold_every_number_once(void **state) {
     (void)state;
     n2_node nodes[N_RANDOM];
-    bench b = random_bench(n2_cpu_backend(), nodes);
+    bench b = random_bench(fast_backend(), nodes);
     double order[1000];
     bool found[1000] = {false};
     size_t in_place = 0;
@@ -849,7 +851,7 @@ static void permutations_hold_every_number_once(void **state) {
 /* Row numbers divide and wrap; a wrong row number stays inside the table. */
 static void row_numbers_are_what_they_say(void **state) {
     (void)state;
-    bench b = open_bench(n2_cpu_backend());
+    bench b = open_bench(fast_backend());
     n2_tensor *t = n2_store_add(b.store, "t", n2_dims(3)),
               *i = n2_store_add(b.store, "i", n2_dims(4));
     n2_tensor_set(b.store, t, (double[]){10, 20, 30});
@@ -969,7 +971,7 @@ static void functions_are_right_everywhere(void **state) {
     x[N - 2] = -(double)INFINITY;
     x[N - 1] = (double)NAN;
     for (size_t f = 0; f < COUNT_OF(functions); f++) {
-        bench b = open_bench(n2_cpu_backend());
+        bench b = open_bench(fast_backend());
         n2_tensor *t = n2_store_add(b.store, "x", n2_dims(N));
         n2_tensor_set(b.store, t, x);
         const n2_node in = n2g_read(b.g, t), out = functions[f].make(b.g, &in);
@@ -1023,7 +1025,7 @@ static void a_read_after_an_update_sees_the_new_value(void **state) {
  * value was there before they began. */
 static void readers_by_rows_are_waited_for(void **state) {
     (void)state;
-    bench b = open_bench(n2_cpu_backend());
+    bench b = open_bench(fast_backend());
     n2_tensor *t = n2_store_add(b.store, "t", n2_dims(1000, 3));
     n2_tensor *other = n2_store_add(b.store, "other", n2_dims(1000, 3));
     fill(b.store, t, 5, -2, 2, 0, false);
@@ -1171,7 +1173,7 @@ static void a_transpose_is_finished_before_its_source_is_updated(void **state) {
     fill(p.store, gradient, 3, 1, 2, 0, false);
     const n2_node one = n2g_constant(p.g, 1), transposed = n2g_transpose(p.g, old, 0, 1);
     n2g_adam_update(p.g, &adam_options, w, d, one, one, one);
-    assert_int_equal(n2_plan_compile(p.g, n2_cpu_backend(), &transposed, 1, &p.plan), N2CE_OK);
+    assert_int_equal(n2_plan_compile(p.g, fast_backend(), &transposed, 1, &p.plan), N2CE_OK);
     for (int run = 0; run < 10; run++) {
         n2_tensor_get(p.store, w[0], before);
         assert_int_equal(n2_plan_run(p.plan), N2CE_OK);
@@ -1230,6 +1232,6 @@ int main(void) {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         tests[i] = (struct CMUnitTest){rows[i].name, check_row, NULL, after_row, (void *)&rows[i]};
     memcpy(tests + COUNT_OF(rows), others, sizeof others);
-    printf("backend: %s\n", n2_cpu_backend()->name);
+    printf("backend: %s\n", fast_backend()->name);
     return _cmocka_run_group_tests("ops", tests, COUNT_OF(tests), open_contexts, close_contexts);
 }

@@ -1,0 +1,107 @@
+#!/bin/bash
+# Everything about the CUDA backend that needs a GPU, in one go: builds, tests, checks memory
+# accesses, times n2ce and, if peers_carry/ is there, PyTorch and JAX beside it. Never stops at a
+# failure; every section ends with its status, and a table of all of them comes last.
+#
+#   bash bench/device.sh          from the repository's root; about 6 minutes
+#
+# The log goes to stdout and to $OUT/log.
+cd "$(dirname "$0")/.." || exit 1
+OUT=${OUT:-out}
+mkdir -p "$OUT"
+exec > >(tee "$OUT/log") 2>&1
+BUILD=${BUILD:-build-device}
+SUMMARY=
+START=$SECONDS
+
+# section NAME LIMIT COMMAND...: runs it, at most LIMIT seconds.
+section() {
+    local name=$1 limit=$2 begin=$SECONDS
+    shift 2
+    printf '\n===== %s\n' "$name"
+    timeout -k 5 "$limit" "$@"
+    local status=$?
+    SUMMARY="$SUMMARY$(printf '%-42s exit %-3s %4d s' "$name" "$status" $((SECONDS - begin)))
+"
+    printf '===== %s: exit %s after %d s\n' "$name" "$status" $((SECONDS - begin))
+}
+
+# quiet COMMAND...: only the last lines, and those that tell of failures.
+quiet() {
+    "$@" >"$OUT/last" 2>&1
+    local status=$?
+    grep -nE 'FAILED|failed|error|is not|off by|differs' "$OUT/last" | head -40
+    tail -12 "$OUT/last"
+    return $status
+}
+export -f quiet
+export OUT
+
+export CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+export PATH=$PATH:$CUDA_HOME/bin
+section machine 30 bash -c 'nvidia-smi; nvcc --version | tail -2; nproc; cmake --version | head -1; cc --version | head -1'
+section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=ON -DN2CE_STAND_IN=ON \
+    -DN2CE_CUDA_ARCHS=90 -DN2CE_WERROR=OFF
+section build 240 bash -c "quiet ninja -C $BUILD"
+
+# Right first.
+T=$BUILD/tests
+section 'test_cuda' 60 bash -c "quiet $T/test_cuda"
+section 'op table, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
+section 'op table, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"
+section 'goldens, float32' 40 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_golden"
+section 'goldens, tf32' 40 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_golden"
+section 'test_nn, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_nn"
+
+# Then fast.
+N=$BUILD/n2ce
+section 'bench step --device all' 40 $N bench step --device all --M 100 --seconds 1
+for M in 1 100 1000 10000; do
+    section "bench step M=$M tf32" 40 $N bench step --device cuda --M $M --seconds 2 --json
+done
+for M in 1 100 1000; do
+    section "bench step M=$M float32" 30 $N bench step --device cuda --precision float32 --M $M --seconds 1 --json
+done
+section 'bench svgd' 30 $N bench svgd --device cuda --json
+section 'bench svgd, float32' 30 $N bench svgd --device cuda --precision float32 --json
+
+# Peers.
+if [ -d peers_carry ]; then
+    for M in 1 100 1000; do
+        section "jax tf32 M=$M" 60 python3 peers_carry/jax_lebm_step.py --M $M --reps 5
+    done
+    section 'jax float32 M=100' 60 python3 peers_carry/jax_lebm_step.py --M 100 --prec float32 --reps 5
+    section 'torch captured graph tf32 M=100' 60 python3 peers_carry/torch_lebm_step.py --M 100 --mode graph --tf32 1
+fi
+
+# Memory accesses. The program stops at the limit; what it found until then counts.
+if command -v compute-sanitizer >/dev/null; then
+    section 'memcheck of the op table' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
+        "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_ops"
+    section 'racecheck of goldens' 30 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
+        "quiet compute-sanitizer --tool racecheck --error-exitcode 9 $T/test_golden"
+fi
+
+# Time of every launch of the second run: number, blocks, nanoseconds.
+profile() {
+    command -v ncu >/dev/null || return 77
+    ncu --clock-control none --graph-profiling node --launch-skip 45 --launch-count 45 \
+        --metrics gpu__time_duration.sum --csv "$@" >"$OUT/ncu.csv" 2>&1
+    local status=$?
+    python3 - "$OUT/ncu.csv" <<'PYTHON'
+import csv, sys
+lines = [line for line in open(sys.argv[1]) if line.startswith('"')]
+total = 0
+for k, row in enumerate(csv.DictReader(lines)):
+    print(k, row.get("Grid Size"), row.get("Metric Value"), row.get("Metric Unit"))
+    total += float(row["Metric Value"].replace(",", ""))
+print("sum", total)
+PYTHON
+    return $status
+}
+export -f profile
+section 'time of each launch, M=100' 40 bash -c "profile $N bench step --device cuda --M 100 --seconds 0.01"
+
+printf '\n===== summary (%d s)\n%s' $((SECONDS - START)) "$SUMMARY"
+rm -f "$OUT/last"
+exit 0

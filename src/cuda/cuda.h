@@ -1,0 +1,32 @@
+/* The CUDA backend: float32 values in a GPU's memory, one kernel source for every op.
+ * docs/cuda.md tells how a plan becomes a CUDA graph. */
+#ifndef N2_CUDA_H
+#define N2_CUDA_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "engine/kernel.h"
+
+typedef struct n2_cuda_options {
+    int device;  /* number of the GPU, from 0 */
+    bool strict; /* matrix products to float32's precision; else factors rounded to tf32 */
+} n2_cuda_options;
+
+/* The backend of a GPU. It is made on first use, lives until the program ends, and may be
+ * used by several contexts. Fails with N2CE_EDEVICE: a build without CUDA, no driver or one
+ * that is too old, no GPU of that number, one that is too old. */
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out);
+
+/* "NVIDIA H200, 132 multiprocessors, 139 GiB"; of a backend that was opened. */
+const char *n2_cuda_name(const n2_backend *backend);
+
+/* Bytes of the GPU's memory that the backend holds now, and the most it has held. */
+void n2_cuda_memory(const n2_backend *backend, size_t *now, size_t *most);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* What the CUDA backend says in a build without it. */
+#include "cuda.h"
+
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
+    (void)options;
+    *out = NULL;
+    return n2_fail(ctx, N2CE_EDEVICE,
+                   "This n2ce was built without CUDA. Use --device cpu, or build it where nvcc "
+                   "is found (cmake -DN2CE_CUDA=on).");
+}
+
+const char *n2_cuda_name(const n2_backend *backend) {
+    (void)backend;
+    return "none";
+}
+
+void n2_cuda_memory(const n2_backend *backend, size_t *now, size_t *most) {
+    (void)backend;
+    *now = *most = 0;
+}

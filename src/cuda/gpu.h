@@ -1,0 +1,55 @@
+/* What the device code needs of CUDA beyond the language. tests/cuda/emulate.h has the same
+ * for a processor, so that everything but the instructions themselves can be tested there. */
+#ifndef N2_CUDA_GPU_H
+#define N2_CUDA_GPU_H
+
+#ifndef N2_EMULATE /* else it was included before anything else */
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* Jobs are functions of their own: registers are given out by function. */
+#define GPU_JOB __device__ __noinline__ static
+
+/* The memory that a launch gives each of its blocks. */
+#define GPU_SHARED(name) extern __shared__ float4 name[]
+
+#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, ...) \
+    kernel<<<blocks, threads, shared, queue>>>(__VA_ARGS__)
+
+/* ---- copies to shared memory, in the background (bytes beyond `valid` become zero) ---- */
+
+__device__ inline void copy_16(float *to, const float *from, int valid) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid));
+}
+__device__ inline void copy_4(float *to, const float *from, int valid) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(valid));
+}
+__device__ inline void copies_commit() { asm volatile("cp.async.commit_group;"); }
+template <int LEFT> __device__ inline void copies_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+}
+
+/* ---- tensor cores ---- */
+
+/* Rounds to the 10 bits of tf32, to nearest. */
+__device__ inline uint32_t to_tf32(float x) {
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+/* c += a b for a [16 x 8] and b [8 x 8], spread over a warp. With g = lane / 4, t = lane % 4:
+ *   a: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)
+ *   b: (t, g), (t + 4, g)
+ *   c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) */
+__device__ inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
+#endif

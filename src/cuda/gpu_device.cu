@@ -1,0 +1,192 @@
+/* Opening a GPU, its memory, copies to and from it. */
+#include "gpu_device.h"
+
+#include "cuda.h"
+#include "jobs.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_GPUS = 16, TILE_ROWS = 16384 };
+static const size_t tile_limit = (size_t)768 << 20;
+
+/* ---- errors -------------------------------------------------------------- */
+
+n2ce_status n2_gpu_check(n2ce_ctx *ctx, cudaError_t error, const char *what) {
+    if (error == cudaSuccess) return N2CE_OK;
+    cudaGetLastError(); /* forget it, if it can be forgotten */
+    return n2_fail(ctx, N2CE_EDEVICE, "The GPU could not %s: %s (%s).", what,
+                   cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+static n2ce_status fail_memory(n2ce_ctx *ctx, size_t wanted) {
+    size_t left = 0, all = 0;
+    cudaGetLastError();
+    cudaMemGetInfo(&left, &all);
+    return n2_fail(ctx, N2CE_EDEVICE,
+                   "The GPU is out of memory: %.1f MiB are wanted, %.1f of %.1f MiB are free. "
+                   "Use fewer rows (a smaller M), or --device cpu.",
+                   (double)wanted / 1048576, (double)left / 1048576, (double)all / 1048576);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* What was handed out knows its size: it is in the 256 bytes before it. */
+enum { HEADER = 256 };
+
+static void count_bytes(gpu_device *g, size_t more, size_t less) {
+    g->bytes += more - less;
+    if (g->bytes > g->most_bytes) g->most_bytes = g->bytes;
+}
+
+static n2ce_status gpu_alloc(n2_device *d, n2ce_ctx *ctx, size_t bytes, void **out) {
+    gpu_device *g = (gpu_device *)d;
+    char *memory = NULL;
+    const size_t all = (bytes + 2 * HEADER - 1) / HEADER * HEADER;
+    *out = NULL;
+    GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    const cudaError_t error = cudaMalloc((void **)&memory, all);
+    if (error == cudaErrorMemoryAllocation) return fail_memory(ctx, all);
+    GPU_TRY(ctx, error, "give memory");
+    GPU_TRY(ctx, cudaMemsetAsync(memory, 0, all, g->stream), "clear memory");
+    GPU_TRY(ctx, cudaMemcpyAsync(memory, &all, sizeof all, cudaMemcpyHostToDevice, g->stream),
+            "write memory");
+    GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "clear memory");
+    count_bytes(g, all, 0);
+    *out = memory + HEADER;
+    return N2CE_OK;
+}
+
+static void gpu_free(n2_device *d, void *memory) {
+    gpu_device *g = (gpu_device *)d;
+    size_t all = 0;
+    if (!memory) return;
+    char *begin = (char *)memory - HEADER;
+    cudaSetDevice(g->index);
+    cudaStreamSynchronize(g->stream);
+    if (cudaMemcpy(&all, begin, sizeof all, cudaMemcpyDeviceToHost) == cudaSuccess)
+        count_bytes(g, 0, all);
+    cudaFree(begin);
+}
+
+static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
+                              size_t bytes) {
+    gpu_device *g = (gpu_device *)d;
+    if (bytes == 0) return N2CE_OK;
+    GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    GPU_TRY(ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, g->stream),
+            "take numbers");
+    GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "finish its work");
+    return N2CE_OK;
+}
+
+static n2ce_status gpu_download(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
+                                size_t bytes) {
+    gpu_device *g = (gpu_device *)d;
+    if (bytes == 0) return N2CE_OK;
+    GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    GPU_TRY(ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, g->stream),
+            "give its numbers");
+    GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "finish its work");
+    return N2CE_OK;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gpu_device opened[MOST_GPUS][2]; /* by index and strictness */
+
+static n2ce_status check_driver(n2ce_ctx *ctx, int index) {
+    int driver = 0, runtime = 0, n = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    const cudaError_t error = cudaGetDeviceCount(&n);
+    if (driver == 0)
+        return n2_fail(ctx, N2CE_EDEVICE,
+                       "There is no NVIDIA driver on this machine. Use --device cpu.");
+    if (error == cudaErrorInsufficientDriver)
+        return n2_fail(ctx, N2CE_EDEVICE,
+                       "The NVIDIA driver knows CUDA %d.%d; this n2ce needs %d.%d. Use a newer "
+                       "driver, or --device cpu.",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    if (error == cudaErrorNoDevice || (error == cudaSuccess && n == 0))
+        return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU on this machine. Use --device cpu.");
+    GPU_TRY(ctx, error, "be found");
+    if (index >= n || index >= MOST_GPUS)
+        return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU %d: this machine has %d, from 0 to %d.",
+                       index, n, n - 1);
+    return N2CE_OK;
+}
+
+static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
+    struct cudaDeviceProp properties;
+    GPU_TRY(ctx, cudaGetDeviceProperties(&properties, g->index), "say what it is");
+    if (properties.major < 8)
+        return n2_fail(ctx, N2CE_EDEVICE,
+                       "GPU %d, %s, has compute capability %d.%d; n2ce needs 8.0. Use --device "
+                       "cpu.",
+                       g->index, properties.name, properties.major, properties.minor);
+    snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
+             properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
+    snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,
+             g->strict ? "float32" : "tf32");
+    return N2CE_OK;
+}
+
+static void fill_tables(gpu_device *g) {
+    static const bool split[N2_OP_COUNT] = {false};
+    g->api.alloc = gpu_alloc;
+    g->api.free = gpu_free;
+    g->api.upload = gpu_upload;
+    g->api.download = gpu_download;
+    g->api.queue_new = n2_cuda_queue_new;
+    g->api.program_new = n2_cuda_program_new;
+    g->api.program_free = n2_cuda_program_free;
+    g->api.program_run = n2_cuda_program_run;
+    g->api.program_launches = n2_cuda_program_launches;
+    g->backend.name = g->backend_name;
+    g->backend.bytes = sizeof(float);
+    g->backend.row_programs = true;
+    g->backend.unpacked = true;
+    g->backend.kernel = n2_cuda_kernels;
+    g->backend.split = split;
+    g->backend.most_tile = TILE_ROWS;
+    g->backend.tile_bytes = tile_limit;
+    g->backend.device = &g->api;
+}
+
+static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device *g) {
+    if (g->backend.device) return N2CE_OK;
+    N2_TRY(check_driver(ctx, o->device));
+    g->index = o->device;
+    g->strict = o->strict;
+    N2_TRY(describe(ctx, g));
+    GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
+    GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
+    GPU_TRY(ctx, n2_jobs_prepare(), "load the kernels");
+    fill_tables(g);
+    return N2CE_OK;
+}
+
+n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
+    *out = NULL;
+    if (options->device < 0 || options->device >= MOST_GPUS)
+        return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU %d.", options->device);
+    gpu_device *g = &opened[options->device][options->strict];
+    pthread_mutex_lock(&lock);
+    const n2ce_status status = open_gpu(ctx, options, g);
+    pthread_mutex_unlock(&lock);
+    if (status == N2CE_OK) *out = &g->backend;
+    return status;
+}
+
+const char *n2_cuda_name(const n2_backend *backend) {
+    return ((const gpu_device *)backend->device)->name;
+}
+
+void n2_cuda_memory(const n2_backend *backend, size_t *now, size_t *most) {
+    const gpu_device *g = (const gpu_device *)backend->device;
+    *now = g->bytes;
+    *most = g->most_bytes;
+}

@@ -1,0 +1,27 @@
+/* A GPU as the backend knows it. */
+#ifndef N2_CUDA_GPU_DEVICE_H
+#define N2_CUDA_GPU_DEVICE_H
+
+#include "gpu.h"
+#include "queue.h"
+
+typedef struct gpu_device {
+    n2_device api; /* first: an n2_device is one of these */
+    n2_backend backend;
+    int index;
+    bool strict;
+    cudaStream_t stream; /* all work, in order */
+    size_t bytes, most_bytes;
+    char name[128], backend_name[64];
+} gpu_device;
+
+/* OK, or N2CE_EDEVICE with a sentence: what was asked of the GPU, and what CUDA says. */
+n2ce_status n2_gpu_check(n2ce_ctx *ctx, cudaError_t error, const char *what);
+
+#define GPU_TRY(ctx, call, what)                                                   \
+    do {                                                                           \
+        const cudaError_t gpu_error_ = (call);                                     \
+        if (gpu_error_ != cudaSuccess) return n2_gpu_check(ctx, gpu_error_, what); \
+    } while (0)
+
+#endif

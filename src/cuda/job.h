@@ -1,0 +1,104 @@
+/* A job: one op on one tile, as the GPU reads it. Kernels of the backend (record.cu) turn
+ * calls of the engine into jobs; jobs that do not touch each other's memory go into one
+ * launch (program.cu), where every job has its own range of blocks (jobs.cu).
+ *
+ * Everything about a job that blocks need is in here, so one kernel runs them all. */
+#ifndef N2_CUDA_JOB_H
+#define N2_CUDA_JOB_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "engine/kernel.h"
+#ifdef __cplusplus
+}
+#endif
+
+enum {
+    JOB_THREADS = 256,
+    JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does */
+    JOB_CHUNK = 2048,    /* numbers that a block sums up */
+    JOB_SLICE = 128,     /* rows whose columns a block sums up */
+    JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
+    JOB_DROPS = 256      /* rows that a block scatters */
+};
+
+typedef enum job_kind {
+    JOB_MATMUL,      /* tensor cores; tiles of the output, slices of the inner axis */
+    JOB_NARROW,      /* few columns: a warp per row */
+    JOB_UNARY,       /* one operand, laid out as the output */
+    JOB_BINARY,      /* two, each with steps of its own */
+    JOB_COPY,        /* one, with steps of its own: broadcast, transpose */
+    JOB_MOVE,        /* a rectangle: concat, slice */
+    JOB_PAD,         /* a rectangle, with zeros around it */
+    JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
+    JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
+    JOB_REDUCE,      /* sum or amax over any axes: a warp per number */
+    JOB_MEDIAN,      /* one block */
+    JOB_RANDOM,      /* normal, uniform, integer */
+    JOB_PERMUTATION, /* one block */
+    JOB_ROW_INDEX,
+    JOB_GATHER,
+    JOB_SCATTER, /* a block per slice of rows, into partial tables */
+    JOB_ASSIGN,
+    JOB_ADAM,
+    JOB_END /* of a run: looks at watched numbers, counts */
+} job_kind;
+
+/* Nested loops, innermost first; several operands walk along, each with its own steps. */
+typedef struct job_loops {
+    int rank;
+    uint32_t length[N2_MAX_RANK];
+    int64_t step[2][N2_MAX_RANK];
+} job_loops;
+
+typedef struct job_product {
+    int64_t m, n, k;
+    int64_t stride_a, stride_b, stride_out; /* from batch to batch */
+    int32_t batches, tiles_m, tiles_n;
+    int32_t slices, slice_k; /* of k; more than one: into partial products */
+    uint8_t ta, tb, strict;
+    uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
+    uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
+    uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
+    uint8_t begun;          /* the first pieces of b are on their way already */
+    uint8_t next_wide;      /* the next product's b, whose first pieces this one asks for */
+    int32_t next_n, next_k;
+    const float *next_b; /* NULL: none */
+} job_product;
+
+typedef struct job {
+    int32_t kind, op; /* op: n2_op_id, where a kind serves several */
+    uint32_t first_block, n_blocks;
+    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product */
+    const float *in[4];   /* a, b, -, bias of a product; as the op has them otherwise */
+    const float *gate, *addend;
+    n2_device_state *state;
+    int64_t n, m, k; /* what they are depends on the kind */
+    double f[4];
+    uint32_t guards, stream;
+    float slope, slope_more;
+    uint8_t add;
+    uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
+    union {
+        struct {
+            job_loops loops, inner; /* inner: over what a number is reduced from */
+        };
+        job_product product;
+    };
+} job;
+
+/* Where JOB_MATMUL's blocks keep their factors. */
+enum {
+    TILE_M = 64,
+    TILE_N = 128,
+    TILE_K = 32,
+    STAGES = 4,
+    A_FLOATS = TILE_M * (TILE_K + 4), /* also enough for TILE_K x (TILE_M + 8) */
+    B_FLOATS = TILE_N * (TILE_K + 4),
+    ROW_PITCH = 128 + 4,                             /* of rows that a row_block keeps */
+    JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4, /* bytes of a launch with products */
+    JOB_SHARED_SMALL = 16384                         /* of one without */
+};
+
+#endif

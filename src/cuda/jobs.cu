@@ -1,0 +1,101 @@
+/* The kernel: every block finds its job and does its share of it. */
+#include "jobs.h"
+
+#include "jobs_elementwise.h"
+#include "jobs_matmul.h"
+#include "jobs_reduce.h"
+
+__device__ static void run_block(const job &j, float *shared, uint32_t block) {
+    switch (j.kind) {
+    case JOB_MATMUL:
+        return run_matmul(j, shared, block);
+    case JOB_NARROW:
+        return run_narrow(j, block);
+    case JOB_UNARY:
+        return run_unary(j, block);
+    case JOB_BINARY:
+        return run_binary(j, block);
+    case JOB_COPY:
+        return run_copy(j, block);
+    case JOB_MOVE:
+        return run_move(j, block);
+    case JOB_PAD:
+        return run_pad(j, block);
+    case JOB_SUM_CHUNKS:
+        return run_sum_chunks(j, shared, block);
+    case JOB_SUM_COLUMNS:
+        return run_sum_columns(j, shared, block);
+    case JOB_REDUCE:
+        return run_reduce(j, block);
+    case JOB_MEDIAN:
+        return run_median(j, shared);
+    case JOB_RANDOM:
+        return run_random(j, block);
+    case JOB_PERMUTATION:
+        return run_permutation(j, shared);
+    case JOB_ROW_INDEX:
+        return run_row_index(j, block);
+    case JOB_GATHER:
+        return run_gather(j, block);
+    case JOB_SCATTER:
+        return run_scatter(j, shared, block);
+    case JOB_ASSIGN:
+        return run_assign(j, block);
+    case JOB_ADAM:
+        return run_adam(j, shared, block);
+    default:
+        return run_end(j);
+    }
+}
+
+/* The job that this block belongs to. In a long list thread i looks at job i. */
+__device__ static int find_job(const job_list &list) {
+    __shared__ int found;
+    int which = 0;
+    if (list.n <= INLINE_JOBS) {
+        while (which + 1 < list.n && blockIdx.x >= list.inline_first[which + 1]) which++;
+        return which;
+    }
+    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS)
+        if (list.first[i] <= blockIdx.x && blockIdx.x < list.first[i + 1]) found = i;
+    __syncthreads();
+    return found;
+}
+
+/* This thread's word of job `which`. */
+__device__ static uint32_t job_word(const job_list &list, int which) {
+    if (threadIdx.x >= JOB_WORDS) return 0;
+    if (list.n <= INLINE_JOBS) return list.inline_words[which * JOB_WORDS + threadIdx.x];
+    return ((const uint32_t *)(list.jobs + which))[threadIdx.x];
+}
+
+/* The next job of a chain is fetched while this one runs. */
+__global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant__ job_list list) {
+    GPU_SHARED(shared);
+    __shared__ union {
+        job j;
+        uint32_t words[JOB_WORDS];
+    } mine;
+    static_assert((int)JOB_WORDS <= (int)JOB_THREADS, "a thread has one word of a job");
+    const int first = find_job(list);
+    uint32_t word = job_word(list, first);
+    int left = 1;
+    for (int next = first; left > 0; next++, left--) {
+        __syncthreads(); /* all are done with the job before */
+        if (threadIdx.x < JOB_WORDS) mine.words[threadIdx.x] = word;
+        __syncthreads();
+        if (next == first) left += mine.j.chained;
+        if (left > 1) word = job_word(list, next + 1);
+        run_block(mine.j, (float *)shared, blockIdx.x - mine.j.first_block);
+    }
+}
+
+cudaError_t n2_jobs_prepare(void) {
+    return cudaFuncSetAttribute(run_jobs, cudaFuncAttributeMaxDynamicSharedMemorySize, JOB_SHARED);
+}
+
+void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream) {
+    const job_list copy = *list;
+    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream,
+               copy);
+}

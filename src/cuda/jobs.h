@@ -1,0 +1,24 @@
+/* Running jobs: all kernels of the backend are here. */
+#ifndef N2_CUDA_JOBS_H
+#define N2_CUDA_JOBS_H
+
+#include "gpu.h"
+#include "job.h"
+
+/* Lets blocks have as much shared memory as products want. */
+cudaError_t n2_jobs_prepare(void);
+
+/* A launch: jobs that do not depend on one another. A few of them travel with the launch
+ * itself, which saves every block two trips to the device's memory. */
+enum { INLINE_JOBS = 10, JOB_WORDS = sizeof(job) / 4 };
+typedef struct job_list {
+    int n;
+    const job *jobs;       /* in the device's memory */
+    const uint32_t *first; /* first[i]: the first block of job i; first[n]: how many in all */
+    uint32_t inline_first[INLINE_JOBS];
+    uint32_t inline_words[INLINE_JOBS * JOB_WORDS];
+} job_list;
+
+void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream);
+
+#endif

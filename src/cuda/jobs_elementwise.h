@@ -1,0 +1,230 @@
+/* Element-wise ops, in device code. The meaning is that of ref/plain.h. */
+#ifndef N2_CUDA_JOBS_ELEMENTWISE_H
+#define N2_CUDA_JOBS_ELEMENTWISE_H
+
+#include "gpu.h"
+#include "job.h"
+
+#include <math.h>
+
+/* ---- the terms of the loss, objective/terms.h ---- */
+
+__device__ inline double scaled_softplus(double x, double a) {
+    const double log_a = log(a);
+    if (x > log_a) return a * ((x - log_a) + log1p(a * exp(-x)));
+    const double r = exp(x);
+    return r < 1e-17 * a ? r : a * log1p(r / a);
+}
+
+__device__ inline double shifted_softplus(double x, double a) {
+    const double log_a = log(a);
+    return x > log_a ? log1p(a * exp(-x)) : (log_a - x) + log1p(exp(x) / a);
+}
+
+__device__ inline double loss_term(double f, double m, bool is_den) {
+    if (isinf(m)) return is_den ? exp(f) : -f;
+    return is_den ? scaled_softplus(f, m) : shifted_softplus(f, m);
+}
+
+__device__ inline double loss_weight(double f, double m, bool is_den) {
+    if (isinf(m)) return is_den ? exp(f) : -1;
+    if (is_den) return 1 / (1 / m + exp(-f));
+    if (f < 700) return -1 / (1 + exp(f) / m);
+    const double x = log(m) - f, e = exp(x); /* x < 0: exp(f) overflows */
+    return -(e / (1 + e));
+}
+
+/* ---- functions of one number ---- */
+
+__device__ inline float sigmoid(float x) {
+    if (x >= 0) return 1.0f / (1.0f + expf(-x));
+    const float e = expf(x);
+    return e / (1.0f + e);
+}
+
+__device__ inline float softplus(float x) { return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x)); }
+
+__device__ inline float unary(const job &j, float x) {
+    const float a = (float)j.f[0], b = (float)j.f[1];
+    switch (j.op) {
+    case N2_OP_neg:
+        return -x;
+    case N2_OP_exp:
+        return expf(x);
+    case N2_OP_log:
+        return logf(x);
+    case N2_OP_sqrt:
+        return sqrtf(x);
+    case N2_OP_reciprocal:
+        return 1.0f / x;
+    case N2_OP_tanh:
+        return tanhf(x);
+    case N2_OP_sigmoid:
+        return sigmoid(x);
+    case N2_OP_softplus:
+        return softplus(x);
+    case N2_OP_sin:
+        return sinf(x);
+    case N2_OP_cos:
+        return cosf(x);
+    case N2_OP_positive:
+        return x > 0.0f ? 1.0f : 0.0f;
+    case N2_OP_affine:
+        return a * x + b;
+    case N2_OP_lrelu:
+        return x > 0.0f ? x : a * x;
+    case N2_OP_n2ce_term:
+        return (float)loss_term((double)x, j.f[0], j.k != 0);
+    default: /* n2ce_weight */
+        return (float)loss_weight((double)x, j.f[0], j.k != 0);
+    }
+}
+
+/* ---- functions of two ---- */
+
+__device__ inline float binary(const job &j, float x, float y) {
+    switch (j.op) {
+    case N2_OP_add:
+        return x + y;
+    case N2_OP_sub:
+        return x - y;
+    case N2_OP_mul:
+        return x * y;
+    case N2_OP_div:
+        return x / y;
+    case N2_OP_maximum:
+        return x > y || x != x ? x : y;
+    case N2_OP_minimum:
+        return x < y || x != x ? x : y;
+    case N2_OP_equal:
+        return x == y ? 1.0f : 0.0f;
+    case N2_OP_greater:
+        return x > y ? 1.0f : 0.0f;
+    default: /* lrelu_grad */
+        return x > 0.0f ? y : (float)j.f[0] * y;
+    }
+}
+
+/* ---- walking ---- */
+
+/* Where operand `which` has the element that goes to element i. */
+__device__ inline int64_t place(const job_loops &l, int which, uint32_t i) {
+    if (l.rank == 1) return i * l.step[which][0];
+    int64_t at = 0;
+    for (int k = 0; k < l.rank; k++) {
+        const uint32_t rest = i / l.length[k];
+        at += (int64_t)(i - rest * l.length[k]) * l.step[which][k];
+        i = rest;
+    }
+    return at;
+}
+
+/* Calls make(i) for this thread's elements of the block: loads of several may be under way
+ * at once. */
+template <typename MAKE>
+__device__ inline void each_element(const job &j, uint32_t block, MAKE make) {
+    const int64_t begin = (int64_t)block * JOB_ELEMENTS + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < JOB_ELEMENTS / JOB_THREADS; k++)
+        if (begin + k * JOB_THREADS < j.n) make((uint32_t)(begin + k * JOB_THREADS));
+}
+
+GPU_JOB void run_unary(const job &j, uint32_t block) {
+    each_element(j, block, [&](uint32_t i) { j.out[i] = unary(j, j.in[0][i]); });
+}
+
+GPU_JOB void run_binary(const job &j, uint32_t block) {
+    each_element(j, block, [&](uint32_t i) {
+        j.out[i] = binary(j, j.in[0][place(j.loops, 0, i)], j.in[1][place(j.loops, 1, i)]);
+    });
+}
+
+GPU_JOB void run_copy(const job &j, uint32_t block) {
+    each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][place(j.loops, 0, i)]; });
+}
+
+/* Rows of m numbers, from rows of loops.step[0][0] to rows of loops.step[1][0]. */
+GPU_JOB void run_move(const job &j, uint32_t block) {
+    const uint32_t width = (uint32_t)j.m;
+    each_element(j, block, [&](uint32_t i) {
+        const uint32_t row = i / width, column = i % width;
+        j.out[row * j.loops.step[1][0] + column] = j.in[0][row * j.loops.step[0][0] + column];
+    });
+}
+
+/* Rows of m numbers become rows of loops.step[1][0] with the m from k on. */
+GPU_JOB void run_pad(const job &j, uint32_t block) {
+    const uint32_t width = (uint32_t)j.loops.step[1][0];
+    each_element(j, block, [&](uint32_t i) {
+        const int64_t row = i / width, column = (int64_t)(i % width) - j.k;
+        j.out[i] = column >= 0 && column < j.m ? j.in[0][row * j.m + column] : 0.0f;
+    });
+}
+
+GPU_JOB void run_row_index(const job &j, uint32_t block) {
+    each_element(j, block,
+                 [&](uint32_t i) { j.out[i] = (float)((j.loops.step[0][0] + i) / j.k % j.m); });
+}
+
+/* A row number, kept inside the table. */
+__device__ inline int64_t row_number(float index, int64_t rows) {
+    const double x = (double)index;
+    return !(x >= 0) ? 0 : x < (double)rows ? (int64_t)x : rows - 1;
+}
+
+/* m: width of a row; k: rows of the table. */
+GPU_JOB void run_gather(const job &j, uint32_t block) {
+    const uint32_t width = (uint32_t)j.m;
+    each_element(j, block, [&](uint32_t i) {
+        const uint32_t row = i / width, column = i - row * width;
+        j.out[i] = j.in[0][row_number(j.in[1][row], j.k) * j.m + column];
+    });
+}
+
+/* ---- updates ---- */
+
+__device__ inline const float *const *watched_of(const n2_device_state *s) {
+    return (const float *const *)(s + 1);
+}
+
+/* Not made once something was not finite. */
+__device__ inline bool is_held_back(const job &j) {
+    if (j.state->frozen || j.state->bad) return true;
+    for (uint32_t k = 0; k < j.guards; k++)
+        if (!isfinite(*watched_of(j.state)[k])) return true;
+    return false;
+}
+
+GPU_JOB void run_assign(const job &j, uint32_t block) {
+    if (is_held_back(j)) return;
+    each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][i]; });
+}
+
+/* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
+GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
+    if (is_held_back(j)) return;
+    if (threadIdx.x < 2)
+        shared[threadIdx.x] = (float)(1 / (1 - pow(j.f[threadIdx.x], (double)*j.in[3])));
+    __syncthreads();
+    const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
+    const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);
+    const float fix1 = shared[0], fix2 = shared[1], rate = *j.in[1], factor = *j.in[2];
+    each_element(j, block, [&](uint32_t i) {
+        const float g = j.in[0][i] * factor, p = j.out[i];
+        const float m = b1 * j.more[0][i] + c1 * g, v = b2 * j.more[1][i] + c2 * g * g;
+        j.more[0][i] = m;
+        j.more[1][i] = v;
+        j.out[i] = p - rate * (m * fix1 / (sqrtf(v * fix2) + eps) + decay * p);
+    });
+}
+
+/* A good run counts; after a bad one nothing changes any more. */
+GPU_JOB void run_end(const job &j) {
+    n2_device_state *s = j.state;
+    if (threadIdx.x > 0) return;
+    for (uint32_t k = 0; k < s->n_watched && !s->bad; k++)
+        if (!isfinite(*watched_of(s)[k])) s->bad = k + 1;
+    if (!s->bad) s->step++;
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* Matrix products on tensor cores, in device code: a block makes TILE_M x TILE_N of the
+ * output. Its eight warps have 32 x 32 each; TILE_K deep pieces of both factors come through
+ * shared memory, STAGES of them, copied in the background.
+ *
+ * A factor is kept as it lies in memory, row by row, with rows padded so that the 32 numbers
+ * a warp reads at once lie in 32 banks. */
+#ifndef N2_CUDA_JOBS_MATMUL_H
+#define N2_CUDA_JOBS_MATMUL_H
+
+#include "gpu.h"
+#include "job.h"
+
+/* ROWS x COLUMNS of a matrix from (row0, column0); zeros beyond its ends. */
+template <int ROWS, int COLUMNS, int PITCH>
+__device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
+                                  int64_t rows, int64_t column0, int64_t columns, bool wide) {
+    if (wide) {
+        for (int v = threadIdx.x; v < ROWS * COLUMNS / 4; v += JOB_THREADS) {
+            const int r = v / (COLUMNS / 4), c = v % (COLUMNS / 4) * 4;
+            const int64_t row = row0 + r, column = column0 + c;
+            const bool inside = row < rows && column < columns;
+            const int64_t left = columns - column;
+            copy_16(to + r * PITCH + c, inside ? from + row * ld + column : from,
+                    !inside    ? 0
+                    : left < 4 ? (int)left * 4
+                               : 16);
+        }
+        return;
+    }
+    for (int v = threadIdx.x; v < ROWS * COLUMNS; v += JOB_THREADS) {
+        const int r = v / COLUMNS, c = v % COLUMNS;
+        const int64_t row = row0 + r, column = column0 + c;
+        const bool inside = row < rows && column < columns;
+        copy_4(to + r * PITCH + c, inside ? from + row * ld + column : from, inside ? 4 : 0);
+    }
+}
+
+/* Splits x into a tf32 number and the tf32 rest. */
+__device__ inline void split_tf32(float x, uint32_t *high, uint32_t *low) {
+    *high = to_tf32(x);
+    *low = to_tf32(x - __uint_as_float(*high));
+}
+
+template <bool STRICT>
+__device__ inline void multiply(float c[4], const float a[4], const float b[2]) {
+    uint32_t ah[4], bh[2];
+    if constexpr (STRICT) {
+        uint32_t al[4], bl[2];
+        for (int i = 0; i < 4; i++) split_tf32(a[i], &ah[i], &al[i]);
+        for (int i = 0; i < 2; i++) split_tf32(b[i], &bh[i], &bl[i]);
+        mma_tf32(c, al, bh); /* the small ones first */
+        mma_tf32(c, ah, bl);
+    } else {
+        for (int i = 0; i < 4; i++) ah[i] = to_tf32(a[i]);
+        for (int i = 0; i < 2; i++) bh[i] = to_tf32(b[i]);
+    }
+    mma_tf32(c, ah, bh);
+}
+
+/* What is added, gated and stored on the way out: n2_call. In registers, because the compiler
+ * must assume that a store changes the job. */
+struct product_end {
+    float *out, *more;
+    const float *bias, *gate, *addend;
+    int64_t m, n;
+    float slope, slope_more;
+    bool add, even; /* even: two neighbours are 8 bytes at a multiple of 8 */
+
+    __device__ product_end(const job &j, float *to, int64_t offset)
+        : out(to), more(j.more[0]), bias(j.in[3]), gate(j.gate), addend(j.addend), m(j.product.m),
+          n(j.product.n), slope(j.slope), slope_more(j.slope_more), add(j.add != 0) {
+        if (more) more += offset;
+        if (gate) gate += offset;
+        if (addend) addend += offset;
+        const uintptr_t all = (uintptr_t)out | (uintptr_t)more | (uintptr_t)gate |
+                              (uintptr_t)addend | (uintptr_t)bias;
+        even = n % 2 == 0 && all % 8 == 0;
+    }
+
+    __device__ float finish(float v, float b, float before, float g, float a) const {
+        v += b;
+        if (add) v += before;
+        if (gate) v = g > 0.0f ? v : slope * v;
+        return addend ? v + a : v;
+    }
+    __device__ float leaky(float v) const { return v > 0.0f ? v : slope_more * v; }
+
+    __device__ void finish_one(int64_t r, int64_t c, float &v) const {
+        if (c >= n) return;
+        const int64_t at = r * n + c;
+        v = finish(v, bias ? bias[c] : 0.0f, add ? out[at] : 0.0f, gate ? gate[at] : 0.0f,
+                   addend ? addend[at] : 0.0f);
+        out[at] = v;
+        if (more) more[at] = leaky(v);
+    }
+
+    __device__ static float2 two(const float *x, int64_t at) {
+        return x ? *(const float2 *)(x + at) : float2{0, 0};
+    }
+
+    /* Columns c and c + 1, c even. They become what they are as an output. */
+    __device__ void finish_two(int64_t r, int64_t c, float &v0, float &v1) const {
+        if (r >= m) return;
+        if (!even) {
+            finish_one(r, c, v0);
+            finish_one(r, c + 1, v1);
+            return;
+        }
+        if (c >= n) return;
+        const int64_t at = r * n + c;
+        const float2 b = two(bias, c), before = two(add ? out : (const float *)NULL, at);
+        const float2 g = two(gate, at), a = two(addend, at);
+        v0 = finish(v0, b.x, before.x, g.x, a.x);
+        v1 = finish(v1, b.y, before.y, g.y, a.y);
+        *(float2 *)(out + at) = float2{v0, v1};
+        if (more) *(float2 *)(more + at) = float2{leaky(v0), leaky(v1)};
+    }
+};
+
+template <bool TA, bool TB, bool STRICT> struct matmul_block {
+    enum { PITCH_A = TA ? TILE_M + 8 : TILE_K + 4, PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
+    const job &j;
+    float *shared;
+    int64_t m0, n0, k_begin, k_end;
+    const float *a, *b;
+    float *out;
+    int64_t batch_offset;
+    float sum[2][4][4];
+
+    __device__ matmul_block(const job &work, float *memory, uint32_t block)
+        : j(work), shared(memory) {
+        const job_product &p = j.product;
+        n0 = (int64_t)(block % p.tiles_n) * TILE_N, block /= p.tiles_n;
+        m0 = (int64_t)(block % p.tiles_m) * TILE_M, block /= p.tiles_m;
+        const int64_t z = block % p.batches, slice = block / p.batches;
+        k_begin = slice * p.slice_k;
+        k_end = k_begin + p.slice_k < p.k ? k_begin + p.slice_k : p.k;
+        a = j.in[0] + z * p.stride_a;
+        b = j.in[1] + z * p.stride_b;
+        batch_offset = z * p.stride_out;
+        out = j.out + batch_offset + slice * p.m * p.n;
+        for (int x = 0; x < 2; x++)
+            for (int y = 0; y < 4; y++)
+                for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
+    }
+
+    __device__ void load(int piece) {
+        const job_product &p = j.product;
+        float *to_a = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *to_b = to_a + A_FLOATS;
+        const int64_t k0 = k_begin + (int64_t)piece * TILE_K;
+        if (TA)
+            load_piece<TILE_K, TILE_M, PITCH_A>(to_a, a, p.m, k0, k_end, m0, p.m, p.wide_a);
+        else
+            load_piece<TILE_M, TILE_K, PITCH_A>(to_a, a, p.k, m0, p.m, k0, k_end, p.wide_a);
+        if (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, b, p.k, n0, p.n, k0, k_end, p.wide_b);
+        else
+            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, b, p.n, k0, k_end, n0, p.n, p.wide_b);
+    }
+
+    __device__ void multiply_piece(int piece) {
+        const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
+#pragma unroll
+        for (int k = t; k < TILE_K; k += 8) {
+            float fa[2][4], fb[4][2];
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const int r = row + x * 16 + i % 2 * 8, l = k + i / 2 * 4;
+                    fa[x][i] = TA ? sa[l * PITCH_A + r] : sa[r * PITCH_A + l];
+                }
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int c = column + y * 8, l = k + i * 4;
+                    fb[y][i] = TB ? sb[c * PITCH_B + l] : sb[l * PITCH_B + c];
+                }
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int y = 0; y < 4; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
+        }
+    }
+
+    __device__ void run() {
+        const int pieces = (int)((k_end - k_begin + TILE_K - 1) / TILE_K);
+        const int64_t row = m0 + threadIdx.x / 128 * 32;
+        const int64_t column = n0 + threadIdx.x / 32 % 4 * 32;
+        const bool useful = row < j.product.m && column < j.product.n;
+        for (int piece = 0; piece < STAGES - 1; piece++) {
+            if (piece < pieces) load(piece);
+            copies_commit();
+        }
+        for (int piece = 0; piece < pieces; piece++) {
+            copies_wait<STAGES - 2>();
+            __syncthreads(); /* the piece is there, and nobody reads the one before it */
+            if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
+            copies_commit();
+            if (useful) multiply_piece(piece);
+        }
+        copies_wait<0>();
+        if (!useful) return;
+        const product_end end(j, out, batch_offset);
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 4; i += 2)
+                    end.finish_two(row + x * 16 + i / 2 * 8 + g, column + y * 8 + 2 * t,
+                                   sum[x][y][i], sum[x][y][i + 1]);
+    }
+};
+
+/* A product whose blocks have whole rows of at most 128 numbers, a not transposed. The rows of a
+ * stay in shared memory, where the product before may have left them and where this one leaves
+ * its own for the next: a chain of such products is a network. */
+template <bool TB, bool STRICT> struct row_block {
+    enum { PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
+    const job &j;
+    float *rows, *pieces_b;
+    int64_t m0;
+    float sum[2][4][4];
+
+    __device__ row_block(const job &work, float *memory, uint32_t block)
+        : j(work), rows(memory), pieces_b(memory + TILE_M * ROW_PITCH),
+          m0((int64_t)block * TILE_M) {
+        for (int x = 0; x < 2; x++)
+            for (int y = 0; y < 4; y++)
+                for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
+    }
+
+    __device__ void load_b(int piece, const float *b, int64_t n, int64_t k, bool wide) {
+        const int64_t k0 = (int64_t)piece * TILE_K;
+        float *to = pieces_b + piece % STAGES * B_FLOATS;
+        if (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to, b, k, 0, n, k0, k, wide);
+        else
+            load_piece<TILE_K, TILE_N, PITCH_B>(to, b, n, k0, k, 0, n, wide);
+    }
+
+    __device__ void load(int piece) {
+        const job_product &p = j.product;
+        const int64_t k0 = (int64_t)piece * TILE_K;
+        if (!p.finds)
+            load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k,
+                                                  p.wide_a);
+        load_b(piece, j.in[1], p.n, p.k, p.wide_b);
+    }
+
+    /* Nobody uses the pieces of b any more: the next product's may come while this one ends. */
+    __device__ void begin_next() {
+        const job_product &p = j.product;
+        if (!p.next_b) return;
+        for (int piece = 0; piece < STAGES - 1; piece++) {
+            if (piece * TILE_K < p.next_k) load_b(piece, p.next_b, p.next_n, p.next_k, p.next_wide);
+            copies_commit();
+        }
+    }
+
+    __device__ void multiply_piece(int piece) {
+        const float *sa = rows + piece * TILE_K, *sb = pieces_b + piece % STAGES * B_FLOATS;
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
+#pragma unroll
+        for (int k = t; k < TILE_K; k += 8) {
+            float fa[2][4], fb[4][2];
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    fa[x][i] = sa[(row + x * 16 + i % 2 * 8) * ROW_PITCH + k + i / 2 * 4];
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int c = column + y * 8, l = k + i * 4;
+                    fb[y][i] = TB ? sb[c * PITCH_B + l] : sb[l * PITCH_B + c];
+                }
+#pragma unroll
+            for (int x = 0; x < 2; x++)
+#pragma unroll
+                for (int y = 0; y < 4; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
+        }
+    }
+
+    __device__ void finish() {
+        const product_end end(j, j.out, 0);
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, keeps = j.product.keeps;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + 2 * t;
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+#pragma unroll
+            for (int y = 0; y < 4; y++)
+#pragma unroll
+                for (int i = 0; i < 4; i += 2) {
+                    const int r = row + x * 16 + i / 2 * 8, c = column + y * 8;
+                    float v0 = sum[x][y][i], v1 = sum[x][y][i + 1];
+                    end.finish_two(m0 + r, c, v0, v1);
+                    if (!keeps) continue;
+                    rows[r * ROW_PITCH + c] = keeps == 2 ? end.leaky(v0) : v0;
+                    rows[r * ROW_PITCH + c + 1] = keeps == 2 ? end.leaky(v1) : v1;
+                }
+    }
+
+    __device__ void run() {
+        const int pieces = (int)((j.product.k + TILE_K - 1) / TILE_K);
+        const bool useful = threadIdx.x / 32 % 4 * 32 < j.product.n;
+        for (int piece = 0; piece < STAGES - 1 && !j.product.begun; piece++) {
+            if (piece < pieces) load(piece);
+            copies_commit();
+        }
+        for (int piece = 0; piece < pieces; piece++) {
+            copies_wait<STAGES - 2>();
+            __syncthreads(); /* the piece is there, and nobody reads the one before it */
+            if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
+            copies_commit();
+            if (useful) multiply_piece(piece);
+        }
+        copies_wait<0>();
+        __syncthreads(); /* nobody reads the rows any more */
+        begin_next();
+        if (useful) finish();
+    }
+};
+
+template <bool TA, bool TB, bool STRICT>
+GPU_JOB void matmul_of(const job &j, float *shared, uint32_t block) {
+    if constexpr (!TA)
+        if (j.product.rows) {
+            row_block<TB, STRICT>(j, shared, block).run();
+            return;
+        }
+    matmul_block<TA, TB, STRICT>(j, shared, block).run();
+}
+
+template <bool STRICT>
+__device__ inline void run_matmul_with(const job &j, float *shared, uint32_t block) {
+    if (j.product.ta)
+        j.product.tb ? matmul_of<true, true, STRICT>(j, shared, block)
+                     : matmul_of<true, false, STRICT>(j, shared, block);
+    else
+        j.product.tb ? matmul_of<false, true, STRICT>(j, shared, block)
+                     : matmul_of<false, false, STRICT>(j, shared, block);
+}
+
+__device__ inline void run_matmul(const job &j, float *shared, uint32_t block) {
+    if (j.product.strict)
+        run_matmul_with<true>(j, shared, block);
+    else
+        run_matmul_with<false>(j, shared, block);
+}
+
+#endif

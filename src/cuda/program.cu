@@ -1,0 +1,273 @@
+/* From a queue of jobs to a CUDA graph. Jobs go into as few launches as their memory allows:
+ * a job's launch is the one after the last that touches what it touches. */
+#include "gpu_device.h"
+#include "jobs.h"
+
+#include <string.h>
+
+enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this small */
+
+typedef struct launch {
+    job_list list;
+    uint32_t blocks;
+    bool products;
+} launch;
+
+struct n2_program {
+    gpu_device *device;
+    n2_queue *queue; /* owns the scratch memory */
+    launch *launches;
+    size_t n_launches;
+    job *jobs; /* on the device, with the starts behind them */
+    uint32_t *starts;
+    cudaGraphExec_t one, many; /* one run; REPEATS of them; NULL: not made yet */
+};
+
+/* ---- launches ------------------------------------------------------------ */
+
+enum { MOST_CHAIN = 64 };
+
+/* The last launch that touches what job i touches; -1: none. */
+static int last_conflict(const n2_queue *q, size_t i) {
+    int level = -1;
+    for (size_t k = i; k-- > 0;)
+        if (q->list[k].level > level && n2_noted_conflict(&q->list[i], &q->list[k]))
+            level = q->list[k].level;
+    return level;
+}
+
+/* The one chain that job i could lengthen: everything of that launch that it conflicts with is
+ * part of it, and leaves it alone element by element. SIZE_MAX: none. */
+static size_t find_chain(const n2_queue *q, size_t i, int level) {
+    size_t chain = SIZE_MAX;
+    for (size_t k = i; k-- > 0;) {
+        const noted *n = &q->list[k];
+        if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
+        if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
+        if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
+        chain = n->chain;
+    }
+    return chain != SIZE_MAX && q->list[chain].j.chained < MOST_CHAIN ? chain : SIZE_MAX;
+}
+
+static int find_level(n2_queue *q, size_t i) {
+    const int last = last_conflict(q, i);
+    const size_t chain = last >= 0 ? find_chain(q, i, last) : SIZE_MAX;
+    q->list[i].chain = chain != SIZE_MAX ? chain : i;
+    if (chain == SIZE_MAX) return last + 1;
+    q->list[chain].j.chained++;
+    return last;
+}
+
+static size_t find_levels(n2_queue *q) {
+    int last = -1;
+    for (size_t i = 0; i < q->n; i++) {
+        q->list[i].level = find_level(q, i);
+        if (q->list[i].level > last) last = q->list[i].level;
+    }
+    return (size_t)(last + 1);
+}
+
+/* A job whose blocks begin at `first`, and so many that are nobody else's: none, if it is part
+ * of a chain. */
+static void add_job(launch *l, const job *j, uint32_t first, uint32_t blocks, job *jobs,
+                    uint32_t *starts) {
+    const int at = l->list.n++;
+    starts[at] = l->blocks;
+    jobs[at] = *j;
+    jobs[at].first_block = first;
+    if (at < INLINE_JOBS) {
+        l->list.inline_first[at] = l->blocks;
+        memcpy(l->list.inline_words + at * JOB_WORDS, &jobs[at], sizeof *j);
+    }
+    l->blocks += blocks;
+    l->products |= j->kind == JOB_MATMUL;
+    starts[at + 1] = l->blocks;
+}
+
+/* b follows a in a chain: can it find its rows where a leaves them? Its k must fill pieces, for
+ * what lies beyond the rows is not zero. */
+static void hand_over(job *a, job *b) {
+    if (a->kind != JOB_MATMUL || b->kind != JOB_MATMUL) return;
+    if (!a->product.rows || !b->product.rows) return;
+    if (b->product.k != a->product.n || b->product.k % TILE_K != 0) return;
+    const int keeps = b->in[0] == a->out ? 1 : a->more[0] && b->in[0] == a->more[0] ? 2 : 0;
+    a->product.keeps = (uint8_t)keeps;
+    b->product.finds = keeps != 0;
+    if (!keeps || a->product.tb != b->product.tb) return;
+    a->product.next_b = b->in[1];
+    a->product.next_n = (int32_t)b->product.n;
+    a->product.next_k = (int32_t)b->product.k;
+    a->product.next_wide = b->product.wide_b;
+    b->product.begun = true;
+}
+
+static size_t next_of_chain(const n2_queue *q, size_t i) {
+    const size_t chain = q->list[i].chain;
+    for (i++; i < q->n && q->list[i].chain != chain; i++) continue;
+    return i;
+}
+
+static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
+    const uint32_t begin = l->blocks;
+    int left = q->list[first].j.chained;
+    for (size_t i = first;; left--) {
+        const size_t next = left > 0 ? next_of_chain(q, i) : q->n;
+        if (next < q->n) hand_over(&q->list[i].j, &q->list[next].j);
+        add_job(l, &q->list[i].j, begin, i == first ? q->list[i].j.n_blocks : 0, jobs, starts);
+        if (next == q->n) return;
+        i = next;
+    }
+}
+
+/* The jobs of a level, products first: they take longest. */
+static void fill_launch(n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
+    for (int products = 1; products >= 0; products--)
+        for (size_t i = 0; i < q->n; i++) {
+            const noted *n = &q->list[i];
+            if (n->level != level || n->chain != i) continue;
+            if ((n->j.kind == JOB_MATMUL) == (products != 0)) add_chain(q, l, i, jobs, starts);
+        }
+}
+
+static void fill_launches(n2_program *p, job *jobs, uint32_t *starts) {
+    size_t at = 0;
+    for (size_t k = 0; k < p->n_launches; k++) {
+        launch *l = &p->launches[k];
+        l->list.jobs = p->jobs + at;
+        l->list.first = p->starts + at + k;
+        fill_launch(p->queue, l, (int)k, jobs + at, starts + at + k);
+        at += (size_t)l->list.n;
+    }
+}
+
+/* The jobs in the device's memory, in the order of their launches. */
+static n2ce_status upload_jobs(n2_program *p) {
+    n2_queue *q = p->queue;
+    n2_device *d = &p->device->api;
+    const size_t n_starts = q->n + p->n_launches;
+    const size_t bytes = q->n * sizeof(job) + n_starts * sizeof(uint32_t);
+    void *memory;
+    N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
+    p->jobs = (job *)memory;
+    p->starts = (uint32_t *)(p->jobs + q->n);
+    char *host = (char *)n2_alloc(q->ctx, bytes, 1);
+    if (!host) return N2CE_ENOMEM;
+    fill_launches(p, (job *)host, (uint32_t *)(host + q->n * sizeof(job)));
+    const n2ce_status status = d->upload(d, q->ctx, memory, host, bytes);
+    n2_free(q->ctx, host);
+    return status;
+}
+
+/* ---- graphs -------------------------------------------------------------- */
+
+static void launch_all(const n2_program *p, cudaStream_t stream) {
+    for (size_t k = 0; k < p->n_launches; k++) {
+        const launch *l = &p->launches[k];
+        n2_jobs_launch(&l->list, l->blocks, l->products, stream);
+    }
+}
+
+/* Captured in a stream of its own: others may be at work in the device's. */
+static cudaError_t capture(const n2_program *p, int runs, cudaStream_t stream, cudaGraph_t *graph) {
+    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess) return error;
+    for (int k = 0; k < runs; k++) launch_all(p, stream);
+    error = cudaGetLastError();
+    const cudaError_t ended = cudaStreamEndCapture(stream, graph);
+    return error != cudaSuccess ? error : ended;
+}
+
+static cudaError_t make_graph(const n2_program *p, int runs, cudaGraphExec_t *out) {
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) return error;
+    error = capture(p, runs, stream, &graph);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(out, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    return error;
+}
+
+/* ---- the interface ------------------------------------------------------- */
+
+n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,
+                              void *const *watched, n2_queue **out) {
+    n2_queue *q = (n2_queue *)n2_alloc(ctx, 1, sizeof *q);
+    *out = q;
+    if (!q) return N2CE_ENOMEM;
+    q->device = d;
+    q->ctx = ctx;
+    q->state = state;
+    q->watched = watched;
+    q->strict = ((gpu_device *)d)->strict;
+    return N2CE_OK;
+}
+
+/* The end comes after everything else. */
+static void note_end(n2_queue *q, int level) {
+    job j;
+    memset(&j, 0, sizeof j);
+    j.kind = JOB_END;
+    j.state = q->state;
+    noted *n = n2_queue_add(q, &j, 1);
+    if (!n) return;
+    n->level = level;
+    n->chain = q->n - 1;
+}
+
+static n2ce_status build(n2_program *p, bool ends) {
+    n2_queue *q = p->queue;
+    p->n_launches = find_levels(q);
+    if (ends) note_end(q, (int)p->n_launches++);
+    N2_TRY(q->status);
+    p->launches = (launch *)n2_alloc(q->ctx, p->n_launches + 1, sizeof *p->launches);
+    if (!p->launches) return N2CE_ENOMEM;
+    if (q->n == 0) return N2CE_OK;
+    N2_TRY(upload_jobs(p));
+    GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
+    return N2CE_OK;
+}
+
+n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_program **out) {
+    *out = NULL;
+    n2_program *p = (n2_program *)n2_alloc(queue->ctx, 1, sizeof *p);
+    if (!p) {
+        n2_queue_free(queue);
+        return N2CE_ENOMEM;
+    }
+    p->device = (gpu_device *)queue->device;
+    p->queue = queue;
+    const n2ce_status status = build(p, ends);
+    if (status == N2CE_OK)
+        *out = p;
+    else
+        n2_cuda_program_free(p);
+    return status;
+}
+
+void n2_cuda_program_free(n2_program *p) {
+    if (!p) return;
+    n2ce_ctx *ctx = p->queue->ctx;
+    cudaStreamSynchronize(p->device->stream);
+    if (p->one) cudaGraphExecDestroy(p->one);
+    if (p->many) cudaGraphExecDestroy(p->many);
+    p->device->api.free(&p->device->api, p->jobs);
+    n2_queue_free(p->queue);
+    n2_free(ctx, p->launches);
+    n2_free(ctx, p);
+}
+
+n2ce_status n2_cuda_program_run(n2_program *p, n2ce_ctx *ctx, uint64_t n) {
+    if (p->n_launches == 0) return N2CE_OK;
+    GPU_TRY(ctx, cudaSetDevice(p->device->index), "choose the GPU");
+    if (n >= REPEATS && !p->many && p->n_launches * REPEATS <= MOST_NODES)
+        GPU_TRY(ctx, make_graph(p, REPEATS, &p->many), "make a graph of several runs");
+    for (; p->many && n >= REPEATS; n -= REPEATS)
+        GPU_TRY(ctx, cudaGraphLaunch(p->many, p->device->stream), "run the plan");
+    for (; n > 0; n--) GPU_TRY(ctx, cudaGraphLaunch(p->one, p->device->stream), "run the plan");
+    return N2CE_OK;
+}
+
+size_t n2_cuda_program_launches(const n2_program *p) { return p->n_launches; }

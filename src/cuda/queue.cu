@@ -1,0 +1,159 @@
+#include "queue.h"
+
+#include <string.h>
+
+static bool grow(n2_queue *q) {
+    if (q->n < q->capacity) return true;
+    const size_t capacity = q->capacity ? 2 * q->capacity : 256;
+    noted *list = (noted *)n2_realloc(q->ctx, q->list, capacity, sizeof *list);
+    if (!list) {
+        q->status = N2CE_ENOMEM;
+        return false;
+    }
+    q->list = list;
+    q->capacity = capacity;
+    return true;
+}
+
+noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks) {
+    if (q->status != N2CE_OK || blocks == 0) return NULL;
+    if (blocks > INT32_MAX || j->n > UINT32_MAX) {
+        q->status = n2_fail(q->ctx, N2CE_EDEVICE,
+                            "An op works on %lld numbers, more than a launch can. Use fewer rows.",
+                            (long long)j->n);
+        return NULL;
+    }
+    if (!grow(q)) return NULL;
+    noted *n = &q->list[q->n++];
+    memset(n, 0, sizeof *n);
+    n->j = *j;
+    n->j.n_blocks = (uint32_t)blocks;
+    return n;
+}
+
+static void note(noted *n, const void *at, int64_t floats, bool written) {
+    if (!n || !at || floats <= 0) return;
+    span *s = &n->spans[n->n_spans < MOST_SPANS ? n->n_spans++ : MOST_SPANS - 1];
+    const uintptr_t begin = (uintptr_t)at, end = begin + (uintptr_t)floats * sizeof(float);
+    if (!s->end) {
+        *s = (span){begin, end, written};
+        return;
+    }
+    /* no room: the last one becomes everything in between */
+    if (begin < s->begin) s->begin = begin;
+    if (end > s->end) s->end = end;
+    s->written |= written;
+}
+
+void n2_note_read(noted *n, const void *at, int64_t floats) { note(n, at, floats, false); }
+void n2_note_write(noted *n, const void *at, int64_t floats) { note(n, at, floats, true); }
+
+static scratch *find_scratch(n2_queue *q, const void *owner, size_t bytes) {
+    for (size_t i = 0; i < q->n_scratches; i++)
+        if (q->scratches[i].owner == owner && q->scratches[i].bytes >= bytes)
+            return &q->scratches[i];
+    return NULL;
+}
+
+float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats) {
+    const size_t bytes = (size_t)floats * sizeof(float);
+    if (q->status != N2CE_OK) return NULL;
+    scratch *s = find_scratch(q, owner, bytes);
+    if (s) return (float *)s->memory;
+    if (q->n_scratches == q->scratch_capacity) {
+        const size_t capacity = q->scratch_capacity ? 2 * q->scratch_capacity : 64;
+        scratch *list = (scratch *)n2_realloc(q->ctx, q->scratches, capacity, sizeof *list);
+        if (!list) {
+            q->status = N2CE_ENOMEM;
+            return NULL;
+        }
+        q->scratches = list;
+        q->scratch_capacity = capacity;
+    }
+    s = &q->scratches[q->n_scratches];
+    *s = (scratch){owner, bytes, NULL};
+    q->status = q->device->alloc(q->device, q->ctx, bytes, &s->memory);
+    if (q->status != N2CE_OK) return NULL;
+    q->n_scratches++;
+    return (float *)s->memory;
+}
+
+bool n2_noted_conflict(const noted *a, const noted *b) {
+    for (int i = 0; i < a->n_spans; i++)
+        for (int k = 0; k < b->n_spans; k++) {
+            const span *x = &a->spans[i], *y = &b->spans[k];
+            if ((x->written || y->written) && x->begin < y->end && y->begin < x->end) return true;
+        }
+    return false;
+}
+
+/* ---- chains -------------------------------------------------------------- */
+
+static bool is_elementwise(const job *j) {
+    switch (j->kind) {
+    case JOB_UNARY:
+    case JOB_BINARY:
+    case JOB_COPY:
+    case JOB_PAD:
+    case JOB_ROW_INDEX:
+    case JOB_GATHER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool goes_along(const job *j, int operand) {
+    return j->loops.rank == 1 && j->loops.step[operand][0] == 1;
+}
+
+/* Whether element i of the job touches element i of the memory at x and no other of it. */
+static bool touches_alike(const job *j, uintptr_t x) {
+    if (j->n == 1 || x == (uintptr_t)j->out) return true;
+    if (j->kind == JOB_UNARY) return x == (uintptr_t)j->in[0];
+    if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && goes_along(j, 0);
+    if (j->kind != JOB_BINARY) return false;
+    bool alike = false;
+    for (int k = 0; k < 2; k++)
+        if (x == (uintptr_t)j->in[k]) {
+            if (!goes_along(j, k)) return false;
+            alike = true;
+        }
+    return alike;
+}
+
+/* Whether a block of a product touches its rows of the memory at x and no other of it. */
+static bool touches_own_rows(const job *j, uintptr_t x) {
+    if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[3]) return false;
+    return x == (uintptr_t)j->in[0] || x == (uintptr_t)j->out || x == (uintptr_t)j->more[0] ||
+           x == (uintptr_t)j->gate || x == (uintptr_t)j->addend;
+}
+
+static bool has_whole_rows(const job *j) {
+    const job_product *p = &j->product;
+    return j->kind == JOB_MATMUL && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
+}
+
+bool n2_noted_chain(const noted *a, const noted *b) {
+    const bool products =
+        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m;
+    const bool elements = is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
+    bool (*alike)(const job *j, uintptr_t x) = products ? touches_own_rows : touches_alike;
+    if (!products && !elements) return false;
+    for (int i = 0; i < a->n_spans; i++)
+        for (int k = 0; k < b->n_spans; k++) {
+            const span *x = &a->spans[i], *y = &b->spans[k];
+            if (!(x->written || y->written) || x->begin >= y->end || y->begin >= x->end) continue;
+            if (x->begin != y->begin || x->end != y->end) return false;
+            if (!alike(&a->j, x->begin) || !alike(&b->j, x->begin)) return false;
+        }
+    return true;
+}
+
+void n2_queue_free(n2_queue *q) {
+    if (!q) return;
+    for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
+    n2_free(q->ctx, q->scratches);
+    n2_free(q->ctx, q->list);
+    n2_free(q->ctx, q);
+}

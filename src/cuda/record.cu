@@ -1,0 +1,520 @@
+/* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
+ * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
+#include "queue.h"
+
+#include <math.h>
+#include <string.h>
+
+static float *out_of(const n2_call *c) { return (float *)c->out.data; }
+static const float *in_of(const n2_call *c, int k) { return (const float *)c->in[k].data; }
+static int64_t n_out(const n2_call *c) { return n2_elements(c->out.shape); }
+static int64_t n_in(const n2_call *c, int k) { return n2_elements(c->in[k].shape); }
+static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* A job of a call, with what all have: outputs, the first input, the op, its numbers. */
+static job job_of(const n2_call *c, job_kind kind) {
+    job j;
+    memset(&j, 0, sizeof j);
+    j.kind = kind;
+    j.op = c->node->op->id;
+    j.out = out_of(c);
+    j.n = n_out(c);
+    j.state = c->queue->state;
+    j.add = c->add;
+    for (int k = 0; k < 4; k++) j.f[k] = c->node->attr.f[k];
+    return j;
+}
+
+/* ---- element-wise -------------------------------------------------------- */
+
+/* Elements from one along axis k of `out` to the next, in an operand that broadcasts. */
+static int64_t operand_step(n2_shape in, n2_shape out, int k) {
+    const int j = k - (out.rank - in.rank);
+    if (j < 0 || in.dim[j] == 1) return 0;
+    int64_t step = 1;
+    for (int i = j + 1; i < in.rank; i++) step *= in.dim[i];
+    return step;
+}
+
+/* Adds an axis, or lengthens the last one if both operands go on as they did. */
+static void add_axis(job_loops *l, int64_t length, int64_t a, int64_t b) {
+    const int t = l->rank - 1;
+    if (length == 1) return;
+    if (t >= 0 && a == l->length[t] * l->step[0][t] && b == l->length[t] * l->step[1][t]) {
+        l->length[t] *= (uint32_t)length;
+        return;
+    }
+    l->length[l->rank] = (uint32_t)length;
+    l->step[0][l->rank] = a;
+    l->step[1][l->rank++] = b;
+}
+
+static void end_axes(job_loops *l) {
+    if (l->rank == 0) l->length[l->rank++] = 1; /* of a single number; the steps are 0 */
+}
+
+static bool overlaps(const span *s, const float *x, int64_t n) {
+    return s->begin < (uintptr_t)(x + n) && s->end > (uintptr_t)x;
+}
+
+/* Memory that the product reads at element i no later than it writes element i may be the
+ * very same. */
+static bool can_write_too(const noted *product, const float *out, int64_t n) {
+    const bool same = out == product->j.addend || out == product->j.gate;
+    for (int s = 0; s < product->n_spans; s++) {
+        const span *x = &product->spans[s];
+        if (!overlaps(x, out, n)) continue;
+        if (x->written || !same || x->begin != (uintptr_t)out) return false;
+    }
+    return true;
+}
+
+/* The product that made x could write an element-wise function of it to `out` too, if nothing
+ * noted since stands between. NULL: it cannot. */
+static noted *product_of(n2_queue *q, const float *x, float *out, int64_t n) {
+    for (size_t i = q->n; i-- > 0 && q->n - i < 24;) {
+        noted *at = &q->list[i];
+        if (at->j.kind == JOB_MATMUL && at->j.out == x) {
+            const bool whole = at->j.product.slices == 1 && !at->j.more[0] && at->j.n == n;
+            return whole && can_write_too(at, out, n) ? at : NULL;
+        }
+        for (int s = 0; s < at->n_spans; s++) {
+            if (overlaps(&at->spans[s], out, n)) return NULL;
+            if (at->spans[s].written && overlaps(&at->spans[s], x, n)) return NULL;
+        }
+    }
+    return NULL;
+}
+
+static void note_unary(const n2_call *c) {
+    job j = job_of(c, JOB_UNARY);
+    j.in[0] = in_of(c, 0);
+    j.k = c->node->attr.i[0];
+    noted *product =
+        j.op == N2_OP_lrelu ? product_of(c->queue, j.in[0], j.out, j.n) : (noted *)NULL;
+    if (product) {
+        product->j.more[0] = j.out;
+        product->j.slope_more = (float)j.f[0];
+        n2_note_write(product, j.out, j.n);
+        return;
+    }
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, j.in[0], j.n);
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_strided(const n2_call *c, job j, int operands) {
+    end_axes(&j.loops);
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    for (int k = 0; k < operands; k++) n2_note_read(n, j.in[k], n_in(c, k));
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_binary(const n2_call *c) {
+    job j = job_of(c, JOB_BINARY);
+    j.in[0] = in_of(c, 0);
+    j.in[1] = in_of(c, 1);
+    const n2_shape out = c->out.shape;
+    for (int k = out.rank - 1; k >= 0; k--)
+        add_axis(&j.loops, out.dim[k], operand_step(c->in[0].shape, out, k),
+                 operand_step(c->in[1].shape, out, k));
+    note_strided(c, j, 2);
+}
+
+static void note_broadcast(const n2_call *c) {
+    job j = job_of(c, JOB_COPY);
+    j.in[0] = in_of(c, 0);
+    for (int k = c->out.shape.rank - 1; k >= 0; k--)
+        add_axis(&j.loops, c->out.shape.dim[k], operand_step(c->in[0].shape, c->out.shape, k), 0);
+    note_strided(c, j, 1);
+}
+
+static void note_transpose(const n2_call *c) {
+    job j = job_of(c, JOB_COPY);
+    j.in[0] = in_of(c, 0);
+    const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
+    for (int k = c->out.shape.rank - 1; k >= 0; k--) {
+        const int from = k == a ? b : k == b ? a : k; /* the input's axis */
+        int64_t step = 1;
+        for (int i = from + 1; i < c->in[0].shape.rank; i++) step *= c->in[0].shape.dim[i];
+        add_axis(&j.loops, c->out.shape.dim[k], step, 0);
+    }
+    note_strided(c, j, 1);
+}
+
+/* ---- rectangles ---------------------------------------------------------- */
+
+typedef struct extent {
+    int64_t outer, length, inner;
+} extent;
+
+static extent extent_of(n2_shape s, int axis) {
+    extent e = {1, s.dim[axis], 1};
+    for (int i = 0; i < axis; i++) e.outer *= s.dim[i];
+    for (int i = axis + 1; i < s.rank; i++) e.inner *= s.dim[i];
+    return e;
+}
+
+/* `length` along an axis, from `from` of input k to `to` of the output. */
+static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t to, int64_t length) {
+    const extent in = extent_of(c->in[k].shape, axis), out = extent_of(c->out.shape, axis);
+    job j = job_of(c, JOB_MOVE);
+    j.m = length * in.inner;
+    j.n = in.outer * j.m;
+    j.in[0] = in_of(c, k) + from * in.inner;
+    j.out = out_of(c) + to * out.inner;
+    j.loops.rank = 1;
+    j.loops.step[0][0] = in.length * in.inner;
+    j.loops.step[1][0] = out.length * out.inner;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, in_of(c, k), n_in(c, k));
+    /* the two halves of a concatenation interleave but do not touch: say so where one can */
+    if (in.outer == 1)
+        n2_note_write(n, j.out, j.n);
+    else
+        n2_note_write(n, out_of(c), n_out(c));
+}
+
+static void note_concat(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    const int64_t first = c->in[0].shape.dim[axis];
+    note_move(c, 0, axis, 0, 0, first);
+    note_move(c, 1, axis, 0, first, c->in[1].shape.dim[axis]);
+}
+
+static void note_slice(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    note_move(c, 0, axis, c->node->attr.i[1], 0, c->out.shape.dim[axis]);
+}
+
+static void note_pad(const n2_call *c) {
+    const int axis = (int)c->node->attr.i[0];
+    const extent in = extent_of(c->in[0].shape, axis), out = extent_of(c->out.shape, axis);
+    job j = job_of(c, JOB_PAD);
+    j.in[0] = in_of(c, 0);
+    j.m = in.length * in.inner;
+    j.k = c->node->attr.i[1] * in.inner;
+    j.loops.rank = 1;
+    j.loops.step[1][0] = out.length * out.inner;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, j.in[0], n_in(c, 0));
+    n2_note_write(n, j.out, j.n);
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* out [outer x inner] = or += sums over the middle of in [outer x rows x inner]. */
+static void note_sum_columns(const n2_call *c, const float *in, float *out, int64_t outer,
+                             int64_t rows, int64_t inner) {
+    job j = job_of(c, JOB_SUM_COLUMNS);
+    const int64_t slices = rows > JOB_SLICE ? pieces(rows, JOB_SLICE) : 1;
+    const bool last = slices == 1;
+    float *to = last ? out : n2_queue_scratch(c->queue, in, outer * slices * inner);
+    j.in[0] = in;
+    j.out = to;
+    j.add = last && c->add;
+    j.n = rows;
+    j.m = inner;
+    j.k = slices;
+    noted *n = n2_queue_add(c->queue, &j, outer * slices * pieces(inner, 32));
+    n2_note_read(n, in, outer * rows * inner);
+    n2_note_write(n, to, outer * slices * inner);
+    if (!last && to) note_sum_columns(c, to, out, outer, slices, inner);
+}
+
+/* out [runs] = or += sums of runs of `length` numbers. */
+static void note_sum_runs(const n2_call *c, const float *in, float *out, int64_t runs,
+                          int64_t length) {
+    job j = job_of(c, JOB_SUM_CHUNKS);
+    const int64_t chunks = length > JOB_CHUNK ? pieces(length, JOB_CHUNK) : 1;
+    const bool last = chunks == 1;
+    float *to = last ? out : n2_queue_scratch(c->queue, in, runs * chunks);
+    j.in[0] = in;
+    j.out = to;
+    j.add = last && c->add;
+    j.n = length;
+    j.k = chunks;
+    noted *n = n2_queue_add(c->queue, &j, runs * chunks);
+    n2_note_read(n, in, runs * length);
+    n2_note_write(n, to, runs * chunks);
+    if (!last && to) note_sum_runs(c, to, out, runs, chunks);
+}
+
+/* A warp per number of the output, whatever the axes. */
+static void note_reduce(const n2_call *c) {
+    job j = job_of(c, JOB_REDUCE);
+    const n2_shape s = c->in[0].shape;
+    int64_t step = 1;
+    j.in[0] = in_of(c, 0);
+    j.k = 1;
+    for (int k = s.rank - 1; k >= 0; k--) {
+        const bool reduced = (c->node->attr.i[0] >> k & 1) != 0;
+        add_axis(reduced ? &j.inner : &j.loops, s.dim[k], step, 0);
+        if (reduced) j.k *= s.dim[k];
+        step *= s.dim[k];
+    }
+    end_axes(&j.loops);
+    end_axes(&j.inner);
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ROWS));
+    n2_note_read(n, j.in[0], n_in(c, 0));
+    n2_note_write(n, j.out, j.n);
+}
+
+/* The reduced axes as outer x reduced x inner, if they are next to one another. */
+static bool contiguous_axes(n2_shape s, int64_t axes, extent *e) {
+    int phase = 0;
+    *e = (extent){1, 1, 1};
+    for (int k = 0; k < s.rank; k++) {
+        const bool reduced = (axes >> k & 1) != 0;
+        if (phase == 0 && reduced) phase = 1;
+        if (phase == 1 && !reduced) phase = 2;
+        if (phase == 2 && reduced) return false;
+        *(phase == 0 ? &e->outer : phase == 1 ? &e->length : &e->inner) *= s.dim[k];
+    }
+    return true;
+}
+
+static void note_sum(const n2_call *c) {
+    extent e;
+    const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr.i[0], &e);
+    if (contiguous && e.inner > 1)
+        note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
+    else if (contiguous && e.length > 256)
+        note_sum_runs(c, in_of(c, 0), out_of(c), e.outer, e.length);
+    else
+        note_reduce(c);
+}
+
+static void note_median(const n2_call *c) {
+    job j = job_of(c, JOB_MEDIAN);
+    const n2_shape s = c->in[0].shape;
+    j.in[0] = in_of(c, 0);
+    j.n = j.k = n_in(c, 0);
+    if (c->node->attr.i[0]) {
+        j.m = s.dim[0];
+        j.k = s.dim[0] * (s.dim[0] - 1) / 2;
+    }
+    noted *n = n2_queue_add(c->queue, &j, 1);
+    n2_note_read(n, j.in[0], j.n);
+    n2_note_write(n, j.out, 1);
+}
+
+/* ---- matrix products ----------------------------------------------------- */
+
+/* Rows that begin at multiples of 16 bytes can be copied 16 bytes at a time. */
+static bool is_wide(const float *x, int64_t row, int64_t batch) {
+    return (uintptr_t)x % 16 == 0 && row % 4 == 0 && batch % 4 == 0;
+}
+
+static job_product product_shape(const n2_call *c) {
+    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
+    const n2_shape so = c->out.shape;
+    const int r = so.rank;
+    job_product p;
+    memset(&p, 0, sizeof p);
+    p.m = so.dim[r - 2];
+    p.n = so.dim[r - 1];
+    p.k = c->in[0].shape.dim[ta ? r - 2 : r - 1];
+    p.batches = r == 3 ? (int32_t)so.dim[0] : 1;
+    p.stride_a = p.m * p.k;
+    p.stride_b = p.k * p.n;
+    p.stride_out = p.m * p.n;
+    p.ta = ta;
+    p.tb = tb;
+    p.strict = c->queue->strict;
+    p.tiles_m = (int32_t)pieces(p.m, TILE_M);
+    p.tiles_n = (int32_t)pieces(p.n, TILE_N);
+    p.slices = 1;
+    p.slice_k = (int32_t)(p.k > 0 ? p.k : 1);
+    p.wide_a = is_wide(in_of(c, 0), ta ? p.m : p.k, p.batches > 1 ? p.stride_a : 0);
+    p.wide_b = is_wide(in_of(c, 1), tb ? p.k : p.n, p.batches > 1 ? p.stride_b : 0);
+    return p;
+}
+
+/* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
+ * side by side and are added in their order. */
+static void slice_product(job_product *p) {
+    enum { LEAST = 256, MOST = 32 };
+    const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
+    if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
+    int64_t length = pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
+    if (length < LEAST) length = LEAST;
+    p->slice_k = (int32_t)length;
+    p->slices = (int32_t)pieces(p->k, length);
+}
+
+static void note_product_spans(const n2_call *c, noted *n, const job *j) {
+    n2_note_read(n, j->in[0], n_in(c, 0));
+    n2_note_read(n, j->in[1], n_in(c, 1));
+    n2_note_read(n, j->in[3], j->product.n);
+    n2_note_read(n, j->gate, n_out(c));
+    n2_note_read(n, j->addend, n_out(c));
+    n2_note_write(n, j->out, n_out(c) * j->product.slices);
+}
+
+static void note_matmul(const n2_call *c) {
+    job j = job_of(c, JOB_MATMUL);
+    j.in[0] = in_of(c, 0);
+    j.in[1] = in_of(c, 1);
+    j.in[3] = c->node->n_in == 4 ? in_of(c, 3) : NULL;
+    j.gate = (const float *)c->gate;
+    j.addend = (const float *)c->addend;
+    j.slope = (float)c->slope;
+    j.product = product_shape(c);
+    job_product *p = &j.product;
+    const bool plain = !j.in[3] && !j.gate && !j.addend;
+    if (plain) slice_product(p);
+    p->rows =
+        !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
+    if (p->n <= 4 && !p->ta && p->batches == 1 && p->slices == 1) j.kind = JOB_NARROW;
+    if (p->slices > 1) {
+        j.add = false;
+        j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
+    }
+    const int64_t tiles = (int64_t)p->tiles_m * p->tiles_n * p->batches * p->slices;
+    noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
+    note_product_spans(c, n, &j);
+    if (p->slices > 1 && n) note_sum_columns(c, j.out, out_of(c), 1, p->slices, p->m * p->n);
+}
+
+/* ---- random numbers and rows --------------------------------------------- */
+
+static void note_random(const n2_call *c) {
+    job j = job_of(c, JOB_RANDOM);
+    const int64_t rows = c->out.shape.rank ? c->out.shape.dim[0] : 1;
+    j.k = rows ? c->row0 * (j.n / rows) : 0;
+    j.m = c->node->attr.i[0];
+    j.stream = (uint32_t)c->node->attr.i[1];
+    const int64_t groups = pieces(j.k + j.n, 64) - j.k / 64;
+    noted *n = n2_queue_add(c->queue, &j, j.n ? pieces(groups * 16, JOB_THREADS) : 0);
+    n2_note_read(n, j.state, sizeof *j.state / sizeof(float));
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_permutation(const n2_call *c) {
+    job j = job_of(c, JOB_PERMUTATION);
+    j.stream = (uint32_t)c->node->attr.i[1];
+    noted *n = n2_queue_add(c->queue, &j, j.n ? 1 : 0);
+    n2_note_read(n, j.state, sizeof *j.state / sizeof(float));
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_row_index(const n2_call *c) {
+    job j = job_of(c, JOB_ROW_INDEX);
+    j.k = c->node->attr.i[0];
+    j.m = c->node->attr.i[1];
+    j.loops.rank = 1;
+    j.loops.step[0][0] = c->row0;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_gather(const n2_call *c) {
+    job j = job_of(c, JOB_GATHER);
+    const int64_t rows = c->out.shape.dim[0];
+    j.in[0] = in_of(c, 0);
+    j.in[1] = in_of(c, 1);
+    j.k = c->in[0].shape.dim[0];
+    if (rows == 0 || j.k == 0) return;
+    j.m = j.n / rows;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, j.in[0], n_in(c, 0));
+    n2_note_read(n, j.in[1], rows);
+    n2_note_write(n, j.out, j.n);
+}
+
+static void note_scatter_add(const n2_call *c) {
+    job j = job_of(c, JOB_SCATTER);
+    const int64_t size = n_out(c), rows = c->in[0].shape.dim[0];
+    if (size == 0) return;
+    const int64_t slices = rows > JOB_DROPS ? pieces(rows, JOB_DROPS) : 1;
+    j.in[0] = in_of(c, 0);
+    j.in[1] = in_of(c, 1);
+    j.n = rows;
+    j.k = c->out.shape.dim[0];
+    j.m = size / j.k;
+    if (slices > 1) {
+        j.add = false;
+        j.out = n2_queue_scratch(c->queue, out_of(c), slices * size);
+    }
+    noted *n = n2_queue_add(c->queue, &j, slices);
+    n2_note_read(n, j.in[0], n_in(c, 0));
+    n2_note_read(n, j.in[1], rows);
+    n2_note_write(n, j.out, slices * size);
+    if (slices > 1 && n) note_sum_columns(c, j.out, out_of(c), 1, slices, size);
+}
+
+/* ---- updates ------------------------------------------------------------- */
+
+/* What decides whether an update is made. */
+static void note_guards(const n2_call *c, noted *n) {
+    n2_queue *q = c->queue;
+    n2_note_read(n, q->state, sizeof *q->state / sizeof(float));
+    for (uint32_t k = 0; n && k < c->guards; k++) n2_note_read(n, q->watched[k], 1);
+}
+
+static void note_assign(const n2_call *c) {
+    job j = job_of(c, JOB_ASSIGN);
+    j.in[0] = in_of(c, 0);
+    j.guards = c->guards;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, j.in[0], j.n);
+    n2_note_write(n, j.out, j.n);
+    note_guards(c, n);
+}
+
+static void note_adam(const n2_call *c) {
+    job j = job_of(c, JOB_ADAM);
+    j.guards = c->guards;
+    for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
+    for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr.t[1 + k]->device;
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    n2_note_read(n, j.in[0], j.n);
+    for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);
+    n2_note_write(n, j.out, j.n);
+    for (int k = 0; k < 2; k++) n2_note_write(n, j.more[k], j.n);
+    note_guards(c, n);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* Leaves and views need none. */
+#define note_tensor   NULL
+#define note_constant NULL
+#define note_detach   NULL
+#define note_reshape  NULL
+
+#define note_normal  note_random
+#define note_uniform note_random
+#define note_integer note_random
+
+#define note_neg         note_unary
+#define note_exp         note_unary
+#define note_log         note_unary
+#define note_sqrt        note_unary
+#define note_reciprocal  note_unary
+#define note_tanh        note_unary
+#define note_sigmoid     note_unary
+#define note_softplus    note_unary
+#define note_sin         note_unary
+#define note_cos         note_unary
+#define note_positive    note_unary
+#define note_affine      note_unary
+#define note_lrelu       note_unary
+#define note_n2ce_term   note_unary
+#define note_n2ce_weight note_unary
+
+#define note_add        note_binary
+#define note_sub        note_binary
+#define note_mul        note_binary
+#define note_div        note_binary
+#define note_maximum    note_binary
+#define note_minimum    note_binary
+#define note_equal      note_binary
+#define note_greater    note_binary
+#define note_lrelu_grad note_binary
+
+#define note_amax note_reduce
+
+#define ROW(name) note_##name,
+n2_kernel *const n2_cuda_kernels[N2_OP_COUNT] = {N2_OP_LIST(ROW)};

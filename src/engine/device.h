@@ -1,0 +1,54 @@
+/* A device with memory of its own, as the engine sees it: memory, copies, and programs.
+ *
+ * Kernels of a device backend do not compute when they are called. They note what is to be
+ * done in a queue; the queue becomes a program; the program is run as often as one likes,
+ * without the host's doing. All work of a device is done in the order in which it was asked
+ * for, so a download sees what the runs before it made.
+ *
+ * What changes from run to run without being recorded again is in the state, which lives in
+ * the device's memory: seed, step, and whether a watched number was not finite. */
+#ifndef N2_DEVICE_H
+#define N2_DEVICE_H
+
+#include "base/ctx.h"
+
+/* Followed in memory by the addresses of the watched numbers, in the order of their nodes. */
+typedef struct n2_device_state {
+    uint64_t seed;
+    uint32_t step;   /* the number of runs so far; the end of a good run adds one */
+    uint32_t bad;    /* 1 + place of the first watched number that was not finite; 0: none.
+                        Stays until the host clears it: no later run changes anything */
+    uint32_t frozen; /* no update is made */
+    uint32_t n_watched;
+} n2_device_state;
+
+typedef struct n2_queue n2_queue;
+typedef struct n2_program n2_program;
+typedef struct n2_device n2_device;
+
+/* All return N2CE_EDEVICE with a sentence if the device fails, N2CE_ENOMEM if the host's
+ * memory is short. */
+struct n2_device {
+    /* Memory, zeroed, aligned to 256 bytes. */
+    n2ce_status (*alloc)(n2_device *d, n2ce_ctx *ctx, size_t bytes, void **out);
+    void (*free)(n2_device *d, void *memory); /* NULL is fine */
+
+    /* Copies. The host's side is done with when they return. */
+    n2ce_status (*upload)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);
+    n2ce_status (*download)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);
+
+    /* A queue that kernels note their work in (n2_call.queue), for programs that use `state`
+     * and the numbers watched there, whose addresses are given once more and must stay.
+     * program_new takes the queue over; a failure inside a kernel shows there. With `ends`
+     * the program ends a run: it looks at the watched numbers and counts. */
+    n2ce_status (*queue_new)(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,
+                             void *const *watched, n2_queue **out);
+    n2ce_status (*program_new)(n2_queue *queue, bool ends, n2_program **out);
+    void (*program_free)(n2_program *program); /* NULL is fine */
+
+    /* Asks for n runs; does not wait. */
+    n2ce_status (*program_run)(n2_program *program, n2ce_ctx *ctx, uint64_t n);
+    size_t (*program_launches)(const n2_program *program); /* kernels of a run */
+};
+
+#endif

@@ -1,0 +1,250 @@
+#include "emulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <vector>
+
+emulated_index threadIdx, blockIdx;
+float4 *emulated_shared;
+
+/* ---- fibers ---------------------------------------------------------------- */
+
+enum { MOST_THREADS = 1024, STACK = 128 << 10, SHARED = 228 << 10 };
+enum state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
+
+struct fiber {
+    void *stack; /* where it stopped */
+    state at;
+    unsigned turns; /* of the warp's slots */
+};
+
+static fiber fibers[MOST_THREADS];
+static char *stacks;
+static void *scheduler;
+static unsigned current;
+static const std::function<void()> *body;
+static emulated_lane slots[MOST_THREADS / 32][2][32];
+
+/* Saves what a function must leave as it was, and goes on where `to` stopped. */
+extern "C" void emulated_switch(void **from, void *to);
+#if defined(__x86_64__)
+asm(R"(
+.text
+.globl emulated_switch
+emulated_switch:
+    push %rbp
+    push %rbx
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, (%rdi)
+    mov %rsi, %rsp
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbx
+    pop %rbp
+    ret
+)");
+#else
+#error "emulate.cc knows how to switch stacks on x86-64 only"
+#endif
+
+static void fiber_main() {
+    (*body)();
+    fibers[current].at = DONE;
+    emulated_switch(&fibers[current].stack, scheduler);
+}
+
+static void wait_at(state where) {
+    fibers[current].at = where;
+    emulated_switch(&fibers[current].stack, scheduler);
+}
+
+void __syncthreads() { wait_at(AT_BLOCK_BARRIER); }
+void emulated_warp_barrier() { wait_at(AT_WARP_BARRIER); }
+emulated_lane *emulated_warp() { return slots[current / 32][fibers[current].turns++ % 2]; }
+
+/* A stack from which a switch returns into fiber_main, as if it had been called. */
+static void start(unsigned threads) {
+    if (!stacks) stacks = (char *)aligned_alloc(64, (size_t)MOST_THREADS * STACK);
+    for (unsigned t = 0; t < threads; t++) {
+        void **top = (void **)(stacks + (size_t)(t + 1) * STACK - 64);
+        *--top = NULL; /* a return address that nobody uses */
+        *--top = (void *)fiber_main;
+        for (int i = 0; i < 6; i++) *--top = NULL;
+        fibers[t].stack = top;
+        fibers[t].at = READY;
+        fibers[t].turns = 0;
+    }
+}
+
+/* Fibers [begin, end) that all wait at `where`, or are done, go on. */
+static bool release(unsigned begin, unsigned end, state where) {
+    bool any = false;
+    for (unsigned t = begin; t < end; t++) {
+        if (fibers[t].at != where && fibers[t].at != DONE) return false;
+        any |= fibers[t].at == where;
+    }
+    for (unsigned t = begin; t < end; t++)
+        if (fibers[t].at == where) fibers[t].at = READY;
+    return any;
+}
+
+static void run_block(unsigned threads) {
+    start(threads);
+    for (;;) {
+        bool ran = false;
+        for (unsigned t = 0; t < threads; t++) {
+            if (fibers[t].at != READY) continue;
+            ran = true;
+            current = t;
+            threadIdx.x = t;
+            emulated_switch(&scheduler, fibers[t].stack);
+        }
+        bool released = false;
+        for (unsigned w = 0; w < threads; w += 32)
+            released |= release(w, w + 32 < threads ? w + 32 : threads, AT_WARP_BARRIER);
+        if (!released) released = release(0, threads, AT_BLOCK_BARRIER);
+        if (released) continue;
+        if (ran) continue;
+        for (unsigned t = 0; t < threads; t++)
+            if (fibers[t].at != DONE) {
+                fprintf(stderr, "emulate: threads wait for one another for ever\n");
+                abort();
+            }
+        return;
+    }
+}
+
+void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emulated_lane *lanes = emulated_warp();
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
+    memcpy(lanes[lane].b, b, sizeof lanes[lane].b);
+    emulated_warp_barrier();
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = g + i / 2 * 8, column = 2 * t + i % 2;
+        double sum = (double)c[i];
+        for (unsigned k = 0; k < 8; k++) {
+            const unsigned which = row / 8 + k / 4 * 2;
+            const float x = __uint_as_float(lanes[row % 8 * 4 + k % 4].a[which]);
+            const float y = __uint_as_float(lanes[column * 4 + k % 4].b[k / 4]);
+            sum += (double)x * (double)y;
+        }
+        c[i] = (float)sum;
+    }
+}
+
+/* ---- streams and graphs ---------------------------------------------------- */
+
+typedef std::function<void()> action;
+struct emulated_graph {
+    std::vector<action> actions;
+};
+struct emulated_stream {
+    emulated_graph *captured;
+};
+
+void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
+                     action kernel) {
+    if (blocks == 0 || threads > MOST_THREADS || shared > SHARED) {
+        fprintf(stderr, "emulate: a launch of %u blocks, %u threads\n", blocks, threads);
+        abort();
+    }
+    action run = [=] {
+        if (!emulated_shared) emulated_shared = (float4 *)aligned_alloc(256, SHARED);
+        body = &kernel;
+        for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
+            memset((void *)emulated_shared, 0xff, shared); /* NaN: nobody relies on zeros */
+            run_block(threads);
+        }
+    };
+    if (stream && stream->captured)
+        stream->captured->actions.push_back(run);
+    else
+        run();
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+    *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (*out) memset(*out, 0xff, bytes);
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFree(void *memory) {
+    free(memory);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) {
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int, cudaStream_t) {
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all) {
+    *left = *all = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int *n) {
+    *n = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
+    *p = cudaDeviceProp{"emulated", 8, 0, 1, (size_t)1 << 30};
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
+const char *cudaGetErrorName(cudaError_t) { return "emulated"; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+    *out = new emulated_stream{NULL};
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+    delete s;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, int) {
+    s->captured = new emulated_graph;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
+    *out = s->captured;
+    s->captured = NULL;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+    *out = new emulated_graph(*graph);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+    for (const action &run : graph->actions) run();
+    return cudaSuccess;
+}

@@ -1,0 +1,149 @@
+/* CUDA on a processor, as far as src/cuda uses it: so that jobs, launches and the recording of
+ * plans can be tested where there is no GPU. Slow, and nothing like a GPU in its timing; what it
+ * cannot find are races and mistakes in inline assembly.
+ *
+ * The threads of a block are fibers that run until they come to a barrier, block after block. */
+#ifndef TEST_CUDA_EMULATE_H
+#define TEST_CUDA_EMULATE_H
+#define N2_EMULATE
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <functional>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __grid_constant__
+#define GPU_JOB static
+#define __launch_bounds__(...)
+
+struct float2 {
+    float x, y;
+};
+struct float4 {
+    float x, y, z, w;
+};
+struct emulated_index {
+    unsigned x, y, z;
+};
+extern emulated_index threadIdx, blockIdx;
+extern float4 *emulated_shared;
+#define GPU_SHARED(name) float4 *name = emulated_shared
+
+/* ---- what threads of a block do together ---- */
+
+void __syncthreads();
+void emulated_warp_barrier();
+struct emulated_lane { /* what a lane shows the others */
+    double number;
+    uint32_t a[4], b[2];
+};
+emulated_lane *emulated_warp(); /* the lanes' slots; a new set at every call */
+
+template <typename T> T __shfl_xor_sync(unsigned, T x, int mask) {
+    emulated_lane *lanes = emulated_warp();
+    const unsigned lane = threadIdx.x % 32;
+    lanes[lane].number = (double)x;
+    emulated_warp_barrier();
+    return (T)lanes[lane ^ (unsigned)mask].number;
+}
+
+inline unsigned atomicAdd(unsigned *at, unsigned x) {
+    const unsigned old = *at;
+    *at += x;
+    return old;
+}
+
+/* ---- arithmetic ---- */
+
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsqrt_rn(float a) { return sqrtf(a); }
+inline uint32_t __float_as_uint(float x) {
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+inline float __uint_as_float(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+
+/* ---- gpu.h ---- */
+
+inline void copy_bytes(float *to, const float *from, int bytes, int valid) {
+    memset(to, 0, (size_t)bytes);
+    if (valid) memcpy(to, from, (size_t)valid);
+}
+inline void copy_16(float *to, const float *from, int valid) { copy_bytes(to, from, 16, valid); }
+inline void copy_4(float *to, const float *from, int valid) { copy_bytes(to, from, 4, valid); }
+inline void copies_commit() {}
+template <int LEFT> void copies_wait() {}
+
+/* To nearest, ties away from zero; the last 13 bits become zero. */
+inline uint32_t to_tf32(float x) {
+    const uint32_t bits = __float_as_uint(x);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return bits;
+    return (bits + 0x1000u) & ~0x1fffu;
+}
+
+void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
+
+/* ---- launches ---- */
+
+typedef int cudaError_t;
+enum {
+    cudaSuccess = 0,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100,
+    cudaStreamNonBlocking = 1,
+    cudaStreamCaptureModeThreadLocal = 1,
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8
+};
+typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
+struct cudaDeviceProp {
+    char name[256];
+    int major, minor, multiProcessorCount;
+    size_t totalGlobalMem;
+};
+
+void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
+                     std::function<void()> kernel);
+#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, ...) \
+    emulated_launch(queue, blocks, threads, shared, [=] { kernel(__VA_ARGS__); })
+
+template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int) { return cudaSuccess; }
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s);
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceCount(int *n);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaGetLastError();
+const char *cudaGetErrorString(cudaError_t error);
+const char *cudaGetErrorName(cudaError_t error);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, int mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t s);
+
+#endif

@@ -1,0 +1,88 @@
+/* As much of cmocka as the tests of the engine use, for machines that have none: those with a GPU,
+ * often. The same names; a failed assertion ends its test with longjmp. */
+#ifndef STAND_IN_CMOCKA_H
+#define STAND_IN_CMOCKA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef void stand_in_test(void **state);
+typedef int stand_in_fixture(void **state);
+struct CMUnitTest {
+    const char *name;
+    stand_in_test *test_func;
+    stand_in_fixture *setup_func, *teardown_func;
+    void *initial_state;
+};
+#define cmocka_unit_test(f) \
+    { #f, f, NULL, NULL, NULL }
+
+static jmp_buf stand_in_end;
+
+__attribute__((noreturn, unused)) static void _fail(const char *file, int line) {
+    printf("%s:%d: failed\n", file, line);
+    longjmp(stand_in_end, 1);
+}
+
+__attribute__((noreturn, unused, format(printf, 3, 4))) static void stand_in_fail(
+    const char *file, int line, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    _fail(file, line);
+}
+
+__attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stand_in_end, 2); }
+
+#define print_error(...) printf(__VA_ARGS__)
+#define fail_msg(...)    stand_in_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define skip()           stand_in_skip()
+#define STAND_IN(x)      ((x) ? (void)0 : stand_in_fail(__FILE__, __LINE__, "%s", #x))
+
+#define assert_true(x)                   STAND_IN(x)
+#define assert_false(x)                  STAND_IN(!(x))
+#define assert_null(x)                   STAND_IN((x) == NULL)
+#define assert_non_null(x)               STAND_IN((x) != NULL)
+#define assert_string_equal(a, b)        STAND_IN(strcmp(a, b) == 0)
+#define assert_memory_equal(a, b, n)     STAND_IN(memcmp(a, b, n) == 0)
+#define assert_memory_not_equal(a, b, n) STAND_IN(memcmp(a, b, n) != 0)
+#define assert_int_equal(a, b)                                                                    \
+    ((long long)(a) == (long long)(b) ? (void)0                                                   \
+                                      : stand_in_fail(__FILE__, __LINE__, "%s is %lld, not %lld", \
+                                                      #a, (long long)(a), (long long)(b)))
+#define assert_int_not_equal(a, b) STAND_IN((long long)(a) != (long long)(b))
+
+static int stand_in_one(const struct CMUnitTest *t) {
+    void *state = t->initial_state;
+    printf("[ RUN      ] %s\n", t->name);
+    fflush(stdout);
+    const int ended = setjmp(stand_in_end);
+    if (ended == 0) {
+        if (t->setup_func) t->setup_func(&state);
+        t->test_func(&state);
+    }
+    if (t->teardown_func) t->teardown_func(&state);
+    printf("[  %s ] %s\n", ended == 0 ? "     OK" : ended == 1 ? " FAILED" : "SKIPPED", t->name);
+    return ended == 1;
+}
+
+__attribute__((unused)) static int _cmocka_run_group_tests(const char *group,
+                                                           const struct CMUnitTest *tests, size_t n,
+                                                           stand_in_fixture *setup,
+                                                           stand_in_fixture *teardown) {
+    int failed = 0;
+    void *state = NULL;
+    if (setup && setup(&state)) return 1;
+    for (size_t i = 0; i < n; i++) failed += stand_in_one(&tests[i]);
+    if (teardown) teardown(&state);
+    printf("%s: %zu tests, %d failed\n", group, n, failed);
+    return failed;
+}
+#define cmocka_run_group_tests(tests, setup, teardown) \
+    _cmocka_run_group_tests(#tests, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown)
+
+#endif

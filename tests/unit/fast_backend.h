@@ -1,0 +1,44 @@
+/* The backend under test beside ref: cpu, or what the environment variable N2CE_TEST_DEVICE
+ * names: "cuda" (products to float32's precision), "cuda-tf32". Without a GPU the program says so
+ * and exits with 77, which ctest takes for skipped. */
+#ifndef TEST_FAST_BACKEND_H
+#define TEST_FAST_BACKEND_H
+
+#include "cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline const n2_backend *open_cuda_or_skip(bool strict) {
+    const n2_cuda_options options = {.device = 0, .strict = strict};
+    const n2_backend *backend = NULL;
+    n2ce_ctx *ctx = NULL;
+    if (n2ce_ctx_new(&ctx, NULL) != N2CE_OK) exit(1);
+    const n2ce_status status = n2_cuda_backend(ctx, &options, &backend);
+    if (status != N2CE_OK) printf("no GPU: skipped. %s\n", n2ce_errmsg(ctx));
+    n2ce_ctx_free(ctx);
+    if (status != N2CE_OK) exit(77);
+    return backend;
+}
+
+static inline const n2_backend *fast_backend(void) {
+    static const n2_backend *cuda;
+    const char *name = getenv("N2CE_TEST_DEVICE");
+    if (!name) return n2_cpu_backend();
+    if (!cuda) cuda = open_cuda_or_skip(strcmp(name, "cuda-tf32") != 0);
+    return cuda;
+}
+
+/* On a GPU; there threads are not what tests are about. */
+static inline bool is_cuda(void) { return getenv("N2CE_TEST_DEVICE") != NULL; }
+
+/* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative. Errors of many
+ * products add up, and a number near zero may come out on the other side of a LeakyReLU: so the
+ * test says what it allows with tf32. */
+static inline double fast_tolerance(double usual, double with_tf32) {
+    const char *name = getenv("N2CE_TEST_DEVICE");
+    return name && strcmp(name, "cuda-tf32") == 0 ? fmax(usual, with_tf32) : usual;
+}
+
+#endif

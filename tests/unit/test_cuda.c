@@ -1,0 +1,254 @@
+/* Facts about a GPU beside the processor: the same training, whole or continued from the other's
+ * checkpoint; the same bytes every time; tensors that host code touches between runs. Where there
+ * is no GPU the tests say so and are skipped. */
+#define _POSIX_C_SOURCE 200809L
+#include "close.h"
+#include "fast_backend.h"
+
+#include "nn/nn.h"
+#include "task/bench_model.h"
+
+#include <unistd.h>
+
+/* An emulated GPU takes seconds for what a real one does in a millisecond. */
+static int long_run(const n2_backend *cuda) {
+    return strncmp(n2_cuda_name(cuda), "emulated", 8) == 0 ? 2 : 200;
+}
+
+typedef struct training {
+    n2ce_ctx *ctx;
+    n2_bench_model model;
+    n2_plan *plan;
+} training;
+
+static training start(const n2_backend *backend, int64_t magnitude) {
+    training t = {.ctx = NULL};
+    assert_int_equal(n2ce_ctx_new(&t.ctx, NULL), N2CE_OK);
+    assert_int_equal(n2_bench_model_new(t.ctx, 3, &t.model), N2CE_OK);
+    const n2_node loss = n2_bench_step(&t.model, magnitude);
+    if (n2_plan_compile(t.model.graph, backend, &loss, 1, &t.plan) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(t.ctx));
+    n2_plan_seed(t.plan, 11, 0);
+    return t;
+}
+
+static void stop(training *t) {
+    n2_plan_free(t->plan);
+    n2_bench_model_free(&t->model);
+    n2ce_ctx_free(t->ctx);
+}
+
+static void steps(training *t, int n) {
+    if (n2_plan_run_many(t->plan, (uint64_t)n) != N2CE_OK) fail_msg("%s", n2ce_errmsg(t->ctx));
+}
+
+static double *values_of(const n2_store *store, const n2_tensor *t) {
+    double *values = calloc((size_t)n2_elements(t->shape) + 1, sizeof *values);
+    assert_non_null(values);
+    n2_tensor_get(store, t, values);
+    return values;
+}
+
+static void assert_same_tensors(const training *a, const training *b) {
+    for (size_t i = 0; n2_store_at(a->model.store, i); i++) {
+        const n2_tensor *t = n2_store_at(a->model.store, i);
+        double *x = values_of(a->model.store, t);
+        double *y = values_of(b->model.store, n2_store_at(b->model.store, i));
+        if (memcmp(x, y, (size_t)n2_elements(t->shape) * sizeof *x) != 0)
+            fail_msg("the tensor %s differs", t->name);
+        free(x);
+        free(y);
+    }
+}
+
+/* ---- training --------------------------------------------------------------- */
+
+/* Losses of `n` steps lie together: `tolerance` relative, at ten places on the way. */
+static void check_curves(bool strict, double tolerance) {
+    const n2_backend *cuda = open_cuda_or_skip(strict);
+    training a = start(n2_cpu_backend(), 2), b = start(cuda, 2);
+    double worst = 0;
+    for (int done = 0, n = long_run(cuda), stride = n < 10 ? 1 : n / 10; done < n; done += stride) {
+        steps(&a, stride);
+        steps(&b, stride);
+        const double x = n2_plan_scalar(a.plan, 0), y = n2_plan_scalar(b.plan, 0);
+        worst = fmax(worst, fabs(x - y) / fabs(x));
+        assert_close(y, x, tolerance, 0);
+    }
+    printf("%s: largest difference of the losses %.2g\n", cuda->name, worst);
+    stop(&a);
+    stop(&b);
+}
+
+static void a_gpu_learns_as_a_processor_does(void **state) {
+    (void)state;
+    check_curves(true, 2e-3);
+}
+
+static void tf32_learns_nearly_the_same(void **state) {
+    (void)state;
+    check_curves(false, 2e-2);
+}
+
+static void the_same_seed_gives_the_same_bytes(void **state) {
+    (void)state;
+    const n2_backend *cuda = open_cuda_or_skip(false);
+    training a = start(cuda, 2), b = start(cuda, 2);
+    const int n = long_run(cuda);
+    steps(&a, n); /* at once, or one after another */
+    for (int i = 0; i < n; i++) steps(&b, 1);
+    assert_int_equal(n2_plan_runs(a.plan), n);
+    assert_int_equal(n2_plan_runs(b.plan), n);
+    assert_same_tensors(&a, &b);
+    stop(&a);
+    stop(&b);
+}
+
+/* Half the steps on one device, the rest on the other: as if on the other alone. */
+static void check_continuation(const n2_backend *from, const n2_backend *to, int n) {
+    char path[] = "/tmp/n2ce_cuda_XXXXXX";
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    training a = start(from, 2), b = start(to, 2), whole = start(to, 2);
+    steps(&a, n);
+    if (n2_checkpoint_save(a.model.store, a.plan, path) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(a.ctx));
+    steps(&b, 1); /* its tensors are on the device, and older than the file */
+    if (n2_checkpoint_load(b.model.store, b.plan, path) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(b.ctx));
+    assert_same_tensors(&a, &b);
+    steps(&b, n);
+    steps(&whole, 2 * n);
+    assert_int_equal(n2_plan_runs(b.plan), 2 * n);
+    assert_close(n2_plan_scalar(b.plan, 0), n2_plan_scalar(whole.plan, 0), 2e-3, 0);
+    stop(&a);
+    stop(&b);
+    stop(&whole);
+    close(file);
+    unlink(path);
+}
+
+static void a_checkpoint_continues_on_the_other_device(void **state) {
+    (void)state;
+    const n2_backend *cuda = open_cuda_or_skip(true);
+    const int n = long_run(cuda) / 2;
+    check_continuation(n2_cpu_backend(), cuda, n);
+    check_continuation(cuda, n2_cpu_backend(), n);
+}
+
+/* ---- tensors ---------------------------------------------------------------- */
+
+typedef struct counter {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_graph *g;
+    n2_tensor *t;
+    n2_plan *plan;
+} counter;
+
+/* A plan that doubles a tensor, twice a run. */
+static counter counter_new(const n2_backend *backend, int64_t n) {
+    counter c;
+    assert_int_equal(n2ce_ctx_new(&c.ctx, NULL), N2CE_OK);
+    assert_int_equal(n2_store_new(c.ctx, sizeof(float), &c.store), N2CE_OK);
+    c.g = n2_graph_new(c.store);
+    c.t = n2_store_add(c.store, "t", n2_dims(n));
+    for (int i = 0; i < 2; i++) n2g_assign(c.g, c.t, n2g_scale(c.g, n2g_read(c.g, c.t), 2));
+    const n2_node output = n2g_read(c.g, c.t);
+    if (n2_plan_compile(c.g, backend, &output, 1, &c.plan) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(c.ctx));
+    return c;
+}
+
+static void counter_free(counter *c) {
+    n2_plan_free(c->plan);
+    n2_graph_free(c->g);
+    n2_store_free(c->store);
+    n2ce_ctx_free(c->ctx);
+}
+
+static void assert_all(const counter *c, int64_t n, double expected) {
+    double *x = values_of(c->store, c->t);
+    for (int64_t i = 0; i < n; i++) assert_close(x[i], expected, 0, 0);
+    free(x);
+}
+
+/* What the host wrote, before the first run or later, is what the next run reads. */
+static void host_code_may_write_between_runs(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    counter c = counter_new(open_cuda_or_skip(true), N);
+    float *data = c.t->data;
+    for (int i = 0; i < N; i++) data[i] = 1; /* never on the device so far: needs no push */
+    assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+    assert_all(&c, N, 4);
+    assert_int_equal(n2_tensor_pull(c.store, c.t), N2CE_OK);
+    for (int i = 0; i < N; i++) data[i] += 1;
+    n2_tensor_push(c.store, c.t);
+    assert_int_equal(n2_plan_run_many(c.plan, 2), N2CE_OK);
+    assert_all(&c, N, 80);
+    counter_free(&c);
+}
+
+/* A plan on the processor and one on the GPU work on the same tensors in turn. */
+static void plans_of_both_devices_share_tensors(void **state) {
+    (void)state;
+    enum { N = 300 };
+    counter c = counter_new(open_cuda_or_skip(true), N);
+    n2_plan *cpu;
+    double ones[N];
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    assert_int_equal(n2_plan_compile(c.g, n2_cpu_backend(), NULL, 0, &cpu), N2CE_OK);
+    n2_tensor_set(c.store, c.t, ones);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+        assert_int_equal(n2_plan_run(cpu), N2CE_OK);
+    }
+    assert_all(&c, N, 256);
+    n2_plan_free(cpu);
+    counter_free(&c);
+}
+
+/* A queue of runs stops at the first bad one; the tensors are those of the run before. */
+static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
+    (void)state;
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_plan *plan;
+    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+    n2_graph *g = n2_graph_new(store);
+    n2_tensor *t = n2_store_add(store, "t", n2_scalar_shape());
+    n2_tensor_set(store, t, (double[]){6.5});
+    const n2_node root = n2g_sqrt(g, n2g_affine(g, n2g_read(g, t), 1, -1));
+    n2g_watch(g, root);
+    n2g_assign(g, t, n2g_affine(g, n2g_read(g, t), 1, -1));
+    const n2_backend *cuda = open_cuda_or_skip(true);
+    assert_int_equal(n2_plan_compile(g, cuda, &root, 1, &plan), N2CE_OK);
+    assert_int_equal(n2_plan_run_many(plan, 5), N2CE_OK);
+    assert_int_equal(n2_plan_run_many(plan, 20), N2CE_ENAN);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "Step 7"));
+    assert_int_equal(n2_plan_runs(plan), 6);
+    double *x = values_of(store, t);
+    assert_close(x[0], 0.5, 0, 0);
+    free(x);
+    assert_int_equal(n2_plan_run(plan), N2CE_ENAN);
+    n2_plan_free(plan);
+    n2_graph_free(g);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_code_may_write_between_runs),
+        cmocka_unit_test(plans_of_both_devices_share_tensors),
+        cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
+        cmocka_unit_test(the_same_seed_gives_the_same_bytes),
+        cmocka_unit_test(a_gpu_learns_as_a_processor_does),
+        cmocka_unit_test(tf32_learns_nearly_the_same),
+        cmocka_unit_test(a_checkpoint_continues_on_the_other_device),
+    };
+    printf("%s\n", n2_cuda_name(open_cuda_or_skip(true)));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
