@@ -80,10 +80,11 @@ static n2ce_status refuse_value(const n2_reader *r, size_t row, size_t k, n2_val
                                 const char *text, size_t n) {
     const n2_shown shown = n2_show(text, n);
     if (value == N2_VALUE_MISSING)
-        n2_fail(r->ctx, N2CE_EDATA,
-                "the value is missing%s. Drop such rows with --drop-missing, or leave the column out "
-                "with --columns.",
-                r->csv ? "" : " (NaN)");
+        n2_fail(
+            r->ctx, N2CE_EDATA,
+            "the value is missing%s. Drop such rows with --drop-missing, or leave the column out "
+            "with --columns.",
+            r->csv ? "" : " (NaN)");
     else if (value == N2_VALUE_INFINITE)
         n2_fail(r->ctx, N2CE_EDATA,
                 "\"%s\" is infinite. Remove the row, or leave the column out with --columns.",
