@@ -300,16 +300,16 @@ static bool worth_training(const fitter *f) {
 }
 
 static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
-                              double share, n2_critic **critic, n2_critic_record *r) {
+                              size_t more, n2_critic **critic, n2_critic_record *r) {
     n2_critic_options o = f->o.critic;
     const n2_contrast_data data = {
         f->num, f->den, f->dx, {{held[0][0], held[0][1]}, {held[1][0], held[1][1]}}};
     o.alpha = f->record->alpha;
     o.seed = f->o.seed + 1000003u * (f->fold + 1);
     o.magnitude = magnitude;
-    if (f->o.max_seconds > 0) { /* a share of what is left for the folds still to come */
+    if (f->o.max_seconds > 0) { /* an equal share of what is left for this one and those to come */
         const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
-        o.deadline = now + 0.9 * share * left / (double)(f->o.folds - f->fold);
+        o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
     return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r);
 }
@@ -317,7 +317,7 @@ static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base
 /* The critic of a fold, with the magnitude that is settled. */
 static n2ce_status train_settled(fitter *f, size_t held[2][2], const n2_gauss *base,
                                  n2_critic **critic) {
-    return train_once(f, held, base, f->o.critic.magnitude, 1, critic, &f->record->fold[f->fold]);
+    return train_once(f, held, base, f->o.critic.magnitude, 0, critic, &f->record->fold[f->fold]);
 }
 
 /* The first fold tries magnitudes: the rule's C sqrt(n) is an upper bound, so 1 and the
@@ -326,12 +326,12 @@ static n2ce_status train_settled(fitter *f, size_t held[2][2], const n2_gauss *b
 static n2ce_status race(fitter *f, size_t held[2][2], const n2_gauss *base, n2_critic **critic) {
     const double middle = f->o.critic.judge, tried[] = {middle, 1, middle * middle};
     n2_critic_record *best = &f->record->fold[0];
-    N2_TRY(train_once(f, held, base, middle, 0.3, critic, best));
+    N2_TRY(train_once(f, held, base, middle, 2, critic, best));
     f->o.critic.magnitude = middle;
     for (size_t i = 1; i < 3 && (promising(best) || !base) && !best->out_of_time; i++) {
         n2_critic_record r;
         n2_critic *other;
-        const n2ce_status status = train_once(f, held, base, tried[i], 0.3, &other, &r);
+        const n2ce_status status = train_once(f, held, base, tried[i], 2 - i, &other, &r);
         if (status != N2CE_OK) {
             n2_critic_free(*critic);
             *critic = NULL;

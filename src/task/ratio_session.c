@@ -79,7 +79,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
     if (!separable && f->critic.stages > 1)
         return n2_fail(ctx, N2CE_EINVAL, "--method %s has no stages; use --stages 1, or n2ce.",
                        m->name);
-    if (!separable) f->critic.stages = 1;
+    if (!f->critic.stages && !is(o, "method", "n2ce")) f->critic.stages = 1; /* as published */
     if (m->magnitude > 0 && number(o, "M") > 0 && number(o, "M") != m->magnitude)
         return n2_fail(ctx, N2CE_EINVAL,
                        "--method %s has no magnitude; leave --M out, or use n2ce.", m->name);
