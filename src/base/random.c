@@ -18,6 +18,14 @@ void n2_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
     out[3] = d;
 }
 
+size_t n2_random_below(n2_stream s, uint64_t i, size_t n) {
+    const uint32_t key[2] = {(uint32_t)s.seed, (uint32_t)(s.seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32), s.step, s.stream};
+    uint32_t word[4];
+    n2_philox(counter, key, word);
+    return (size_t)(((uint64_t)word[0] << 32 | word[1]) % n);
+}
+
 /* Whole groups go straight to the caller; ragged ends through a buffer. */
 static void fill(fill_fn *groups, n2_stream s, uint64_t first, size_t n, float *out) {
     while (n > 0) {

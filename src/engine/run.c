@@ -1,12 +1,12 @@
 /* Replaying a plan. All workers walk through the steps together; between steps they
  * meet at a barrier that spins, because the next step is microseconds away. */
+#include "base/clock.h"
 #include "base/pool.h"
 #include "plan_data.h"
 
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- barrier ------------------------------------------------------------- */
 
@@ -193,12 +193,6 @@ static void run_rows(n2_plan *p, n2_step *s, int worker, int workers) {
 
 /* ---- the walk ------------------------------------------------------------ */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void run_step(n2_plan *p, n2_step *s, int worker, int workers) {
     if (s->kind == N2_STEP_ROWS) {
         run_rows(p, s, worker, workers);
@@ -214,10 +208,10 @@ static void walk(void *arg, size_t item, int unused) {
     n2_plan *p = arg;
     const int worker = (int)item, workers = p->workers;
     for (size_t k = 0; k < p->n_steps; k++) {
-        const double start = p->timing && worker == 0 ? now() : 0;
+        const double start = p->timing && worker == 0 ? n2_seconds() : 0;
         run_step(p, &p->steps[k], worker, workers);
         barrier(p, workers);
-        if (p->timing && worker == 0) p->steps[k].seconds += now() - start;
+        if (p->timing && worker == 0) p->steps[k].seconds += n2_seconds() - start;
     }
 }
 

@@ -91,3 +91,17 @@ n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, si
     unlink(temporary);
     return io_failure(ctx, "could not be written", path, error);
 }
+
+n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
+    struct stat info;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!replace) N2_TRY(n2_file_check_absent(ctx, path));
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (n == 0 || n >= sizeof folder) return N2CE_OK; /* writing will tell */
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EIO, "%s cannot be written: there is no folder %s. Make it first.",
+                   path, folder);
+}

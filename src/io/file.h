@@ -18,6 +18,9 @@ n2ce_status n2_path_join(n2ce_ctx *ctx, char *buffer, size_t size, const char *f
 /* N2CE_EEXIST, with a sentence, if the file is there. */
 n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path);
 
+/* Before hours of work: the file is not there, or may be replaced, and its folder is. */
+n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
+
 /* The whole file at once: temporary name in the same folder, fsync, rename. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
 

@@ -35,8 +35,6 @@ void n2_table_free(n2_table *t) {
 
 enum { BLOCK_VALUES = 1 << 16 }; /* what is read, and first allocated, at once */
 
-__extension__ typedef unsigned __int128 wide;
-
 /* A row of the sample: which it is among the rows that were not dropped, and where it is. */
 typedef struct kept {
     size_t origin, slot;
@@ -78,21 +76,13 @@ static n2ce_status fill(filler *f, bool *ended) {
     return N2CE_OK;
 }
 
-/* A whole number in [0, n): by the number of the row and the seed, nothing else. */
-static size_t draw(uint64_t seed, size_t row, size_t n) {
-    enum { STREAM = 0x7461626c }; /* nobody else's */
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    const uint32_t counter[4] = {(uint32_t)row, (uint32_t)((uint64_t)row >> 32), 0, STREAM};
-    uint32_t word[4];
-    n2_philox(counter, key, word);
-    return (size_t)((wide)((uint64_t)word[1] << 32 | word[0]) * n >> 64);
-}
+enum { STREAM = 0x7461626c }; /* nobody else's */
 
 /* Every later row replaces a row of the sample with the probability that keeps the sample uniform
  * (Vitter 1985, algorithm R). */
 static void offer(filler *f, const double *row, size_t origin) {
     const n2_table *t = f->t;
-    const size_t slot = draw(f->seed, origin, origin + 1);
+    const size_t slot = n2_random_below((n2_stream){f->seed, STREAM, 0}, origin, origin + 1);
     if (slot >= t->rows) return;
     memcpy(t->x + slot * t->cols, row, t->cols * sizeof *row);
     f->kept[slot].origin = origin;

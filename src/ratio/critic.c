@@ -1,5 +1,6 @@
 #include "critic.h"
 
+#include "base/clock.h"
 #include "base/numerics.h"
 #include "base/random.h"
 #include "model/ratio_net.h"
@@ -7,13 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-double n2_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum { EVALUATE_ROWS = 1024 };
 

@@ -79,7 +79,4 @@ n2ce_status n2_critic_add(n2_critic *c, const double *x, size_t n, double *f);
 struct n2_tensor;
 struct n2_tensor *n2_critic_parameter(const n2_critic *c, size_t index);
 
-/* Seconds of a clock that only goes forward. */
-double n2_seconds(void);
-
 #endif

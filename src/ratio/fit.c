@@ -1,5 +1,6 @@
 #include "fit.h"
 
+#include "base/clock.h"
 #include "base/numerics.h"
 #include "base/random.h"
 #include "choose.h"
@@ -10,21 +11,12 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* A whole number below n from the i-th word of a stream. */
-static size_t below(size_t n, uint64_t seed, uint32_t stream, uint64_t i) {
-    uint32_t word[4];
-    const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32), 0, stream};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    n2_philox(counter, key, word);
-    return (size_t)((((uint64_t)word[0] << 32) | word[1]) % n);
-}
-
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
     const size_t bytes = t->cols * sizeof *t->x;
     double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
     if (!spare) return N2CE_ENOMEM;
     for (size_t i = t->rows; i > 1; i--) {
-        const size_t j = below(i, seed, stream, i);
+        const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i);
         memcpy(spare, t->x + j * t->cols, bytes);
         memcpy(t->x + j * t->cols, t->x + (i - 1) * t->cols, bytes);
         memcpy(t->x + (i - 1) * t->cols, spare, bytes);

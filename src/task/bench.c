@@ -1,4 +1,5 @@
 /* "bench step" and "bench svgd": how fast the engine is on this machine. */
+#include "base/clock.h"
 #include "bench_model.h"
 #include "cuda/cuda.h"
 #include "device_choice.h"
@@ -6,7 +7,6 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 static const n2ce_option step_options[] = {
     {"M", 'M', N2CE_OPTION_COUNT, "100", 1, 1e5, NULL, "M",
@@ -30,12 +30,6 @@ static const n2ce_option svgd_options[] = {
     {0},
 };
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double peak_megabytes(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -53,18 +47,18 @@ typedef struct timing {
  * ever more runs at once, up to a twentieth of a second. */
 static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *plan,
                              double seconds, uint64_t runs, timing *t) {
-    double start = now();
+    double start = n2_seconds();
     uint64_t batch = 1;
     N2_TRY(n2_plan_run(plan));
-    t->first = now() - start;
+    t->first = n2_seconds() - start;
     if (backend->device) N2_TRY(n2_plan_run_many(plan, 16)); /* makes the graph of several */
-    start = now();
+    start = n2_seconds();
     while (!n2_cancelled(ctx) && (runs ? t->runs < runs : t->seconds < seconds)) {
         const double before = t->seconds;
         if (runs && batch > runs - t->runs) batch = runs - t->runs;
         N2_TRY(n2_plan_run_many(plan, batch));
         t->runs += batch;
-        t->seconds = now() - start;
+        t->seconds = n2_seconds() - start;
         if (backend->device && t->seconds - before < 0.05) batch *= 2;
         n2_progress(ctx, runs ? (double)t->runs : t->seconds, runs ? (double)runs : seconds);
     }
@@ -72,12 +66,7 @@ static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *
     return t->runs ? N2CE_OK : N2CE_ECANCELED;
 }
 
-/* What an answer is made of. */
-typedef struct account {
-    n2_text text, json, brief, kept;
-} account;
-
-static void describe_device(account *a, const n2_backend *backend, const n2_plan *plan) {
+static void describe_device(n2_writer *a, const n2_backend *backend, const n2_plan *plan) {
     size_t bytes, most;
     if (!backend->device) return;
     n2_cuda_memory(backend, &bytes, &most);
@@ -87,7 +76,7 @@ static void describe_device(account *a, const n2_backend *backend, const n2_plan
                 (double)most / 1048576);
 }
 
-static void show(account *a, const timing *t, const n2_backend *backend, const n2_plan *plan,
+static void show(n2_writer *a, const timing *t, const n2_backend *backend, const n2_plan *plan,
                  bool with_plan) {
     const double ms = 1e3 * t->seconds / (double)t->runs;
     const double gflops = t->flops * (double)t->runs / t->seconds * 1e-9;
@@ -110,22 +99,6 @@ static void show(account *a, const timing *t, const n2_backend *backend, const n
     n2_text_add(&a->kept, "%llu runs\n", (unsigned long long)t->runs);
 }
 
-static n2ce_status take(account *a, n2ce_answer *answer) {
-    n2_text_add(&a->json, "\n");
-    n2ce_status status = n2_text_take(&a->text, &answer->text);
-    if (status == N2CE_OK) status = n2_text_take(&a->json, &answer->json);
-    if (status == N2CE_OK) status = n2_text_take(&a->brief, &answer->brief);
-    if (status == N2CE_OK) status = n2_text_take(&a->kept, &answer->kept);
-    return status;
-}
-
-static void account_free(account *a) {
-    n2_text_free(&a->text);
-    n2_text_free(&a->json);
-    n2_text_free(&a->brief);
-    n2_text_free(&a->kept);
-}
-
 /* A benchmark: builds its graph, and how long it runs. */
 typedef struct bench {
     n2_node (*build)(const n2ce_options *o, n2_bench_model *m, timing *t);
@@ -134,13 +107,13 @@ typedef struct bench {
 } bench;
 
 static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
-                              const n2_backend *backend, n2_bench_model *m, account *a) {
+                              const n2_backend *backend, n2_bench_model *m, n2_writer *a) {
     n2_plan *plan;
     timing t = {.title = NULL};
     const n2_node output = b->build(o, m, &t);
-    const double start = now();
+    const double start = n2_seconds();
     N2_TRY(n2_plan_compile(m->graph, backend, &output, 1, &plan));
-    t.compile = now() - start;
+    t.compile = n2_seconds() - start;
     n2_plan_seed(plan, n2_options_count(o, "seed"), 0);
     n2_plan_time(plan, n2_options_flag(o, "plan"));
     const n2ce_status status = time_plan(ctx, backend, plan, b->seconds, b->runs, &t);
@@ -150,7 +123,7 @@ static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const bench 
 }
 
 static n2ce_status bench_on(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
-                            const n2_backend *backend, account *a) {
+                            const n2_backend *backend, n2_writer *a) {
     n2_bench_model m;
     n2ce_status status = n2_bench_model_new(ctx, n2_options_count(o, "seed"), &m);
     if (status == N2CE_OK) status = time_graph(ctx, o, b, backend, &m, a);
@@ -159,7 +132,7 @@ static n2ce_status bench_on(n2ce_ctx *ctx, const n2ce_options *o, const bench *b
 }
 
 /* With several devices, each has a heading, and an object of the JSON to itself. */
-static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, account *a) {
+static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, n2_writer *a) {
     n2_device_choice choice;
     N2_TRY(n2_choose_device(ctx, o, &choice));
     for (size_t i = 0; i < choice.n; i++) {
@@ -177,10 +150,11 @@ static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const bench *
 
 static n2ce_status run_bench(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
                              n2ce_answer *answer) {
-    account a = {n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx)};
-    n2ce_status status = bench_all(ctx, o, b, &a);
-    if (status == N2CE_OK) status = take(&a, answer);
-    account_free(&a);
+    n2_writer a = n2_writer_new(ctx);
+    const n2ce_status status = bench_all(ctx, o, b, &a);
+    n2_text_add(&a.json, "\n");
+    if (status == N2CE_OK) return n2_writer_take(&a, answer);
+    n2_writer_free(&a);
     return status;
 }
 

@@ -107,22 +107,17 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer
     const char *name = n2ce_options_get(o, "problem");
     const n2_problem *p = *name ? n2_problem_find(name) : NULL;
     if (*name && !p) return no_such_problem(ctx, name);
-    n2_text text = n2_text_new(ctx), json = n2_text_new(ctx), brief = n2_text_new(ctx),
-            kept = n2_text_new(ctx);
+    n2_writer w = n2_writer_new(ctx);
     n2ce_status status = N2CE_OK;
     if (p)
-        status = draw(ctx, o, p, &text, &json);
+        status = draw(ctx, o, p, &w.text, &w.json);
     else
-        list(&text, &json);
-    n2_text_add_number(&brief, p ? n2_problem_truth(p) : (double)n2_problem_count());
-    n2_text_add(&brief, "\n");
-    n2_text_add(&kept, "nothing\n");
-    n2_text *const texts[] = {&text, &json, &brief, &kept};
-    char **const out[] = {&answer->text, &answer->json, &answer->brief, &answer->kept};
-    for (size_t i = 0; i < 4; i++) {
-        if (status == N2CE_OK) status = n2_text_take(texts[i], out[i]);
-        n2_text_free(texts[i]);
-    }
+        list(&w.text, &w.json);
+    n2_text_add_number(&w.brief, p ? n2_problem_truth(p) : (double)n2_problem_count());
+    n2_text_add(&w.brief, "\n");
+    n2_text_add(&w.kept, "nothing\n");
+    if (status == N2CE_OK) return n2_writer_take(&w, answer);
+    n2_writer_free(&w);
     return status;
 }
 

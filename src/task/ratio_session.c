@@ -100,6 +100,15 @@ void n2_session_close(n2_session *s) {
     if (s->scores.ctx) n2_scores_free(&s->scores);
 }
 
+n2ce_status n2_session_run(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                           n2ce_answer *answer, n2_session_fn *fn) {
+    n2_session s;
+    n2ce_status status = n2_session_open(ctx, o, &s);
+    if (status == N2CE_OK) status = fn(&s, data, answer);
+    n2_session_close(&s);
+    return status;
+}
+
 /* ---- samples ------------------------------------------------------------- */
 
 enum { TABLE_BYTES = 96 << 20 };
@@ -167,6 +176,23 @@ n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_
     note(s, 1, s->num);
     note(s, 0, s->den);
     return N2CE_OK;
+}
+
+n2ce_status n2_option_needed(n2ce_ctx *ctx, const n2ce_options *o, const char *verb,
+                             const char *name) {
+    if (n2ce_options_get(o, name)) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL, "%s needs --%s FILE. Try: n2ce help %s", verb, name, verb);
+}
+
+n2ce_status n2_session_read_num_den(n2_session *s, const char *verb, const n2ce_matrix *data) {
+    if (!data) {
+        N2_TRY(n2_option_needed(s->ctx, s->options, verb, "num"));
+        N2_TRY(n2_option_needed(s->ctx, s->options, verb, "den"));
+    }
+    const n2_samples num = {data ? NULL : n2ce_options_get(s->options, "num"), data, "num"};
+    const n2_samples den = {data ? NULL : n2ce_options_get(s->options, "den"),
+                            data ? data + 1 : NULL, "den"};
+    return n2_session_read_pair(s, &num, &den);
 }
 
 /* Two matrices side by side, as one table. */

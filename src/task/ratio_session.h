@@ -76,6 +76,18 @@ typedef struct n2_session {
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s);
 void n2_session_close(n2_session *s);
 
+/* N2CE_EINVAL, with a sentence, if an option that a verb needs was not given. */
+n2ce_status n2_option_needed(n2ce_ctx *ctx, const n2ce_options *o, const char *verb,
+                             const char *name);
+
+/* Runs fn in a session that is opened before and closed after. data: see task.h. */
+typedef n2ce_status n2_session_fn(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer);
+n2ce_status n2_session_run(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                           n2ce_answer *answer, n2_session_fn *fn);
+
+/* The samples of --num and --den, or the two matrices. */
+n2ce_status n2_session_read_num_den(n2_session *s, const char *verb, const n2ce_matrix *data);
+
 /* Two samples with the same columns. */
 n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_samples *den);
 

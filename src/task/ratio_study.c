@@ -1,6 +1,7 @@
 /* "study ratio": from options to a list of fits, and through them. */
 #include "ratio_study.h"
 
+#include "base/clock.h"
 #include "base/numerics.h"
 #include "published.h"
 #include "ratio_session.h"

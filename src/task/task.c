@@ -65,6 +65,26 @@ n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_op
     return run(ctx, task, options, data, out);
 }
 
+n2_writer n2_writer_new(n2ce_ctx *ctx) {
+    return (n2_writer){n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx), n2_text_new(ctx)};
+}
+
+void n2_writer_free(n2_writer *w) {
+    n2_text_free(&w->text);
+    n2_text_free(&w->json);
+    n2_text_free(&w->brief);
+    n2_text_free(&w->kept);
+}
+
+n2ce_status n2_writer_take(n2_writer *w, n2ce_answer *answer) {
+    n2ce_status status = n2_text_take(&w->text, &answer->text);
+    if (status == N2CE_OK) status = n2_text_take(&w->json, &answer->json);
+    if (status == N2CE_OK) status = n2_text_take(&w->brief, &answer->brief);
+    if (status == N2CE_OK) status = n2_text_take(&w->kept, &answer->kept);
+    n2_writer_free(w);
+    return status;
+}
+
 n2ce_model *n2ce_answer_take_model(n2ce_answer *answer) {
     n2ce_model *model = answer->model;
     answer->model = NULL;

@@ -2,6 +2,7 @@
 #include "failing_alloc.h"
 #include "samples.h"
 
+#include "base/clock.h"
 #include "base/numerics.h"
 #include "engine/graph.h"
 #include "ratio/estimate.h"

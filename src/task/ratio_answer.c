@@ -1,0 +1,102 @@
+#include "ratio_answer.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <string.h>
+
+n2_interval n2_interval_of(const n2ce_options *o, n2_estimate e, double most) {
+    const double z = n2_normal_quantile(0.5 + 0.5 * n2ce_options_number(o, "level"));
+    const double scale = strcmp(n2ce_options_get(o, "unit"), "bits") == 0 ? 1 / log(2) : 1;
+    double hi = e.value + z * e.error;
+    if (hi > most && e.value < most) hi = most;
+    return (n2_interval){scale * e.value, scale * (e.value - z * e.error), scale * hi};
+}
+
+void n2_interval_json(n2_text *json, const char *name, n2_interval v) {
+    const char *const names[] = {name, "lo", "hi"};
+    const double numbers[] = {v.value, v.lo, v.hi};
+    for (size_t i = 0; i < 3; i++) {
+        n2_text_add(json, "%s\"%s\": ", i ? ", " : "", names[i]);
+        n2_text_add_number(json, numbers[i]);
+    }
+}
+
+void n2_interval_say(n2_text *text, const n2ce_options *o, const char *name, n2_interval v) {
+    n2_text_add(text, "%-22s %10.4f %s   %g %% interval %.4f to %.4f%s\n", name, v.value,
+                n2ce_options_get(o, "unit"), 100 * n2ce_options_number(o, "level"), v.lo, v.hi,
+                v.lo <= 0 && v.hi >= 0 ? ", consistent with 0" : "");
+}
+
+n2_headline n2_headline_of(const n2_session *s) {
+    n2_headline h;
+    const n2_estimate e = n2_estimate_kl(&s->scores, &s->record, &h.quality);
+    h.v = n2_interval_of(s->options, e, N2_INFINITY);
+    h.converged = n2_session_converged(s, &h.quality, h.reason);
+    return h;
+}
+
+void n2_headline_begin(const n2_session *s, const n2_headline *h, n2_writer *w) {
+    n2_text_add(&w->json, "{");
+    n2_interval_json(&w->json, "estimate", h->v);
+    n2_text_add(&w->json, ", \"unit\": \"%s\", \"converged\": %s, \"verdict\": ",
+                n2ce_options_get(s->options, "unit"), h->converged ? "true" : "false");
+    n2_text_add_json_string(&w->json, h->converged ? "converged" : h->reason);
+}
+
+static void add_quality(n2_text *json, const n2_quality *q) {
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"balance", q->balance},
+                {"balance_error", q->balance_error},
+                {"balance_M", q->balance_magnitude},
+                {"normalisation", q->normalisation},
+                {"ess", q->ess},
+                {"saturated", q->saturated},
+                {"kl_bound", q->bound},
+                {"kl_cap", q->cap}};
+    n2_text_add(json, ", \"quality\": {");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        n2_text_add(json, "%s\"%s\": ", i ? ", " : "", rows[i].name);
+        n2_text_add_number(json, rows[i].value);
+    }
+    n2_text_add(json, "}");
+}
+
+void n2_headline_end(const n2_session *s, const n2_headline *h, const char *kept, n2_writer *w) {
+    add_quality(&w->json, &h->quality);
+    n2_text_add(&w->json, ", ");
+    n2_session_json(s, &w->json);
+    n2_text_add(&w->json, "}\n");
+    n2_text_add_number(&w->brief, h->v.value);
+    n2_text_add(&w->brief, "\n");
+    n2_text_add(&w->kept, "%s\n", kept);
+}
+
+static void say_samples(n2_text *text, const n2_session *s) {
+    const size_t rows = s->rows[0] + s->rows[1], seen = s->seen[0] + s->seen[1];
+    n2_text_add(text, "samples    %zu", s->rows[1]);
+    if (s->den) n2_text_add(text, " and %zu", s->rows[0]);
+    n2_text_add(text, " rows");
+    if (seen - s->dropped > rows) {
+        n2_text_add(text, " of %zu", s->seen[1]);
+        if (s->den) n2_text_add(text, " and %zu", s->seen[0]);
+        n2_text_add(text, " (a random subset, see --max-rows)");
+    }
+    if (s->dropped) n2_text_add(text, ", %zu left out for missing values", s->dropped);
+    n2_text_add(text, ", %zu column%s\n", s->num->cols, s->num->cols == 1 ? "" : "s");
+}
+
+void n2_headline_say(const n2_session *s, const n2_headline *h, n2_text *text) {
+    n2_text_add(text, "\n");
+    say_samples(text, s);
+    n2_text_add(text, "chosen     ");
+    n2_session_say(s, text);
+    n2_text_add(text,
+                "checks     balance %.3g +- %.2g (0 if the ratio is right), effective share of the "
+                "denominator %.2g\n",
+                h->quality.balance, h->quality.balance_error, h->quality.ess);
+    n2_text_add(text, "verdict    %s%s\n",
+                h->converged ? "converged" : "not converged: ", h->reason);
+}

@@ -1,0 +1,94 @@
+/* divergence: KL, JS and the M-path between two samples. */
+#include "base/numerics.h"
+#include "ratio_answer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const n2ce_option divergence_options[] = {
+    {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "samples of the numerator: CSV or NPY, - for standard input"},
+    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of the denominator"},
+    N2_COLUMNS_OPTION,
+    {"path", 0, N2CE_OPTION_REALS, "1,10,100,1000", 1, 1e12, NULL, "LIST",
+     "magnitudes at which to print the M-path, which runs from 2 JS at 1 to KL at infinity"},
+    N2_SAMPLE_OPTIONS,
+    N2_INTERVAL_OPTIONS,
+    N2_FIT_OPTIONS,
+    {0},
+};
+
+static void write_path(const n2_session *s, const double *m, size_t n, n2_writer *w) {
+    n2_text_add(&w->json, ", \"path\": [");
+    for (size_t i = 0; i < n; i++) {
+        const n2_interval v =
+            n2_interval_of(s->options, n2_estimate_path(&s->scores, m[i]), n2ce_bound_cap(m[i]));
+        char name[48];
+        snprintf(name, sizeof name, "path at M = %g", m[i]);
+        n2_interval_say(&w->text, s->options, name, v);
+        n2_text_add(&w->json, "%s{\"M\": ", i ? ", " : "");
+        n2_text_add_number(&w->json, m[i]);
+        n2_text_add(&w->json, ", ");
+        n2_interval_json(&w->json, "value", v);
+        n2_text_add(&w->json, "}");
+    }
+    n2_text_add(&w->json, "]");
+}
+
+/* Under a heading in the text, and a key of the JSON. */
+static void write_named(const n2_session *s, const char *heading, const char *key, n2_interval v,
+                        n2_writer *w) {
+    n2_interval_say(&w->text, s->options, heading, v);
+    n2_text_add(&w->json, ", \"%s\": {", key);
+    n2_interval_json(&w->json, "value", v);
+    n2_text_add(&w->json, "}");
+}
+
+static void write_divergence(const n2_session *s, const double *m, size_t n, n2_writer *w) {
+    const n2ce_options *o = s->options;
+    const n2_headline h = n2_headline_of(s);
+    const n2_estimate back = n2_estimate_reverse_kl(&s->scores, &s->record);
+    n2_estimate js = n2_estimate_path(&s->scores, 1);
+    js = (n2_estimate){js.value / 2, js.error / 2};
+    n2_headline_begin(s, &h, w);
+    write_named(s, "KL(num || den)", "kl", h.v, w);
+    write_named(s, "KL(den || num)", "kl_reverse", n2_interval_of(o, back, N2_INFINITY), w);
+    write_named(s, "JS(num, den)", "js", n2_interval_of(o, js, log(2)), w);
+    write_path(s, m, n, w);
+    n2_headline_say(s, &h, &w->text);
+    n2_headline_end(s, &h, "nothing", w);
+}
+
+static n2ce_status divergence_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
+    n2_arena arena = n2_arena_new(s->ctx);
+    double *m;
+    size_t n;
+    n2ce_status status = n2_session_read_num_den(s, "divergence", data);
+    if (status == N2CE_OK) status = n2_options_reals(s->options, "path", &arena, &m, &n);
+    if (status == N2CE_OK) status = n2_session_fit(s);
+    if (status == N2CE_OK) {
+        n2_writer w = n2_writer_new(s->ctx);
+        write_divergence(s, m, n, &w);
+        status = n2_writer_take(&w, answer);
+    }
+    n2_arena_free(&arena);
+    return status;
+}
+
+static n2ce_status run_divergence(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                                  n2ce_answer *answer) {
+    return n2_session_run(ctx, o, data, answer, divergence_session);
+}
+
+const n2ce_task n2_divergence_task = {
+    .name = "divergence",
+    .summary = "KL, JS and the M-path between two samples, with intervals",
+    .description =
+        "KL both ways, Jensen-Shannon, and the M-path (1+M) D_alpha between them, from two files\n"
+        "of samples. Negative values happen where the truth is near 0; they are not clipped.\n",
+    .examples = "n2ce divergence --num new.csv --den old.csv\n"
+                "n2ce divergence --num a.npy --den b.npy --columns 0-4 --unit bits --json\n",
+    .options = divergence_options,
+    .run_on = run_divergence,
+    .matrices = 2,
+};

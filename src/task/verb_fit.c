@@ -1,0 +1,63 @@
+/* fit: two samples in, a model of their log ratio out. */
+#include "io/file.h"
+#include "ratio_answer.h"
+
+
+static const n2ce_option fit_options[] = {
+    {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "samples of the numerator: CSV or NPY, - for standard input"},
+    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of the denominator"},
+    {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "the model, a safetensors file"},
+    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace a model that is there"},
+    N2_COLUMNS_OPTION,
+    N2_SAMPLE_OPTIONS,
+    N2_FIT_OPTIONS,
+    N2_INTERVAL_OPTIONS,
+    {0},
+};
+
+static void write_fit(const n2_session *s, const char *path, n2_writer *w) {
+    const n2_headline h = n2_headline_of(s);
+    if (path) n2_text_add(&w->text, "%s: ln p_num/p_den in nats\n", path);
+    n2_interval_say(&w->text, s->options, "KL(num || den)", h.v);
+    n2_headline_say(s, &h, &w->text);
+    n2_headline_begin(s, &h, w);
+    n2_headline_end(s, &h, "the model", w);
+}
+
+static n2ce_status fit_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
+    const char *path = data ? NULL : n2ce_options_get(s->options, "output");
+    const bool force = n2_options_flag(s->options, "force");
+    if (!data) {
+        N2_TRY(n2_option_needed(s->ctx, s->options, "fit", "num"));
+        N2_TRY(n2_option_needed(s->ctx, s->options, "fit", "den"));
+        N2_TRY(n2_option_needed(s->ctx, s->options, "fit", "output"));
+        N2_TRY(n2_file_check_output(s->ctx, path, force));
+    }
+    N2_TRY(n2_session_read_num_den(s, "fit", data));
+    N2_TRY(n2_session_fit(s));
+    n2_writer w = n2_writer_new(s->ctx);
+    write_fit(s, path, &w);
+    N2_TRY(n2_writer_take(&w, answer));
+    N2_TRY(n2_session_model(s, &answer->model));
+    return path ? n2ce_model_save(answer->model, path, force) : N2CE_OK;
+}
+
+static n2ce_status run_fit(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                           n2ce_answer *answer) {
+    return n2_session_run(ctx, o, data, answer, fit_session);
+}
+
+const n2ce_task n2_fit_task = {
+    .name = "fit",
+    .summary = "learn the log ratio of two samples, as a model file",
+    .description =
+        "Learns ln p_num(x)/p_den(x) from a file of samples of each. The model is a safetensors\n"
+        "file with its scaling and options inside; n2ce score applies it to new rows.\n",
+    .examples = "n2ce fit --num new.csv --den old.csv -o model.safetensors\n"
+                "n2ce score model.safetensors rows.csv\n",
+    .options = fit_options,
+    .data = NULL,
+    .run_on = run_fit,
+    .matrices = 2,
+};

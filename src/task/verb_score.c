@@ -1,0 +1,198 @@
+/* score and info: what is done with a model that was fitted. */
+#include "io/file.h"
+#include "io/npy.h"
+#include "ratio_session.h"
+
+#include <math.h>
+#include <string.h>
+
+static const n2ce_option score_options[] = {
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL", "a model that n2ce fit wrote"},
+    {"rows", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "ROWS",
+     "rows to score: CSV or NPY, - for standard input"},
+    {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "write the log ratios here, as NPY if it ends in .npy; default: standard output"},
+    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace a file that is there"},
+    N2_COLUMNS_OPTION,
+    {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "leave out rows with missing values instead of refusing them"},
+    {"weights", 'w', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "write importance weights p_num/p_den instead of their logarithms"},
+    {0},
+};
+
+typedef struct scores_out {
+    n2_text text;
+    double *x;
+    size_t n, room;
+    bool npy, weights;
+} scores_out;
+
+static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (out->weights) f[i] = exp(f[i]);
+        if (out->npy) continue;
+        n2_text_add_number(&out->text, f[i]);
+        n2_text_add(&out->text, "\n");
+    }
+    if (out->npy && out->n + n > out->room) {
+        const size_t room = 2 * (out->n + n);
+        double *x = n2_realloc(ctx, out->x, room, sizeof *x);
+        if (!x) return N2CE_ENOMEM;
+        out->x = x;
+        out->room = room;
+    }
+    if (out->npy) memcpy(out->x + out->n, f, n * sizeof *f);
+    out->n += n;
+    return N2CE_OK;
+}
+
+enum { READ_ROWS = 4096 };
+
+static n2ce_status score_rows(n2ce_model *m, n2_reader *r, scores_out *out) {
+    double *x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *x), f[READ_ROWS];
+    n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
+    size_t n = 1;
+    while (status == N2CE_OK && n > 0) {
+        status = n2_reader_next(r, x, READ_ROWS, &n);
+        if (status == N2CE_OK && n > 0) status = n2_ratio_score(m->ratio, x, n, f);
+        if (status == N2CE_OK) status = add_scores(m->ctx, out, f, n);
+    }
+    n2_free(m->ctx, x);
+    return status;
+}
+
+/* The list itself is the answer unless it went into a file. */
+static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out,
+                                n2ce_answer *answer) {
+    n2_writer w = n2_writer_new(ctx);
+    n2ce_status status = N2CE_OK;
+    if (path && out->npy) status = n2_npy_write(ctx, path, out->x, out->n);
+    if (path && !out->npy) status = n2_file_write(ctx, path, out->text.data, out->text.length);
+    if (path) {
+        n2_text_add(&w.text, "%s: %zu %s\n", path, out->n,
+                    out->weights ? "importance weights p_num/p_den"
+                                 : "log ratios ln p_num/p_den in nats");
+        n2_text_add(&w.brief, "%zu\n", out->n);
+        n2_text_add(&w.json, "{\"rows\": %zu, \"file\": ", out->n);
+        n2_text_add_json_string(&w.json, path);
+        n2_text_add(&w.json, "}\n");
+    } else {
+        n2_text_add_raw(&w.text, out->text.data, out->text.length);
+        n2_text_add_raw(&w.brief, out->text.data, out->text.length);
+        n2_text_add(&w.json, "{\"rows\": %zu, \"%s\": [", out->n,
+                    out->weights ? "weights" : "log_ratios");
+        for (size_t i = 0; i < out->text.length; i++)
+            n2_text_add_raw(&w.json,
+                            out->text.data[i] != '\n'  ? out->text.data + i
+                            : i + 1 < out->text.length ? ","
+                                                       : "",
+                            out->text.data[i] != '\n' || i + 1 < out->text.length);
+        n2_text_add(&w.json, "]}\n");
+    }
+    n2_text_add(&w.kept, "nothing\n");
+    const n2ce_status taken = n2_writer_take(&w, answer);
+    return status == N2CE_OK ? taken : status;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m,
+                              n2ce_answer *answer) {
+    const char *path = n2ce_options_get(o, "output");
+    n2_reader *r;
+    scores_out out = {.text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
+    out.weights = n2_options_flag(o, "weights");
+    N2_TRY(n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
+                              n2ce_options_get(o, "columns"), &r));
+    n2ce_status status = score_rows(m, r, &out);
+    n2_reader_close(r);
+    if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
+    if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
+    n2_text_free(&out.text);
+    n2_free(ctx, out.x);
+    return status;
+}
+
+static n2ce_status run_score(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    n2ce_model *m;
+    N2_TRY(n2_option_needed(ctx, o, "score", "model"));
+    N2_TRY(n2_option_needed(ctx, o, "score", "rows"));
+    const char *path = n2ce_options_get(o, "output");
+    if (path) N2_TRY(n2_file_check_output(ctx, path, n2_options_flag(o, "force")));
+    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
+    const n2ce_status status = score_file(ctx, o, m, answer);
+    n2ce_model_free(m);
+    return status;
+}
+
+const n2ce_task n2_score_task = {
+    .name = "score",
+    .summary = "log ratios of new rows, by a fitted model",
+    .description =
+        "Writes ln p_num(x)/p_den(x) in nats, one number a row. Positive: the row is more\n"
+        "likely under the numerator. Columns are found by the names the model was fitted\n"
+        "to; --columns chooses others, in the model's order.\n",
+    .examples = "n2ce score model.safetensors rows.csv > log_ratios.txt\n"
+                "n2ce score model.safetensors rows.npy -o log_ratios.npy\n",
+    .options = score_options,
+    .operands = "model rows",
+    .run = run_score,
+};
+
+/* ---- info ---------------------------------------------------------------- */
+
+static const n2ce_option info_options[] = {
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL", "a model that n2ce fit wrote"},
+    {0},
+};
+
+static void say_columns(n2_text *text, const n2ce_model *m) {
+    for (size_t c = 0; c < m->cols; c++) {
+        const n2_feature *f = &m->ratio->features->column[c];
+        static const char *const kinds[] = {"constant, left out", "standardised", "normal margins",
+                                            "levels"};
+        n2_text_add(text, "%-10s %-16s %s", c ? "" : "columns", m->names[c], kinds[f->kind]);
+        if (f->kind == N2_FEATURE_LINEAR)
+            n2_text_add(text, ", mean %.6g, scale %.6g", f->mean, f->scale);
+        if (f->kind == N2_FEATURE_LEVELS) n2_text_add(text, ", %zu", f->levels);
+        if (m->x_cols) n2_text_add(text, c < m->x_cols ? "  (x)" : "  (y)");
+        n2_text_add(text, "\n");
+    }
+}
+
+static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    n2ce_model *m;
+    N2_TRY(n2_option_needed(ctx, o, "info", "model"));
+    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
+    n2_writer w = n2_writer_new(ctx);
+    const n2_ratio *r = m->ratio;
+    const n2_critic_options *c = &m->record.used.critic;
+    n2_text_add(&w.text, "ratio      %s, nats\n",
+                m->x_cols ? "ln p(x,y) / p(x)p(y)" : "ln p_num(x) / p_den(x)");
+    say_columns(&w.text, m);
+    n2_text_add(&w.text, "parts      %s%s", r->base ? "quadratic" : "", r->kernel ? "kernel" : "");
+    if (r->critics)
+        n2_text_add(&w.text, "%smean of %zu networks (width %zu, %zu blocks, %zu stage%s)",
+                    r->base ? " + " : "", r->critics, c->width, c->blocks, c->stages,
+                    c->stages == 1 ? "" : "s");
+    n2_text_add(&w.text, "\nfitted as  %s\n", m->json);
+    n2_text_add(&w.json, "%s\n", m->json);
+    n2_text_add(&w.brief, "%zu\n", m->cols);
+    n2_text_add(&w.kept, "nothing\n");
+    n2ce_model_free(m);
+    return n2_writer_take(&w, answer);
+}
+
+const n2ce_task n2_info_task = {
+    .name = "info",
+    .summary = "what a model file is",
+    .description = "Columns, scaling, parts, and how the model was fitted.\n",
+    .examples = "n2ce info model.safetensors\n",
+    .options = info_options,
+    .operands = "model",
+    .run = run_info,
+};

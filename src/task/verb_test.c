@@ -1,0 +1,147 @@
+/* test: do two samples have one distribution? */
+#include "base/random.h"
+#include "ratio_session.h"
+
+#include <math.h>
+#include <string.h>
+
+static const n2ce_option test_options[] = {
+    {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "one sample: CSV or NPY, - for standard input"},
+    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "the other sample"},
+    N2_COLUMNS_OPTION,
+    {"permutations", 0, N2CE_OPTION_COUNT, "999", 9, 1e7, NULL, "N", "permutations of the labels"},
+    N2_SAMPLE_OPTIONS,
+    N2_INTERVAL_OPTIONS,
+    N2_FIT_OPTIONS,
+    {0},
+};
+
+/* Cuts the second half of the rows off. The rows must be in random order. */
+static n2ce_status split(n2ce_ctx *ctx, n2_table *t, double **rest, size_t *n) {
+    const size_t half = t->rows / 2;
+    *n = t->rows - half;
+    *rest = n2_alloc(ctx, *n * t->cols, sizeof **rest);
+    if (!*rest) return N2CE_ENOMEM;
+    memcpy(*rest, t->x + half * t->cols, *n * t->cols * sizeof **rest);
+    t->rows = half;
+    return N2CE_OK;
+}
+
+/* Sum of n of the N scores, drawn without replacement: a partial shuffle in place. */
+static double draw_sum(double *score, size_t n, size_t all, uint64_t seed, uint64_t *at) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t j = i + n2_random_below((n2_stream){seed, 3, 0}, (*at)++, all - i);
+        const double x = score[j];
+        score[j] = score[i];
+        score[i] = x;
+        sum += x;
+    }
+    return sum;
+}
+
+/* Share of permutations whose numerator sum is at least as large; ties with rounding
+ * count as such. */
+static double permutation_p(double *score, size_t n, size_t all, size_t permutations,
+                            uint64_t seed) {
+    double observed = 0, size = 0;
+    for (size_t i = 0; i < n; i++) observed += score[i];
+    for (size_t i = 0; i < all; i++) size += fabs(score[i]);
+    size_t as_large = 1;
+    uint64_t at = 0;
+    for (size_t k = 0; k < permutations; k++)
+        as_large += draw_sum(score, n, all, seed, &at) >= observed - 1e-12 * size;
+    return (double)as_large / (double)(permutations + 1);
+}
+
+typedef struct test_result {
+    double p, accuracy; /* accuracy: share of held-out rows on the right side, both samples alike */
+    size_t n[2];
+} test_result;
+
+/* Scores of held-out rows, bounded so that no single one decides. */
+static n2ce_status judge(n2_session *s, double *const rows[2], test_result *t) {
+    const size_t n = t->n[0], all = n + t->n[1];
+    double *f = n2_alloc(s->ctx, all, sizeof *f), right[2] = {0, 0};
+    if (!f) return N2CE_ENOMEM;
+    n2ce_status status = n2_ratio_score(s->ratio, rows[0], n, f);
+    if (status == N2CE_OK) status = n2_ratio_score(s->ratio, rows[1], all - n, f + n);
+    for (size_t i = 0; i < all && status == N2CE_OK; i++) {
+        const double vote = f[i] > 0 ? 1 : f[i] < 0 ? 0 : 0.5;
+        right[i >= n] += i < n ? vote : 1 - vote;
+        f[i] = tanh(0.5 * f[i]);
+    }
+    if (status == N2CE_OK) {
+        t->accuracy = 0.5 * (right[0] / (double)n + right[1] / (double)(all - n));
+        t->p = permutation_p(f, n, all, (size_t)n2_options_count(s->options, "permutations"),
+                             s->fit.seed);
+    }
+    n2_free(s->ctx, f);
+    return status;
+}
+
+static void write_test(const n2_session *s, const test_result *t, const char *reason,
+                       n2_writer *w) {
+    n2_text_add(&w->text, "two-sample test        p = %.4g   (%s)\n", t->p,
+                t->p < 0.05 ? "the samples differ at the 5 % level"
+                            : "no difference found at the 5 % level");
+    n2_text_add(&w->text, "held-out accuracy      %.4f   (0.5 is chance; %zu and %zu rows)\n",
+                t->accuracy, t->n[0], t->n[1]);
+    n2_text_add(&w->text, "chosen     ");
+    n2_session_say(s, &w->text);
+    n2_text_add(&w->json, "{\"p\": ");
+    n2_text_add_number(&w->json, t->p);
+    n2_text_add(&w->json, ", \"accuracy\": ");
+    n2_text_add_number(&w->json, t->accuracy);
+    n2_text_add(&w->json, ", \"permutations\": %llu, \"converged\": %s, ",
+                (unsigned long long)n2_options_count(s->options, "permutations"),
+                *reason ? "false" : "true");
+    n2_session_json(s, &w->json);
+    n2_text_add(&w->json, "}\n");
+    n2_text_add_number(&w->brief, t->p);
+    n2_text_add(&w->brief, "\n");
+    n2_text_add(&w->kept, "nothing\n");
+}
+
+/* The critic is fitted on one half of each sample; on the other half labels can be
+ * exchanged if the distributions are the same, which makes the p-value exact. */
+static n2ce_status test_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
+    double *rows[2] = {NULL, NULL};
+    test_result t = {.p = 1};
+    N2_TRY(n2_session_read_num_den(s, "test", data));
+    n2ce_status status = n2_table_shuffle(s->num, s->fit.seed, 11);
+    if (status == N2CE_OK) status = n2_table_shuffle(s->den, s->fit.seed, 12);
+    if (status == N2CE_OK) status = split(s->ctx, s->num, &rows[0], &t.n[0]);
+    if (status == N2CE_OK) status = split(s->ctx, s->den, &rows[1], &t.n[1]);
+    if (status == N2CE_OK) status = n2_session_fit(s);
+    if (status == N2CE_OK) status = judge(s, rows, &t);
+    n2_free(s->ctx, rows[0]);
+    n2_free(s->ctx, rows[1]);
+    N2_TRY(status);
+    n2_quality q;
+    char reason[200];
+    n2_estimate_kl(&s->scores, &s->record, &q);
+    n2_session_converged(s, &q, reason);
+    n2_writer w = n2_writer_new(s->ctx);
+    write_test(s, &t, reason, &w);
+    return n2_writer_take(&w, answer);
+}
+
+static n2ce_status run_test(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                            n2ce_answer *answer) {
+    return n2_session_run(ctx, o, data, answer, test_session);
+}
+
+const n2ce_task n2_test_task = {
+    .name = "test",
+    .summary = "do two samples have one distribution? A p-value",
+    .description =
+        "Fits the ratio on one half of each sample and permutes the labels of the other half.\n"
+        "If the distributions are the same, p is uniform, whatever the ratio is like.\n",
+    .examples = "n2ce test --num monday.csv --den friday.csv\n"
+                "n2ce test --num a.npy --den b.npy --quiet\n",
+    .options = test_options,
+    .run_on = run_test,
+    .matrices = 2,
+};
