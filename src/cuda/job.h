@@ -32,6 +32,7 @@ typedef enum job_kind {
     JOB_MOVE,        /* a rectangle: concat, slice */
     JOB_PAD,         /* a rectangle, with zeros around it */
     JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
+    JOB_SUM_LIST,    /* numbers in k places: one block */
     JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
     JOB_SUM_SLICES,  /* few long rows: a thread per four columns */
     JOB_IMAGE,       /* a matrix as tensor cores read it: tower.h */
@@ -82,6 +83,7 @@ typedef struct job {
     uint32_t guards, stream;
     float slope, slope_more;
     uint8_t add;
+    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {
@@ -90,6 +92,13 @@ typedef struct job {
         job_product product;
     };
 } job;
+
+/* What JOB_SUM_LIST adds up. */
+typedef struct job_part {
+    const float *at;
+    int64_t n;
+    int64_t squares;
+} job_part;
 
 /* Where JOB_MATMUL's blocks keep their factors. */
 enum {

@@ -39,9 +39,29 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;
     const float *in = j.in[0] + run * j.n;
     double sum = 0;
-    for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) sum += (double)in[i];
+#pragma unroll 8
+    for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) {
+        const double x = (double)in[i];
+        sum += j.squares ? x * x : x;
+    }
     sum = block_sum(sum, (double *)shared);
     if (threadIdx.x == 0) j.out[block] = (float)(j.add ? (double)j.out[block] + sum : sum);
+}
+
+/* A warp takes each eighth of the k parts. */
+GPU_JOB void run_sum_list(const job &j, float *shared) {
+    const job_part *parts = (const job_part *)j.in[0];
+    double sum = 0;
+    for (int64_t k = threadIdx.x / 32; k < j.k; k += JOB_THREADS / 32) {
+        const job_part part = parts[k];
+#pragma unroll 4
+        for (int64_t i = threadIdx.x % 32; i < part.n; i += 32) {
+            const double x = (double)part.at[i];
+            sum += part.squares ? x * x : x;
+        }
+    }
+    sum = block_sum(sum, (double *)shared);
+    if (threadIdx.x == 0) *j.out = (float)sum;
 }
 
 /* [. x n x m] in k slices of n; out is [. x k x m]. A block has 32 columns, a warp each

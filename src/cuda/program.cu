@@ -1,5 +1,4 @@
-/* From a queue of jobs to a CUDA graph. Jobs go into as few launches as their memory allows:
- * a job's launch is the one after the last that touches what it touches. */
+/* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
 #include "gpu_device.h"
 #include "jobs.h"
 #include "tower.h"
@@ -33,58 +32,6 @@ struct n2_program {
 };
 
 /* ---- launches ------------------------------------------------------------ */
-
-enum { MOST_CHAIN = 64 };
-
-/* The last launch that touches what job i touches; -1: none. */
-static int last_conflict(const n2_queue *q, size_t i) {
-    int level = -1;
-    for (size_t k = i; k-- > 0;)
-        if (q->list[k].level > level && n2_noted_conflict(&q->list[i], &q->list[k]))
-            level = q->list[k].level;
-    return level;
-}
-
-static bool is_tower(const noted *n) { return n->j.kind == JOB_MATMUL && n->j.product.tower; }
-
-/* The one chain that job i could lengthen: everything of that launch that it conflicts with is
- * part of it, and leaves it alone element by element. SIZE_MAX: none. */
-static size_t find_chain(const n2_queue *q, size_t i, int level) {
-    const bool takes = q->towers && n2_tower_takes(&q->list[i]);
-    size_t chain = SIZE_MAX;
-    for (size_t k = i; k-- > 0;) {
-        const noted *n = &q->list[k];
-        if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
-        if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
-        if (!takes && !n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
-        chain = n->chain;
-    }
-    if (chain == SIZE_MAX) return SIZE_MAX;
-    const noted *first = &q->list[chain];
-    if (takes || first->j.kind == JOB_NARROW || is_tower(first))
-        return n2_tower_admits(q, chain, i) ? chain : SIZE_MAX;
-    return first->j.chained < MOST_CHAIN ? chain : SIZE_MAX;
-}
-
-static int find_level(n2_queue *q, size_t i) {
-    const int last = last_conflict(q, i);
-    const size_t chain = last >= 0 ? find_chain(q, i, last) : SIZE_MAX;
-    q->list[i].chain = chain != SIZE_MAX ? chain : i;
-    q->list[i].last = i;
-    if (chain == SIZE_MAX) return last + 1;
-    if (is_tower(&q->list[chain])) n2_tower_add(q, chain, i);
-    if (!q->list[i].taken) q->list[chain].j.chained++;
-    return last;
-}
-
-static size_t find_levels(n2_queue *q) {
-    int last = -1;
-    for (size_t i = 0; i < q->n; i++) {
-        q->list[i].level = find_level(q, i);
-        if (q->list[i].level > last) last = q->list[i].level;
-    }
-    return (size_t)(last + 1);
-}
 
 /* A job whose blocks begin at `first`, and so many that are nobody else's: none, if it is part
  * of a chain. */
@@ -141,7 +88,7 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || is_tower(n)) continue;
+        if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
         if ((n->j.kind == JOB_MATMUL) == (l->way == LANE_PRODUCTS))
             add_chain(q, l, i, jobs, starts);
     }
@@ -150,7 +97,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
 static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || !is_tower(n)) continue;
+        if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
         tower *t = &towers[l->n_towers++];
         n2_tower_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
@@ -304,14 +251,15 @@ static void note_end(n2_queue *q, int level) {
 static n2ce_status build(n2_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
+    n2_queue_simplify(q);
     if (q->towers) n2_towers_trim(q);
-    size_t levels = find_levels(q);
+    size_t levels = n2_queue_schedule(q);
     if (ends) note_end(q, (int)levels++);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
     if (!p->launches) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
-    for (size_t i = 0; i < q->n; i++) q->n_towers += q->list[i].chain == i && is_tower(&q->list[i]);
+    for (size_t i = 0; i < q->n; i++) q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
     N2_TRY(upload_jobs(p, levels));
     GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
     return N2CE_OK;

@@ -178,7 +178,14 @@ static bool has_whole_rows(const job *j) {
     return product && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
 }
 
+/* Blocks of their own are one: whatever they do, they do it one after the other. */
+static bool is_single(const job *j) {
+    return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
+}
+
 bool n2_noted_chain(const noted *a, const noted *b) {
+    if (is_single(&a->j) && is_single(&b->j)) return true;
     const bool products =
         has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m &&
         a->j.product.tower == b->j.product.tower;
@@ -198,6 +205,7 @@ bool n2_noted_chain(const noted *a, const noted *b) {
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
+    for (size_t i = 0; i < q->n; i++) n2_free(q->ctx, q->list[i].parts);
     n2_free(q->ctx, q->scratches);
     n2_free(q->ctx, q->list);
     n2_free(q->ctx, q);

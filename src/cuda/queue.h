@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-enum { MOST_SPANS = 20 };
+enum { MOST_SPANS = 64 };
 
 typedef struct span {
     uintptr_t begin, end;
@@ -22,6 +22,7 @@ typedef struct noted {
     bool kept;    /* what it writes is read after the run */
     bool taken;   /* along by the tower of its chain */
     uint8_t has;  /* of a layer: what was taken along after it, HAS_... */
+    job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
 
 enum { HAS_GRADIENT = 1, HAS_SUMS = 2 };
@@ -73,12 +74,23 @@ bool n2_noted_conflict(const noted *a, const noted *b);
  * no more than its rows of what a touches. So a network runs in one launch. */
 bool n2_noted_chain(const noted *a, const noted *b);
 
+/* simplify.cu: fewer jobs for the same numbers. */
+void n2_queue_simplify(n2_queue *q);
+
+/* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
+size_t n2_queue_schedule(n2_queue *q);
+
 void n2_queue_free(n2_queue *q);
 
 /* ---- towers.cu: chains of products as towers (tower.h) ---- */
 
 /* The products whose output nobody reads, only its LeakyReLU, do not store it. */
 void n2_towers_trim(n2_queue *q);
+/* True if it is a layer, and so its chain a tower. */
+static inline bool n2_is_tower(const noted *n) {
+    return n->j.kind == JOB_MATMUL && n->j.product.tower;
+}
+
 /* True if job i could be taken along by a tower. */
 bool n2_tower_takes(const noted *n);
 /* True if job i, which conflicts with this chain only, may become part of it. */
