@@ -59,6 +59,11 @@ __device__ inline float *image_aligned(float *shared) {
 /* What threads wrote to shared memory is seen by tensor cores and copies. */
 __device__ inline void shared_written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+/* For the four warps that multiply together. */
+__device__ inline void group_sync() {
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");
+}
+
 /* ---- products ---- */
 
 /* Of an image, from here on: rows of 128 bytes, groups of eight 1024 bytes apart. */

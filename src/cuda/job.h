@@ -20,7 +20,7 @@ enum {
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 1024     /* rows that a block scatters */
+    JOB_DROPS = 128      /* rows that a block scatters */
 };
 
 typedef enum job_kind {

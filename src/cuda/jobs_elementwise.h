@@ -176,6 +176,13 @@ __device__ inline int64_t row_number(float index, int64_t rows) {
 /* m: width of a row; k: rows of the table. */
 GPU_JOB void run_gather(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.m;
+    if (width % 4 == 0 && ((uintptr_t)j.in[0] | (uintptr_t)j.out) % 16 == 0) { /* by fours */
+        const uint32_t i = block * JOB_ELEMENTS + threadIdx.x * 4, row = i / width;
+        if (i >= (uint32_t)j.n) return;
+        const int64_t from = row_number(j.in[1][row], j.k) * j.m + (i - row * width);
+        *(float4 *)(j.out + i) = *(const float4 *)(j.in[0] + from);
+        return;
+    }
     each_element(j, block, [&](uint32_t i) {
         const uint32_t row = i / width, column = i - row * width;
         j.out[i] = j.in[0][row_number(j.in[1][row], j.k) * j.m + column];

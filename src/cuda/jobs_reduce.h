@@ -84,7 +84,8 @@ GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     *out = (float)(j.add ? (double)*out + sum : sum);
 }
 
-/* n rows of m numbers, which are added in their order: many loads are on their way at once. */
+/* n rows of m numbers, which are added in their order: many loads are on their way at once. k: the
+ * numbers lie as a tower's threads have them. */
 GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
     const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
     if (column >= j.m) return;
@@ -102,7 +103,8 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
             for (int i = 0; i < 4 && column + i < j.m; i++) sum[i] += (double)in[r * j.m + i];
     }
     for (int i = 0; i < 4 && column + i < j.m; i++) {
-        float *out = j.out + column + i;
+        const int place = (int)column + i;
+        float *out = j.out + (j.k ? own_row(place) * TOWER_WIDTH + own_column(place) : place);
         *out = (float)(j.add ? (double)*out + sum[i] : sum[i]);
     }
 }
@@ -283,9 +285,12 @@ GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     const float *x = j.in[0] + begin * j.m + o % j.m;
     float *out = j.out + slice * size + o;
     double sum = j.add ? (double)*out : 0;
-#pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        if (row[i] == mine) sum += (double)x[i * j.m];
+    const int64_t m = j.m;
+#pragma unroll 16
+    for (int i = 0; i < rows; i++) { /* all are read: so many are on their way at once */
+        const float v = x[i * m];
+        if (row[i] == mine) sum += (double)v;
+    }
     *out = (float)sum;
 }
 

@@ -9,7 +9,7 @@ enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this 
 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
-typedef enum lane { LANE_JOBS, LANE_PRODUCTS, LANE_TOWERS, N_LANES } lane;
+typedef enum lane { LANE_JOBS, LANE_PRODUCTS, LANE_TOWERS, LANE_SMALL_TOWERS, N_LANES } lane;
 
 typedef struct launch {
     int level;
@@ -94,10 +94,13 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     }
 }
 
+static int rows_of(lane way) { return way == LANE_TOWERS ? TOWER_ROWS : SMALL_ROWS; }
+
 static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
+        if (n2_tower_rows(q, i) != rows_of(l->way)) continue;
         tower *t = &towers[l->n_towers++];
         n2_tower_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
@@ -116,7 +119,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         l->list.jobs = p->jobs + at;
         l->list.first = p->starts + at + p->n_launches;
         l->towers = p->towers + towers_at;
-        if (l->way == LANE_TOWERS)
+        if (l->way >= LANE_TOWERS)
             fill_towers(p->queue, l, towers + towers_at);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
@@ -156,8 +159,8 @@ typedef struct lanes {
 } lanes;
 
 static void launch_one(const launch *l, cudaStream_t stream) {
-    if (l->way == LANE_TOWERS)
-        n2_towers_launch(l->towers, l->n_towers, l->blocks, stream);
+    if (l->way >= LANE_TOWERS)
+        n2_towers_launch(l->towers, l->n_towers, l->blocks, rows_of(l->way), stream);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream);
 }

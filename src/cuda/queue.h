@@ -97,6 +97,8 @@ bool n2_tower_takes(const noted *n);
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
 /* Notes that it did. */
 void n2_tower_add(n2_queue *q, size_t chain, size_t i);
+/* Rows that its blocks have. */
+int n2_tower_rows(const n2_queue *q, size_t chain);
 struct tower;
 /* The chain that begins with a job as a tower whose blocks begin at first_block. */
 void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);

@@ -209,6 +209,7 @@ static void note_pad(const n2_call *c) {
 static void note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
                             int64_t inner) {
     job j = job_of(c, JOB_SUM_SLICES);
+    j.k = 0;
     j.in[0] = in;
     j.out = out;
     j.n = rows;
@@ -476,7 +477,7 @@ static void note_scatter_add(const n2_call *c) {
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);
-    if (slices > 1 && n) note_sum_columns(c, j.out, out_of(c), 1, slices, size);
+    if (slices > 1 && n) note_sum_slices(c, j.out, out_of(c), slices, size);
 }
 
 /* ---- updates ------------------------------------------------------------- */

@@ -24,6 +24,7 @@ struct tower_memory {
     float *bias;                   /* [MOST_LAYERS x 128] */
     float *column_sums;            /* [2 x 128] */
     uint64_t *weights_there;       /* a barrier a stage */
+    int *done, *asked;             /* groups done with a stage; layers whose weights were asked for */
     tower *t;
 
     __device__ explicit tower_memory(float *shared) {
@@ -33,7 +34,9 @@ struct tower_memory {
         bias = weights[1] + ROWS_FLOATS;
         column_sums = bias + MOST_LAYERS * TOWER_WIDTH;
         weights_there = (uint64_t *)(column_sums + 2 * TOWER_WIDTH);
-        t = (tower *)(weights_there + WEIGHT_STAGES);
+        done = (int *)(weights_there + WEIGHT_STAGES);
+        asked = done + WEIGHT_STAGES;
+        t = (tower *)(asked + 2);
     }
 };
 
@@ -46,9 +49,9 @@ struct tower_place {
         const int lane = threadIdx.x % 32;
         row = (int)threadIdx.x / 32 * 16 + lane / 4;
         column = lane % 4 * 2;
-        row0 = (int64_t)block * TOWER_ROWS;
+        row0 = (int64_t)block * t.block_rows;
         const int64_t left = t.rows - row0;
-        rows = left < TOWER_ROWS ? (int)left : TOWER_ROWS;
+        rows = left < t.block_rows ? (int)left : t.block_rows;
     }
 };
 
@@ -65,12 +68,17 @@ __device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x)
 
 /* ---- rows in shared memory ---- */
 
-/* f(row, column) for all of a block's numbers; a warp has neighbours. Many are on their way at
- * once, if f has no branches. */
-template <typename F> __device__ inline void each_number(F f) {
+/* f(i, row, column) for the numbers of `rows` rows of n, which lie one after the other. */
+template <typename F> __device__ inline void each_number(int rows, int n, F f) {
 #pragma unroll 8
-    for (int i = (int)threadIdx.x; i < TOWER_ROWS * TOWER_WIDTH; i += TOWER_THREADS)
-        f(i / TOWER_WIDTH, i % TOWER_WIDTH);
+    for (int i = (int)threadIdx.x; i < rows * n; i += (int)blockDim.x) f(i, i / n, i % n);
+}
+
+__device__ inline void clear_rows(float *rows) {
+    float4 *to = (float4 *)rows;
+#pragma unroll 4
+    for (int i = (int)threadIdx.x; i < ROWS_FLOATS / 4; i += (int)blockDim.x)
+        to[i] = float4{0, 0, 0, 0};
 }
 
 __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int j) {
@@ -81,11 +89,14 @@ __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int 
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
     __syncthreads();
     const float *x = from + p.row0 * n;
-    const int last = p.rows - 1;
-    each_number([&](int r, int c) {
-        const float v = x[(r < last ? r : last) * n + (c < n ? c : 0)];
-        to[r * ROW_FLOATS + c] = r < p.rows && c < n ? v : 0.0f;
-    });
+    if (n < TOWER_WIDTH || p.rows < (int)blockDim.x / 2) clear_rows(to);
+    __syncthreads();
+    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0)
+        each_number(p.rows, TOWER_WIDTH / 4, [&](int i, int r, int c) {
+            *(float4 *)(to + r * ROW_FLOATS + 4 * c) = ((const float4 *)x)[i];
+        });
+    else
+        each_number(p.rows, n, [&](int i, int r, int c) { to[r * ROW_FLOATS + c] = x[i]; });
     __syncthreads();
 }
 
@@ -106,9 +117,16 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         *pair_at(rows, p, h, j) = float2{leaky(x[i], slope), leaky(x[i + 1], slope)};
     });
     __syncthreads();
-    each_number([&](int r, int c) {
-        if (r < p.rows && c < n) out[r * n + c] = rows[r * ROW_FLOATS + c];
-    });
+    each_number(p.rows, n, [&](int i, int r, int c) { out[i] = rows[r * ROW_FLOATS + c]; });
+}
+
+/* The same for blocks with these rows of a later tower, in a thread's own order. */
+__device__ inline void own_out(float *to, int block, const float x[64], float slope) {
+    float4 *out = (float4 *)(to + (int64_t)block * IMAGE_FLOATS) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < 64; i += 4)
+        out[i / 4 * TOWER_THREADS] = float4{leaky(x[i], slope), leaky(x[i + 1], slope),
+                                            leaky(x[i + 2], slope), leaky(x[i + 3], slope)};
 }
 
 /* ---- factors ---- */
@@ -162,13 +180,32 @@ __device__ inline void begin_sums(const tower_layer &l, const tower_place &p, co
     });
 }
 
+/* Two words a thread. */
+__device__ inline uint32_t *bits_of(const float *at, int block) {
+    return (uint32_t *)at + (int64_t)block * (2 * (int)blockDim.x) + threadIdx.x;
+}
+
 /* Which numbers are positive, a bit each. */
 __device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
     open[i / 32] |= (uint32_t)(x.x > 0.0f) << i % 32 | (uint32_t)(x.y > 0.0f) << (i + 1) % 32;
 }
 
-__device__ inline void load_gate(const tower_layer &l, const tower_place &p, float *rows,
-                                 uint32_t open[2]) {
+__device__ inline void store_bits(float *to, int block, const float x[64]) {
+    uint32_t open[2] = {0, 0};
+    each_pair([&](int i, int, int) { open_gate(open, i, float2{x[i], x[i + 1]}); });
+    uint32_t *at = bits_of(to, block);
+    at[0] = open[0];
+    at[blockDim.x] = open[1];
+}
+
+__device__ inline void load_gate(const tower_layer &l, const tower_place &p, int block,
+                                 float *rows, uint32_t open[2]) {
+    if (l.gate_bits) {
+        const uint32_t *at = bits_of(l.gate, block);
+        open[0] = at[0];
+        open[1] = at[blockDim.x];
+        return;
+    }
     open[0] = open[1] = 0;
     if (!l.wide) {
         rows_in(rows, l.gate, l.n, p);
@@ -210,12 +247,11 @@ __device__ inline void outer_sums(const tower_layer &l, const tower_place &p, fl
                                   float sum[64]) {
     __syncthreads();
     const float *a = l.a + p.row0 * l.k;
-    const int last = p.rows - 1, n = l.n;
+    clear_rows(rows);
+    __syncthreads();
     for (int k = 0; k < l.k; k++)
-        each_number([&](int r, int c) {
-            const float x = a[(r < last ? r : last) * l.k + k] * l.b[k * n + (c < n ? c : 0)];
-            float *at = rows + r * ROW_FLOATS + c;
-            *at = (k ? *at : 0.0f) + (r < p.rows && c < n ? x : 0.0f);
+        each_number(p.rows, l.n, [&](int, int r, int c) {
+            rows[r * ROW_FLOATS + c] += a[r * l.k + k] * l.b[k * l.n + c];
         });
     __syncthreads();
     each_pair([&](int i, int h, int j) {
@@ -258,14 +294,35 @@ __device__ inline void store_transposed(const tower_place &p, const uint32_t a[6
     });
 }
 
-/* The input's rows from shared memory, as factors, and which are positive. */
-__device__ inline void take_input(const tower_place &p, float *input, uint32_t a[64],
+/* A thread's numbers of the layer's input. */
+__device__ inline void load_input(const tower_layer &l, const tower_place &p, int block,
+                                  float x[64]) {
+    if (l.own_input) {
+        const float4 *in =
+            (const float4 *)(l.input + (int64_t)block * IMAGE_FLOATS) + threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < 64; i += 4) {
+            const float4 v = in[i / 4 * TOWER_THREADS];
+            x[i] = v.x, x[i + 1] = v.y, x[i + 2] = v.z, x[i + 3] = v.w;
+        }
+        return;
+    }
+    const float *in = l.input + p.row0 * TOWER_WIDTH + p.column;
+    each_pair([&](int i, int h, int j) {
+        const int row = p.row + 8 * h < p.rows ? p.row + 8 * h : p.rows - 1;
+        const float2 v = *(const float2 *)(in + row * TOWER_WIDTH + 8 * j);
+        x[i] = v.x, x[i + 1] = v.y;
+    });
+}
+
+/* As factors, zeros beyond the last row, and which are positive. */
+__device__ inline void take_input(const tower_place &p, const float x[64], uint32_t a[64],
                                   uint32_t open[2]) {
     open[0] = open[1] = 0;
-    each_pair([&](int i, int h, int j) {
-        const float2 x = p.row + 8 * h < p.rows ? *pair_at(input, p, h, j) : float2{0, 0};
-        set_factors(a, i, x.x, x.y);
-        open_gate(open, i, x);
+    each_pair([&](int i, int h, int) {
+        const bool inside = p.row + 8 * h < p.rows;
+        set_factors(a, i, inside ? x[i] : 0.0f, inside ? x[i + 1] : 0.0f);
+        open_gate(open, i, float2{x[i], x[i + 1]});
     });
 }
 
@@ -283,6 +340,10 @@ __device__ inline void sum_columns(const float *image, float *sums) {
 
 __device__ inline void store_gradient(const tower_layer &l, const tower_place &p, int block,
                                       const float sum[64]) {
+    if (l.own_gradient) {
+        own_out(l.gradient, block, sum, 1.0f);
+        return;
+    }
     float *out = l.gradient + (int64_t)block * IMAGE_FLOATS + p.row * TOWER_WIDTH + p.column;
     if (l.gradient_adds)
         each_pair([&](int i, int h, int j) {
@@ -302,46 +363,44 @@ __device__ inline void store_sums(const tower_layer &l, int block, const float *
     *at = l.sums_add ? *at + x : x;
 }
 
-/* Asks for the rows of a layer's input. */
-__device__ inline void fetch_input(const tower_layer &l, const tower_place &p, float *to) {
-    const float *from = l.input + p.row0 * TOWER_WIDTH;
-#pragma unroll 4
-    for (int i = (int)threadIdx.x; i < p.rows * (TOWER_WIDTH / 4); i += TOWER_THREADS)
-        copy_16(to + i / 32 * ROW_FLOATS + i % 32 * 4, from + i * 4, 16);
-    copies_commit();
-}
-
 /* ---- a block ---- */
 
 struct tower_block {
     tower_memory m;
     tower_place p;
     int block;
-    int stages, asked, used; /* weights: stages there are, layers asked for, products done */
+    int stages, used; /* weights: stages there are, products done */
 
     __device__ tower_block(const tower_memory &memory, int b)
         : m(memory), p(*memory.t, b), block(b), stages(m.t->gradients ? 1 : WEIGHT_STAGES),
-          asked(0), used(0) {}
+          used(0) {}
 
-    /* Thread 0: the next layer's weights, if there is one, into the stage that is free. */
+    /* One thread: the next layer's weights, if there is one, into the stage that is free. */
     __device__ void fetch_weights(int stage) {
-        while (asked < m.t->n_layers && m.t->layer[asked].kind != LAYER_PRODUCT) asked++;
-        if (asked == m.t->n_layers) return;
+        int next = *(volatile int *)m.asked;
+        while (next < m.t->n_layers && m.t->layer[next].kind != LAYER_PRODUCT) next++;
+        if (next == m.t->n_layers) return;
+        *(volatile int *)m.asked = next + 1;
         arrival_expect(&m.weights_there[stage], IMAGE_FLOATS * 4);
-        copy_bulk(stage ? m.weights[1] : m.weights[0], m.t->layer[asked++].b, IMAGE_FLOATS * 4,
+        copy_bulk(stage ? m.weights[1] : m.weights[0], m.t->layer[next].b, IMAGE_FLOATS * 4,
                   &m.weights_there[stage]);
     }
 
-    /* The rows of the next input after layer k. */
-    __device__ void fetch_next_input(int k) {
-        while (++k < m.t->n_layers && !m.t->layer[k].input) continue;
-        if (k < m.t->n_layers) fetch_input(m.t->layer[k], p, m.weights[1]);
+    /* This group no longer reads a stage. The last one to say so asks for what comes next: groups
+     * do not wait for one another, so that one multiplies while the other stores. */
+    __device__ void leave_stage(int stage) {
+        group_sync();
+        if (threadIdx.x % 128) return;
+        __threadfence_block();
+        const int groups = (int)blockDim.x / 128;
+        if (atomicAdd(&m.done[stage], 1) % groups != groups - 1) return;
+        __threadfence_block();
+        fetch_weights(stage);
     }
 
     __device__ void begin() {
         if (threadIdx.x == 0)
             for (int s = 0; s < stages; s++) fetch_weights(s);
-        if (m.t->gradients) fetch_next_input(-1);
     }
 
     __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64]) {
@@ -353,22 +412,20 @@ struct tower_block {
         products_begin(sum);
         multiply_rows(sum, a, stage ? m.weights[1] : m.weights[0]);
         products_end();
-        if (l.gate && !l.gates_input && l.wide) load_gate(l, p, m.rows, open);
+        if (l.gate && !l.gates_input && l.wide) load_gate(l, p, block, m.rows, open);
         products_wait(sum);
-        __syncthreads(); /* nobody reads the weights any more */
-        if (threadIdx.x == 0) fetch_weights(stage);
+        leave_stage(stage);
     }
 
-    /* Of layer k, and which of its input's numbers are positive. */
-    __device__ void gradient(int k, const float last[64], float sum[64], uint32_t open[2]) {
-        const tower_layer &l = m.t->layer[k];
+    /* And which of the input's numbers are positive. `sum` has the input until it has sums. */
+    __device__ void gradient(const tower_layer &l, const float last[64], float sum[64],
+                             uint32_t open[2]) {
         uint32_t a[64];
+        load_input(l, p, block, sum);
+        __syncthreads(); /* nobody reads rows any more */
         each_pair([&](int i, int, int) { set_factors(a, i, last[i], last[i + 1]); });
         store_transposed(p, a, m.rows);
-        copies_wait<0>();
-        __syncthreads(); /* all of the input is there */
-        take_input(p, m.weights[1], a, open);
-        __syncthreads(); /* all have theirs: its transpose takes the place */
+        take_input(p, sum, a, open);
         store_transposed(p, a, m.weights[1]);
         shared_written();
         __syncthreads();
@@ -380,8 +437,7 @@ struct tower_block {
         if (l.sums) sum_columns(m.rows, m.column_sums);
         products_wait(sum);
         shared_written();
-        __syncthreads();
-        fetch_next_input(k);
+        __syncthreads(); /* nobody reads the factors any more */
         store_gradient(l, p, block, sum);
         store_sums(l, block, m.column_sums);
     }
@@ -394,14 +450,17 @@ struct tower_block {
         else
             outer_sums(l, p, m.rows, sum);
         if (l.gate && !l.gates_input && !(l.wide && l.kind == LAYER_PRODUCT))
-            load_gate(l, p, m.rows, open);
+            load_gate(l, p, block, m.rows, open);
         end_sums(l, p, m.rows, open, sum, last);
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
-            if (to) rows_out(to, l.n, l.wide, m.rows, p, last, more ? l.slope_more : 1.0f);
+            if (!to || (more && (l.own_more || l.more_bits))) continue;
+            rows_out(to, l.n, l.wide, m.rows, p, last, more ? l.slope_more : 1.0f);
         }
-        if (l.input) gradient(k, last, sum, open);
+        if (l.own_more) own_out(l.more, block, last, l.slope_more);
+        if (l.more_bits) store_bits(l.more, block, last);
+        if (l.input) gradient(l, last, sum, open);
     }
 
     __device__ void run() {
@@ -423,12 +482,12 @@ struct tower_block {
 
 __device__ static void copy_tower(tower *to, const tower *from) {
     const uint32_t *x = (const uint32_t *)from;
-    for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 4); i += TOWER_THREADS)
+    for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 4); i += (int)blockDim.x)
         ((uint32_t *)to)[i] = x[i];
 }
 
 __device__ static void copy_biases(const tower_memory &m) {
-    for (int i = (int)threadIdx.x; i < m.t->n_layers * TOWER_WIDTH; i += TOWER_THREADS) {
+    for (int i = (int)threadIdx.x; i < m.t->n_layers * TOWER_WIDTH; i += (int)blockDim.x) {
         const tower_layer &l = m.t->layer[i / TOWER_WIDTH];
         const int c = i % TOWER_WIDTH;
         m.bias[i] = l.bias && c < l.n ? l.bias[c] : 0.0f;
@@ -440,7 +499,8 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
     while (which + 1 < n && (int)blockIdx.x >= towers[which + 1].first_block) which++;
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
-        for (int s = 0; s < WEIGHT_STAGES; s++) arrival_init(&m.weights_there[s]);
+        for (int s = 0; s < WEIGHT_STAGES; s++) arrival_init(&m.weights_there[s]), m.done[s] = 0;
+        *m.asked = 0;
         arrivals_ready();
     }
     __syncthreads();
@@ -465,6 +525,7 @@ cudaError_t n2_towers_prepare(void) {
                                 TOWER_SHARED);
 }
 
-void n2_towers_launch(const tower *towers, int n, uint32_t blocks, cudaStream_t stream) {
-    GPU_LAUNCH(run_towers, blocks, TOWER_THREADS, TOWER_SHARED, stream, towers, n);
+void n2_towers_launch(const tower *towers, int n, uint32_t blocks, int block_rows,
+                      cudaStream_t stream) {
+    GPU_LAUNCH(run_towers, blocks, (unsigned)block_rows * 2, TOWER_SHARED, stream, towers, n);
 }

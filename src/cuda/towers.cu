@@ -132,14 +132,128 @@ bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
     return n->j.in[2] && !is_spread(q, chain, i);
 }
 
+/* Slices are written as threads have them; who adds them up puts them in order. */
+static void keep_own_order(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (!is_gradient(j) || j->product.slices == 1) return;
+    for (size_t k = i + 1; k < q->n; k++)
+        if (q->list[k].j.kind == JOB_SUM_SLICES && q->list[k].j.in[0] == j->out) {
+            q->list[k].j.k = 1;
+            return;
+        }
+}
+
 void n2_tower_add(n2_queue *q, size_t chain, size_t i) {
     noted *n = &q->list[i];
     n->taken = n2_tower_takes(n);
+    if (n->taken) keep_own_order(q, i);
     if (n->taken)
         q->list[layer_with(q, chain, i, n->j.in[0])].has |=
             is_gradient(&n->j) ? HAS_GRADIENT : HAS_SUMS;
     else if (n->j.kind == JOB_MATMUL)
         q->list[chain].last = i;
+}
+
+/* ---- what only towers read ----------------------------------------------- */
+
+/* The gradient that is taken along after layer i; SIZE_MAX: none. */
+static size_t gradient_after(const n2_queue *q, size_t i) {
+    const size_t chain = q->list[i].chain;
+    for (size_t k = i + 1; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        if (n->chain == chain && n->taken && is_gradient(&n->j) &&
+            layer_with(q, chain, k, n->j.in[0]) == i)
+            return k;
+    }
+    return SIZE_MAX;
+}
+
+/* Whether the gate of layer k is the input of the gradient before it, which the block has. */
+static bool gates_input(const n2_queue *q, size_t k) {
+    const noted *n = &q->list[k];
+    if (!is_layer(n) || !n->j.gate || n->j.product.n != TOWER_WIDTH) return false;
+    const size_t before = layer_before(q, k);
+    const size_t gradient = before == SIZE_MAX ? SIZE_MAX : gradient_after(q, before);
+    return gradient != SIZE_MAX && q->list[gradient].j.in[1] == n->j.gate;
+}
+
+static bool is_private(const n2_queue *q, size_t i);
+
+/* Rows that a block of the tower has: those whose numbers lie in a block's own order, or that
+ * take gradients along, are large. */
+static int block_rows(const n2_queue *q, size_t chain) {
+    if (q->list[chain].j.product.m > SMALL_MOST) return TOWER_ROWS;
+    for (size_t i = chain; i < q->n; i++)
+        if (q->list[i].chain == chain &&
+            (q->list[i].taken || (is_layer(&q->list[i]) && is_private(q, i))))
+            return TOWER_ROWS;
+    return SMALL_ROWS;
+}
+
+/* Whether only gates of towers with the same blocks read the LeakyReLU of layer i. */
+static bool is_only_gate(const n2_queue *q, size_t i) {
+    const noted *layer = &q->list[i];
+    const float *x = layer->j.more[0];
+    if (!x || layer->kept || layer->j.product.n != TOWER_WIDTH || is_private(q, i)) return false;
+    const int rows = block_rows(q, layer->chain);
+    for (size_t k = i + 1; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        bool ends = false;
+        for (int s = 0; s < n->n_spans; s++) {
+            const span *at = &n->spans[s];
+            if (!overlaps(at, x, layer->j.n)) continue;
+            if (at->written && !n->j.add && covers(at, x, layer->j.n)) {
+                ends = true;
+                continue;
+            }
+            const bool gates = is_layer(n) && n->j.gate == x && n->j.in[0] != x &&
+                               n->j.addend != x && n->j.product.m == layer->j.product.m &&
+                               n->j.product.n == TOWER_WIDTH && block_rows(q, n->chain) == rows;
+            if (at->written || !(gates || has_in_registers(q, k, i))) return false;
+        }
+        if (ends) return true;
+    }
+    return true;
+}
+
+/* Whether job k reads x, the LeakyReLU of layer i, as a tower with the same blocks does. */
+static bool reads_as_tower(const n2_queue *q, size_t k, size_t i, const float *x) {
+    const noted *n = &q->list[k];
+    if (has_in_registers(q, k, i)) return true;
+    if (n->taken) return n->j.in[1] == x && rows_of(&n->j) == q->list[i].j.product.m;
+    return n->j.gate == x && n->j.in[0] != x && n->j.addend != x && gates_input(q, k);
+}
+
+/* Whether only towers with the same blocks read the LeakyReLU of layer i, some of them for a
+ * gradient: then it can lie as their threads want it. */
+static bool is_private(const n2_queue *q, size_t i) {
+    const noted *layer = &q->list[i];
+    const float *x = layer->j.more[0];
+    bool taken = false;
+    if (!x || layer->kept || layer->j.product.n != TOWER_WIDTH ||
+        layer->j.product.m % TOWER_ROWS != 0 || (uintptr_t)x % 16 != 0)
+        return false;
+    for (size_t k = i + 1; k < q->n; k++) {
+        bool ends = false;
+        for (int s = 0; s < q->list[k].n_spans; s++) {
+            const span *at = &q->list[k].spans[s];
+            if (!overlaps(at, x, layer->j.n)) continue;
+            if (at->written && !q->list[k].j.add && covers(at, x, layer->j.n))
+                ends = true;
+            else if (at->written || !reads_as_tower(q, k, i, x))
+                return false;
+            taken |= !at->written && q->list[k].taken;
+        }
+        if (ends) return taken;
+    }
+    return taken;
+}
+
+/* The layer before job i whose LeakyReLU is x; SIZE_MAX: none. */
+static size_t maker_of(const n2_queue *q, size_t i, const float *x) {
+    while (i-- > 0)
+        if (is_layer(&q->list[i]) && q->list[i].j.more[0] == x) return i;
+    return SIZE_MAX;
 }
 
 /* ---- the tower ----------------------------------------------------------- */
@@ -176,6 +290,11 @@ static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
     const bool narrow = l->kind == LAYER_NARROW;
     if (j->out && (narrow || n2_is_read_later(q, i, j->out, j->n, true))) l->out = j->out;
     if (j->more[0] && n2_is_read_later(q, i, j->more[0], j->n, true)) l->more = j->more[0];
+    l->own_more = l->more && is_private(q, i);
+    l->more_bits = l->more && is_only_gate(q, i);
+    const size_t gate_maker = j->gate ? maker_of(q, i, j->gate) : SIZE_MAX;
+    l->gate_bits = gate_maker != SIZE_MAX && is_only_gate(q, gate_maker);
+    l->gates_input = gates_input(q, i);
     l->wide = l->n == TOWER_WIDTH && is_even(l->gate) && is_even(l->out) && is_even(l->more);
 }
 
@@ -185,6 +304,9 @@ static void take_along(const n2_queue *q, size_t i, tower_layer *l) {
         l->input = j->in[1];
         l->gradient = j->out;
         l->gradient_adds = j->add;
+        l->own_gradient = j->product.slices > 1;
+        const size_t maker = maker_of(q, q->list[i].chain, j->in[1]);
+        l->own_input = maker != SIZE_MAX && is_private(q, maker);
     } else {
         l->sums = j->out;
         l->sums_add = j->add;
@@ -195,7 +317,8 @@ void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower 
     size_t place[MOST_LAYERS];
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
-    t->n_blocks = (int32_t)((t->rows + TOWER_ROWS - 1) / TOWER_ROWS);
+    t->block_rows = block_rows(q, chain);
+    t->n_blocks = (int32_t)((t->rows + t->block_rows - 1) / t->block_rows);
     t->n_layers = 0;
     t->gradients = 0;
     for (size_t i = chain; i < q->n; i++) {
@@ -211,8 +334,6 @@ void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower 
         take_along(q, i, &t->layer[k]);
         t->gradients = 1;
     }
-    for (int k = 1; k < t->n_layers; k++)
-        t->layer[k].gates_input =
-            t->layer[k].gate && t->layer[k].gate == t->layer[k - 1].input &&
-            t->layer[k].n == TOWER_WIDTH;
 }
+
+int n2_tower_rows(const n2_queue *q, size_t chain) { return block_rows(q, chain); }

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-emulated_index threadIdx, blockIdx;
+emulated_index threadIdx, blockIdx, blockDim;
 float4 *emulated_shared;
 
 /* ---- fibers ---------------------------------------------------------------- */
@@ -224,6 +224,7 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, siz
     action run = [=] {
         if (!emulated_shared) emulated_shared = (float4 *)aligned_alloc(256, SHARED);
         body = &kernel;
+        blockDim.x = threads;
         for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
             memset((void *)emulated_shared, 0xff, shared); /* NaN: nobody relies on zeros */
             run_block(threads);

@@ -31,7 +31,7 @@ struct float4 {
 struct emulated_index {
     unsigned x, y, z;
 };
-extern emulated_index threadIdx, blockIdx;
+extern emulated_index threadIdx, blockIdx, blockDim;
 extern float4 *emulated_shared;
 #define GPU_SHARED(name) float4 *name = emulated_shared
 
@@ -53,6 +53,11 @@ template <typename T> T __shfl_xor_sync(unsigned, T x, int mask) {
     return (T)lanes[lane ^ (unsigned)mask].number;
 }
 
+inline int atomicAdd(int *at, int x) {
+    const int old = *at;
+    *at += x;
+    return old;
+}
 inline unsigned atomicAdd(unsigned *at, unsigned x) {
     const unsigned old = *at;
     *at += x;
@@ -103,6 +108,8 @@ void arrival_init(uint64_t *arrival);
 void arrival_expect(uint64_t *arrival, unsigned bytes);
 void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival);
 void arrival_wait(uint64_t *arrival, unsigned turn);
+inline void group_sync() { __syncthreads(); } /* all groups come to it equally often */
+inline void __threadfence_block() {}
 inline void arrivals_ready() {}
 inline void shared_written() {}
 inline float *image_aligned(float *shared) { return shared; }
