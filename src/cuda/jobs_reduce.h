@@ -90,11 +90,12 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
     const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
     if (column >= j.m) return;
     const float *in = j.in[0] + column;
+    const int64_t rows = j.n, m = j.m;
     double sum[4] = {0, 0, 0, 0};
-    if (j.m % 4 == 0) {
-#pragma unroll 8
-        for (int64_t r = 0; r < j.n; r++) {
-            const float4 x = *(const float4 *)(in + r * j.m);
+    if (m % 4 == 0) {
+#pragma unroll 16
+        for (int64_t r = 0; r < rows; r++) {
+            const float4 x = *(const float4 *)(in + r * m);
             sum[0] += (double)x.x, sum[1] += (double)x.y;
             sum[2] += (double)x.z, sum[3] += (double)x.w;
         }
@@ -164,17 +165,35 @@ __device__ inline float from_key(uint32_t key) {
     return __uint_as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
 }
 
+/* f(key) for every number; many are on their way at once. */
+template <typename F> __device__ inline void each_key(const job &j, F f) {
+    const uint32_t side = (uint32_t)j.m; /* > 0: above the diagonal of a square only */
+    const uint32_t n = (uint32_t)j.n;
+    const float *in = j.in[0];
+    enum { AT_ONCE = 16 };
+    for (uint32_t first = threadIdx.x; first < n; first += AT_ONCE * JOB_THREADS) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            const uint32_t i = first + k * JOB_THREADS;
+            x[k] = in[i < n ? i : 0];
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            const uint32_t i = first + k * JOB_THREADS;
+            if (i < n && !(side && i % side <= i / side)) f(sort_key(x[k]));
+        }
+    }
+}
+
 /* Counts keys that begin with `prefix` (under `mask`) by their next bits. */
 __device__ inline void count_keys(const job &j, uint32_t prefix, uint32_t mask, int shift,
                                   uint32_t bins, uint32_t *count) {
     for (uint32_t i = threadIdx.x; i < bins; i += JOB_THREADS) count[i] = 0;
     __syncthreads();
-    const uint32_t side = (uint32_t)j.m; /* > 0: above the diagonal of a square only */
-    for (uint32_t i = threadIdx.x; i < (uint32_t)j.n; i += JOB_THREADS) {
-        if (side && i % side <= i / side) continue;
-        const uint32_t key = sort_key(j.in[0][i]);
+    each_key(j, [&](uint32_t key) {
         if ((key & mask) == prefix) atomicAdd(&count[key >> shift & (bins - 1)], 1u);
-    }
+    });
     __syncthreads();
 }
 
@@ -213,6 +232,23 @@ __device__ inline float select_number(const job &j, uint32_t k, uint32_t *shared
     return from_key(prefix);
 }
 
+/* The number before `upper`, which is the k-th, in order: itself if it occurs often enough. */
+__device__ inline float number_before(const job &j, float upper, uint32_t k, uint32_t *shared) {
+    const uint32_t limit = sort_key(upper);
+    if (threadIdx.x < 2) shared[threadIdx.x] = 0;
+    __syncthreads();
+    uint32_t below = 0, largest = 0;
+    each_key(j, [&](uint32_t key) {
+        if (key >= limit) return;
+        below++;
+        largest = key > largest ? key : largest;
+    });
+    atomicAdd(&shared[0], below);
+    atomicMax(&shared[1], largest);
+    __syncthreads();
+    return shared[0] < k ? upper : from_key(shared[1]);
+}
+
 /* n: elements to look at; m: side of the square, 0: all elements; k: how many count. */
 GPU_JOB void run_median(const job &j, float *shared) {
     uint32_t *memory = (uint32_t *)shared;
@@ -222,7 +258,7 @@ GPU_JOB void run_median(const job &j, float *shared) {
         return;
     }
     const float upper = select_number(j, n / 2, memory);
-    const float lower = n % 2 ? upper : select_number(j, n / 2 - 1, memory);
+    const float lower = n % 2 ? upper : number_before(j, upper, n / 2, memory);
     if (threadIdx.x == 0) *j.out = n % 2 ? upper : (float)(((double)lower + (double)upper) / 2);
 }
 

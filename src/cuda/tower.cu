@@ -120,13 +120,15 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
     each_number(p.rows, n, [&](int i, int r, int c) { out[i] = rows[r * ROW_FLOATS + c]; });
 }
 
-/* The same for blocks with these rows of a later tower, in a thread's own order. */
+/* The same in a block's own order, for a later tower with these blocks or for who adds slices
+ * up. */
 __device__ inline void own_out(float *to, int block, const float x[64], float slope) {
-    float4 *out = (float4 *)(to + (int64_t)block * IMAGE_FLOATS) + threadIdx.x;
+    float4 *out =
+        (float4 *)(to + (int64_t)block * IMAGE_FLOATS + own_place((int)threadIdx.x, 0));
 #pragma unroll
     for (int i = 0; i < 64; i += 4)
-        out[i / 4 * TOWER_THREADS] = float4{leaky(x[i], slope), leaky(x[i + 1], slope),
-                                            leaky(x[i + 2], slope), leaky(x[i + 3], slope)};
+        out[i / 4 * 128] = float4{leaky(x[i], slope), leaky(x[i + 1], slope),
+                                  leaky(x[i + 2], slope), leaky(x[i + 3], slope)};
 }
 
 /* ---- factors ---- */
@@ -225,15 +227,15 @@ __device__ inline void end_sums(const tower_layer &l, const tower_place &p, floa
         each_pair([&](int i, int, int) { last[i] = sum[i], last[i + 1] = sum[i + 1]; });
         return;
     }
+    const float slope = l.slope;
+    const bool adds = l.adds_last;
     each_pair([&](int i, int, int) {
-        sum[i] = open[i / 32] >> i % 32 & 1 ? sum[i] : l.slope * sum[i];
-        sum[i + 1] = open[i / 32] >> (i + 1) % 32 & 1 ? sum[i + 1] : l.slope * sum[i + 1];
+        const float u = open[i / 32] & 1u << i % 32 ? 1.0f : slope;
+        const float v = open[i / 32] & 1u << (i + 1) % 32 ? 1.0f : slope;
+        last[i] = fmaf(sum[i], u, adds ? last[i] : 0.0f);
+        last[i + 1] = fmaf(sum[i + 1], v, adds ? last[i + 1] : 0.0f);
     });
-    if (l.adds_last) {
-        each_pair([&](int i, int, int) { last[i] += sum[i], last[i + 1] += sum[i + 1]; });
-        return;
-    }
-    each_pair([&](int i, int, int) { last[i] = sum[i], last[i + 1] = sum[i + 1]; });
+    if (adds) return;
     if (!l.addend) return;
     rows_in(rows, l.addend, l.n, p);
     each_pair([&](int i, int h, int j) {
@@ -298,11 +300,11 @@ __device__ inline void store_transposed(const tower_place &p, const uint32_t a[6
 __device__ inline void load_input(const tower_layer &l, const tower_place &p, int block,
                                   float x[64]) {
     if (l.own_input) {
-        const float4 *in =
-            (const float4 *)(l.input + (int64_t)block * IMAGE_FLOATS) + threadIdx.x;
+        const float4 *in = (const float4 *)(l.input + (int64_t)block * IMAGE_FLOATS +
+                                            own_place((int)threadIdx.x, 0));
 #pragma unroll
         for (int i = 0; i < 64; i += 4) {
-            const float4 v = in[i / 4 * TOWER_THREADS];
+            const float4 v = in[i / 4 * 128];
             x[i] = v.x, x[i + 1] = v.y, x[i + 2] = v.z, x[i + 3] = v.w;
         }
         return;
@@ -487,6 +489,7 @@ __device__ static void copy_tower(tower *to, const tower *from) {
 }
 
 __device__ static void copy_biases(const tower_memory &m) {
+#pragma unroll 4
     for (int i = (int)threadIdx.x; i < m.t->n_layers * TOWER_WIDTH; i += (int)blockDim.x) {
         const tower_layer &l = m.t->layer[i / TOWER_WIDTH];
         const int c = i % TOWER_WIDTH;

@@ -20,8 +20,8 @@
 #include "job.h"
 
 enum {
-    TOWER_ROWS = 128, /* of a block, with gradients: 64 for each four of its warps */
-    SMALL_ROWS = 64,  /* of a block of a small tower: half the work, twice the blocks */
+    TOWER_ROWS = 128,  /* of a block, with gradients: 64 for each four of its warps */
+    SMALL_ROWS = 64,   /* of a block of a small tower: half the work, twice the blocks */
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
     TOWER_THREADS = 256,
@@ -55,39 +55,41 @@ typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
     const float *bias, *gate, *addend;
-    float *out, *more;                     /* NULL: nobody reads it */
-    const float *input;                    /* of the gradient; NULL: none */
-    float *gradient, *sums;                /* slices: a block writes its own */
+    float *out, *more;      /* NULL: nobody reads it */
+    const float *input;     /* of the gradient; NULL: none */
+    float *gradient, *sums; /* slices: a block writes its own */
     int32_t k, n;
     float slope, slope_a, slope_more;
     uint8_t kind, source;
-    uint8_t adds_last;    /* the layer before is the addend */
-    uint8_t gates_input;  /* the gate is the `input` of the layer before */
-    uint8_t wide;         /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
+    uint8_t adds_last;   /* the layer before is the addend */
+    uint8_t gates_input; /* the gate is the `input` of the layer before */
+    uint8_t wide;        /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
     uint8_t gradient_adds, sums_add;
     /* In the order in which threads have their numbers (own_place), which nobody else knows: */
     uint8_t own_more, own_input, own_gradient;
     uint8_t more_bits, gate_bits; /* nobody wants more than to know which are positive */
 } tower_layer;
 
-/* Blocks that write for themselves, or for who knows the order, write all numbers of a thread's
- * place i next to each other: whole lines, where rows would be pieces of 32 bytes. */
+/* Blocks that write for themselves, or for who knows the order, write what the threads of a group
+ * have at the same place next to each other: whole lines, where rows would be pieces of 32
+ * bytes. */
+enum { GROUP_FLOATS = IMAGE_FLOATS / 2 };
 __host__ __device__ inline int own_place(int thread, int i) {
-    return i / 4 * (4 * TOWER_THREADS) + thread * 4 + i % 4;
+    return thread / 128 * GROUP_FLOATS + i / 4 * 512 + thread % 128 * 4 + i % 4;
 }
 
 /* Row and column of a number in that order. */
 __host__ __device__ inline int own_row(int place) {
-    const int thread = place / 4 % TOWER_THREADS;
-    return thread / 32 * 16 + place % 4 / 2 * 8 + thread % 32 / 4;
+    const int warp = place / GROUP_FLOATS * 4 + place % 512 / 128;
+    return warp * 16 + place % 4 / 2 * 8 + place % 128 / 16;
 }
 __host__ __device__ inline int own_column(int place) {
-    return place / (4 * TOWER_THREADS) * 8 + place / 4 % 4 * 2 + place % 2;
+    return place % GROUP_FLOATS / 512 * 8 + place / 4 % 4 * 2 + place % 2;
 }
 
 typedef struct tower {
     int32_t first_block, n_blocks, n_layers;
-    int32_t gradients; /* whether some layer has one */
+    int32_t gradients;  /* whether some layer has one */
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
     int64_t rows;
     tower_layer layer[MOST_LAYERS];

@@ -58,6 +58,11 @@ inline int atomicAdd(int *at, int x) {
     *at += x;
     return old;
 }
+inline unsigned atomicMax(unsigned *at, unsigned x) {
+    const unsigned old = *at;
+    *at = x > old ? x : old;
+    return old;
+}
 inline unsigned atomicAdd(unsigned *at, unsigned x) {
     const unsigned old = *at;
     *at += x;
