@@ -36,7 +36,19 @@ void n2_ratio_free(n2_ratio *r) {
     n2_free(r->ctx, r);
 }
 
-enum { SCORE_BLOCK = 4096 };
+n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_place *place) {
+    n2_critic_options there = *o;
+    there.place = place;
+    for (size_t k = 0; k < r->critics; k++) {
+        n2_critic *copy;
+        N2_TRY(n2_critic_copy(r->critic[k], r->base, &there, &copy));
+        n2_critic_free(r->critic[k]);
+        r->critic[k] = copy;
+    }
+    return N2CE_OK;
+}
+
+enum { SCORE_BLOCK = 8192 };
 
 static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double *f) {
     memset(f, 0, n * sizeof *f);
@@ -291,7 +303,7 @@ static bool worth_training(const fitter *f) {
     return f->o.parts == N2_PARTS_NET || f->fold == 0 || promising(&f->record->fold[0]);
 }
 
-static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
+static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
                               size_t more, n2_critic **critic, n2_critic_record *r) {
     n2_critic_options o = f->o.critic;
     const n2_contrast_data data = {
@@ -304,6 +316,14 @@ static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base
         o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
     return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r);
+}
+
+/* Once more on the processor, if a device that nobody insists on failed. */
+static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
+                              size_t more, n2_critic **critic, n2_critic_record *r) {
+    const n2ce_status status = train_here(f, held, base, magnitude, more, critic, r);
+    if (!n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    return train_here(f, held, base, magnitude, more, critic, r);
 }
 
 /* The critic of a fold, with the magnitude that is settled. */
@@ -351,6 +371,18 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
     return N2CE_OK;
 }
 
+/* Once more by a copy on the processor, if a device that nobody insists on failed. */
+static n2ce_status score_fold_somewhere(const fitter *f, size_t held[2][2], const n2_gauss *base,
+                                        n2_critic **critic) {
+    n2_critic *copy = NULL;
+    const n2ce_status status = score_fold(f, held, base, *critic);
+    if (!*critic || !n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    N2_TRY(n2_critic_copy(*critic, f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(*critic);
+    *critic = copy;
+    return score_fold(f, held, base, *critic);
+}
+
 static n2ce_status run_fold(fitter *f) {
     size_t held[2][2];
     n2_gauss *base = NULL;
@@ -360,7 +392,7 @@ static n2ce_status run_fold(fitter *f) {
     fold_range(f->den.n, f->o.folds, f->fold, held[1]);
     if (f->ratio->base) status = make_base(f, held, &base);
     if (status == N2CE_OK && worth_training(f)) status = train_fold(f, held, base, &critic);
-    if (status == N2CE_OK) status = score_fold(f, held, base, critic);
+    if (status == N2CE_OK) status = score_fold_somewhere(f, held, base, &critic);
     if (status == N2CE_OK && critic) settle_constant(f, held);
     if (critic) f->ratio->critic[f->ratio->critics++] = critic;
     n2_gauss_free(base);
@@ -449,6 +481,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     if (status == N2CE_OK) status = run_all(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
+    record->used.critic.place = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {
         *out = f.ratio;

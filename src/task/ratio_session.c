@@ -89,6 +89,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
     *s = (n2_session){.ctx = ctx, .options = o};
     N2_TRY(read_options(ctx, o, &s->fit));
+    N2_TRY(n2_place_of_options(ctx, o, &s->place));
     return n2_levels_new(ctx, &s->levels);
 }
 
@@ -298,6 +299,7 @@ n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
+    s->fit.critic.place = &s->place;
     const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
                                             &s->ratio, &s->scores, &s->record);
     n2_free(s->ctx, levels);
@@ -347,6 +349,10 @@ static const char *parts_name(const n2_session *s) {
     return s->ratio->base ? "quadratic + network" : "network";
 }
 
+const char *n2_session_device(const n2_session *s) {
+    return n2_place_name(s->record.folds_run > 0 ? &s->place : NULL);
+}
+
 void n2_session_say(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
@@ -362,6 +368,8 @@ void n2_session_say(const n2_session *s, n2_text *out) {
                     c->steps);
     if (r->mapped)
         n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
+    if (r->folds_run > 0 && s->place.backend)
+        n2_text_add(out, ", trained on %s", n2_session_device(s));
     if (r->raced && r->learned) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
     n2_text_add(out, "\n");
 }
@@ -398,9 +406,10 @@ void n2_session_json(const n2_session *s, n2_text *out) {
     add_folds(r, out);
     n2_text_add(
         out,
-        "}, \"samples\": {\"num\": %zu, \"den\": %zu, \"num_seen\": %zu, \"den_seen\": %zu, "
-        "\"dropped\": %zu}, \"version\": \"%s\", \"options\": ",
-        s->rows[1], s->rows[0], s->seen[1], s->seen[0], s->dropped, n2ce_version());
+        "}, \"device\": \"%s\", \"samples\": {\"num\": %zu, \"den\": %zu, \"num_seen\": %zu, "
+        "\"den_seen\": %zu, \"dropped\": %zu}, \"version\": \"%s\", \"options\": ",
+        n2_session_device(s), s->rows[1], s->rows[0], s->seen[1], s->seen[0], s->dropped,
+        n2ce_version());
     n2_options_json(s->options, out);
 }
 
@@ -413,6 +422,7 @@ n2ce_status n2_session_model(n2_session *s, n2ce_model **out) {
     n2_text_add(&text, "}");
     n2ce_status status = n2_text_take(&text, &json);
     n2_text_free(&text);
+    if (status == N2CE_OK) status = n2_ratio_move(s->ratio, &s->record.used.critic, NULL);
     if (status == N2CE_OK) {
         const bool levels = n2_levels_columns(s->levels) > 0;
         status = n2_model_new(s->ctx, s->ratio, &s->record, s->num, s->x_cols,

@@ -6,6 +6,7 @@
 
 #include "cuda/cuda.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
