@@ -18,9 +18,9 @@ static void say(n2_place *place, const char *reason) {
 static void compare(n2_place *place, const n2_backend *device, double here, double there) {
     const bool faster = there < here;
     if (faster) place->backend = device;
-    snprintf(place->reason, sizeof place->reason,
-             "measured: %.3g ms a step, against %.3g ms on %s", 1e3 * (faster ? there : here),
-             1e3 * (faster ? here : there), faster ? "the processor" : device->name);
+    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms a step, against %.3g ms on %s",
+             1e3 * (faster ? there : here), 1e3 * (faster ? here : there),
+             faster ? "the processor" : device->name);
 }
 
 n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_place_timer *timer,

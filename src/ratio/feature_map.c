@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KNOTS = 256 };
+enum { MOST_KNOTS = 256, LEAST_VALUES = 20 };
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -15,20 +15,14 @@ static int ascending(const void *a, const void *b) {
 
 /* ---- the map to normal margins ------------------------------------------- */
 
-static double interpolate(const n2_feature *f, double x) {
-    size_t lo = 0, hi = f->n_knots - 1;
-    while (hi - lo > 1) { /* beyond the ends the outermost piece goes on */
-        const size_t middle = (lo + hi) / 2;
-        if (x < f->knot[middle])
-            hi = middle;
-        else
-            lo = middle;
-    }
-    const double share = (x - f->knot[lo]) / (f->knot[hi] - f->knot[lo]);
-    return f->normal[lo] + share * (f->normal[hi] - f->normal[lo]);
-}
+/* The piece between two knots that x lies on; beyond the ends the outermost one. */
+typedef struct piece {
+    double from, slope, at; /* normal(from); its rise; x - knot(from) */
+    double beyond;          /* > 0: how far x is beyond the ends, as the piece counts */
+    double end;             /* normal of that end */
+} piece;
 
-static double log_slope(const n2_feature *f, double x) {
+static piece piece_of(const n2_feature *f, double x) {
     size_t lo = 0, hi = f->n_knots - 1;
     while (hi - lo > 1) {
         const size_t middle = (lo + hi) / 2;
@@ -37,7 +31,27 @@ static double log_slope(const n2_feature *f, double x) {
         else
             lo = middle;
     }
-    return log((f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]));
+    piece p = {f->normal[lo], 0, x - f->knot[lo], 0, f->normal[hi]};
+    p.slope = (f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]);
+    if (x > f->knot[hi]) p.beyond = p.slope * (x - f->knot[hi]);
+    if (x < f->knot[lo]) {
+        p.beyond = p.slope * (f->knot[lo] - x);
+        p.end = f->normal[lo];
+    }
+    return p;
+}
+
+/* Beyond the ends the outermost piece goes on but levels off, within 1: a value that no other
+ * of the sample is near, 1e30 among ones, becomes the largest and no more. */
+static double interpolate(const n2_feature *f, double x) {
+    const piece p = piece_of(f, x);
+    if (p.beyond > 0) return p.end + copysign(-expm1(-p.beyond), p.at);
+    return p.from + p.slope * p.at;
+}
+
+static double log_slope(const n2_feature *f, double x) {
+    const piece p = piece_of(f, x);
+    return log(p.slope) - p.beyond;
 }
 
 /* Shares of the sample at which knots lie: evenly, and closer and closer to the ends,
@@ -66,7 +80,7 @@ static double quantile(const double *sorted, size_t n, double share) {
 /* Knots of a sorted sample. False if it has too many equal values for such a map. */
 static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
     double share[MOST_KNOTS];
-    if (n < 100) return false;
+    if (n < LEAST_VALUES) return false;
     const size_t count = knot_shares(n, share);
     /* by the middle of the sample: one huge value must not make all others equal */
     const double least = 1e-12 * (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25));

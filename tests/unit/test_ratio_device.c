@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define QUICK                                                                                     \
+#define QUICK                                                                                   \
     "steps", "24", "width", "8", "blocks", "1", "batch", "32", "noise", "2", "folds", "2", "M", \
         "10", "critic", "net", "precision", "float32"
 
