@@ -238,20 +238,23 @@ typedef struct range {
     double min, max;
 } range;
 
-static range range_of(const n2_table *t, size_t c) {
-    range r = {t->x[c], t->x[c]};
-    for (size_t i = 1; i < t->rows; i++) {
-        const double x = t->x[i * t->cols + c];
-        r.min = x < r.min ? x : r.min;
-        r.max = x > r.max ? x : r.max;
-    }
-    return r;
+/* Of all columns, row by row: a column by itself is scattered over all of memory. */
+static n2ce_status find_ranges(const n2_table *t, range **out) {
+    range *r = *out = n2_alloc(t->ctx, t->cols, sizeof *r);
+    if (!r) return N2CE_ENOMEM;
+    for (size_t c = 0; c < t->cols; c++) r[c] = (range){t->x[c], t->x[c]};
+    for (size_t i = 1; i < t->rows; i++)
+        for (size_t c = 0; c < t->cols; c++) {
+            const double x = t->x[i * t->cols + c];
+            r[c].min = x < r[c].min ? x : r[c].min;
+            r[c].max = x > r[c].max ? x : r[c].max;
+        }
+    return N2CE_OK;
 }
 
 static const double LARGEST = 1e100; /* its square is still a number */
 
-static n2ce_status check_column(n2_session *s, size_t c, bool *varies) {
-    const range a = range_of(s->num, c), b = s->den ? range_of(s->den, c) : a;
+static n2ce_status check_column(n2_session *s, size_t c, range a, range b, bool *varies) {
     const double size = fmax(fmax(-a.min, a.max), fmax(-b.min, b.max));
     if (size > LARGEST)
         return n2_fail(s->ctx, N2CE_EDATA,
@@ -264,15 +267,26 @@ static n2ce_status check_column(n2_session *s, size_t c, bool *varies) {
     return N2CE_OK;
 }
 
+/* How many columns of x and y, or of y alone, have more than one value. */
+static n2ce_status count_varying(n2_session *s, size_t *x, size_t *y) {
+    range *a = NULL, *b = NULL;
+    n2ce_status status = find_ranges(s->num, &a);
+    if (status == N2CE_OK && s->den) status = find_ranges(s->den, &b);
+    for (size_t c = 0; c < s->num->cols && status == N2CE_OK; c++) {
+        bool varies = false;
+        status = check_column(s, c, a[c], b ? b[c] : a[c], &varies);
+        *x += varies && c < s->x_cols;
+        *y += varies && c >= s->x_cols;
+    }
+    n2_free(s->ctx, a);
+    n2_free(s->ctx, b);
+    return status;
+}
+
 /* A column with one value is left out; at least one must be left. */
 static n2ce_status check_columns(n2_session *s) {
     size_t x = 0, y = 0;
-    for (size_t c = 0; c < s->num->cols; c++) {
-        bool varies = false;
-        N2_TRY(check_column(s, c, &varies));
-        x += varies && c < s->x_cols;
-        y += varies && c >= s->x_cols;
-    }
+    N2_TRY(count_varying(s, &x, &y));
     if (s->den && y == 0)
         return n2_fail(s->ctx, N2CE_EDATA,
                        "All rows of both samples are the same; there is nothing to compare.");
