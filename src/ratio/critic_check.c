@@ -3,6 +3,7 @@
 #include "critic_parts.h"
 
 #include "base/numerics.h"
+#include "base/pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,33 +17,40 @@ static const double *range_row(const n2_row_range *r, size_t i) {
     return n2_row_at(&r->set, r->begin + i % (r->end - r->begin));
 }
 
-/* Pair p of the rows. The denominator's row has nothing to do with the numerator's: with
- * dx it is the x of one later row and the y of another. */
-static void pair(const n2_check *v, size_t p, double *num, double *den) {
-    const size_t d = v->c->d, dx = v->c->dx, round = p / (v->num.end - v->num.begin);
-    memcpy(num, range_row(&v->num, p), d * sizeof *num);
-    if (!dx) {
-        memcpy(den, range_row(&v->den, p), d * sizeof *den);
-        return;
-    }
-    const double *x = range_row(&v->num, p + 1 + 2 * round),
-                 *y = range_row(&v->num, p + 2 + 3 * round);
-    memcpy(den, x, dx * sizeof *den);
-    memcpy(den + dx, y + dx, (d - dx) * sizeof *den);
+/* The numerator's and the denominator's row of pair p. They have nothing to do with one another:
+ * with dx the denominator is the x of one later row and the y of another. */
+typedef struct row_pair {
+    const double *num, *x, *y; /* y: where the coordinates from dx on are */
+} row_pair;
+
+static row_pair pair_at(const n2_check *v, size_t p) {
+    const size_t round = p / (v->num.end - v->num.begin);
+    const double *num = range_row(&v->num, p);
+    if (!v->c->dx) return (row_pair){num, range_row(&v->den, p), range_row(&v->den, p)};
+    return (row_pair){num, range_row(&v->num, p + 1 + 2 * round),
+                      range_row(&v->num, p + 2 + 3 * round)};
 }
 
-/* scratch: two rows. */
-static void fill_waymarks(const n2_check *v, size_t side, double *scratch, double *x) {
-    const size_t d = v->c->d;
+typedef struct waymark_job {
+    const n2_check *v;
+    size_t side;
+    double *x; /* stages x n x d */
+} waymark_job;
+
+/* Pair `item` at every stage. */
+static void fill_pair(void *arg, size_t item, int worker) {
+    (void)worker;
+    const waymark_job *job = arg;
+    const n2_check *v = job->v;
+    const size_t d = v->c->d, n = v->n[job->side];
     const double *centre = v->base ? v->base->centre : NULL;
+    const row_pair p = pair_at(v, item);
     for (size_t k = 0; k < v->o->stages; k++) {
-        const double mix = v->o->alpha[k + side], keep = sqrt((1 - mix) * (1 + mix));
-        for (size_t i = 0; i < v->n[side]; i++, x += d) {
-            pair(v, i, scratch, scratch + d);
-            for (size_t j = 0; j < d; j++)
-                x[j] = keep * scratch[j] + mix * scratch[d + j] +
-                       (centre ? (1 - keep - mix) * centre[j] : 0);
-        }
+        const double mix = v->o->alpha[k + job->side], keep = sqrt((1 - mix) * (1 + mix));
+        double *x = job->x + (k * n + item) * d;
+        for (size_t j = 0; j < d; j++)
+            x[j] = keep * p.num[j] + mix * (j < v->c->dx ? p.x : p.y)[j] +
+                   (centre ? (1 - keep - mix) * centre[j] : 0);
     }
 }
 
@@ -106,13 +114,14 @@ static n2ce_status make_features(const n2_check *v, n2_tensor *x, const char *na
 static n2ce_status make_side(n2_check *v, const char *name, size_t side, n2_tensor **out) {
     n2ce_ctx *ctx = v->c->ctx;
     const size_t d = v->c->d, rows = v->o->stages * v->n[side];
-    double *x = n2_alloc(ctx, (rows + 2) * d, sizeof *x);
+    double *x = n2_alloc(ctx, rows * d, sizeof *x);
     n2_tensor *t = add_tensor(v, name, side, "rows", rows, (int64_t)d);
     v->base_f[side] = n2_alloc(ctx, rows, sizeof(double));
     v->f[side] = n2_alloc(ctx, rows, sizeof(double));
     n2ce_status status = x && t && v->base_f[side] && v->f[side] ? N2CE_OK : N2CE_ENOMEM;
+    waymark_job job = {v, side, x};
+    if (status == N2CE_OK) status = n2_parallel_for(ctx, v->n[side], fill_pair, &job);
     if (status == N2CE_OK) {
-        fill_waymarks(v, side, x + rows * d, x);
         n2_tensor_set(v->c->store, t, x);
         status = fill_base(v, v->n[side], x, v->base_f[side]);
     }

@@ -26,12 +26,13 @@ static n2ce_status moments_alloc(n2ce_ctx *ctx, size_t d, double n, n2_moments *
 struct n2_fold_sums {
     n2ce_ctx *ctx;
     n2_rows_view rows;
-    size_t folds, chunks;  /* chunks: of a fold, for more threads than folds */
-    const size_t *bounds;  /* the caller's, while the sums are taken */
-    double *centre;        /* near the mean: squares of what is far from 0 lose digits */
-    double *n;             /* folds: rows */
-    double *sum, *product; /* folds x chunks x d and x d x d, lower; later the first chunk's are all */
-    double *work;          /* PANEL centred rows for each worker */
+    size_t folds, chunks; /* chunks: of a fold, for more threads than folds */
+    const size_t *bounds; /* the caller's, while the sums are taken */
+    double *centre;       /* near the mean: squares of what is far from 0 lose digits */
+    double *n;            /* folds: rows */
+    double *sum,
+        *product; /* folds x chunks x d and x d x d, lower; later the first chunk's are all */
+    double *work; /* PANEL centred rows for each worker */
 };
 
 enum {
