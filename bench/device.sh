@@ -41,7 +41,7 @@ export CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
 export PATH=$PATH:$CUDA_HOME/bin
 section machine 30 bash -c 'nvidia-smi; nvcc --version | tail -2; nproc; cmake --version | head -1; cc --version | head -1'
 section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=ON -DN2CE_STAND_IN=ON \
-    -DN2CE_CUDA_ARCHS=90 -DN2CE_WERROR=OFF
+    -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
 section build 240 bash -c "quiet ninja -C $BUILD"
 
 # Right first.

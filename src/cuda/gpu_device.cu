@@ -3,6 +3,7 @@
 
 #include "cuda.h"
 #include "jobs.h"
+#include "tower.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -127,6 +128,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        "GPU %d, %s, has compute capability %d.%d; n2ce needs 8.0. Use --device "
                        "cpu.",
                        g->index, properties.name, properties.major, properties.minor);
+    g->towers = properties.major == 9 && !g->strict;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,
@@ -165,6 +167,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     GPU_TRY(ctx, n2_jobs_prepare(), "load the kernels");
+    if (g->towers) GPU_TRY(ctx, n2_towers_prepare(), "load the kernels");
     fill_tables(g);
     return N2CE_OK;
 }

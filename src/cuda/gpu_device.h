@@ -10,6 +10,7 @@ typedef struct gpu_device {
     n2_backend backend;
     int index;
     bool strict;
+    bool towers;         /* capability 9.0, and not strict */
     cudaStream_t stream; /* all work, in order */
     size_t bytes, most_bytes;
     char name[128], backend_name[64];

@@ -20,7 +20,7 @@ enum {
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 256      /* rows that a block scatters */
+    JOB_DROPS = 1024     /* rows that a block scatters */
 };
 
 typedef enum job_kind {
@@ -32,7 +32,10 @@ typedef enum job_kind {
     JOB_MOVE,        /* a rectangle: concat, slice */
     JOB_PAD,         /* a rectangle, with zeros around it */
     JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
+    JOB_SUM_LIST,    /* numbers in k places: one block */
     JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
+    JOB_SUM_SLICES,  /* few long rows: a thread per four columns */
+    JOB_IMAGE,       /* a matrix as tensor cores read it: tower.h */
     JOB_REDUCE,      /* sum or amax over any axes: a warp per number */
     JOB_MEDIAN,      /* one block */
     JOB_RANDOM,      /* normal, uniform, integer */
@@ -60,6 +63,7 @@ typedef struct job_product {
     uint8_t ta, tb, strict;
     uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
+    uint8_t tower;          /* a layer of a tower, not a job: tower.h */
     uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
     uint8_t begun;          /* the first pieces of b are on their way already */
     uint8_t next_wide;      /* the next product's b, whose first pieces this one asks for */
@@ -71,7 +75,7 @@ typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
     float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product */
-    const float *in[4];   /* a, b, -, bias of a product; as the op has them otherwise */
+    const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
@@ -79,6 +83,7 @@ typedef struct job {
     uint32_t guards, stream;
     float slope, slope_more;
     uint8_t add;
+    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {
@@ -87,6 +92,13 @@ typedef struct job {
         job_product product;
     };
 } job;
+
+/* What JOB_SUM_LIST adds up. */
+typedef struct job_part {
+    const float *at;
+    int64_t n;
+    int64_t squares;
+} job_part;
 
 /* Where JOB_MATMUL's blocks keep their factors. */
 enum {

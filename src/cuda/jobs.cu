@@ -23,8 +23,14 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
         return run_pad(j, block);
     case JOB_SUM_CHUNKS:
         return run_sum_chunks(j, shared, block);
+    case JOB_SUM_LIST:
+        return run_sum_list(j, shared);
     case JOB_SUM_COLUMNS:
         return run_sum_columns(j, shared, block);
+    case JOB_SUM_SLICES:
+        return run_sum_slices(j, block);
+    case JOB_IMAGE:
+        return run_image(j, block);
     case JOB_REDUCE:
         return run_reduce(j, block);
     case JOB_MEDIAN:

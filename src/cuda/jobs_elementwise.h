@@ -4,6 +4,7 @@
 
 #include "gpu.h"
 #include "job.h"
+#include "tower.h"
 
 #include <math.h>
 
@@ -178,6 +179,17 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
     each_element(j, block, [&](uint32_t i) {
         const uint32_t row = i / width, column = i - row * width;
         j.out[i] = j.in[0][row_number(j.in[1][row], j.k) * j.m + column];
+    });
+}
+
+/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them. */
+GPU_JOB void run_image(const job &j, uint32_t block) {
+    each_element(j, block, [&](uint32_t i) {
+        const int row = (int)(i / 32 % TOWER_WIDTH), unit = (int)(i % 32 / 4 ^ (uint32_t)row % 8);
+        const int k = inner_order((int)(i / (32 * TOWER_WIDTH)) * 32 + unit * 4 + (int)(i % 4));
+        const bool inside = row < j.m && k < j.k;
+        const float x = !inside ? 0.0f : j.in[0][j.op ? row * j.k + k : k * j.m + row];
+        j.out[i] = __uint_as_float(to_tf32(x));
     });
 }
 

@@ -3,7 +3,10 @@
  * shared memory, STAGES of them, copied in the background.
  *
  * A factor is kept as it lies in memory, row by row, with rows padded so that the 32 numbers
- * a warp reads at once lie in 32 banks. */
+ * a warp reads at once lie in 32 banks.
+ *
+ * Loops stay loops: a small product runs through the code once, and then fetching instructions
+ * takes longer than the product. */
 #ifndef N2_CUDA_JOBS_MATMUL_H
 #define N2_CUDA_JOBS_MATMUL_H
 
@@ -15,6 +18,7 @@ template <int ROWS, int COLUMNS, int PITCH>
 __device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
                                   int64_t rows, int64_t column0, int64_t columns, bool wide) {
     if (wide) {
+#pragma unroll 1
         for (int v = threadIdx.x; v < ROWS * COLUMNS / 4; v += JOB_THREADS) {
             const int r = v / (COLUMNS / 4), c = v % (COLUMNS / 4) * 4;
             const int64_t row = row0 + r, column = column0 + c;
@@ -27,6 +31,7 @@ __device__ inline void load_piece(float *to, const float *from, int64_t ld, int6
         }
         return;
     }
+#pragma unroll 1
     for (int v = threadIdx.x; v < ROWS * COLUMNS; v += JOB_THREADS) {
         const int r = v / COLUMNS, c = v % COLUMNS;
         const int64_t row = row0 + r, column = column0 + c;
@@ -162,7 +167,7 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
-#pragma unroll
+#pragma unroll 1
         for (int k = t; k < TILE_K; k += 8) {
             float fa[2][4], fb[4][2];
 #pragma unroll
@@ -191,6 +196,7 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const int64_t row = m0 + threadIdx.x / 128 * 32;
         const int64_t column = n0 + threadIdx.x / 32 % 4 * 32;
         const bool useful = row < j.product.m && column < j.product.n;
+#pragma unroll 1
         for (int piece = 0; piece < STAGES - 1; piece++) {
             if (piece < pieces) load(piece);
             copies_commit();
@@ -203,17 +209,29 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
             if (useful) multiply_piece(piece);
         }
         copies_wait<0>();
-        if (!useful) return;
-        const product_end end(j, out, batch_offset);
+        __syncthreads();
+        finish();
+    }
+
+    /* Through shared memory: one loop for all of them. */
+    __device__ void finish() {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + 2 * t;
 #pragma unroll
         for (int x = 0; x < 2; x++)
 #pragma unroll
             for (int y = 0; y < 4; y++)
 #pragma unroll
-                for (int i = 0; i < 4; i += 2)
-                    end.finish_two(row + x * 16 + i / 2 * 8 + g, column + y * 8 + 2 * t,
-                                   sum[x][y][i], sum[x][y][i + 1]);
+                for (int i = 0; i < 4; i++)
+                    shared[(row + x * 16 + i / 2 * 8) * ROW_PITCH + column + y * 8 + i % 2] =
+                        sum[x][y][i];
+        __syncthreads();
+        const product_end end(j, out, batch_offset);
+#pragma unroll 4
+        for (int v = threadIdx.x; v < TILE_M * TILE_N; v += JOB_THREADS) {
+            const int64_t r = m0 + v / TILE_N, c = n0 + v % TILE_N;
+            if (r < end.m) end.finish_one(r, c, shared[v / TILE_N * ROW_PITCH + v % TILE_N]);
+        }
     }
 };
 
@@ -257,6 +275,7 @@ template <bool TB, bool STRICT> struct row_block {
     __device__ void begin_next() {
         const job_product &p = j.product;
         if (!p.next_b) return;
+#pragma unroll 1
         for (int piece = 0; piece < STAGES - 1; piece++) {
             if (piece * TILE_K < p.next_k) load_b(piece, p.next_b, p.next_n, p.next_k, p.next_wide);
             copies_commit();
@@ -267,7 +286,7 @@ template <bool TB, bool STRICT> struct row_block {
         const float *sa = rows + piece * TILE_K, *sb = pieces_b + piece % STAGES * B_FLOATS;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
-#pragma unroll
+#pragma unroll 1
         for (int k = t; k < TILE_K; k += 8) {
             float fa[2][4], fb[4][2];
 #pragma unroll
@@ -311,6 +330,7 @@ template <bool TB, bool STRICT> struct row_block {
     __device__ void run() {
         const int pieces = (int)((j.product.k + TILE_K - 1) / TILE_K);
         const bool useful = threadIdx.x / 32 % 4 * 32 < j.product.n;
+#pragma unroll 1
         for (int piece = 0; piece < STAGES - 1 && !j.product.begun; piece++) {
             if (piece < pieces) load(piece);
             copies_commit();

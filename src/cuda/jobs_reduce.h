@@ -39,9 +39,29 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;
     const float *in = j.in[0] + run * j.n;
     double sum = 0;
-    for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) sum += (double)in[i];
+#pragma unroll 8
+    for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) {
+        const double x = (double)in[i];
+        sum += j.squares ? x * x : x;
+    }
     sum = block_sum(sum, (double *)shared);
     if (threadIdx.x == 0) j.out[block] = (float)(j.add ? (double)j.out[block] + sum : sum);
+}
+
+/* A warp takes each eighth of the k parts. */
+GPU_JOB void run_sum_list(const job &j, float *shared) {
+    const job_part *parts = (const job_part *)j.in[0];
+    double sum = 0;
+    for (int64_t k = threadIdx.x / 32; k < j.k; k += JOB_THREADS / 32) {
+        const job_part part = parts[k];
+#pragma unroll 4
+        for (int64_t i = threadIdx.x % 32; i < part.n; i += 32) {
+            const double x = (double)part.at[i];
+            sum += part.squares ? x * x : x;
+        }
+    }
+    sum = block_sum(sum, (double *)shared);
+    if (threadIdx.x == 0) *j.out = (float)sum;
 }
 
 /* [. x n x m] in k slices of n; out is [. x k x m]. A block has 32 columns, a warp each
@@ -62,6 +82,29 @@ GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     for (int w = 1; w < JOB_THREADS / 32; w++) sum += part[w * 32 + lane];
     float *out = &j.out[(outer * j.k + slice) * j.m + column];
     *out = (float)(j.add ? (double)*out + sum : sum);
+}
+
+/* n rows of m numbers, which are added in their order: many loads are on their way at once. */
+GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
+    const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
+    if (column >= j.m) return;
+    const float *in = j.in[0] + column;
+    double sum[4] = {0, 0, 0, 0};
+    if (j.m % 4 == 0) {
+#pragma unroll 8
+        for (int64_t r = 0; r < j.n; r++) {
+            const float4 x = *(const float4 *)(in + r * j.m);
+            sum[0] += (double)x.x, sum[1] += (double)x.y;
+            sum[2] += (double)x.z, sum[3] += (double)x.w;
+        }
+    } else {
+        for (int64_t r = 0; r < j.n; r++)
+            for (int i = 0; i < 4 && column + i < j.m; i++) sum[i] += (double)in[r * j.m + i];
+    }
+    for (int i = 0; i < 4 && column + i < j.m; i++) {
+        float *out = j.out + column + i;
+        *out = (float)(j.add ? (double)*out + sum[i] : sum[i]);
+    }
 }
 
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */
@@ -223,27 +266,27 @@ GPU_JOB void run_permutation(const job &j, float *shared) {
 
 /* ---- scattering ---- */
 
-/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per
- * slice. Every number of the table is looked after by one thread, which takes the rows in
- * their order. */
+/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice.
+ * Every number of the table is looked after by one thread, which takes the rows in their order;
+ * a block has JOB_THREADS numbers of one table. */
 GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     int *row = (int *)shared;
-    const int64_t begin = (int64_t)block * JOB_DROPS;
-    const int64_t left = j.n - begin, most = JOB_DROPS;
-    const int rows = (int)(left < most ? left : most);
+    const int64_t size = j.k * j.m, parts = (size + JOB_THREADS - 1) / JOB_THREADS;
+    const int64_t slice = block / parts, o = block % parts * JOB_THREADS + threadIdx.x;
+    const int64_t begin = slice * JOB_DROPS, left = j.n - begin;
+    const int rows = left < JOB_DROPS ? (int)left : JOB_DROPS;
     for (int i = threadIdx.x; i < rows; i += JOB_THREADS)
         row[i] = (int)row_number(j.in[1][begin + i], j.k);
     __syncthreads();
-    const int64_t size = j.k * j.m;
-    float *out = j.out + block * size;
-    for (int64_t o = threadIdx.x; o < size; o += JOB_THREADS) {
-        const int mine = (int)(o / j.m);
-        const float *x = j.in[0] + begin * j.m + o % j.m;
-        double sum = j.add ? (double)out[o] : 0;
-        for (int i = 0; i < rows; i++)
-            if (row[i] == mine) sum += (double)x[i * j.m];
-        out[o] = (float)sum;
-    }
+    if (o >= size) return;
+    const int mine = (int)(o / j.m);
+    const float *x = j.in[0] + begin * j.m + o % j.m;
+    float *out = j.out + slice * size + o;
+    double sum = j.add ? (double)*out : 0;
+#pragma unroll 8
+    for (int i = 0; i < rows; i++)
+        if (row[i] == mine) sum += (double)x[i * j.m];
+    *out = (float)sum;
 }
 
 #endif

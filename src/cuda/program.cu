@@ -1,16 +1,23 @@
-/* From a queue of jobs to a CUDA graph. Jobs go into as few launches as their memory allows:
- * a job's launch is the one after the last that touches what it touches. */
+/* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
 #include "gpu_device.h"
 #include "jobs.h"
+#include "tower.h"
 
 #include <string.h>
 
 enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this small */
 
+/* Jobs of a level that go together: products want so much shared memory that others would have
+ * a multiprocessor to themselves. */
+typedef enum lane { LANE_JOBS, LANE_PRODUCTS, LANE_TOWERS, N_LANES } lane;
+
 typedef struct launch {
+    int level;
+    lane way;
     job_list list;
     uint32_t blocks;
-    bool products;
+    const tower *towers;
+    int n_towers;
 } launch;
 
 struct n2_program {
@@ -20,53 +27,11 @@ struct n2_program {
     size_t n_launches;
     job *jobs; /* on the device, with the starts behind them */
     uint32_t *starts;
+    tower *towers; /* on the device, with the jobs */
     cudaGraphExec_t one, many; /* one run; REPEATS of them; NULL: not made yet */
 };
 
 /* ---- launches ------------------------------------------------------------ */
-
-enum { MOST_CHAIN = 64 };
-
-/* The last launch that touches what job i touches; -1: none. */
-static int last_conflict(const n2_queue *q, size_t i) {
-    int level = -1;
-    for (size_t k = i; k-- > 0;)
-        if (q->list[k].level > level && n2_noted_conflict(&q->list[i], &q->list[k]))
-            level = q->list[k].level;
-    return level;
-}
-
-/* The one chain that job i could lengthen: everything of that launch that it conflicts with is
- * part of it, and leaves it alone element by element. SIZE_MAX: none. */
-static size_t find_chain(const n2_queue *q, size_t i, int level) {
-    size_t chain = SIZE_MAX;
-    for (size_t k = i; k-- > 0;) {
-        const noted *n = &q->list[k];
-        if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
-        if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
-        if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
-        chain = n->chain;
-    }
-    return chain != SIZE_MAX && q->list[chain].j.chained < MOST_CHAIN ? chain : SIZE_MAX;
-}
-
-static int find_level(n2_queue *q, size_t i) {
-    const int last = last_conflict(q, i);
-    const size_t chain = last >= 0 ? find_chain(q, i, last) : SIZE_MAX;
-    q->list[i].chain = chain != SIZE_MAX ? chain : i;
-    if (chain == SIZE_MAX) return last + 1;
-    q->list[chain].j.chained++;
-    return last;
-}
-
-static size_t find_levels(n2_queue *q) {
-    int last = -1;
-    for (size_t i = 0; i < q->n; i++) {
-        q->list[i].level = find_level(q, i);
-        if (q->list[i].level > last) last = q->list[i].level;
-    }
-    return (size_t)(last + 1);
-}
 
 /* A job whose blocks begin at `first`, and so many that are nobody else's: none, if it is part
  * of a chain. */
@@ -81,7 +46,6 @@ static void add_job(launch *l, const job *j, uint32_t first, uint32_t blocks, jo
         memcpy(l->list.inline_words + at * JOB_WORDS, &jobs[at], sizeof *j);
     }
     l->blocks += blocks;
-    l->products |= j->kind == JOB_MATMUL;
     starts[at + 1] = l->blocks;
 }
 
@@ -120,40 +84,64 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     }
 }
 
-/* The jobs of a level, products first: they take longest. */
-static void fill_launch(n2_queue *q, launch *l, int level, job *jobs, uint32_t *starts) {
-    for (int products = 1; products >= 0; products--)
-        for (size_t i = 0; i < q->n; i++) {
-            const noted *n = &q->list[i];
-            if (n->level != level || n->chain != i) continue;
-            if ((n->j.kind == JOB_MATMUL) == (products != 0)) add_chain(q, l, i, jobs, starts);
-        }
-}
-
-static void fill_launches(n2_program *p, job *jobs, uint32_t *starts) {
-    size_t at = 0;
-    for (size_t k = 0; k < p->n_launches; k++) {
-        launch *l = &p->launches[k];
-        l->list.jobs = p->jobs + at;
-        l->list.first = p->starts + at + k;
-        fill_launch(p->queue, l, (int)k, jobs + at, starts + at + k);
-        at += (size_t)l->list.n;
+/* The jobs of a level that go this way. */
+static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
+    for (size_t i = 0; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
+        if ((n->j.kind == JOB_MATMUL) == (l->way == LANE_PRODUCTS))
+            add_chain(q, l, i, jobs, starts);
     }
 }
 
-/* The jobs in the device's memory, in the order of their launches. */
-static n2ce_status upload_jobs(n2_program *p) {
+static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
+    for (size_t i = 0; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
+        tower *t = &towers[l->n_towers++];
+        n2_tower_make(q, i, l->blocks, t);
+        l->blocks += (uint32_t)t->n_blocks;
+    }
+}
+
+/* All launches, in the order of their levels; memory of the host, to be copied. */
+static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *starts,
+                          tower *towers) {
+    size_t at = 0, towers_at = 0;
+    for (size_t k = 0; k < levels * N_LANES; k++) {
+        launch *l = &p->launches[p->n_launches];
+        *l = (launch){};
+        l->level = (int)(k / N_LANES);
+        l->way = (lane)(k % N_LANES);
+        l->list.jobs = p->jobs + at;
+        l->list.first = p->starts + at + p->n_launches;
+        l->towers = p->towers + towers_at;
+        if (l->way == LANE_TOWERS)
+            fill_towers(p->queue, l, towers + towers_at);
+        else
+            fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
+        at += (size_t)l->list.n;
+        towers_at += (size_t)l->n_towers;
+        p->n_launches += l->blocks > 0;
+    }
+}
+
+/* Jobs, starts and towers in one block of the device's memory. */
+static n2ce_status upload_jobs(n2_program *p, size_t levels) {
     n2_queue *q = p->queue;
     n2_device *d = &p->device->api;
-    const size_t n_starts = q->n + p->n_launches;
-    const size_t bytes = q->n * sizeof(job) + n_starts * sizeof(uint32_t);
+    const size_t towers_at = (q->n * sizeof(job) + 15) / 16 * 16;
+    const size_t starts_at = towers_at + q->n_towers * sizeof(tower);
+    const size_t bytes = starts_at + (q->n + levels * N_LANES + 1) * sizeof(uint32_t);
     void *memory;
     N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
     p->jobs = (job *)memory;
-    p->starts = (uint32_t *)(p->jobs + q->n);
+    p->towers = (tower *)((char *)memory + towers_at);
+    p->starts = (uint32_t *)((char *)memory + starts_at);
     char *host = (char *)n2_alloc(q->ctx, bytes, 1);
     if (!host) return N2CE_ENOMEM;
-    fill_launches(p, (job *)host, (uint32_t *)(host + q->n * sizeof(job)));
+    fill_launches(p, levels, (job *)host, (uint32_t *)(host + starts_at),
+                  (tower *)(host + towers_at));
     const n2ce_status status = d->upload(d, q->ctx, memory, host, bytes);
     n2_free(q->ctx, host);
     return status;
@@ -161,32 +149,74 @@ static n2ce_status upload_jobs(n2_program *p) {
 
 /* ---- graphs -------------------------------------------------------------- */
 
-static void launch_all(const n2_program *p, cudaStream_t stream) {
-    for (size_t k = 0; k < p->n_launches; k++) {
-        const launch *l = &p->launches[k];
-        n2_jobs_launch(&l->list, l->blocks, l->products, stream);
+/* Streams that part where a level has launches of several ways, and meet again. */
+typedef struct lanes {
+    cudaStream_t stream[N_LANES];
+    cudaEvent_t parted, met[N_LANES];
+} lanes;
+
+static void launch_one(const launch *l, cudaStream_t stream) {
+    if (l->way == LANE_TOWERS)
+        n2_towers_launch(l->towers, l->n_towers, l->blocks, stream);
+    else
+        n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream);
+}
+
+/* The first goes on in the first stream, the others beside it. */
+static void launch_level(const launch *l, size_t n, const lanes *s) {
+    if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
+    for (size_t k = 1; k < n; k++) cudaStreamWaitEvent(s->stream[k], s->parted, 0);
+    for (size_t k = n; k-- > 0;) launch_one(&l[k], s->stream[k]);
+    for (size_t k = 1; k < n; k++) {
+        cudaEventRecord(s->met[k], s->stream[k]);
+        cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
+    }
+}
+
+static void launch_all(const n2_program *p, const lanes *s) {
+    for (size_t k = 0, n; k < p->n_launches; k += n) {
+        for (n = 1; k + n < p->n_launches; n++)
+            if (p->launches[k + n].level != p->launches[k].level) break;
+        launch_level(&p->launches[k], n, s);
     }
 }
 
 /* Captured in a stream of its own: others may be at work in the device's. */
-static cudaError_t capture(const n2_program *p, int runs, cudaStream_t stream, cudaGraph_t *graph) {
-    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+static cudaError_t capture(const n2_program *p, int runs, const lanes *s, cudaGraph_t *graph) {
+    cudaError_t error = cudaStreamBeginCapture(s->stream[0], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) return error;
-    for (int k = 0; k < runs; k++) launch_all(p, stream);
+    for (int k = 0; k < runs; k++) launch_all(p, s);
     error = cudaGetLastError();
-    const cudaError_t ended = cudaStreamEndCapture(stream, graph);
+    const cudaError_t ended = cudaStreamEndCapture(s->stream[0], graph);
     return error != cudaSuccess ? error : ended;
 }
 
+static cudaError_t open_lanes(lanes *s) {
+    cudaError_t error = cudaEventCreateWithFlags(&s->parted, cudaEventDisableTiming);
+    for (int k = 0; k < N_LANES && error == cudaSuccess; k++) {
+        error = cudaStreamCreateWithFlags(&s->stream[k], cudaStreamNonBlocking);
+        if (error == cudaSuccess)
+            error = cudaEventCreateWithFlags(&s->met[k], cudaEventDisableTiming);
+    }
+    return error;
+}
+
+static void close_lanes(const lanes *s) {
+    if (s->parted) cudaEventDestroy(s->parted);
+    for (int k = 0; k < N_LANES; k++) {
+        if (s->met[k]) cudaEventDestroy(s->met[k]);
+        if (s->stream[k]) cudaStreamDestroy(s->stream[k]);
+    }
+}
+
 static cudaError_t make_graph(const n2_program *p, int runs, cudaGraphExec_t *out) {
-    cudaStream_t stream;
+    lanes s = {};
     cudaGraph_t graph = NULL;
-    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess) return error;
-    error = capture(p, runs, stream, &graph);
+    cudaError_t error = open_lanes(&s);
+    if (error == cudaSuccess) error = capture(p, runs, &s, &graph);
     if (error == cudaSuccess) error = cudaGraphInstantiate(out, graph, 0);
     if (graph) cudaGraphDestroy(graph);
-    cudaStreamDestroy(stream);
+    close_lanes(&s);
     return error;
 }
 
@@ -202,6 +232,7 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     q->state = state;
     q->watched = watched;
     q->strict = ((gpu_device *)d)->strict;
+    q->towers = ((gpu_device *)d)->towers;
     return N2CE_OK;
 }
 
@@ -219,13 +250,17 @@ static void note_end(n2_queue *q, int level) {
 
 static n2ce_status build(n2_program *p, bool ends) {
     n2_queue *q = p->queue;
-    p->n_launches = find_levels(q);
-    if (ends) note_end(q, (int)p->n_launches++);
+    for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
+    n2_queue_simplify(q);
+    if (q->towers) n2_towers_trim(q);
+    size_t levels = n2_queue_schedule(q);
+    if (ends) note_end(q, (int)levels++);
     N2_TRY(q->status);
-    p->launches = (launch *)n2_alloc(q->ctx, p->n_launches + 1, sizeof *p->launches);
+    p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
     if (!p->launches) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
-    N2_TRY(upload_jobs(p));
+    for (size_t i = 0; i < q->n; i++) q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
+    N2_TRY(upload_jobs(p, levels));
     GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
     return N2CE_OK;
 }

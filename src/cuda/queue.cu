@@ -1,5 +1,7 @@
 #include "queue.h"
 
+#include "tower.h"
+
 #include <string.h>
 
 static bool grow(n2_queue *q) {
@@ -78,6 +80,46 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats) {
     return (float *)s->memory;
 }
 
+/* Whether the image that job i makes is still that of its matrix. */
+static bool is_fresh(const n2_queue *q, size_t i) {
+    const uintptr_t begin = (uintptr_t)q->list[i].j.in[0];
+    const uintptr_t end = begin + (uintptr_t)(q->list[i].j.m * q->list[i].j.k) * sizeof(float);
+    for (size_t k = i + 1; k < q->n; k++)
+        for (int s = 0; s < q->list[k].n_spans; s++) {
+            const span *x = &q->list[k].spans[s];
+            if (x->written && x->begin < end && x->end > begin) return false;
+        }
+    return true;
+}
+
+static const float *find_image(const n2_queue *q, const job *wanted) {
+    for (size_t i = q->n; i-- > 0;) {
+        const job *j = &q->list[i].j;
+        if (j->kind == JOB_IMAGE && j->in[0] == wanted->in[0] && j->op == wanted->op &&
+            j->m == wanted->m && j->k == wanted->k)
+            return is_fresh(q, i) ? j->out : NULL;
+    }
+    return NULL;
+}
+
+const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb) {
+    job j;
+    memset(&j, 0, sizeof j);
+    j.kind = JOB_IMAGE;
+    j.op = tb;
+    j.in[0] = b;
+    j.n = IMAGE_FLOATS;
+    j.m = n;
+    j.k = k;
+    const float *there = find_image(q, &j);
+    if (there) return there;
+    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb, IMAGE_FLOATS);
+    noted *image = n2_queue_add(q, &j, IMAGE_FLOATS / JOB_ELEMENTS);
+    n2_note_read(image, b, n * k);
+    n2_note_write(image, j.out, IMAGE_FLOATS);
+    return image ? j.out : NULL;
+}
+
 bool n2_noted_conflict(const noted *a, const noted *b) {
     for (int i = 0; i < a->n_spans; i++)
         for (int k = 0; k < b->n_spans; k++) {
@@ -124,19 +166,29 @@ static bool touches_alike(const job *j, uintptr_t x) {
 
 /* Whether a block of a product touches its rows of the memory at x and no other of it. */
 static bool touches_own_rows(const job *j, uintptr_t x) {
-    if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[3]) return false;
+    if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[2] || x == (uintptr_t)j->in[3])
+        return false;
     return x == (uintptr_t)j->in[0] || x == (uintptr_t)j->out || x == (uintptr_t)j->more[0] ||
            x == (uintptr_t)j->gate || x == (uintptr_t)j->addend;
 }
 
 static bool has_whole_rows(const job *j) {
     const job_product *p = &j->product;
-    return j->kind == JOB_MATMUL && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
+    const bool product = j->kind == JOB_MATMUL || (j->kind == JOB_NARROW && p->tower);
+    return product && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
+}
+
+/* Blocks of their own are one: whatever they do, they do it one after the other. */
+static bool is_single(const job *j) {
+    return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {
+    if (is_single(&a->j) && is_single(&b->j)) return true;
     const bool products =
-        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m;
+        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m &&
+        a->j.product.tower == b->j.product.tower;
     const bool elements = is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
     bool (*alike)(const job *j, uintptr_t x) = products ? touches_own_rows : touches_alike;
     if (!products && !elements) return false;
@@ -153,6 +205,7 @@ bool n2_noted_chain(const noted *a, const noted *b) {
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
+    for (size_t i = 0; i < q->n; i++) n2_free(q->ctx, q->list[i].parts);
     n2_free(q->ctx, q->scratches);
     n2_free(q->ctx, q->list);
     n2_free(q->ctx, q);

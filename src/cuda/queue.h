@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-enum { MOST_SPANS = 20 };
+enum { MOST_SPANS = 64 };
 
 typedef struct span {
     uintptr_t begin, end;
@@ -18,7 +18,14 @@ typedef struct noted {
     int n_spans;
     int level;    /* its launch, from 0 */
     size_t chain; /* the first job of its chain: itself, if it has no other */
+    size_t last;  /* of the first of a chain: the last product that joined it */
+    bool kept;    /* what it writes is read after the run */
+    bool taken;   /* along by the tower of its chain */
+    uint8_t has;  /* of a layer: what was taken along after it, HAS_... */
+    job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
+
+enum { HAS_GRADIENT = 1, HAS_SUMS = 2 };
 
 /* Memory for partial results, by whom it is for: the next tile uses it again. */
 typedef struct scratch {
@@ -32,9 +39,9 @@ struct n2_queue {
     n2ce_ctx *ctx;
     n2_device_state *state;
     void *const *watched; /* as many as the calls' guards say */
-    bool strict;
+    bool strict, towers;  /* towers: the GPU can, and tf32 will do */
     noted *list;
-    size_t n, capacity;
+    size_t n, capacity, n_towers;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
     n2ce_status status; /* of the first failure; nothing is noted after it */
@@ -49,6 +56,15 @@ void n2_note_write(noted *n, const void *at, int64_t floats);
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 
+/* The image of a product's factor b [n x k], or [k x n] if not `tb`; noted, if it is not there
+ * already. NULL after a failure. */
+const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb);
+
+/* Whether a job after i reads some of [begin, end) before it is written anew; the next layer of
+ * a tower that finds it in registers does not count if `in_towers`. */
+bool n2_is_read_later(const n2_queue *q, size_t i, const float *begin, int64_t floats,
+                      bool in_towers);
+
 /* True if the two cannot run at the same time. */
 bool n2_noted_conflict(const noted *a, const noted *b);
 
@@ -58,7 +74,32 @@ bool n2_noted_conflict(const noted *a, const noted *b);
  * no more than its rows of what a touches. So a network runs in one launch. */
 bool n2_noted_chain(const noted *a, const noted *b);
 
+/* simplify.cu: fewer jobs for the same numbers. */
+void n2_queue_simplify(n2_queue *q);
+
+/* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
+size_t n2_queue_schedule(n2_queue *q);
+
 void n2_queue_free(n2_queue *q);
+
+/* ---- towers.cu: chains of products as towers (tower.h) ---- */
+
+/* The products whose output nobody reads, only its LeakyReLU, do not store it. */
+void n2_towers_trim(n2_queue *q);
+/* True if it is a layer, and so its chain a tower. */
+static inline bool n2_is_tower(const noted *n) {
+    return n->j.kind == JOB_MATMUL && n->j.product.tower;
+}
+
+/* True if job i could be taken along by a tower. */
+bool n2_tower_takes(const noted *n);
+/* True if job i, which conflicts with this chain only, may become part of it. */
+bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
+/* Notes that it did. */
+void n2_tower_add(n2_queue *q, size_t chain, size_t i);
+struct tower;
+/* The chain that begins with a job as a tower whose blocks begin at first_block. */
+void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];

@@ -1,6 +1,7 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
 #include "queue.h"
+#include "tower.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static void note_unary(const n2_call *c) {
     j.in[0] = in_of(c, 0);
     j.k = c->node->attr.i[0];
     noted *product =
-        j.op == N2_OP_lrelu ? product_of(c->queue, j.in[0], j.out, j.n) : (noted *)NULL;
+        j.op == N2_OP_lrelu && j.f[0] <= 1 ? product_of(c->queue, j.in[0], j.out, j.n)
+                                           : (noted *)NULL; /* leaky() of tower.cu */
     if (product) {
         product->j.more[0] = j.out;
         product->j.slope_more = (float)j.f[0];
@@ -202,6 +204,19 @@ static void note_pad(const n2_call *c) {
 }
 
 /* ---- sums ---------------------------------------------------------------- */
+
+/* out [inner] = or += sums of few long rows. */
+static void note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
+                            int64_t inner) {
+    job j = job_of(c, JOB_SUM_SLICES);
+    j.in[0] = in;
+    j.out = out;
+    j.n = rows;
+    j.m = inner;
+    noted *n = n2_queue_add(c->queue, &j, pieces(inner, 4 * JOB_THREADS));
+    n2_note_read(n, in, rows * inner);
+    n2_note_write(n, out, inner);
+}
 
 /* out [outer x inner] = or += sums over the middle of in [outer x rows x inner]. */
 static void note_sum_columns(const n2_call *c, const float *in, float *out, int64_t outer,
@@ -334,23 +349,41 @@ static job_product product_shape(const n2_call *c) {
 
 /* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
  * side by side and are added in their order. */
-static void slice_product(job_product *p) {
+static void slice_product(job_product *p, bool towers) {
     enum { LEAST = 256, MOST = 32 };
     const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
-    if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
+    const bool layer = towers && p->ta && p->m == TOWER_WIDTH && p->n == TOWER_WIDTH;
+    if (p->batches > 1 || p->k < (layer ? TOWER_ROWS + 1 : 2 * LEAST) || blocks > 64) return;
     int64_t length = pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
     if (length < LEAST) length = LEAST;
+    if (layer) length = TOWER_ROWS; /* what a block of a tower has */
     p->slice_k = (int32_t)length;
     p->slices = (int32_t)pieces(p->k, length);
 }
 
 static void note_product_spans(const n2_call *c, noted *n, const job *j) {
     n2_note_read(n, j->in[0], n_in(c, 0));
-    n2_note_read(n, j->in[1], n_in(c, 1));
+    n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
+    n2_note_read(n, j->in[2], IMAGE_FLOATS);
     n2_note_read(n, j->in[3], j->product.n);
     n2_note_read(n, j->gate, n_out(c));
     n2_note_read(n, j->addend, n_out(c));
     n2_note_write(n, j->out, n_out(c) * j->product.slices);
+}
+
+/* Can it be a layer of a tower? Then it wants an image of its weights, unless it is so narrow
+ * that it needs no tensor cores. */
+static void note_layer(const n2_call *c, job *j) {
+    job_product *p = &j->product;
+    const bool fits = p->rows && !j->add && p->m > 0;
+    const bool outer = p->k <= TOWER_NARROW && !p->tb;
+    if (!c->queue->towers || !fits) return;
+    if (j->kind == JOB_NARROW) {
+        p->tower = p->tb && !j->gate && !j->addend;
+        return;
+    }
+    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], p->n, p->k, p->tb);
+    p->tower = outer || j->in[2];
 }
 
 static void note_matmul(const n2_call *c) {
@@ -364,7 +397,7 @@ static void note_matmul(const n2_call *c) {
     j.product = product_shape(c);
     job_product *p = &j.product;
     const bool plain = !j.in[3] && !j.gate && !j.addend;
-    if (plain) slice_product(p);
+    if (plain) slice_product(p, c->queue->towers);
     p->rows =
         !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
     if (p->n <= 4 && !p->ta && p->batches == 1 && p->slices == 1) j.kind = JOB_NARROW;
@@ -373,9 +406,11 @@ static void note_matmul(const n2_call *c) {
         j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
     }
     const int64_t tiles = (int64_t)p->tiles_m * p->tiles_n * p->batches * p->slices;
+    note_layer(c, &j);
     noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
     note_product_spans(c, n, &j);
-    if (p->slices > 1 && n) note_sum_columns(c, j.out, out_of(c), 1, p->slices, p->m * p->n);
+    if (n) n->kept = c->kept;
+    if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
 }
 
 /* ---- random numbers and rows --------------------------------------------- */
@@ -438,7 +473,7 @@ static void note_scatter_add(const n2_call *c) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), slices * size);
     }
-    noted *n = n2_queue_add(c->queue, &j, slices);
+    noted *n = n2_queue_add(c->queue, &j, slices * pieces(size, JOB_THREADS));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);

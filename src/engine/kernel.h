@@ -30,6 +30,7 @@ typedef struct n2_call {
      * be finite for an update to be made. Seed and step are in the state. */
     n2_queue *queue;
     uint32_t guards;
+    bool kept; /* out is read after the run, not only by other kernels */
 } n2_call;
 
 typedef void n2_kernel(const n2_call *call);

@@ -57,7 +57,8 @@ static void classify(n2_plan *p, uint32_t id) {
     /* a view of something whole is whole */
     const n2_planned *root = &p->nodes[n->root];
     const bool view_of_whole = n->root != id && root->rows != N2_ROWS_MAP;
-    if (n->n_rows >= N2_LEAST_ROWS && !view_of_whole) n->rows = rows;
+    const int64_t least = p->backend->device ? 2 : N2_LEAST_ROWS; /* a launch saved is worth it */
+    if (n->n_rows >= least && !view_of_whole) n->rows = rows;
 }
 
 /* ---- stages -------------------------------------------------------------- */

@@ -72,6 +72,17 @@ static uint32_t guards(const n2_plan *p, uint32_t end) {
     return n;
 }
 
+/* Whether somebody reads node `id`, or a view of it, after the run. */
+static bool is_kept(const n2_plan *p, uint32_t id) {
+    if (!p->queue) return false;
+    const uint32_t root = p->nodes[id].root;
+    for (size_t k = 0; k < p->n_outputs; k++)
+        if (p->nodes[p->outputs[k].id].root == root) return true;
+    for (size_t k = 0; k < p->n_watched; k++)
+        if (p->nodes[p->watched[k]].root == root) return true;
+    return false;
+}
+
 /* An update that would destroy the last good state, and the evidence, is not made. A device
  * sees to that itself. */
 static bool is_held_back(const n2_plan *p, const n2_instruction *i) {
@@ -98,7 +109,8 @@ static void run_whole(const n2_plan *p, const n2_instruction *i, int part, int p
                     .parts = parts,
                     .work = i->work,
                     .queue = p->queue,
-                    .guards = guards(p, i->id)};
+                    .guards = guards(p, i->id),
+                    .kept = is_kept(p, i->id)};
     call.out = (n2_view){i->out.base, i->out.shape};
     for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
     i->kernel(&call);
@@ -130,7 +142,8 @@ static void run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction
                     .step = p->runs,
                     .parts = 1,
                     .work = i->work,
-                    .queue = p->queue};
+                    .queue = p->queue,
+                    .kept = is_kept(p, i->id)};
     call.out = view_of(&i->out, tile, s->tile_rows, r.row0, r.rows, bytes);
     if (i->partials) {
         call.out.data = partial_sum(p, i, r.chunk);

@@ -1,5 +1,7 @@
 #include "emulate.h"
 
+#include "cuda/tower.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -141,6 +143,70 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
     }
 }
 
+/* ---- towers ---------------------------------------------------------------- */
+
+struct arrival_state { /* as many bytes as a barrier has */
+    int32_t pending;
+    uint16_t turns, expects;
+};
+
+static arrival_state *state_of(uint64_t *arrival) { return (arrival_state *)arrival; }
+
+static void look(arrival_state *a) {
+    if (!a->expects || a->pending) return;
+    a->turns++;
+    a->expects = 0;
+}
+
+void arrival_init(uint64_t *arrival) { *arrival = 0; }
+void arrival_expect(uint64_t *arrival, unsigned bytes) {
+    state_of(arrival)->pending += (int32_t)bytes;
+    state_of(arrival)->expects = 1;
+    look(state_of(arrival));
+}
+void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival) {
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) {
+        fprintf(stderr, "emulate: a bulk copy that is not aligned\n");
+        abort();
+    }
+    memcpy(to, from, bytes);
+    state_of(arrival)->pending -= (int32_t)bytes;
+    look(state_of(arrival));
+}
+void arrival_wait(uint64_t *arrival, unsigned turn) {
+    while (state_of(arrival)->turns == (uint16_t)turn) wait_at(READY);
+}
+
+static float cut(float x) { return __uint_as_float(__float_as_uint(x) & ~0x1fffu); }
+
+/* As gpu_tensor.h says. Lanes show each other eight inner numbers at a time. */
+void multiply_rows(float sum[64], const uint32_t a[64], const float *b) {
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    for (int j = 0; j < 16; j++) {
+        emulated_lane *lanes = emulated_warp();
+        memcpy(lanes[lane].a, a + 4 * j, sizeof lanes[lane].a);
+        emulated_warp_barrier();
+        for (int i = 0; i < 64; i++) {
+            const int h = i / 2 % 2, column = i / 4 * 8 + 2 * t + i % 2;
+            float s = sum[i];
+            for (int k = 0; k < 8; k++)
+                s += cut(__uint_as_float(lanes[g * 4 + k % 4].a[k / 4 * 2 + h])) *
+                     cut(b[image_at(column, 8 * j + k)]);
+            sum[i] = s;
+        }
+    }
+}
+
+void multiply_images(float sum[64], const float *a, const float *b) {
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+    for (int i = 0; i < 64; i++) {
+        const int row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
+        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (int k = 0; k < TOWER_ROWS; k++)
+            sum[i] += cut(a[image_at(row, k)]) * cut(b[image_at(column, k)]);
+    }
+}
+
 /* ---- streams and graphs ---------------------------------------------------- */
 
 typedef std::function<void()> action;
@@ -245,7 +311,9 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
-    *p = cudaDeviceProp{"emulated", gpu_is("old") ? 7 : 8, 0, 1, memory_size()};
+    const char *capability = getenv("N2CE_EMULATED_CAPABILITY");
+    const int major = gpu_is("old") ? 7 : capability ? atoi(capability) : 9;
+    *p = cudaDeviceProp{"emulated", major, 0, 1, memory_size()};
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
@@ -260,6 +328,27 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+/* A stream that waits for a captured one is captured with it; the order is that of the calls. */
+struct emulated_event {
+    emulated_graph *captured;
+};
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+    *out = new emulated_event{NULL};
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+    delete e;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+    e->captured = s->captured;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+    s->captured = e->captured;
+    return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, int) {
     s->captured = new emulated_graph;
     return cudaSuccess;

@@ -16,6 +16,7 @@
 
 #define __global__
 #define __device__
+#define __host__
 #define __shared__ static
 #define __grid_constant__
 #define GPU_JOB static
@@ -94,6 +95,23 @@ inline uint32_t to_tf32(float x) {
 
 void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 
+/* ---- gpu_tensor.h ---- */
+
+#define GPU_HAS_TOWERS 1
+inline void __syncwarp() { emulated_warp_barrier(); }
+void arrival_init(uint64_t *arrival);
+void arrival_expect(uint64_t *arrival, unsigned bytes);
+void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival);
+void arrival_wait(uint64_t *arrival, unsigned turn);
+inline void arrivals_ready() {}
+inline void shared_written() {}
+inline float *image_aligned(float *shared) { return shared; }
+inline void products_begin(float *) {}
+inline void products_end() {}
+inline void products_wait(float *) {}
+void multiply_rows(float sum[64], const uint32_t a[64], const float *b);
+void multiply_images(float sum[64], const float *a, const float *b);
+
 /* ---- launches ---- */
 
 typedef int cudaError_t;
@@ -109,6 +127,7 @@ enum {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8
 };
 typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
 typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
 struct cudaDeviceProp {
     char name[256];
@@ -139,6 +158,11 @@ const char *cudaGetErrorName(cudaError_t error);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
+enum { cudaEventDisableTiming = 2 };
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, int mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);

@@ -1,0 +1,134 @@
+/* Tensor cores and copies of compute capability 9.0, for towers. tests/cuda/emulate.h has the
+ * same for a processor. */
+#ifndef N2_CUDA_GPU_TENSOR_H
+#define N2_CUDA_GPU_TENSOR_H
+
+#include "tower.h"
+
+#ifndef N2_EMULATE
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
+#define GPU_HAS_TOWERS 1
+#else
+#define GPU_HAS_TOWERS 0
+#endif
+
+__device__ inline unsigned shared_address(const void *at) {
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+#if GPU_HAS_TOWERS
+/* ---- copies that a barrier counts the bytes of ---- */
+
+__device__ inline void arrival_init(uint64_t *arrival) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)));
+}
+__device__ inline void arrivals_ready() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void arrival_expect(uint64_t *arrival, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     shared_address(arrival)),
+                 "r"(bytes)
+                 : "memory");
+}
+__device__ inline void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(arrival))
+                 : "memory");
+}
+__device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
+    asm volatile("{\n"
+                 ".reg .pred there;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 there, [%0], %1;\n"
+                 "@there bra done;\n"
+                 "bra again;\n"
+                 "done:\n"
+                 "}" ::"r"(shared_address(arrival)),
+                 "r"(turn & 1)
+                 : "memory");
+}
+
+/* Images begin at multiples of 1024 bytes of shared memory. */
+__device__ inline float *image_aligned(float *shared) {
+    return shared + (1024 - shared_address(shared) % 1024) % 1024 / 4;
+}
+
+/* What threads wrote to shared memory is seen by tensor cores and copies. */
+__device__ inline void shared_written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/* ---- products ---- */
+
+/* Of an image, from here on: rows of 128 bytes, groups of eight 1024 bytes apart. */
+__device__ inline uint64_t image_descriptor(const float *at) {
+    return (uint64_t)(shared_address(at) >> 4 & 0x3fff) | (uint64_t)1 << 16 | (uint64_t)64 << 32 |
+           (uint64_t)1 << 62;
+}
+
+#define EIGHT(x, i) x(i), x(i + 1), x(i + 2), x(i + 3), x(i + 4), x(i + 5), x(i + 6), x(i + 7)
+#define ALL_64(x)                                                                              \
+    EIGHT(x, 0), EIGHT(x, 8), EIGHT(x, 16), EIGHT(x, 24), EIGHT(x, 32), EIGHT(x, 40), EIGHT(x, 48), \
+        EIGHT(x, 56)
+#define CHANGED(i) "+f"(sum[i])
+#define SUMS_64                                                                             \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "               \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "      \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "      \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+
+/* Nothing that uses them moves past this. */
+__device__ inline void hold(float sum[64]) {
+    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(sum[i])::"memory");
+}
+
+__device__ inline void products_begin(float sum[64]) {
+    hold(sum);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void products_wait(float sum[64]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    hold(sum);
+}
+
+/* sum += a b^T for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
+ * is row 16 warp + 8h + g, column 8j + 2t + c; a[4j + 2p + h] its row 8h + g and inner number
+ * t + 4p of the j-th eight. */
+__device__ inline void multiply_rows(float sum[64], const uint32_t a[64], const float *b) {
+#pragma unroll
+    for (int j = 0; j < 16; j++)
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b32 one;\n"
+                     "mov.b32 one, 1;\n"
+                     "setp.ne.b32 add, one, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " SUMS_64
+                     ", {%64, %65, %66, %67}, %68, add, 1, 1;\n"
+                     "}"
+                     : ALL_64(CHANGED)
+                     : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
+                       "l"(image_descriptor(b + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)));
+}
+
+/* sum += a b^T for images both; `a` is where this warpgroup's 64 rows begin. */
+__device__ inline void multiply_images(float sum[64], const float *a, const float *b) {
+#pragma unroll
+    for (int j = 0; j < 16; j++)
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     ".reg .b32 one;\n"
+                     "mov.b32 one, 1;\n"
+                     "setp.ne.b32 add, one, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " SUMS_64
+                     ", %64, %65, add, 1, 1;\n"
+                     "}"
+                     : ALL_64(CHANGED)
+                     : "l"(image_descriptor(a + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)),
+                       "l"(image_descriptor(b + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)));
+}
+#endif
+#endif
+
+#endif

@@ -1,0 +1,218 @@
+/* Which jobs a tower consists of, and the tower made of them: tower.h. */
+#include "tower.h"
+
+#include "queue.h"
+
+#include <string.h>
+
+static bool is_layer(const noted *n) {
+    return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_NARROW) && n->j.product.tower;
+}
+
+static bool overlaps(const span *s, const float *x, int64_t floats) {
+    return s->begin < (uintptr_t)(x + floats) && s->end > (uintptr_t)x;
+}
+
+static bool covers(const span *s, const float *x, int64_t floats) {
+    return s->begin <= (uintptr_t)x && s->end >= (uintptr_t)(x + floats);
+}
+
+/* ---- what need not be stored --------------------------------------------- */
+
+/* The product before job i in its tower; SIZE_MAX: none. */
+static size_t layer_before(const n2_queue *q, size_t i) {
+    const size_t chain = q->list[i].chain;
+    while (i-- > chain)
+        if (q->list[i].chain == chain && q->list[i].j.kind == JOB_MATMUL && !q->list[i].taken)
+            return i;
+    return SIZE_MAX;
+}
+
+static bool is_made_by(const noted *layer, const float *x) {
+    return x && (x == layer->j.out || x == layer->j.more[0]);
+}
+
+/* Whether job k, of the same tower as product i, has what i makes in registers. */
+static bool has_in_registers(const n2_queue *q, size_t k, size_t i) {
+    const noted *n = &q->list[k], *layer = &q->list[i];
+    if (n->chain != layer->chain) return false;
+    if (n->taken) return true; /* only from the layer that made it: n2_tower_admits */
+    return layer_before(q, k) == i && !is_made_by(layer, n->j.gate);
+}
+
+bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats,
+                      bool in_towers) {
+    for (size_t k = i + 1; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        bool ends = false;
+        for (int s = 0; s < n->n_spans; s++) {
+            const span *at = &n->spans[s];
+            if (!overlaps(at, x, floats)) continue;
+            if (at->written && !n->j.add && covers(at, x, floats))
+                ends = true;
+            else if (at->written || !in_towers || !has_in_registers(q, k, i))
+                return true;
+        }
+        if (ends) return false;
+    }
+    return q->list[i].kept;
+}
+
+static void forget_write(noted *n, const float *x) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (n->spans[s].written && n->spans[s].begin == (uintptr_t)x)
+            n->spans[s--] = n->spans[--n->n_spans];
+}
+
+void n2_towers_trim(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        noted *n = &q->list[i];
+        if (!is_layer(n) || !n->j.more[0] || n2_is_read_later(q, i, n->j.out, n->j.n, false))
+            continue;
+        forget_write(n, n->j.out);
+        n->j.out = NULL;
+    }
+}
+
+/* ---- what belongs together ----------------------------------------------- */
+
+/* A weight's gradient: a slice is what a block of a tower has. */
+static bool is_gradient(const job *j) {
+    const job_product *p = &j->product;
+    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m == TOWER_WIDTH &&
+           p->n == TOWER_WIDTH && p->slice_k <= TOWER_ROWS && !j->in[3] && !j->gate && !j->addend;
+}
+
+static bool is_column_sum(const job *j) {
+    return j->kind == JOB_SUM_COLUMNS && j->m == TOWER_WIDTH &&
+           j->n_blocks == j->k * (TOWER_WIDTH / 32);
+}
+
+bool n2_tower_takes(const noted *n) { return is_gradient(&n->j) || is_column_sum(&n->j); }
+
+static int64_t rows_of(const job *j) {
+    return is_column_sum(j) ? j->n : is_gradient(j) ? j->product.k : j->product.m;
+}
+
+/* The layer of the chain whose output, in registers at that point, is x. */
+static size_t layer_with(const n2_queue *q, size_t chain, size_t end, const float *x) {
+    for (size_t k = end; k-- > chain;) {
+        const noted *n = &q->list[k];
+        if (n->chain == chain && !n->taken && n->j.kind == JOB_MATMUL && n->j.out == x) return k;
+    }
+    return SIZE_MAX;
+}
+
+static bool may_be_taken(const n2_queue *q, size_t chain, size_t i) {
+    const noted *n = &q->list[i];
+    const size_t k = layer_with(q, chain, i, n->j.in[0]);
+    if (k == SIZE_MAX || q->list[k].j.product.n != TOWER_WIDTH) return false;
+    if (rows_of(&n->j) != q->list[k].j.product.m) return false;
+    if (!is_gradient(&n->j)) return (q->list[k].has & (HAS_GRADIENT | HAS_SUMS)) == HAS_GRADIENT;
+    for (size_t x = chain; x < i; x++) /* its input must be there before the tower begins */
+        if (q->list[x].chain == chain && is_made_by(&q->list[x], n->j.in[1])) return false;
+    return !(q->list[k].has & HAS_GRADIENT);
+}
+
+/* Threads read what they wrote themselves, but for a narrow layer's output. */
+static bool is_spread(const n2_queue *q, size_t chain, size_t i) {
+    for (size_t k = chain; k < i; k++)
+        if (q->list[k].chain == chain && q->list[k].j.kind == JOB_NARROW &&
+            q->list[k].j.out == q->list[i].j.in[0])
+            return true;
+    return false;
+}
+
+bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
+    const noted *first = &q->list[chain], *n = &q->list[i];
+    if (!is_layer(first) || first->j.kind != JOB_MATMUL) return false;
+    if (n2_tower_takes(n)) return may_be_taken(q, chain, i);
+    if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
+    if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
+    return n->j.in[2] && !is_spread(q, chain, i);
+}
+
+void n2_tower_add(n2_queue *q, size_t chain, size_t i) {
+    noted *n = &q->list[i];
+    n->taken = n2_tower_takes(n);
+    if (n->taken)
+        q->list[layer_with(q, chain, i, n->j.in[0])].has |=
+            is_gradient(&n->j) ? HAS_GRADIENT : HAS_SUMS;
+    else if (n->j.kind == JOB_MATMUL)
+        q->list[chain].last = i;
+}
+
+/* ---- the tower ----------------------------------------------------------- */
+
+static bool is_even(const void *x) { return (uintptr_t)x % 8 == 0; }
+
+static void connect(const noted *before, const job *j, tower_layer *l) {
+    l->source = FROM_MEMORY;
+    if (!before) return;
+    const int64_t n = before->j.product.n;
+    if (j->product.k == n && j->in[0] == before->j.out && j->in[0]) l->source = FROM_OUT;
+    if (j->product.k == n && j->in[0] == before->j.more[0] && j->in[0]) l->source = FROM_MORE;
+    l->slope_a = before->j.slope_more;
+    l->adds_last = j->addend && j->addend == before->j.out && j->product.n == n;
+}
+
+static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
+    const noted *n = &q->list[i];
+    const job *j = &n->j;
+    const size_t at = layer_before(q, i);
+    const noted *before = at == SIZE_MAX ? NULL : &q->list[at];
+    memset(l, 0, sizeof *l);
+    l->kind = j->kind == JOB_NARROW ? LAYER_NARROW : j->in[2] ? LAYER_PRODUCT : LAYER_OUTER;
+    l->a = j->in[0];
+    l->b = l->kind == LAYER_PRODUCT ? j->in[2] : j->in[1];
+    l->bias = j->in[3];
+    l->gate = j->gate;
+    l->addend = j->addend;
+    l->slope = j->slope;
+    l->slope_more = j->slope_more;
+    l->k = (int32_t)j->product.k;
+    l->n = (int32_t)j->product.n;
+    connect(before, j, l);
+    const bool narrow = l->kind == LAYER_NARROW;
+    if (j->out && (narrow || n2_is_read_later(q, i, j->out, j->n, true))) l->out = j->out;
+    if (j->more[0] && n2_is_read_later(q, i, j->more[0], j->n, true)) l->more = j->more[0];
+    l->wide = l->n == TOWER_WIDTH && is_even(l->gate) && is_even(l->out) && is_even(l->more);
+}
+
+static void take_along(const n2_queue *q, size_t i, tower_layer *l) {
+    const job *j = &q->list[i].j;
+    if (is_gradient(j)) {
+        l->input = j->in[1];
+        l->gradient = j->out;
+        l->gradient_adds = j->add;
+    } else {
+        l->sums = j->out;
+        l->sums_add = j->add;
+    }
+}
+
+void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
+    size_t place[MOST_LAYERS];
+    t->first_block = (int32_t)first_block;
+    t->rows = q->list[chain].j.product.m;
+    t->n_blocks = (int32_t)((t->rows + TOWER_ROWS - 1) / TOWER_ROWS);
+    t->n_layers = 0;
+    t->gradients = 0;
+    for (size_t i = chain; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        if (n->chain != chain) continue;
+        if (!n->taken) {
+            place[t->n_layers] = i;
+            make_layer(q, i, &t->layer[t->n_layers++]);
+            continue;
+        }
+        int k = t->n_layers - 1;
+        while (k > 0 && q->list[place[k]].j.out != n->j.in[0]) k--;
+        take_along(q, i, &t->layer[k]);
+        t->gradients = 1;
+    }
+    for (int k = 1; k < t->n_layers; k++)
+        t->layer[k].gates_input =
+            t->layer[k].gate && t->layer[k].gate == t->layer[k - 1].input &&
+            t->layer[k].n == TOWER_WIDTH;
+}
