@@ -27,10 +27,10 @@ __device__ inline void arrivals_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ inline void arrival_expect(uint64_t *arrival, unsigned bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     shared_address(arrival)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(arrival)),
+        "r"(bytes)
+        : "memory");
 }
 __device__ inline void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -57,7 +57,9 @@ __device__ inline float *image_aligned(float *shared) {
 }
 
 /* What threads wrote to shared memory is seen by tensor cores and copies. */
-__device__ inline void shared_written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ inline void shared_written() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 /* ---- products ---- */
 
@@ -68,14 +70,14 @@ __device__ inline uint64_t image_descriptor(const float *at) {
 }
 
 #define EIGHT(x, i) x(i), x(i + 1), x(i + 2), x(i + 3), x(i + 4), x(i + 5), x(i + 6), x(i + 7)
-#define ALL_64(x)                                                                              \
-    EIGHT(x, 0), EIGHT(x, 8), EIGHT(x, 16), EIGHT(x, 24), EIGHT(x, 32), EIGHT(x, 40), EIGHT(x, 48), \
-        EIGHT(x, 56)
+#define ALL_64(x)                                                                     \
+    EIGHT(x, 0), EIGHT(x, 8), EIGHT(x, 16), EIGHT(x, 24), EIGHT(x, 32), EIGHT(x, 40), \
+        EIGHT(x, 48), EIGHT(x, 56)
 #define CHANGED(i) "+f"(sum[i])
-#define SUMS_64                                                                             \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "               \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "      \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "      \
+#define SUMS_64                                                                        \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
 
 /* Nothing that uses them moves past this. */
@@ -87,7 +89,9 @@ __device__ inline void products_begin(float sum[64]) {
     hold(sum);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-__device__ inline void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void products_end() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 __device__ inline void products_wait(float sum[64]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     hold(sum);

@@ -16,12 +16,12 @@ typedef struct noted {
     job j;
     span spans[MOST_SPANS];
     int n_spans;
-    int level;    /* its launch, from 0 */
-    size_t chain; /* the first job of its chain: itself, if it has no other */
-    size_t last;  /* of the first of a chain: the last product that joined it */
-    bool kept;    /* what it writes is read after the run */
-    bool taken;   /* along by the tower of its chain */
-    uint8_t has;  /* of a layer: what was taken along after it, HAS_... */
+    int level;       /* its launch, from 0 */
+    size_t chain;    /* the first job of its chain: itself, if it has no other */
+    size_t last;     /* of the first of a chain: the last product that joined it */
+    bool kept;       /* what it writes is read after the run */
+    bool taken;      /* along by the tower of its chain */
+    uint8_t has;     /* of a layer: what was taken along after it, HAS_... */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
 

@@ -53,15 +53,15 @@ typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
     const float *bias, *gate, *addend;
-    float *out, *more;                     /* NULL: nobody reads it */
-    const float *input;                    /* of the gradient; NULL: none */
-    float *gradient, *sums;                /* slices: a block writes its own */
+    float *out, *more;      /* NULL: nobody reads it */
+    const float *input;     /* of the gradient; NULL: none */
+    float *gradient, *sums; /* slices: a block writes its own */
     int32_t k, n;
     float slope, slope_a, slope_more;
     uint8_t kind, source;
-    uint8_t adds_last;    /* the layer before is the addend */
-    uint8_t gates_input;  /* the gate is the `input` of the layer before */
-    uint8_t wide;         /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
+    uint8_t adds_last;   /* the layer before is the addend */
+    uint8_t gates_input; /* the gate is the `input` of the layer before */
+    uint8_t wide;        /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
     uint8_t gradient_adds, sums_add;
 } tower_layer;
 

@@ -6,6 +6,7 @@
 #include "samples.h"
 
 #include "ratio/estimate.h"
+#include "task/device_choice.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -210,6 +211,32 @@ static void a_model_may_score_on_a_gpu(void **state) {
     rmdir(folder);
 }
 
+/* "auto" measures, and an emulated GPU is never the faster one. */
+static void auto_takes_the_faster_one(void **state) {
+    (void)state;
+    open_cuda_or_skip(true);
+    if (!is_emulated_gpu()) skip();
+    enum { N = 160, D = 2 };
+    n2ce_ctx *ctx = open_ctx();
+    pair p = new_pair(N, D);
+    n2ce_answer *answer;
+    n2_place place = {.reason = ""};
+    n2ce_options *o;
+    const n2ce_task *task = n2ce_task_find("divergence");
+    assert_int_equal(n2ce_options_new(ctx, n2ce_task_options(task), &o), N2CE_OK);
+    assert_int_equal(n2_place_of_options(ctx, o, &place), N2CE_OK);
+    assert_true(place.open && place.optional && !place.backend);
+    n2ce_options_set(o, "steps", "1000000"); /* so much that measuring is worth it */
+    n2ce_options_set(o, "max-seconds", "0.5");
+    n2ce_options_set(o, "width", "8");
+    assert_int_equal(n2ce_task_run_on(ctx, task, o, p.data, 2, &answer), N2CE_OK);
+    assert_non_null(strstr(n2ce_answer_json(answer), "\"device\": \"cpu\""));
+    n2ce_answer_free(answer);
+    n2ce_options_free(o);
+    pair_free(&p);
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- too small ---- */
 
 /* What was asked for fails with a sentence; what was not goes on elsewhere, and says so. */
@@ -251,6 +278,7 @@ int main(void) {
         cmocka_unit_test(every_verb_agrees_with_the_processor),
         cmocka_unit_test(a_model_comes_back),
         cmocka_unit_test(a_model_may_score_on_a_gpu),
+        cmocka_unit_test(auto_takes_the_faster_one),
         cmocka_unit_test(a_gpu_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
