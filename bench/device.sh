@@ -52,6 +52,7 @@ section 'op table, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/tes
 section 'goldens, float32' 40 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_golden"
 section 'goldens, tf32' 40 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_golden"
 section 'test_nn, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_nn"
+section 'ratio verbs' 120 bash -c "quiet $T/test_ratio_device"
 
 # Then fast.
 N=$BUILD/n2ce

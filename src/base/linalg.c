@@ -1,5 +1,7 @@
 #include "linalg.h"
 
+#include "isa.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -8,6 +10,13 @@ enum {
     PANEL = 8,       /* rows eliminated together: fewer passes over what remains */
     MAX_SWEEPS = 60, /* QR steps per eigenvalue; two are usual */
 };
+
+N2_ISA_TABLE(n2_tile_fn, n2_tile);
+
+void n2_tile_product(const double *a, size_t a_row, size_t a_step, const double *b, size_t b_step,
+                     size_t n, double *out) {
+    n2_tile_table[n2_isa_current()](a, a_row, a_step, b, b_step, n, out);
+}
 
 static void copy_lower_to_upper(double *a, size_t n) {
     for (size_t i = 0; i < n; i++)

@@ -13,6 +13,13 @@
 /* sum_i x_i y_i, in an order that vectorises and depends on n only. */
 double n2_dot(const double *x, const double *y, size_t n);
 
+/* out[8 r + c] = sum_k a[r a_row + k a_step] b[k b_step + c] for r and c below 8, k below n: the
+ * tile that larger products are made of. The sums are taken in the order of k on every machine. */
+enum { N2_TILE = 8 };
+typedef void n2_tile_fn(const double *a, size_t a_row, size_t a_step, const double *b,
+                        size_t b_step, size_t n, double *out);
+n2_tile_fn n2_tile_product;
+
 /* Cholesky factor L of a symmetric positive definite n x n matrix, A = L L', in
  * place in the lower triangle, zeros above. Only the lower triangle of A is read.
  * Returns false if A is not positive definite (a pivot <= 0 or not finite); A is

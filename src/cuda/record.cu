@@ -292,6 +292,7 @@ static bool contiguous_axes(n2_shape s, int64_t axes, extent *e) {
 
 static void note_sum(const n2_call *c) {
     extent e;
+    if (n_out(c) == 0) return; /* without columns there is nothing to read either */
     const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr.i[0], &e);
     if (contiguous && e.inner > 1)
         note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);

@@ -378,14 +378,18 @@ void n2_plan_seed(n2_plan *p, uint64_t seed, uint32_t runs_so_far) {
 uint32_t n2_plan_runs(const n2_plan *p) { return p->runs; }
 uint64_t n2_plan_seed_of(const n2_plan *p) { return p->seed; }
 
+enum {
+    READ = 65536
+}; /* bytes that are fetched together: a device has to be waited for each time */
+
 /* If a device fails, NaN. */
 void n2_plan_get(const n2_plan *p, size_t k, double *values) {
     const char *data = p->nodes[p->nodes[p->outputs[k].id].root].data;
     const size_t n = (size_t)n2_elements(n2_shape_at(p->graph, p->outputs[k]));
     const size_t bytes = p->backend->bytes;
-    for (size_t i = 0, step = LOOK / bytes; i < n; i += step) {
-        double wide[LOOK / sizeof(double)];
-        float narrow[LOOK / sizeof(float)];
+    for (size_t i = 0, step = READ / bytes; i < n; i += step) {
+        double wide[READ / sizeof(double)];
+        float narrow[READ / sizeof(float)];
         const size_t m = n - i < step ? n - i : step;
         void *to = bytes == sizeof(float) ? (void *)narrow : wide;
         const bool read = n2_plan_read(p, to, data + i * bytes, m * bytes) == N2CE_OK;

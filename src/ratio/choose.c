@@ -11,14 +11,18 @@ static size_t choose_stages(const n2_gauss *base) {
     return stages < 1 ? 1 : stages > 12 ? 12 : (size_t)stages;
 }
 
+void n2_choose_folds(size_t n_num, size_t n_den, n2_fit_options *o) {
+    const size_t n = n_num < n_den ? n_num : n_den;
+    if (!o->folds) o->folds = n < 20000 ? 5 : n < 100000 ? 3 : 2;
+    if (o->folds > n) o->folds = n; /* each fold has a row of each side */
+}
+
 n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t n_den, size_t d,
                       n2_fit_options *o, double alpha[N2_MOST_STAGES + 1]) {
     (void)ctx;
     (void)d;
     n2_critic_options *c = &o->critic;
     const size_t n = n_num < n_den ? n_num : n_den;
-    if (!o->folds) o->folds = n < 20000 ? 5 : n < 100000 ? 3 : 2;
-    if (o->folds > n) o->folds = n; /* each fold has a row of each side */
     if (!c->stages) c->stages = choose_stages(base);
     c->judge = c->magnitude > 0 ? c->magnitude : sqrt(n2ce_magnitude_for((double)n, 0));
     if (!c->width) c->width = n < 20000 ? 64 : 128;

@@ -11,6 +11,7 @@
 #ifndef N2_CRITIC_H
 #define N2_CRITIC_H
 
+#include "engine/place.h"
 #include "gauss.h"
 
 typedef enum n2_contrast {
@@ -44,6 +45,7 @@ typedef struct n2_critic_options {
     double tau; /* SMILE's clip */
     uint64_t seed;
     double deadline; /* n2_seconds() at which to stop, 0: none */
+    n2_place *place; /* where networks run; NULL: the processor. The first training settles it */
 } n2_critic_options;
 
 typedef struct n2_critic n2_critic;
@@ -61,7 +63,7 @@ typedef void n2_critic_progress(void *user, double share);
 
 /* `base` is the log ratio to start from, fitted without the held-out rows; `shape` the
  * Gaussians that distances are measured by, and what a loaded critic is given again. Both
- * NULL: a plain network. Fails with N2CE_ENOMEM, N2CE_ENAN, N2CE_ECANCELED. */
+ * NULL: a plain network. Fails with N2CE_ENOMEM, N2CE_ENAN, N2CE_ECANCELED, N2CE_EDEVICE. */
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
                             n2_critic_progress *progress, void *user, n2_critic **out,
@@ -75,8 +77,15 @@ void n2_critic_free(n2_critic *c); /* NULL is fine */
 /* Adds sum_k g(x, k) of n rows to f. */
 n2ce_status n2_critic_add(n2_critic *c, const double *x, size_t n, double *f);
 
-/* Parameters, for saving and loading: names and float values; NULL beyond the last. */
+/* The same critic at o's place. */
+n2ce_status n2_critic_copy(const n2_critic *c, const n2_gauss *shape, const n2_critic_options *o,
+                           n2_critic **out);
+
+/* Parameters, for saving and loading: names and float values; NULL beyond the last. Pull before
+ * reading their data, push after writing it. */
 struct n2_tensor;
 struct n2_tensor *n2_critic_parameter(const n2_critic *c, size_t index);
+n2ce_status n2_critic_pull(const n2_critic *c);
+void n2_critic_push(n2_critic *c);
 
 #endif

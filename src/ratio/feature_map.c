@@ -1,12 +1,13 @@
 #include "feature_map.h"
 
 #include "base/numerics.h"
+#include "base/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KNOTS = 256 };
+enum { MOST_KNOTS = 256, LEAST_VALUES = 20 };
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -15,20 +16,14 @@ static int ascending(const void *a, const void *b) {
 
 /* ---- the map to normal margins ------------------------------------------- */
 
-static double interpolate(const n2_feature *f, double x) {
-    size_t lo = 0, hi = f->n_knots - 1;
-    while (hi - lo > 1) { /* beyond the ends the outermost piece goes on */
-        const size_t middle = (lo + hi) / 2;
-        if (x < f->knot[middle])
-            hi = middle;
-        else
-            lo = middle;
-    }
-    const double share = (x - f->knot[lo]) / (f->knot[hi] - f->knot[lo]);
-    return f->normal[lo] + share * (f->normal[hi] - f->normal[lo]);
-}
+/* The piece between two knots that x lies on; beyond the ends the outermost one. */
+typedef struct piece {
+    double from, slope, at; /* normal(from); its rise; x - knot(from) */
+    double beyond;          /* > 0: how far x is beyond the ends, as the piece counts */
+    double end;             /* normal of that end */
+} piece;
 
-static double log_slope(const n2_feature *f, double x) {
+static piece piece_of(const n2_feature *f, double x) {
     size_t lo = 0, hi = f->n_knots - 1;
     while (hi - lo > 1) {
         const size_t middle = (lo + hi) / 2;
@@ -37,7 +32,27 @@ static double log_slope(const n2_feature *f, double x) {
         else
             lo = middle;
     }
-    return log((f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]));
+    piece p = {f->normal[lo], 0, x - f->knot[lo], 0, f->normal[hi]};
+    p.slope = (f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]);
+    if (x > f->knot[hi]) p.beyond = p.slope * (x - f->knot[hi]);
+    if (x < f->knot[lo]) {
+        p.beyond = p.slope * (f->knot[lo] - x);
+        p.end = f->normal[lo];
+    }
+    return p;
+}
+
+/* Beyond the ends the outermost piece goes on but levels off, within 1: a value that no other
+ * of the sample is near, 1e30 among ones, becomes the largest and no more. */
+static double interpolate(const n2_feature *f, double x) {
+    const piece p = piece_of(f, x);
+    if (p.beyond > 0) return p.end + copysign(-expm1(-p.beyond), p.at);
+    return p.from + p.slope * p.at;
+}
+
+static double log_slope(const n2_feature *f, double x) {
+    const piece p = piece_of(f, x);
+    return log(p.slope) - p.beyond;
 }
 
 /* Shares of the sample at which knots lie: evenly, and closer and closer to the ends,
@@ -66,7 +81,7 @@ static double quantile(const double *sorted, size_t n, double share) {
 /* Knots of a sorted sample. False if it has too many equal values for such a map. */
 static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
     double share[MOST_KNOTS];
-    if (n < 100) return false;
+    if (n < LEAST_VALUES) return false;
     const size_t count = knot_shares(n, share);
     /* by the middle of the sample: one huge value must not make all others equal */
     const double least = 1e-12 * (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25));
@@ -86,15 +101,12 @@ static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
 
 /* ---- which map ----------------------------------------------------------- */
 
-/* Columns of one or two tables; a value of the one with fewer rows weighs more. */
+/* A column of one or two tables, copied; a value of the one with fewer rows weighs more. */
 typedef struct column_view {
-    const n2_table *table[2];
-    size_t n_tables, column;
+    const double *x[2];
+    size_t rows[2], n_tables;
+    double *sorted; /* room for all values */
 } column_view;
-
-static double value(const column_view *v, size_t t, size_t row) {
-    return v->table[t]->x[row * v->table[t]->cols + v->column];
-}
 
 typedef struct spread {
     double mean, var, n;
@@ -104,10 +116,10 @@ typedef struct spread {
 static spread measure(const column_view *v, size_t t, size_t first, size_t step,
                       const n2_feature *map) {
     spread s = {0, 0, 0};
-    double shift = v->table[t]->rows ? value(v, t, 0) : 0;
+    double shift = v->rows[t] ? v->x[t][0] : 0;
     if (map) shift = interpolate(map, shift);
-    for (size_t i = first; i < v->table[t]->rows; i += step) {
-        const double x = (map ? interpolate(map, value(v, t, i)) : value(v, t, i)) - shift;
+    for (size_t i = first; i < v->rows[t]; i += step) {
+        const double x = (map ? interpolate(map, v->x[t][i]) : v->x[t][i]) - shift;
         s.mean += x;
         s.var += x * x;
         s.n++;
@@ -130,6 +142,9 @@ static spread pooled(const column_view *v, const n2_feature *map) {
     return s;
 }
 
+/* So many rows of a side are enough to judge a map by. */
+enum { JUDGED_ROWS = 20000 };
+
 /* Mean and standard error of the gain in log likelihood per held-out value that the map
  * brings when each side is a normal: fitted on even rows, judged on odd ones. */
 static double gain_of_map(const column_view *v, const n2_feature *map, double *error) {
@@ -138,8 +153,8 @@ static double gain_of_map(const column_view *v, const n2_feature *map, double *e
         /* as it is, all rows count: one huge value, wherever it is, spoils the scale of all */
         const spread a = measure(v, t, 0, 1, NULL), b = measure(v, t, 0, 2, map);
         if (!(a.var > 0) || !(b.var > 0)) return 0;
-        for (size_t i = 1; i < v->table[t]->rows; i += 2) {
-            const double x = value(v, t, i), z = interpolate(map, x);
+        for (size_t i = 1; i < v->rows[t] && i < JUDGED_ROWS; i += 2) {
+            const double x = v->x[t][i], z = interpolate(map, x);
             const double as_is = -0.5 * ((x - a.mean) * (x - a.mean) / a.var + log(a.var));
             const double mapped = -0.5 * ((z - b.mean) * (z - b.mean) / b.var + log(b.var));
             double gain = mapped + log_slope(map, x) - as_is;
@@ -154,20 +169,17 @@ static double gain_of_map(const column_view *v, const n2_feature *map, double *e
     return mean;
 }
 
-/* The values of every `step`-th row, both sides alternating so that they count alike,
- * sorted. Returns how many, 0 if memory is short. */
-static size_t sorted_values(n2ce_ctx *ctx, const column_view *v, size_t step, double **out) {
-    size_t fewest = v->table[0]->rows, n = 0;
-    if (v->n_tables == 2 && v->table[1]->rows < fewest) fewest = v->table[1]->rows;
-    double *x = n2_alloc(ctx, fewest * v->n_tables + 1, sizeof *x);
-    *out = x;
-    if (!x) return 0;
+/* The values of every `step`-th row, of so many at most, both sides alternating so that they count
+ * alike, sorted. Returns how many. */
+static size_t sort_values(const column_view *v, size_t step, size_t most) {
+    size_t fewest = v->rows[0], n = 0;
+    if (v->n_tables == 2 && v->rows[1] < fewest) fewest = v->rows[1];
     for (size_t t = 0; t < v->n_tables; t++) {
-        const double stride = (double)v->table[t]->rows / (double)fewest;
-        for (size_t i = 0; i < fewest; i += step)
-            x[n++] = value(v, t, (size_t)((double)i * stride));
+        const double stride = (double)v->rows[t] / (double)fewest;
+        for (size_t i = 0; i < fewest && i < most; i += step)
+            v->sorted[n++] = v->x[t][(size_t)((double)i * stride)];
     }
-    qsort(x, n, sizeof *x, ascending);
+    qsort(v->sorted, n, sizeof *v->sorted, ascending);
     return n;
 }
 
@@ -185,46 +197,82 @@ static void drop_knots(n2ce_ctx *ctx, n2_feature *f) {
 }
 
 /* Judges the map on held-out values, then makes it from all of them. */
-static n2ce_status choose_map(n2ce_ctx *ctx, const column_view *v, n2_scaling scaling,
-                              n2_feature *f) {
-    double *x, error = 0;
-    bool use = false;
-    N2_TRY(alloc_knots(ctx, f));
-    size_t n = sorted_values(ctx, v, 2, &x);
-    if (!x) return N2CE_ENOMEM;
-    if (make_knots(f, x, n)) {
-        const double gain = gain_of_map(v, f, &error);
-        use = scaling == N2_SCALING_NORMAL || (gain > 0.005 && gain > 3 * error);
-    }
-    n2_free(ctx, x);
-    if (use) {
-        n = sorted_values(ctx, v, 1, &x);
-        if (!x) return N2CE_ENOMEM;
-        use = make_knots(f, x, n);
-        n2_free(ctx, x);
-    }
-    f->kind = use ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
-    if (!use) drop_knots(ctx, f);
-    return N2CE_OK;
+static bool choose_map(const column_view *v, n2_scaling scaling, n2_feature *f) {
+    double error = 0;
+    if (!make_knots(f, v->sorted, sort_values(v, 2, JUDGED_ROWS))) return false;
+    const double gain = gain_of_map(v, f, &error);
+    if (scaling != N2_SCALING_NORMAL && !(gain > 0.005 && gain > 3 * error)) return false;
+    return make_knots(f, v->sorted, sort_values(v, 1, SIZE_MAX));
 }
 
 /* ---- features ------------------------------------------------------------ */
 
-static n2ce_status learn(n2ce_ctx *ctx, const column_view *v, size_t levels, n2_scaling scaling,
-                         n2_feature *f) {
-    *f = (n2_feature){.kind = N2_FEATURE_LEVELS, .scale = 1, .levels = levels};
-    if (v->table[0]->categorical[v->column]) return N2CE_OK;
+/* The column's memory for knots is there already. */
+static void learn(const column_view *v, n2_scaling scaling, n2_feature *f) {
     spread s = pooled(v, NULL);
-    if (!(s.var > 0) || !isfinite(s.var)) {
-        f->kind = N2_FEATURE_CONSTANT;
-        return N2CE_OK;
-    }
-    f->kind = N2_FEATURE_LINEAR;
-    if (scaling != N2_SCALING_LINEAR) N2_TRY(choose_map(ctx, v, scaling, f));
-    if (f->kind == N2_FEATURE_NORMAL) s = pooled(v, f);
+    f->kind = N2_FEATURE_CONSTANT;
+    if (!(s.var > 0) || !isfinite(s.var)) return;
+    const bool map = scaling != N2_SCALING_LINEAR && choose_map(v, scaling, f);
+    f->kind = map ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
+    if (map) s = pooled(v, f);
     f->mean = s.mean;
     f->scale = sqrt(s.var);
-    return N2CE_OK;
+}
+
+/* Columns are learned side by side, a few an item: in the table they lie side by side too. */
+typedef struct learn_job {
+    const n2_table *table[2];
+    n2_scaling scaling;
+    n2_features *f;
+    double *work;
+    size_t each; /* numbers of work for a worker */
+} learn_job;
+
+enum { TOGETHER = 4 };
+
+static void copy_columns(const n2_table *t, size_t first, size_t n, double *out) {
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t c = 0; c < n; c++) out[c * t->rows + i] = t->x[i * t->cols + first + c];
+}
+
+static void learn_some(void *arg, size_t item, int worker) {
+    const learn_job *job = arg;
+    const n2_table *a = job->table[0], *b = job->table[1];
+    const size_t first = item * TOGETHER, left = job->f->cols - first;
+    const size_t n = left < TOGETHER ? left : TOGETHER;
+    double *x = job->work + (size_t)worker * job->each, *y = x + TOGETHER * a->rows;
+    double *sorted = y + (b ? TOGETHER * b->rows : 0);
+    copy_columns(a, first, n, x);
+    if (b) copy_columns(b, first, n, y);
+    for (size_t c = 0; c < n; c++) {
+        const column_view v = {{x + c * a->rows, b ? y + c * b->rows : NULL},
+                               {a->rows, b ? b->rows : 0},
+                               b ? 2 : 1,
+                               sorted};
+        if (!a->categorical[first + c]) learn(&v, job->scaling, &job->f->column[first + c]);
+    }
+}
+
+/* Everything that needs memory comes before the work that is shared. */
+static n2ce_status learn_all(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
+                             const size_t *levels, n2_scaling scaling, n2_features *f) {
+    const size_t rows = a->rows + (b ? b->rows : 0);
+    learn_job job = {{a, b}, scaling, f, NULL, (TOGETHER + 1) * rows};
+    for (size_t c = 0; c < a->cols; c++) {
+        f->column[c] =
+            (n2_feature){.kind = N2_FEATURE_LEVELS, .scale = 1, .levels = levels ? levels[c] : 0};
+        if (!a->categorical[c] && scaling != N2_SCALING_LINEAR)
+            N2_TRY(alloc_knots(ctx, &f->column[c]));
+    }
+    const size_t items = (a->cols + TOGETHER - 1) / TOGETHER;
+    const size_t workers = items > 1 ? (size_t)n2_ctx_threads(ctx) : 1;
+    job.work = n2_alloc(ctx, workers * job.each, sizeof *job.work);
+    if (!job.work) return N2CE_ENOMEM;
+    const n2ce_status status = n2_parallel_for(ctx, items, learn_some, &job);
+    n2_free(ctx, job.work);
+    for (size_t c = 0; c < a->cols; c++)
+        if (f->column[c].kind != N2_FEATURE_NORMAL) drop_knots(ctx, &f->column[c]);
+    return status;
 }
 
 static size_t width_of(const n2_feature *f) {
@@ -255,10 +303,7 @@ n2ce_status n2_features_new(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
     f->column = n2_alloc(ctx, a->cols, sizeof *f->column);
     n2ce_status status = f->column ? N2CE_OK : N2CE_ENOMEM;
     if (f->column) f->cols = a->cols;
-    for (size_t c = 0; c < a->cols && status == N2CE_OK; c++) {
-        const column_view v = {{a, b}, b ? 2 : 1, c};
-        status = learn(ctx, &v, levels ? levels[c] : 0, scaling, &f->column[c]);
-    }
+    if (status == N2CE_OK) status = learn_all(ctx, a, b, levels, scaling, f);
     if (status == N2CE_OK) {
         f->width = n2_features_width(f, f->cols);
         *out = f;
@@ -292,8 +337,28 @@ static double *apply_one(const n2_feature *f, double x, double *out) {
     return out;
 }
 
-void n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out) {
-    for (size_t i = 0; i < rows; i++)
+typedef struct apply_job {
+    const n2_features *f;
+    const double *x;
+    size_t rows;
+    double *out;
+} apply_job;
+
+enum { BLOCK_ROWS = 256 };
+
+static void apply_block(void *arg, size_t item, int worker) {
+    (void)worker;
+    const apply_job *job = arg;
+    const n2_features *f = job->f;
+    const size_t first = item * BLOCK_ROWS, left = job->rows - first;
+    const size_t end = first + (left < BLOCK_ROWS ? left : BLOCK_ROWS);
+    double *out = job->out + first * f->width;
+    for (size_t i = first; i < end; i++)
         for (size_t c = 0; c < f->cols; c++)
-            out = apply_one(&f->column[c], x[i * f->cols + c], out);
+            out = apply_one(&f->column[c], job->x[i * f->cols + c], out);
+}
+
+n2ce_status n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out) {
+    apply_job job = {f, x, rows, out};
+    return n2_parallel_for(f->ctx, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, apply_block, &job);
 }

@@ -41,8 +41,8 @@ n2ce_status n2_features_new(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
                             const size_t *levels, n2_scaling scaling, n2_features **out);
 void n2_features_free(n2_features *f); /* NULL is fine */
 
-/* rows x cols to rows x width. */
-void n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out);
+/* rows x cols to rows x width, on all threads. Fails with N2CE_ENOMEM only. */
+n2ce_status n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out);
 
 /* Width of the first `cols` columns. */
 size_t n2_features_width(const n2_features *f, size_t cols);

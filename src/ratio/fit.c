@@ -11,18 +11,41 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
+/* Row i becomes what row from[i] was: every cycle is walked once, so every row is moved once.
+ * Afterwards from[i] is i. */
+static void rearrange(n2_table *t, size_t *from, double *spare) {
     const size_t bytes = t->cols * sizeof *t->x;
-    double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
-    if (!spare) return N2CE_ENOMEM;
-    for (size_t i = t->rows; i > 1; i--) {
-        const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i);
-        memcpy(spare, t->x + j * t->cols, bytes);
-        memcpy(t->x + j * t->cols, t->x + (i - 1) * t->cols, bytes);
-        memcpy(t->x + (i - 1) * t->cols, spare, bytes);
+    for (size_t i = 0; i < t->rows; i++) {
+        size_t at = i;
+        if (from[i] == i) continue;
+        memcpy(spare, t->x + i * t->cols, bytes);
+        while (from[at] != i) {
+            const size_t next = from[at];
+            memcpy(t->x + at * t->cols, t->x + next * t->cols, bytes);
+            from[at] = at;
+            at = next;
+        }
+        memcpy(t->x + at * t->cols, spare, bytes);
+        from[at] = at;
     }
+}
+
+n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
+    double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
+    size_t *from = n2_alloc(t->ctx, t->rows, sizeof *from);
+    if (spare && from) {
+        for (size_t i = 0; i < t->rows; i++) from[i] = i;
+        for (size_t i = t->rows; i > 1; i--) {
+            const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
+            from[j] = from[i - 1];
+            from[i - 1] = kept;
+        }
+        rearrange(t, from, spare);
+    }
+    const n2ce_status status = spare && from ? N2CE_OK : N2CE_ENOMEM;
     n2_free(t->ctx, spare);
-    return N2CE_OK;
+    n2_free(t->ctx, from);
+    return status;
 }
 
 /* ---- the ratio ----------------------------------------------------------- */
@@ -36,7 +59,19 @@ void n2_ratio_free(n2_ratio *r) {
     n2_free(r->ctx, r);
 }
 
-enum { SCORE_BLOCK = 4096 };
+n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_place *place) {
+    n2_critic_options there = *o;
+    there.place = place;
+    for (size_t k = 0; k < r->critics; k++) {
+        n2_critic *copy;
+        N2_TRY(n2_critic_copy(r->critic[k], r->base, &there, &copy));
+        n2_critic_free(r->critic[k]);
+        r->critic[k] = copy;
+    }
+    return N2CE_OK;
+}
+
+enum { SCORE_BLOCK = 8192 };
 
 static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double *f) {
     memset(f, 0, n * sizeof *f);
@@ -60,8 +95,9 @@ n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f)
     n2ce_status status = N2CE_OK;
     for (size_t first = 0; first < n && status == N2CE_OK; first += SCORE_BLOCK) {
         const size_t count = n - first < SCORE_BLOCK ? n - first : SCORE_BLOCK;
-        n2_features_apply(r->features, rows + first * r->features->cols, count, x);
-        status = n2_cancelled(r->ctx) ? N2CE_ECANCELED : score_features(r, x, count, f + first);
+        status = n2_features_apply(r->features, rows + first * r->features->cols, count, x);
+        if (status == N2CE_OK) status = score_features(r, x, count, f + first);
+        if (n2_cancelled(r->ctx)) status = N2CE_ECANCELED;
     }
     n2_free(r->ctx, x);
     return status;
@@ -106,6 +142,7 @@ typedef struct fitter {
     n2_scores *scores;
     n2_rows_view num, den; /* features */
     size_t dx;
+    n2_fold_sums *sums[2]; /* of den (NULL with dx) and num, for the Gaussian part */
     double start;
     size_t fold;
 } fitter;
@@ -115,10 +152,10 @@ static n2ce_status make_features(n2ce_ctx *ctx, const n2_features *f, n2_table *
                                  n2_rows_view *out) {
     double *x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
     if (!x) return N2CE_ENOMEM;
-    n2_features_apply(f, t->x, t->rows, x);
+    *out = (n2_rows_view){x, t->rows, f->width};
+    N2_TRY(n2_features_apply(f, t->x, t->rows, x));
     n2_free(ctx, t->x);
     t->x = NULL;
-    *out = (n2_rows_view){x, t->rows, f->width};
     return N2CE_OK;
 }
 
@@ -135,20 +172,31 @@ static void shrink(n2_moments *m, size_t d) {
             if (i != j) m->cov[i * d + j] *= m->n / (m->n + 2 * (double)d);
 }
 
-static n2ce_status both_moments(const fitter *f, size_t held[2][2], n2_moments m[2]) {
-    N2_TRY(n2_moments_new(f->ctx, f->num, held[0][0], held[0][1], &m[1]));
-    const n2ce_status status = f->dx
-                                   ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
-                                   : n2_moments_new(f->ctx, f->den, held[1][0], held[1][1], &m[0]);
+static n2ce_status sum_folds(fitter *f, size_t side) {
+    const n2_rows_view rows = side ? f->num : f->den;
+    size_t bounds[N2_MOST_FOLDS + 1], range[2];
+    for (size_t k = 0; k < f->o.folds; k++) {
+        fold_range(rows.n, f->o.folds, k, range);
+        bounds[k] = range[0];
+        bounds[k + 1] = range[1];
+    }
+    return n2_fold_sums_new(f->ctx, rows, bounds, f->o.folds, &f->sums[side]);
+}
+
+/* Of all rows but those of a fold, or of all. */
+static n2ce_status both_moments(const fitter *f, size_t fold, n2_moments m[2]) {
+    N2_TRY(n2_moments_without(f->sums[1], fold, &m[1]));
+    const n2ce_status status = f->dx ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
+                                     : n2_moments_without(f->sums[0], fold, &m[0]);
     if (status != N2CE_OK) n2_moments_free(f->ctx, &m[1]);
     for (size_t side = 0; side < 2 && status == N2CE_OK; side++) shrink(&m[side], f->num.d);
     return status;
 }
 
-/* The Gaussian part learned from all rows but those held out. */
-static n2ce_status make_base(const fitter *f, size_t held[2][2], n2_gauss **out) {
+/* The Gaussian part learned from all rows but the fold's. */
+static n2ce_status make_base(const fitter *f, n2_gauss **out) {
     n2_moments m[2];
-    N2_TRY(both_moments(f, held, m));
+    N2_TRY(both_moments(f, f->fold, m));
     const n2ce_status status = n2_gauss_new(f->ctx, f->num.d, &m[1], &m[0], out);
     n2_moments_free(f->ctx, &m[0]);
     n2_moments_free(f->ctx, &m[1]);
@@ -168,9 +216,10 @@ static n2ce_status score_by_all(fitter *f) {
 
 /* Gaussian divergences of the whole samples, and how each row moves them. */
 static n2ce_status gaussian_facts(fitter *f) {
-    size_t none[2][2] = {{0, 0}, {0, 0}};
     n2_moments m[2];
-    N2_TRY(both_moments(f, none, m));
+    N2_TRY(sum_folds(f, 1));
+    if (!f->dx) N2_TRY(sum_folds(f, 0));
+    N2_TRY(both_moments(f, N2_ALL_FOLDS, m));
     const size_t d = f->num.d;
     n2_fit_record *r = f->record;
     r->gaussian =
@@ -201,16 +250,23 @@ static void fold_progress(void *user, double share) {
     n2_progress(f->ctx, (double)f->fold + share, (double)f->o.folds);
 }
 
+/* The learned part at n rows of features. */
+static n2ce_status learned_rows(const fitter *f, n2_critic *critic, const double *x, size_t n,
+                                double *learned) {
+    memset(learned, 0, n * sizeof *learned);
+    if (critic) N2_TRY(n2_critic_add(critic, x, n, learned));
+    if (f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, learned);
+    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
+}
+
 /* f and its learned part at n rows of features. */
 static n2ce_status score_rows(const fitter *f, const n2_gauss *base, n2_critic *critic,
                               const double *x, size_t n, double *total, double *learned) {
-    memset(learned, 0, n * sizeof *learned);
+    N2_TRY(learned_rows(f, critic, x, n, learned));
     memset(total, 0, n * sizeof *total);
-    if (critic) N2_TRY(n2_critic_add(critic, x, n, learned));
     if (base) N2_TRY(n2_gauss_score(base, x, n, total));
-    if (f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, learned);
     for (size_t i = 0; i < n; i++) total[i] += learned[i];
-    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
+    return N2CE_OK;
 }
 
 /* Row i of a fold with the y of row i + shift of the same fold. */
@@ -224,29 +280,43 @@ static void pair_rows(const fitter *f, const size_t range[2], size_t shift, doub
     }
 }
 
-/* Pairs of fold k go to their places shift by shift. */
-static n2ce_status score_pairs(const fitter *f, const size_t range[2], const n2_gauss *base,
-                               n2_critic *critic) {
+/* Pairs of a fold go to their places shift by shift; shift 0 are the rows themselves. */
+static n2ce_status learned_pairs(const fitter *f, const size_t range[2], n2_critic *critic) {
     const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
     double *x = n2_alloc(f->ctx, n * d, sizeof *x);
     n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
-    for (size_t s = 0; s < shifts && status == N2CE_OK; s++) {
-        const size_t at = s * f->num.n + range[0];
-        pair_rows(f, range, 1 + s, x);
-        status =
-            score_rows(f, base, critic, x, n, f->scores->f[0] + at, f->scores->learned[0] + at);
+    for (size_t s = 0; s <= shifts && status == N2CE_OK; s++) {
+        const size_t at = s ? (s - 1) * f->num.n + range[0] : range[0], side = s ? 0 : 1;
+        double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
+        pair_rows(f, range, s, x);
+        status = learned_rows(f, critic, x, n, learned);
+        for (size_t i = 0; i < n; i++) total[i] += learned[i];
     }
     n2_free(f->ctx, x);
     return status;
+}
+
+/* Rows and pairs of a joint sample's fold. */
+static n2ce_status score_joint(const fitter *f, const size_t range[2], const n2_gauss *base,
+                               n2_critic *critic) {
+    n2_scores *s = f->scores;
+    const size_t n = range[1] - range[0], shifts = s->n[0] / f->num.n;
+    memset(s->f[1] + range[0], 0, n * sizeof(double));
+    for (size_t k = 0; k < shifts; k++)
+        memset(s->f[0] + k * f->num.n + range[0], 0, n * sizeof(double));
+    if (base)
+        N2_TRY(n2_gauss_score_pairs(base, f->dx, f->num.x + range[0] * f->num.d, n, shifts,
+                                    s->f[1] + range[0], s->f[0] + range[0], f->num.n));
+    return critic || f->ratio->kernel ? learned_pairs(f, range, critic) : N2CE_OK;
 }
 
 static n2ce_status score_fold(const fitter *f, size_t held[2][2], const n2_gauss *base,
                               n2_critic *critic) {
     n2_scores *s = f->scores;
     const size_t d = f->num.d, n = held[0][0], m = held[1][0];
+    if (f->dx) return score_joint(f, held[0], base, critic);
     N2_TRY(score_rows(f, base, critic, f->num.x + n * d, held[0][1] - n, s->f[1] + n,
                       s->learned[1] + n));
-    if (f->dx) return score_pairs(f, held[0], base, critic);
     return score_rows(f, base, critic, f->den.x + m * d, held[1][1] - m, s->f[0] + m,
                       s->learned[0] + m);
 }
@@ -291,7 +361,7 @@ static bool worth_training(const fitter *f) {
     return f->o.parts == N2_PARTS_NET || f->fold == 0 || promising(&f->record->fold[0]);
 }
 
-static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
+static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
                               size_t more, n2_critic **critic, n2_critic_record *r) {
     n2_critic_options o = f->o.critic;
     const n2_contrast_data data = {
@@ -304,6 +374,14 @@ static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base
         o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
     return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r);
+}
+
+/* Once more on the processor, if a device that nobody insists on failed. */
+static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
+                              size_t more, n2_critic **critic, n2_critic_record *r) {
+    const n2ce_status status = train_here(f, held, base, magnitude, more, critic, r);
+    if (!n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    return train_here(f, held, base, magnitude, more, critic, r);
 }
 
 /* The critic of a fold, with the magnitude that is settled. */
@@ -351,6 +429,18 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
     return N2CE_OK;
 }
 
+/* Once more by a copy on the processor, if a device that nobody insists on failed. */
+static n2ce_status score_fold_somewhere(const fitter *f, size_t held[2][2], const n2_gauss *base,
+                                        n2_critic **critic) {
+    n2_critic *copy = NULL;
+    const n2ce_status status = score_fold(f, held, base, *critic);
+    if (!*critic || !n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    N2_TRY(n2_critic_copy(*critic, f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(*critic);
+    *critic = copy;
+    return score_fold(f, held, base, *critic);
+}
+
 static n2ce_status run_fold(fitter *f) {
     size_t held[2][2];
     n2_gauss *base = NULL;
@@ -358,9 +448,9 @@ static n2ce_status run_fold(fitter *f) {
     n2ce_status status = N2CE_OK;
     fold_range(f->num.n, f->o.folds, f->fold, held[0]);
     fold_range(f->den.n, f->o.folds, f->fold, held[1]);
-    if (f->ratio->base) status = make_base(f, held, &base);
+    if (f->ratio->base) status = make_base(f, &base);
     if (status == N2CE_OK && worth_training(f)) status = train_fold(f, held, base, &critic);
-    if (status == N2CE_OK) status = score_fold(f, held, base, critic);
+    if (status == N2CE_OK) status = score_fold_somewhere(f, held, base, &critic);
     if (status == N2CE_OK && critic) settle_constant(f, held);
     if (critic) f->ratio->critic[f->ratio->critics++] = critic;
     n2_gauss_free(base);
@@ -405,6 +495,7 @@ static void keep_or_drop(fitter *f) {
 }
 
 static n2ce_status run_all(fitter *f) {
+    n2_choose_folds(f->num.n, f->dx ? f->num.n : f->den.n, &f->o);
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
     if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
         N2_TRY(gaussian_facts(f));
@@ -449,6 +540,9 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     if (status == N2CE_OK) status = run_all(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
+    n2_fold_sums_free(f.sums[0]);
+    n2_fold_sums_free(f.sums[1]);
+    record->used.critic.place = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {
         *out = f.ratio;

@@ -7,80 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- moments ------------------------------------------------------------- */
-
-void n2_moments_free(n2ce_ctx *ctx, n2_moments *m) {
-    n2_free(ctx, m->mean);
-    n2_free(ctx, m->cov);
-    *m = (n2_moments){0};
-}
-
-static n2ce_status moments_alloc(n2ce_ctx *ctx, size_t d, double n, n2_moments *m) {
-    *m = (n2_moments){n, n2_alloc(ctx, d, sizeof(double)), n2_alloc(ctx, d * d, sizeof(double))};
-    if (m->mean && m->cov) return N2CE_OK;
-    n2_moments_free(ctx, m);
-    return N2CE_ENOMEM;
-}
-
-static void add_mean(n2_rows_view rows, size_t begin, size_t end, double *mean) {
-    for (size_t i = begin; i < end; i++)
-        for (size_t j = 0; j < rows.d; j++) mean[j] += rows.x[i * rows.d + j];
-}
-
-/* One item is a band of rows of the covariance: same order of additions whoever runs it. */
-typedef struct cov_job {
-    n2_rows_view rows;
-    size_t skip, skip_end;
-    const n2_moments *m;
-} cov_job;
-
-enum { BAND = 8, BLOCK = 512 };
-
-static void add_products(const cov_job *job, size_t i, size_t j0, size_t j1) {
-    const size_t d = job->rows.d;
-    const double *x = job->rows.x + i * d, *mean = job->m->mean;
-    for (size_t j = j0; j < j1; j++) {
-        const double xj = x[j] - mean[j];
-        double *row = job->m->cov + j * d;
-        for (size_t k = 0; k <= j; k++) row[k] += xj * (x[k] - mean[k]);
-    }
-}
-
-static void cov_band(void *arg, size_t item, int worker) {
-    (void)worker;
-    const cov_job *job = arg;
-    const size_t j0 = item * BAND, d = job->rows.d, j1 = j0 + BAND < d ? j0 + BAND : d;
-    for (size_t i = 0; i < job->rows.n; i++)
-        if (i < job->skip || i >= job->skip_end) add_products(job, i, j0, j1);
-}
-
-n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t skip_end,
-                           n2_moments *m) {
-    const size_t d = rows.d, n = rows.n - (skip_end - skip);
-    N2_TRY(moments_alloc(ctx, d, (double)n, m));
-    add_mean(rows, 0, skip, m->mean);
-    add_mean(rows, skip_end, rows.n, m->mean);
-    for (size_t j = 0; j < d; j++) m->mean[j] /= m->n;
-    cov_job job = {rows, skip, skip_end, m};
-    const n2ce_status status = n2_parallel_for(ctx, (d + BAND - 1) / BAND, cov_band, &job);
-    const double scale = 1 / (n > 1 ? m->n - 1 : 1);
-    for (size_t j = 0; j < d; j++)
-        for (size_t k = 0; k <= j; k++)
-            m->cov[j * d + k] = m->cov[k * d + j] = m->cov[j * d + k] * scale;
-    if (status != N2CE_OK) n2_moments_free(ctx, m);
-    return status;
-}
-
-n2ce_status n2_moments_split(n2ce_ctx *ctx, const n2_moments *joint, size_t d, size_t dx,
-                             n2_moments *m) {
-    N2_TRY(moments_alloc(ctx, d, joint->n, m));
-    memcpy(m->mean, joint->mean, d * sizeof *m->mean);
-    for (size_t j = 0; j < d; j++)
-        for (size_t k = 0; k < d; k++)
-            m->cov[j * d + k] = (j < dx) == (k < dx) ? joint->cov[j * d + k] : 0;
-    return N2CE_OK;
-}
-
 /* ---- the basis ----------------------------------------------------------- */
 
 /* Variances of both, or 1 where there is none. */
@@ -300,46 +226,89 @@ void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
 
 /* ---- scores -------------------------------------------------------------- */
 
-enum { SCORE_ROWS = 64 };
+/* The basis, transposed: one row for each coordinate of x, padded to whole tiles. */
+typedef struct directions {
+    const n2_gauss *g;
+    size_t pitch;
+    double *t, *work; /* work: BLOCK_ROWS centred rows for each worker, and their u */
+    size_t each;      /* numbers of work for a worker */
+} directions;
+
+enum { BLOCK_ROWS = 64 };
+
+static size_t padded(size_t n) { return (n + N2_TILE - 1) / N2_TILE * N2_TILE; }
+
+static n2ce_status directions_new(const n2_gauss *g, size_t rows, directions *out) {
+    const size_t d = g->d, pitch = padded(d);
+    *out = (directions){.g = g, .pitch = pitch, .each = rows * (d + pitch)};
+    out->t = n2_alloc(g->ctx, d * pitch, sizeof(double));
+    out->work = n2_alloc(g->ctx, (size_t)n2_ctx_threads(g->ctx) * out->each, sizeof(double));
+    if (!out->t || !out->work) return N2CE_ENOMEM;
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++) out->t[j * pitch + i] = g->basis[i * d + j];
+    return N2CE_OK;
+}
+
+static void directions_free(directions *v) {
+    n2_free(v->g->ctx, v->t);
+    n2_free(v->g->ctx, v->work);
+}
+
+/* u [rows x pitch] = basis (x - centre) of coordinates [first, end) of x, which has `rows` rows,
+ * a multiple of N2_TILE, of centred coordinates. */
+static void along(const directions *v, const double *x, size_t rows, size_t first, size_t end,
+                  double *u) {
+    double tile[N2_TILE * N2_TILE];
+    for (size_t r = 0; r < rows; r += N2_TILE)
+        for (size_t i = 0; i < v->pitch; i += N2_TILE) {
+            n2_tile_product(x + r * (end - first), end - first, 1, v->t + first * v->pitch + i,
+                            v->pitch, end - first, tile);
+            for (size_t k = 0; k < N2_TILE; k++)
+                memcpy(u + (r + k) * v->pitch + i, tile + k * N2_TILE, N2_TILE * sizeof *u);
+        }
+}
+
+/* Coordinates [first, end) of a row, as seen from the centre. */
+static void centred(const n2_gauss *g, const double *x, size_t first, size_t end, double *out) {
+    for (size_t j = first; j < end; j++) *out++ = x[j] - g->centre[j];
+}
 
 typedef struct score_job {
-    const n2_gauss *g;
+    directions v;
     const double *x, *a, *b;
     double c;
     size_t n;
     double *f;
 } score_job;
 
-/* sum_i a_i u_i^2 + b_i u_i + c for a block of rows; the inner loop runs over rows, so
- * that it vectorises without changing the order of additions. */
+/* sum_i a_i u_i^2 + b_i u_i + c */
+static double quadratic(const score_job *job, const double *u) {
+    double f = job->c;
+    for (size_t i = 0; i < job->v.g->d; i++) f += (job->a[i] * u[i] + job->b[i]) * u[i];
+    return f;
+}
+
 static void score_block(void *arg, size_t item, int worker) {
-    (void)worker;
     const score_job *job = arg;
-    const n2_gauss *g = job->g;
-    const size_t first = item * SCORE_ROWS, left = job->n - first, d = g->d;
-    const size_t rows = left < SCORE_ROWS ? left : SCORE_ROWS;
-    double f[SCORE_ROWS], u[SCORE_ROWS];
-    for (size_t r = 0; r < rows; r++) f[r] = job->c;
-    for (size_t i = 0; i < d; i++) {
-        for (size_t r = 0; r < rows; r++) {
-            const double *x = job->x + (first + r) * d, *w = g->basis + i * d;
-            double sum[4] = {0};
-            size_t j = 0;
-            for (; j + 4 <= d; j += 4)
-                for (size_t k = 0; k < 4; k++) sum[k] += w[j + k] * (x[j + k] - g->centre[j + k]);
-            for (; j < d; j++) sum[0] += w[j] * (x[j] - g->centre[j]);
-            u[r] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        }
-        for (size_t r = 0; r < rows; r++) f[r] += (job->a[i] * u[r] + job->b[i]) * u[r];
-    }
-    memcpy(job->f + first, f, rows * sizeof f[0]);
+    const n2_gauss *g = job->v.g;
+    const size_t first = item * BLOCK_ROWS, left = job->n - first, d = g->d;
+    const size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS, all = padded(rows);
+    double *x = job->v.work + (size_t)worker * job->v.each, *u = x + BLOCK_ROWS * d;
+    for (size_t r = 0; r < rows; r++) centred(g, job->x + (first + r) * d, 0, d, x + r * d);
+    memset(x + rows * d, 0, (all - rows) * d * sizeof *x);
+    along(&job->v, x, all, 0, d, u);
+    for (size_t r = 0; r < rows; r++) job->f[first + r] = quadratic(job, u + r * job->v.pitch);
 }
 
 /* A quadratic along the directions, at n rows. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f) {
-    score_job job = {g, x, ab, ab + g->d, c, n, f};
-    return n2_parallel_for(g->ctx, (n + SCORE_ROWS - 1) / SCORE_ROWS, score_block, &job);
+    score_job job = {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f};
+    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.v);
+    if (status == N2CE_OK)
+        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_block, &job);
+    directions_free(&job.v);
+    return status;
 }
 
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
@@ -347,6 +316,61 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
     if (!ab) return N2CE_ENOMEM;
     n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
     const n2ce_status status = n2_gauss_quadratic(g, ab, c, x, n, f);
+    n2_free(g->ctx, ab);
+    return status;
+}
+
+/* ---- pairs ---- */
+
+/* u of (x, y) is that of x plus that of y, so pairs cost no product of their own. */
+typedef struct pair_job {
+    score_job rows;
+    size_t dx, shifts, stride, most; /* most: rows of work */
+    double *pairs;
+} pair_job;
+
+/* Centred coordinates [begin, end) of rows first .. first + n - 1, round and round. */
+static void gather_part(const pair_job *job, size_t first, size_t n, size_t begin, size_t end,
+                        double *x) {
+    const n2_gauss *g = job->rows.v.g;
+    const size_t all = padded(n);
+    for (size_t r = 0; r < n; r++, x += end - begin)
+        centred(g, job->rows.x + (first + r) % job->rows.n * g->d, begin, end, x);
+    memset(x, 0, (all - n) * (end - begin) * sizeof *x);
+}
+
+static void score_pair_block(void *arg, size_t item, int worker) {
+    const pair_job *job = arg;
+    const directions *v = &job->rows.v;
+    const size_t first = item * BLOCK_ROWS, left = job->rows.n - first, d = v->g->d;
+    const size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS, more = rows + job->shifts;
+    double *x = v->work + (size_t)worker * v->each, *ux = x + job->most * d;
+    double *uy = ux + BLOCK_ROWS * v->pitch, *u = uy + job->most * v->pitch;
+    gather_part(job, first, rows, 0, job->dx, x);
+    along(v, x, padded(rows), 0, job->dx, ux);
+    gather_part(job, first, more, job->dx, d, x);
+    along(v, x, padded(more), job->dx, d, uy);
+    for (size_t s = 0; s <= job->shifts; s++) /* s = 0: the rows themselves */
+        for (size_t r = 0; r < rows; r++) {
+            const double *a = ux + r * v->pitch, *b = uy + (r + s) * v->pitch;
+            for (size_t i = 0; i < d; i++) u[i] = a[i] + b[i];
+            double *f = s ? job->pairs + (s - 1) * job->stride : job->rows.f;
+            f[first + r] = quadratic(&job->rows, u);
+        }
+}
+
+n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
+                                 size_t shifts, double *f, double *pairs, size_t stride) {
+    const size_t most = padded(BLOCK_ROWS + shifts);
+    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
+    if (!ab) return N2CE_ENOMEM;
+    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
+    pair_job job = {
+        {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f}, dx, shifts, stride, most, pairs};
+    n2ce_status status = directions_new(g, 2 * most + BLOCK_ROWS, &job.rows.v);
+    if (status == N2CE_OK)
+        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
+    directions_free(&job.rows.v);
     n2_free(g->ctx, ab);
     return status;
 }

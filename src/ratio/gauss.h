@@ -10,6 +10,8 @@
 
 #include "base/ctx.h"
 
+#include <stdint.h>
+
 /* ---- moments ---- */
 
 /* Rows of samples: n x d doubles, row-major. */
@@ -24,9 +26,16 @@ typedef struct n2_moments {
     double *cov;  /* d x d, divided by n - 1 */
 } n2_moments;
 
-/* Moments of all rows but those in [skip, skip_end). */
-n2ce_status n2_moments_new(n2ce_ctx *ctx, n2_rows_view rows, size_t skip, size_t skip_end,
-                           n2_moments *out);
+/* Sums over the rows of each fold, from which the moments of any folds follow. Fold k has rows
+ * bounds[k] .. bounds[k + 1] - 1. The rows are not needed later. */
+typedef struct n2_fold_sums n2_fold_sums;
+n2ce_status n2_fold_sums_new(n2ce_ctx *ctx, n2_rows_view rows, const size_t *bounds, size_t folds,
+                             n2_fold_sums **out);
+void n2_fold_sums_free(n2_fold_sums *s); /* NULL is fine */
+
+/* Moments of all folds but one; N2_ALL_FOLDS: of all. */
+#define N2_ALL_FOLDS SIZE_MAX
+n2ce_status n2_moments_without(const n2_fold_sums *s, size_t fold, n2_moments *out);
 void n2_moments_free(n2ce_ctx *ctx, n2_moments *m);
 
 /* Moments of the product of the margins of the first dx and the other coordinates. */
@@ -53,6 +62,11 @@ void n2_gauss_free(n2_gauss *g); /* NULL is fine */
 
 /* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
+
+/* The same of n rows (x, y), x their first dx coordinates, and of pairs of different rows: pairs[s
+ * stride + i], s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again. */
+n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
+                                 size_t shifts, double *f, double *pairs, size_t stride);
 
 /* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,

@@ -241,13 +241,15 @@ static void put_base(bundle *b, const n2_gauss *g) {
     put_doubles(b, "base.delta", g->d, 0, g->delta);
 }
 
-static void put_critic(bundle *b, const n2_critic *c, size_t k) {
+static n2ce_status put_critic(bundle *b, const n2_critic *c, size_t k) {
     const n2_tensor *t;
+    N2_TRY(n2_critic_pull(c));
     for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
         char name[64];
         snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
         put(b, name, N2_ST_F32, t->shape.rank, t->shape.dim, t->data);
     }
+    return N2CE_OK;
 }
 
 static void put_kernel(bundle *b, const n2_kernel_ratio *k) {
@@ -321,7 +323,7 @@ static n2ce_status gather(const n2ce_model *m, bundle *b) {
     put_features(b, m->ratio->features);
     put_base(b, m->ratio->base);
     put_doubles(b, "shift", 1, 0, &m->ratio->shift);
-    for (size_t k = 0; k < m->ratio->critics; k++) put_critic(b, m->ratio->critic[k], k);
+    for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(put_critic(b, m->ratio->critic[k], k));
     put_kernel(b, m->ratio->kernel);
     return b->failed ? N2CE_ENOMEM : N2CE_OK;
 }
@@ -481,6 +483,7 @@ static n2ce_status load_critic(n2ce_model *m, const n2_st_file *f, size_t k) {
         if (!s) return N2CE_EDATA;
         N2_TRY(n2_st_to_f32(m->ctx, s, t->data, (size_t)n2_elements(t->shape)));
     }
+    n2_critic_push(c);
     return N2CE_OK;
 }
 

@@ -1,5 +1,6 @@
 /* "bench step" and "bench svgd": how fast the engine is on this machine. */
 #include "base/clock.h"
+#include "base/numerics.h"
 #include "bench_model.h"
 #include "cuda/cuda.h"
 #include "device_choice.h"
@@ -15,7 +16,7 @@ static const n2ce_option step_options[] = {
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print the plan: steps, bytes, floating-point operations, time"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
-    N2_DEVICE_OPTION,
+    N2_ANY_DEVICE_OPTION,
     N2_PRECISION_OPTION,
     {0},
 };
@@ -25,7 +26,7 @@ static const n2ce_option svgd_options[] = {
     {"iterations", 0, N2CE_OPTION_COUNT, "500", 1, 1e9, NULL, "T", "iterations to time"},
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print the plan"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
-    N2_DEVICE_OPTION,
+    N2_ANY_DEVICE_OPTION,
     N2_PRECISION_OPTION,
     {0},
 };
@@ -107,7 +108,8 @@ typedef struct bench {
 } bench;
 
 static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
-                              const n2_backend *backend, n2_bench_model *m, n2_writer *a) {
+                              const n2_backend *backend, n2_bench_model *m, n2_writer *a,
+                              double *seconds) {
     n2_plan *plan;
     timing t = {.title = NULL};
     const n2_node output = b->build(o, m, &t);
@@ -115,43 +117,86 @@ static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const bench 
     N2_TRY(n2_plan_compile(m->graph, backend, &output, 1, &plan));
     t.compile = n2_seconds() - start;
     n2_plan_seed(plan, n2_options_count(o, "seed"), 0);
-    n2_plan_time(plan, n2_options_flag(o, "plan"));
+    n2_plan_time(plan, a && n2_options_flag(o, "plan"));
     const n2ce_status status = time_plan(ctx, backend, plan, b->seconds, b->runs, &t);
-    if (status == N2CE_OK) show(a, &t, backend, plan, n2_options_flag(o, "plan"));
+    *seconds = t.runs ? t.seconds / (double)t.runs : 0;
+    if (status == N2CE_OK && a) show(a, &t, backend, plan, n2_options_flag(o, "plan"));
     n2_plan_free(plan);
     return status;
 }
 
+/* a NULL: measures only. */
 static n2ce_status bench_on(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
-                            const n2_backend *backend, n2_writer *a) {
+                            const n2_backend *backend, n2_writer *a, double *seconds) {
     n2_bench_model m;
     n2ce_status status = n2_bench_model_new(ctx, n2_options_count(o, "seed"), &m);
-    if (status == N2CE_OK) status = time_graph(ctx, o, b, backend, &m, a);
+    if (status == N2CE_OK) status = time_graph(ctx, o, b, backend, &m, a, seconds);
     n2_bench_model_free(&m);
     return status;
 }
 
-/* With several devices, each has a heading, and an object of the JSON to itself. */
+/* A short look, for "auto". */
+typedef struct look {
+    n2ce_ctx *ctx;
+    const n2ce_options *o;
+    bench b;
+} look;
+
+static n2ce_status look_at(void *user, const n2_backend *backend, double *seconds) {
+    const look *l = user;
+    return bench_on(l->ctx, l->o, &l->b, backend, NULL, seconds);
+}
+
+static n2ce_status bench_one(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, n2_writer *a) {
+    n2_place place;
+    double seconds;
+    look l = {ctx, o, {b->build, N2_PLACE_SECONDS, 0}};
+    N2_TRY(n2_place_of_options(ctx, o, &place));
+    N2_TRY(n2_place_settle(&place, ctx, N2_INFINITY, look_at, &l));
+    n2_text_add(&a->text, "%s: %s\n", n2_place_name(&place), place.reason);
+    return bench_on(ctx, o, b, n2_place_backend(&place), a, &seconds);
+}
+
+/* Which one "auto" would take, and why. */
+static void show_choice(n2_writer *a, const double ms[2], const char *gpu) {
+    const bool faster = gpu && ms[1] < ms[0];
+    if (gpu)
+        n2_text_add(&a->text, "auto takes %s: %.3f ms a run, against %.3f ms\n",
+                    faster ? gpu : "cpu", faster ? ms[1] : ms[0], faster ? ms[0] : ms[1]);
+    else
+        n2_text_add(&a->text, "auto takes cpu: there is nothing to compare it with\n");
+    n2_text_add(&a->json, ", \"auto\": \"%s\"}", faster ? "cuda" : "cpu");
+}
+
+/* Processor and GPU 0: each has a heading, and an object of the JSON to itself. */
 static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, n2_writer *a) {
-    n2_device_choice choice;
-    N2_TRY(n2_choose_device(ctx, o, &choice));
-    for (size_t i = 0; i < choice.n; i++) {
-        const n2_backend *backend = choice.backend[i];
-        n2_text_add(&a->text, "%s: %s\n", backend ? backend->name : "cuda", choice.reason[i]);
-        if (choice.n > 1) n2_text_add(&a->json, i ? ", \"cuda\": " : "{\"cpu\": ");
-        if (backend)
-            N2_TRY(bench_on(ctx, o, b, backend, a));
-        else
-            n2_text_add(&a->json, "null");
+    double seconds[2] = {0, 0};
+    const n2_cuda_options options = {.strict = n2_options_has_word(o, "precision", "float32")};
+    const n2_backend *gpu = NULL;
+    n2_text_add(&a->text, "cpu: %d threads\n", n2_ctx_threads(ctx));
+    n2_text_add(&a->json, "{\"cpu\": ");
+    N2_TRY(bench_on(ctx, o, b, n2_cpu_backend(), a, &seconds[0]));
+    n2_text_add(&a->json, ", \"cuda\": ");
+    n2ce_status status = n2_cuda_backend(ctx, &options, &gpu);
+    if (status == N2CE_OK) {
+        n2_text_add(&a->text, "%s: %s\n", gpu->name, n2_cuda_name(gpu));
+        status = bench_on(ctx, o, b, gpu, a, &seconds[1]);
     }
-    if (choice.n > 1) n2_text_add(&a->json, "}");
+    if (status != N2CE_OK && status != N2CE_EDEVICE) return status;
+    if (status == N2CE_EDEVICE) {
+        n2_text_add(&a->text, "cuda: %s\n", n2ce_errmsg(ctx));
+        n2_text_add(&a->json, "null");
+    }
+    const double ms[2] = {1e3 * seconds[0], 1e3 * seconds[1]};
+    show_choice(a, ms, status == N2CE_OK ? gpu->name : NULL);
     return N2CE_OK;
 }
 
 static n2ce_status run_bench(n2ce_ctx *ctx, const n2ce_options *o, const bench *b,
                              n2ce_answer *answer) {
     n2_writer a = n2_writer_new(ctx);
-    const n2ce_status status = bench_all(ctx, o, b, &a);
+    const n2ce_status status =
+        n2_wants_all_devices(o) ? bench_all(ctx, o, b, &a) : bench_one(ctx, o, b, &a);
     n2_text_add(&a.json, "\n");
     if (status == N2CE_OK) return n2_writer_take(&a, answer);
     n2_writer_free(&a);

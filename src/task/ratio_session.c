@@ -89,6 +89,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
     *s = (n2_session){.ctx = ctx, .options = o};
     N2_TRY(read_options(ctx, o, &s->fit));
+    N2_TRY(n2_place_of_options(ctx, o, &s->place));
     return n2_levels_new(ctx, &s->levels);
 }
 
@@ -237,20 +238,23 @@ typedef struct range {
     double min, max;
 } range;
 
-static range range_of(const n2_table *t, size_t c) {
-    range r = {t->x[c], t->x[c]};
-    for (size_t i = 1; i < t->rows; i++) {
-        const double x = t->x[i * t->cols + c];
-        r.min = x < r.min ? x : r.min;
-        r.max = x > r.max ? x : r.max;
-    }
-    return r;
+/* Of all columns, row by row: a column by itself is scattered over all of memory. */
+static n2ce_status find_ranges(const n2_table *t, range **out) {
+    range *r = *out = n2_alloc(t->ctx, t->cols, sizeof *r);
+    if (!r) return N2CE_ENOMEM;
+    for (size_t c = 0; c < t->cols; c++) r[c] = (range){t->x[c], t->x[c]};
+    for (size_t i = 1; i < t->rows; i++)
+        for (size_t c = 0; c < t->cols; c++) {
+            const double x = t->x[i * t->cols + c];
+            r[c].min = x < r[c].min ? x : r[c].min;
+            r[c].max = x > r[c].max ? x : r[c].max;
+        }
+    return N2CE_OK;
 }
 
 static const double LARGEST = 1e100; /* its square is still a number */
 
-static n2ce_status check_column(n2_session *s, size_t c, bool *varies) {
-    const range a = range_of(s->num, c), b = s->den ? range_of(s->den, c) : a;
+static n2ce_status check_column(n2_session *s, size_t c, range a, range b, bool *varies) {
     const double size = fmax(fmax(-a.min, a.max), fmax(-b.min, b.max));
     if (size > LARGEST)
         return n2_fail(s->ctx, N2CE_EDATA,
@@ -263,15 +267,26 @@ static n2ce_status check_column(n2_session *s, size_t c, bool *varies) {
     return N2CE_OK;
 }
 
+/* How many columns of x and y, or of y alone, have more than one value. */
+static n2ce_status count_varying(n2_session *s, size_t *x, size_t *y) {
+    range *a = NULL, *b = NULL;
+    n2ce_status status = find_ranges(s->num, &a);
+    if (status == N2CE_OK && s->den) status = find_ranges(s->den, &b);
+    for (size_t c = 0; c < s->num->cols && status == N2CE_OK; c++) {
+        bool varies = false;
+        status = check_column(s, c, a[c], b ? b[c] : a[c], &varies);
+        *x += varies && c < s->x_cols;
+        *y += varies && c >= s->x_cols;
+    }
+    n2_free(s->ctx, a);
+    n2_free(s->ctx, b);
+    return status;
+}
+
 /* A column with one value is left out; at least one must be left. */
 static n2ce_status check_columns(n2_session *s) {
     size_t x = 0, y = 0;
-    for (size_t c = 0; c < s->num->cols; c++) {
-        bool varies = false;
-        N2_TRY(check_column(s, c, &varies));
-        x += varies && c < s->x_cols;
-        y += varies && c >= s->x_cols;
-    }
+    N2_TRY(count_varying(s, &x, &y));
     if (s->den && y == 0)
         return n2_fail(s->ctx, N2CE_EDATA,
                        "All rows of both samples are the same; there is nothing to compare.");
@@ -298,6 +313,7 @@ n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
+    s->fit.critic.place = &s->place;
     const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
                                             &s->ratio, &s->scores, &s->record);
     n2_free(s->ctx, levels);
@@ -347,6 +363,10 @@ static const char *parts_name(const n2_session *s) {
     return s->ratio->base ? "quadratic + network" : "network";
 }
 
+const char *n2_session_device(const n2_session *s) {
+    return n2_place_name(s->record.folds_run > 0 ? &s->place : NULL);
+}
+
 void n2_session_say(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
@@ -362,6 +382,8 @@ void n2_session_say(const n2_session *s, n2_text *out) {
                     c->steps);
     if (r->mapped)
         n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
+    if (r->folds_run > 0 && s->place.backend)
+        n2_text_add(out, ", trained on %s", n2_session_device(s));
     if (r->raced && r->learned) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
     n2_text_add(out, "\n");
 }
@@ -398,9 +420,10 @@ void n2_session_json(const n2_session *s, n2_text *out) {
     add_folds(r, out);
     n2_text_add(
         out,
-        "}, \"samples\": {\"num\": %zu, \"den\": %zu, \"num_seen\": %zu, \"den_seen\": %zu, "
-        "\"dropped\": %zu}, \"version\": \"%s\", \"options\": ",
-        s->rows[1], s->rows[0], s->seen[1], s->seen[0], s->dropped, n2ce_version());
+        "}, \"device\": \"%s\", \"samples\": {\"num\": %zu, \"den\": %zu, \"num_seen\": %zu, "
+        "\"den_seen\": %zu, \"dropped\": %zu}, \"version\": \"%s\", \"options\": ",
+        n2_session_device(s), s->rows[1], s->rows[0], s->seen[1], s->seen[0], s->dropped,
+        n2ce_version());
     n2_options_json(s->options, out);
 }
 
@@ -413,6 +436,7 @@ n2ce_status n2_session_model(n2_session *s, n2ce_model **out) {
     n2_text_add(&text, "}");
     n2ce_status status = n2_text_take(&text, &json);
     n2_text_free(&text);
+    if (status == N2CE_OK) status = n2_ratio_move(s->ratio, &s->record.used.critic, NULL);
     if (status == N2CE_OK) {
         const bool levels = n2_levels_columns(s->levels) > 0;
         status = n2_model_new(s->ctx, s->ratio, &s->record, s->num, s->x_cols,

@@ -2,6 +2,7 @@
 #ifndef N2_RATIO_SESSION_H
 #define N2_RATIO_SESSION_H
 
+#include "device_choice.h"
 #include "ratio/estimate.h"
 #include "ratio/model_file.h"
 #include "task.h"
@@ -45,7 +46,9 @@
      "every row is scored by a network that has not seen its fold"},                            \
     {"max-seconds", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",                         \
      "stop training after this time and use what is there; auto: no limit"},                    \
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"}
+    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},     \
+    N2_DEVICE_OPTION,                                                                           \
+    N2_PRECISION_OPTION
 
 #define N2_INTERVAL_OPTIONS                                                                     \
     {"unit", 'u', N2CE_OPTION_WORD, "nats", 0, 0, "nats|bits", "UNIT", "nats or bits"},         \
@@ -63,6 +66,7 @@ typedef struct n2_session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
     n2_fit_options fit;
+    n2_place place; /* where networks are trained */
     n2_levels *levels;
     n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */
     size_t x_cols;
@@ -103,7 +107,10 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
 /* One line: what was chosen and why. */
 void n2_session_say(const n2_session *s, n2_text *out);
 
-/* "choices": {...}, "samples": {...}, "version": ..., "options": {...} */
+/* "cpu", or the GPU, that networks were trained on. */
+const char *n2_session_device(const n2_session *s);
+
+/* "choices": {...}, "device": ..., "samples": {...}, "version": ..., "options": {...} */
 void n2_session_json(const n2_session *s, n2_text *out);
 
 /* The model of the fit; the session's ratio goes into it. */

@@ -31,6 +31,8 @@ static const n2ce_option options_table[] = {
      "stop training a fit after this time; then results depend on the machine. auto: no limit"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "seed of the first repetition; the others follow"},
+    N2_DEVICE_OPTION,
+    N2_PRECISION_OPTION,
     {0},
 };
 
@@ -329,8 +331,9 @@ static n2ce_status run_fit(const runner *r, const n2_problem *p, const n2_study_
                            n2_study_fit *fit) {
     n2ce_ctx *ctx = m->estimator == N2_ESTIMATOR_NEURAL ? r->inner : r->ctx;
     const n2_ratio_study *study = r->study;
-    n2_session s = {.ctx = ctx, .fit = fit_options(study, m, p, fit->seed)};
+    n2_session s = {.ctx = ctx, .fit = fit_options(study, m, p, fit->seed), .place = study->place};
     const n2ce_status status = fit_session(&s, p, study->rows ? study->rows : p->n, fit);
+    fit->device = n2_session_device(&s);
     n2_session_close(&s);
     if (status == N2CE_ENOMEM || r->out_of_memory)
         return n2_fail(r->ctx, N2CE_ENOMEM,
@@ -371,6 +374,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
     for (size_t m = 0; m < N2_STUDY_METHODS; m++)
         if (n2_options_has_word(o, "methods", methods[m].name))
             s->methods[s->n_methods++] = &methods[m];
+    N2_TRY(n2_place_of_options(ctx, o, &s->place));
     N2_TRY(choose_problems(ctx, n2ce_options_get(o, "tasks"), arena, s));
     s->fits = n2_arena_alloc(arena, n2_study_fits(s), sizeof *s->fits);
     return s->fits ? N2CE_OK : N2CE_ENOMEM;

@@ -7,6 +7,7 @@
 #define N2_RATIO_STUDY_H
 
 #include "base/arena.h"
+#include "device_choice.h"
 #include "ratio/fit.h"
 #include "ratio_problems.h"
 
@@ -33,6 +34,7 @@ typedef struct n2_study_fit {
                               * NaN where the true one has no closed form */
     double seconds;
     bool done, failed, converged; /* converged: by its own account */
+    const char *device;           /* that its networks were trained on */
 } n2_study_fit;
 
 typedef struct n2_ratio_study {
@@ -44,6 +46,7 @@ typedef struct n2_ratio_study {
     uint64_t first_seed;
     size_t rows;        /* --n; 0: as published */
     double max_seconds; /* of a fit; 0: no limit */
+    n2_place place;     /* of every fit, which settles it by itself */
     n2_study_fit *fits; /* problem by problem, in it method by method, in it seed by seed */
     size_t n_done;
     bool interrupted;

@@ -433,7 +433,7 @@ static void add_json_row(n2_text *out, const n2_problem *p, const n2_study_metho
     add_json_number(out, "estimate", f->estimate);
     add_json_number(out, "lo", f->lo);
     add_json_number(out, "hi", f->hi);
-    n2_text_add(out, ", \"seconds\": %.3f", f->seconds);
+    n2_text_add(out, ", \"device\": \"%s\", \"seconds\": %.3f", f->device, f->seconds);
     add_json_number(out, "log_ratio_mse", f->log_ratio_mse);
     n2_text_add(out, ", \"converged\": %s}", f->converged ? "true" : "false");
 }

@@ -1,4 +1,6 @@
 /* score and info: what is done with a model that was fitted. */
+#include "base/clock.h"
+#include "base/numerics.h"
 #include "io/file.h"
 #include "io/npy.h"
 #include "ratio_session.h"
@@ -18,6 +20,8 @@ static const n2ce_option score_options[] = {
      "leave out rows with missing values instead of refusing them"},
     {"weights", 'w', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "write importance weights p_num/p_den instead of their logarithms"},
+    N2_DEVICE_OPTION,
+    N2_PRECISION_OPTION,
     {0},
 };
 
@@ -26,6 +30,7 @@ typedef struct scores_out {
     double *x;
     size_t n, room;
     bool npy, weights;
+    const char *device;
 } scores_out;
 
 static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t n) {
@@ -47,18 +52,66 @@ static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t 
     return N2CE_OK;
 }
 
-enum { READ_ROWS = 4096 };
+enum { READ_ROWS = 8192 };
 
-static n2ce_status score_rows(n2ce_model *m, n2_reader *r, scores_out *out) {
-    double *x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *x), f[READ_ROWS];
-    n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
-    size_t n = 1;
-    while (status == N2CE_OK && n > 0) {
-        status = n2_reader_next(r, x, READ_ROWS, &n);
-        if (status == N2CE_OK && n > 0) status = n2_ratio_score(m->ratio, x, n, f);
-        if (status == N2CE_OK) status = add_scores(m->ctx, out, f, n);
+/* A block of rows that is scored, where it is scored, and how long that took in all. */
+typedef struct scoring {
+    n2ce_model *m;
+    n2_place *place;
+    double *x, *f;
+    size_t n;
+    double seconds;
+} scoring;
+
+static n2ce_status move(n2ce_model *m, n2_place *place) {
+    return n2_ratio_move(m->ratio, &m->record.used.critic, place);
+}
+
+static n2ce_status score_block(scoring *s) {
+    const double start = n2_seconds();
+    n2ce_status status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
+    if (n2_place_retreat(s->place, s->m->ctx, status)) {
+        N2_TRY(move(s->m, s->place));
+        status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
     }
-    n2_free(m->ctx, x);
+    s->seconds += n2_seconds() - start;
+    return status;
+}
+
+/* The block once more, on this backend; the networks stay there. */
+static n2ce_status time_block(void *user, const n2_backend *backend, double *seconds) {
+    scoring *s = user;
+    n2_place place = {.backend = backend};
+    N2_TRY(move(s->m, &place));
+    N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f)); /* what is done once is done now */
+    const double start = n2_seconds();
+    N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f));
+    *seconds = n2_seconds() - start;
+    return N2CE_OK;
+}
+
+/* How many rows there are is not known until they are read: "auto" begins with the processor and
+ * looks for something faster when that has been at work for a while. */
+static n2ce_status consider(scoring *s) {
+    static const double PATIENCE = 0.5;
+    if (!s->place->open || s->seconds < PATIENCE || s->n < READ_ROWS) return N2CE_OK;
+    N2_TRY(n2_place_settle(s->place, s->m->ctx, N2_INFINITY, time_block, s));
+    return move(s->m, s->place);
+}
+
+static n2ce_status score_rows(n2ce_model *m, n2_reader *r, n2_place *place, scores_out *out) {
+    double f[READ_ROWS];
+    scoring s = {.m = m, .place = place, .f = f, .n = 1};
+    s.x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *s.x);
+    n2ce_status status = s.x ? move(m, place) : N2CE_ENOMEM;
+    while (status == N2CE_OK && s.n > 0) {
+        status = n2_reader_next(r, s.x, READ_ROWS, &s.n);
+        if (status == N2CE_OK && s.n > 0 && m->ratio->critics > 0) status = consider(&s);
+        if (status == N2CE_OK && s.n > 0) status = score_block(&s);
+        if (status == N2CE_OK) status = add_scores(m->ctx, out, f, s.n);
+    }
+    out->device = n2_place_name(m->ratio->critics > 0 ? place : NULL);
+    n2_free(m->ctx, s.x);
     return status;
 }
 
@@ -74,13 +127,13 @@ static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out
                     out->weights ? "importance weights p_num/p_den"
                                  : "log ratios ln p_num/p_den in nats");
         n2_text_add(&w.brief, "%zu\n", out->n);
-        n2_text_add(&w.json, "{\"rows\": %zu, \"file\": ", out->n);
+        n2_text_add(&w.json, "{\"rows\": %zu, \"device\": \"%s\", \"file\": ", out->n, out->device);
         n2_text_add_json_string(&w.json, path);
         n2_text_add(&w.json, "}\n");
     } else {
         n2_text_add_raw(&w.text, out->text.data, out->text.length);
         n2_text_add_raw(&w.brief, out->text.data, out->text.length);
-        n2_text_add(&w.json, "{\"rows\": %zu, \"%s\": [", out->n,
+        n2_text_add(&w.json, "{\"rows\": %zu, \"device\": \"%s\", \"%s\": [", out->n, out->device,
                     out->weights ? "weights" : "log_ratios");
         for (size_t i = 0; i < out->text.length; i++)
             n2_text_add_raw(&w.json,
@@ -100,7 +153,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m,
+static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m, n2_place *place,
                               n2ce_answer *answer) {
     const char *path = n2ce_options_get(o, "output");
     n2_reader *r;
@@ -108,7 +161,7 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *
     out.weights = n2_options_flag(o, "weights");
     N2_TRY(n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
                               n2ce_options_get(o, "columns"), &r));
-    n2ce_status status = score_rows(m, r, &out);
+    n2ce_status status = score_rows(m, r, place, &out);
     n2_reader_close(r);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
     if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
@@ -119,12 +172,14 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *
 
 static n2ce_status run_score(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     n2ce_model *m;
+    n2_place place;
     N2_TRY(n2_option_needed(ctx, o, "score", "model"));
     N2_TRY(n2_option_needed(ctx, o, "score", "rows"));
     const char *path = n2ce_options_get(o, "output");
     if (path) N2_TRY(n2_file_check_output(ctx, path, n2_options_flag(o, "force")));
+    N2_TRY(n2_place_of_options(ctx, o, &place));
     N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
-    const n2ce_status status = score_file(ctx, o, m, answer);
+    const n2ce_status status = score_file(ctx, o, m, &place, answer);
     n2ce_model_free(m);
     return status;
 }

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include <map>
 #include <vector>
 
 emulated_index threadIdx, blockIdx, blockDim;
@@ -236,13 +238,39 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, siz
         run();
 }
 
+/* Memory ends where a page ends that nobody may touch, and another such page comes before it; what
+ * was freed is gone. So an access that a GPU's memcheck would complain about stops the program. */
+enum { PAGE = 4096 };
+static std::map<void *, size_t> allocations; /* bytes that may be touched, in whole pages */
+static size_t in_use;
+
+/* N2CE_EMULATED_MEMORY, if it is set, else 1 GiB. */
+static size_t memory_size() {
+    const char *text = getenv("N2CE_EMULATED_MEMORY");
+    return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 30;
+}
+
 cudaError_t cudaMalloc(void **out, size_t bytes) {
-    *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
-    if (*out) memset(*out, 0xff, bytes);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+    const size_t size = (bytes + 255) / 256 * 256, pages = (size + PAGE - 1) / PAGE * PAGE;
+    if (in_use + pages > memory_size()) return cudaErrorMemoryAllocation;
+    char *begin = (char *)mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
+    if (mprotect(begin + PAGE, pages, PROT_READ | PROT_WRITE) != 0) return cudaErrorMemoryAllocation;
+    memset(begin + PAGE, 0xff, pages);
+    *out = begin + PAGE + pages - size;
+    allocations[*out] = pages;
+    in_use += pages;
+    return cudaSuccess;
 }
 cudaError_t cudaFree(void *memory) {
-    free(memory);
+    const auto found = allocations.find(memory);
+    if (found == allocations.end()) {
+        fprintf(stderr, "emulate: memory is freed that nobody asked for\n");
+        abort();
+    }
+    munmap((char *)((uintptr_t)memory / PAGE * PAGE) - PAGE, found->second + 2 * PAGE);
+    in_use -= found->second;
+    allocations.erase(found);
     return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) {
@@ -258,16 +286,25 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all) {
-    *left = *all = 0;
+    *all = memory_size();
+    *left = *all > in_use ? *all - in_use : 0;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+
+/* N2CE_EMULATED_GPU: what is wrong with it, if anything. */
+static bool gpu_is(const char *what) {
+    const char *text = getenv("N2CE_EMULATED_GPU");
+    return text && strcmp(text, what) == 0;
+}
 cudaError_t cudaGetDeviceCount(int *n) {
-    *n = 1;
-    return cudaSuccess;
+    *n = gpu_is("none") ? 0 : 1;
+    return gpu_is("none")         ? cudaErrorNoDevice
+           : gpu_is("old-driver") ? cudaErrorInsufficientDriver
+                                  : cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = gpu_is("no-driver") ? 0 : gpu_is("old-driver") ? 10020 : 13000;
     return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int *version) {
@@ -276,7 +313,8 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     const char *capability = getenv("N2CE_EMULATED_CAPABILITY");
-    *p = cudaDeviceProp{"emulated", capability ? atoi(capability) : 9, 0, 1, (size_t)1 << 30};
+    const int major = gpu_is("old") ? 7 : capability ? atoi(capability) : 9;
+    *p = cudaDeviceProp{"emulated", major, 0, 1, memory_size()};
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

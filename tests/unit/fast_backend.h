@@ -6,6 +6,7 @@
 
 #include "cuda/cuda.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,11 @@ static inline const n2_backend *fast_backend(void) {
 
 /* On a GPU; there threads are not what tests are about. */
 static inline bool is_cuda(void) { return getenv("N2CE_TEST_DEVICE") != NULL; }
+
+/* An emulated GPU takes seconds for what a real one does in a millisecond. */
+static inline bool is_emulated(void) {
+    return is_cuda() && strncmp(n2_cuda_name(fast_backend()), "emulated", 8) == 0;
+}
 
 /* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative. Errors of many
  * products add up, and a number near zero may come out on the other side of a LeakyReLU: so the

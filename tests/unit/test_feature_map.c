@@ -194,13 +194,35 @@ static void one_huge_value_is_mapped(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* It does not matter which row it is in, and whether the map has seen that row: beyond the knots
+ * the map levels off. */
+static void a_huge_value_is_the_largest_and_no_more(void **state) {
+    (void)state;
+    enum { ROWS = 120, OTHERS = 100 };
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t at = 0; at < ROWS; at++) {
+        double *x = normals(ROWS, 0, 1, 5), *y = normals(OTHERS, 0, 1, 6), out[ROWS];
+        const double sign = at % 2 ? 1 : -1;
+        x[at] = sign * 1e30;
+        n2_features *f = learn_column(ctx, x, ROWS, y, OTHERS, N2_SCALING_AUTO);
+        assert_int_equal(f->column[0].kind, N2_FEATURE_NORMAL);
+        n2_features_apply(f, x, ROWS, out);
+        for (size_t i = 0; i < ROWS; i++) assert_true(fabs(out[i]) < 5);
+        for (size_t i = 0; i < ROWS; i++) assert_true(sign * out[i] <= sign * out[at]);
+        n2_features_free(f);
+        free(x);
+        free(y);
+    }
+    n2ce_ctx_free(ctx);
+}
+
 /* Few rows, or few distinct values, have no margins to speak of: standardised, also if
  * asked otherwise. */
 static void few_rows_or_values_are_not_mapped(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
     double *x = heavy(N, 13);
-    n2_features *few = learn_column(ctx, x, 60, NULL, 0, N2_SCALING_NORMAL);
+    n2_features *few = learn_column(ctx, x, 30, NULL, 0, N2_SCALING_NORMAL);
     assert_int_equal(few->column[0].kind, N2_FEATURE_LINEAR);
     for (size_t i = 0; i < N; i++) x[i] = (double)(i % 5);
     n2_features *counts = learn_column(ctx, x, N, NULL, 0, N2_SCALING_NORMAL);
@@ -316,6 +338,7 @@ int main(void) {
         cmocka_unit_test(heavy_tails_are_mapped_and_normals_are_not),
         cmocka_unit_test(two_normals_far_apart_are_not_mapped),
         cmocka_unit_test(one_huge_value_is_mapped),
+        cmocka_unit_test(a_huge_value_is_the_largest_and_no_more),
         cmocka_unit_test(few_rows_or_values_are_not_mapped),
         cmocka_unit_test(levels_are_switches_and_constants_are_left_out),
         cmocka_unit_test(one_sided_constants_stay),

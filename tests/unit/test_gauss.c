@@ -22,7 +22,11 @@ static n2_gauss *new_gauss(n2ce_ctx *ctx, size_t d, const n2_moments *num, const
 
 static n2_moments moments_of(n2ce_ctx *ctx, const double *x, size_t n, size_t d) {
     n2_moments m;
-    assert_int_equal(n2_moments_new(ctx, (n2_rows_view){x, n, d}, 0, 0, &m), N2CE_OK);
+    n2_fold_sums *s;
+    const size_t bounds[] = {0, n};
+    assert_int_equal(n2_fold_sums_new(ctx, (n2_rows_view){x, n, d}, bounds, 1, &s), N2CE_OK);
+    assert_int_equal(n2_moments_without(s, N2_ALL_FOLDS, &m), N2CE_OK);
+    n2_fold_sums_free(s);
     return m;
 }
 
@@ -63,7 +67,11 @@ static void held_out_rows_do_not_count(void **state) {
     memcpy(rest + FIRST * D, x + END * D, (N - END) * D * sizeof *x);
     for (size_t i = FIRST * D; i < END * D; i++) x[i] = 1e6;
     n2_moments a, b = moments_of(ctx, rest, N - END + FIRST, D);
-    assert_int_equal(n2_moments_new(ctx, (n2_rows_view){x, N, D}, FIRST, END, &a), N2CE_OK);
+    n2_fold_sums *s;
+    const size_t bounds[] = {0, FIRST, END, N};
+    assert_int_equal(n2_fold_sums_new(ctx, (n2_rows_view){x, N, D}, bounds, 3, &s), N2CE_OK);
+    assert_int_equal(n2_moments_without(s, 1, &a), N2CE_OK);
+    n2_fold_sums_free(s);
     assert_close(a.n, b.n, 0, 0);
     for (size_t i = 0; i < D; i++) assert_close(a.mean[i], b.mean[i], 1e-13, 1e-13);
     for (size_t i = 0; i < D * D; i++) assert_close(a.cov[i], b.cov[i], 1e-13, 1e-13);
@@ -71,6 +79,53 @@ static void held_out_rows_do_not_count(void **state) {
     n2_moments_free(ctx, &b);
     free(x);
     free(rest);
+    n2ce_ctx_free(ctx);
+}
+
+/* Moments of more columns than a band has, and of more rows than a panel, are the plain sums. */
+static void moments_of_many_columns(void **state) {
+    (void)state;
+    enum { N = 300, D = 77 };
+    n2ce_ctx *ctx = new_ctx(2);
+    double *x = mixed(N, D, 50, 2, 3);
+    n2_moments m = moments_of(ctx, x, N, D);
+    for (size_t j = 0; j < D; j += 19)
+        for (size_t k = 0; k < D; k += 7) {
+            double cov = 0;
+            for (size_t i = 0; i < N; i++)
+                cov += (x[i * D + j] - m.mean[j]) * (x[i * D + k] - m.mean[k]) / (N - 1);
+            assert_close(m.cov[j * D + k], cov, 1e-12, 1e-12);
+            assert_close(m.cov[k * D + j], cov, 1e-12, 1e-12);
+        }
+    n2_moments_free(ctx, &m);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* Pairs have the scores that their rows have as rows. */
+static void pairs_score_as_rows_do(void **state) {
+    (void)state;
+    enum { N = 150, D = 11, DX = 4, SHIFTS = 3 };
+    n2ce_ctx *ctx = new_ctx(2);
+    double *x = mixed(N, D, 0, 1, 1), *y = mixed(N, D, 0.3, 1.2, 2);
+    double *f = new_doubles(N), *pairs = new_doubles(SHIFTS * N), row[D], expected;
+    n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
+    n2_gauss *g = new_gauss(ctx, D, &a, &b);
+    assert_int_equal(n2_gauss_score_pairs(g, DX, x, N, SHIFTS, f, pairs, N), N2CE_OK);
+    for (size_t s = 0; s <= SHIFTS; s++)
+        for (size_t i = 0; i < N; i++) {
+            memcpy(row, x + i * D, DX * sizeof *row);
+            memcpy(row + DX, x + (i + s) % N * D + DX, (D - DX) * sizeof *row);
+            assert_int_equal(n2_gauss_score(g, row, 1, &expected), N2CE_OK);
+            assert_close(s ? pairs[(s - 1) * N + i] : f[i], expected, 1e-11, 1e-11);
+        }
+    n2_moments_free(ctx, &a);
+    n2_moments_free(ctx, &b);
+    n2_gauss_free(g);
+    free(x);
+    free(y);
+    free(f);
+    free(pairs);
     n2ce_ctx_free(ctx);
 }
 
@@ -559,11 +614,16 @@ static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
     n2_moments a = {0}, b = {0};
     n2_gauss *g = NULL;
     double f[100];
-    n2ce_status status = n2_moments_new(ctx, (n2_rows_view){x, n, 2}, 0, 0, &a);
+    n2_fold_sums *s = NULL;
+    const size_t bounds[] = {0, n};
+    n2ce_status status = n2_fold_sums_new(ctx, (n2_rows_view){x, n, 2}, bounds, 1, &s);
+    if (status == N2CE_OK) status = n2_moments_without(s, N2_ALL_FOLDS, &a);
     if (status == N2CE_OK) status = n2_moments_split(ctx, &a, 2, 1, &b);
     if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &g);
     if (status == N2CE_OK) status = n2_gauss_score(g, x, n, f);
+    if (status == N2CE_OK) status = n2_gauss_score_pairs(g, 1, x, n / 2, 1, f, f + n / 2, 0);
     if (status == N2CE_OK) status = n2_gauss_influence_den(g, x, n, f);
+    n2_fold_sums_free(s);
     n2_gauss_free(g);
     n2_moments_free(ctx, &a);
     n2_moments_free(ctx, &b);
@@ -593,6 +653,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_are_means_and_covariances),
         cmocka_unit_test(held_out_rows_do_not_count),
+        cmocka_unit_test(moments_of_many_columns),
+        cmocka_unit_test(pairs_score_as_rows_do),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(the_product_of_the_margins_is_uncorrelated),
         cmocka_unit_test(kl_of_two_normals),

@@ -1,0 +1,60 @@
+#include "place.h"
+
+#include "kernel.h"
+
+#include <stdio.h>
+
+/* About a fifth of a second for one core. */
+static const double LEAST_WORK = 1e10;
+
+const n2_backend *n2_place_backend(const n2_place *place) {
+    return place && place->backend ? place->backend : n2_cpu_backend();
+}
+
+static void say(n2_place *place, const char *reason) {
+    snprintf(place->reason, sizeof place->reason, "%s", reason);
+}
+
+static void compare(n2_place *place, const n2_backend *device, double here, double there) {
+    const bool faster = there < here;
+    if (faster) place->backend = device;
+    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms a step, against %.3g ms on %s",
+             1e3 * (faster ? there : here), 1e3 * (faster ? here : there),
+             faster ? "the processor" : device->name);
+}
+
+n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_place_timer *timer,
+                            void *user) {
+    double here = 0, there = 0;
+    const n2_backend *device = NULL;
+    if (!place || !place->open) return N2CE_OK;
+    n2_place_open *const open = place->open;
+    place->open = NULL;
+    if (flops < LEAST_WORK) {
+        say(place, "too little work to look for a GPU");
+        return N2CE_OK;
+    }
+    n2ce_status status = open(place, ctx, &device);
+    if (status == N2CE_EDEVICE) {
+        say(place, n2ce_errmsg(ctx));
+        return N2CE_OK;
+    }
+    N2_TRY(status);
+    N2_TRY(timer(user, n2_place_backend(NULL), &here));
+    status = timer(user, device, &there);
+    if (status == N2CE_OK) {
+        compare(place, device, here, there);
+        return N2CE_OK;
+    }
+    place->backend = device; /* to retreat from */
+    return n2_place_retreat(place, ctx, status) ? N2CE_OK : status;
+}
+
+bool n2_place_retreat(n2_place *place, n2ce_ctx *ctx, n2ce_status status) {
+    const bool on_device = place && place->backend && place->backend->device;
+    if (status != N2CE_EDEVICE || !on_device || !place->optional) return false;
+    say(place, n2ce_errmsg(ctx));
+    place->backend = NULL;
+    n2_log(ctx, N2CE_LOG_WARNING, "%s The processor goes on instead.", place->reason);
+    return true;
+}

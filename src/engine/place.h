@@ -1,0 +1,42 @@
+/* Where a task's plans run: on the processor, on a device, or on whichever of the two turns
+ * out to be faster. */
+#ifndef N2_PLACE_H
+#define N2_PLACE_H
+
+#include "base/ctx.h"
+
+typedef struct n2_backend n2_backend; /* kernel.h */
+typedef struct n2_place n2_place;
+
+/* Opens the device that may be the faster one. N2CE_EDEVICE, with a sentence: there is none. */
+typedef n2ce_status n2_place_open(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out);
+
+/* Zeroed: the processor. */
+struct n2_place {
+    const n2_backend *backend; /* that is used; NULL: the processor's */
+    n2_place_open *open;       /* of what is still to be compared with it; NULL: settled */
+    bool optional;             /* nobody asked for a device: the processor will do if it fails */
+    int device;                /* for `open`: its number, and the precision of its products */
+    bool strict;
+    char reason[256]; /* a sentence, once it is settled */
+};
+
+/* NULL is the processor. */
+const n2_backend *n2_place_backend(const n2_place *place);
+
+/* Seconds that a step of the work at hand takes on a backend; it should measure for about
+ * N2_PLACE_SECONDS, building aside. */
+typedef n2ce_status n2_place_timer(void *user, const n2_backend *backend, double *seconds);
+#define N2_PLACE_SECONDS 0.1
+
+/* Settles by measuring, if it is not settled. `flops` is a guess at the whole work: a little of it
+ * stays on the processor without a look at the device, whose opening alone takes longer. A device
+ * that is not there, or fails, loses. Fails as the timer does on the processor. */
+n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_place_timer *timer,
+                            void *user);
+
+/* After a failure with `status`: true if the work should be begun again, on the processor, which
+ * the place now is; the context has told why as a warning. place may be NULL. */
+bool n2_place_retreat(n2_place *place, n2ce_ctx *ctx, n2ce_status status);
+
+#endif

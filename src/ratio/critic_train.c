@@ -1,0 +1,453 @@
+/* Training a critic: a step is one graph, batches are drawn inside it; every so often the running
+ * averages of the parameters are judged, and the best of them kept. */
+#include "critic_parts.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the training step --------------------------------------------------- */
+
+static n2_row_set usable(n2_rows_view rows, const size_t held[2]) {
+    const size_t all = rows.n - (held[1] - held[0]), validate = all / 7 > 0 ? all / 7 : 0;
+    return (n2_row_set){rows, held[0], held[1], all - validate, all};
+}
+
+static n2_tensor *training_rows(n2_store *store, const char *name, const n2_row_set *s,
+                                size_t first, size_t d) {
+    n2_tensor *t = n2_store_add(store, name, n2_dims((int64_t)s->train, (int64_t)d));
+    if (!t) return NULL;
+    float *out = t->data;
+    for (size_t i = 0; i < s->train; i++)
+        for (size_t j = 0; j < d; j++) *out++ = (float)n2_row_at(s, i)[first + j];
+    n2_tensor_push(store, t);
+    return t;
+}
+
+typedef struct trainer {
+    n2_critic *c;
+    const n2_critic_options *o;
+    const n2_gauss *base;
+    size_t dx;
+    n2_row_set num, den;
+    n2_graph *g;
+    n2_plan *plan;
+    n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
+    n2_tensor *averages[N2_MOST_PARAMETERS];
+    n2_tensor *keep, *mix, *rest, *a, *b, *c0, *basis, *centre; /* by waymark or stage */
+} trainer;
+
+/* Waymark k is keep[k] numerator + mix[k] denominator, as seen from the base's centre: so
+ * means move straight from one sample's to the other's. */
+static n2ce_status make_waymark_tables(trainer *t) {
+    double keep[64] = {0}, mix[64] = {0};
+    const size_t n = t->o->stages + 1;
+    for (size_t k = 0; k < n; k++) {
+        mix[k] = t->o->alpha[k];
+        keep[k] = sqrt((1 - mix[k]) * (1 + mix[k]));
+    }
+    t->keep = n2_critic_table(t->c->store, "waymark.keep", n, 1, keep);
+    t->mix = n2_critic_table(t->c->store, "waymark.mix", n, 1, mix);
+    for (size_t k = 0; k < n; k++) mix[k] = 1 - keep[k] - mix[k];
+    t->rest = n2_critic_table(t->c->store, "waymark.rest", n, 1, mix);
+    return t->keep && t->mix && t->rest ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* The base of stage k is the log ratio of waymarks k + 1 and k. */
+static n2ce_status make_base_tables(trainer *t) {
+    const size_t d = t->c->d, n = t->o->stages;
+    if (!t->base) return N2CE_OK;
+    double *a = n2_alloc(t->c->ctx, 2 * n * d, sizeof *a), *b = a + n * d, c[64];
+    if (!a) return N2CE_ENOMEM;
+    for (size_t k = 0; k < n; k++)
+        n2_gauss_waymark_ratio(t->base, t->o->alpha[k + 1], t->o->alpha[k], a + k * d, b + k * d,
+                               &c[k]);
+    t->a = n2_critic_table(t->c->store, "base.a", n, d, a);
+    t->b = n2_critic_table(t->c->store, "base.b", n, d, b);
+    t->c0 = n2_critic_table(t->c->store, "base.c", n, 1, c);
+    t->basis = n2_critic_table(t->c->store, "base.basis", d, d, t->base->basis);
+    n2_free(t->c->ctx, a);
+    return t->a && t->b && t->c0 && t->basis ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2_node draw(trainer *t, int which, int64_t n) {
+    const int64_t rows = t->rows[which]->shape.dim[0];
+    n2_node pick = n2g_randint(t->g, n2_dims(n), rows);
+    return n2g_gather(t->g, n2g_read(t->g, t->rows[which]), pick);
+}
+
+static n2_node draw_num(trainer *t, int64_t n) {
+    if (!t->dx) return draw(t, 0, n);
+    const n2_node pick = n2g_randint(t->g, n2_dims(n), t->rows[0]->shape.dim[0]);
+    return n2g_concat(t->g, n2g_gather(t->g, n2g_read(t->g, t->rows[0]), pick),
+                      n2g_gather(t->g, n2g_read(t->g, t->rows[1]), pick), 1);
+}
+
+/* x and y of different rows are a draw from the product of the margins. */
+static n2_node draw_den(trainer *t, int64_t n) {
+    if (!t->dx) return draw(t, 1, n);
+    const n2_node x = draw(t, 0, n);
+    return n2g_concat(t->g, x, draw(t, 1, n), 1);
+}
+
+/* n rows of a waymark for each stage: that of the stage's numerator (side 1) or of its
+ * denominator (side 0). Rows come in blocks, one a stage. */
+static n2_node draw_waymark(trainer *t, int64_t n, int64_t side, n2_node stage) {
+    n2_graph *g = t->g;
+    if (t->o->stages == 1) return side ? draw_num(t, n) : draw_den(t, n);
+    const n2_node at = n2g_affine(g, stage, 1, (double)side);
+    const n2_node keep = n2g_gather(g, n2g_read(g, t->keep), at);
+    const n2_node mix = n2g_gather(g, n2g_read(g, t->mix), at);
+    const n2_node num = n2g_mul(g, keep, draw_num(t, n));
+    const n2_node x = n2g_add(g, num, n2g_mul(g, mix, draw_den(t, n)));
+    if (!t->base) return x;
+    const n2_node rest = n2g_gather(g, n2g_read(g, t->rest), at);
+    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, t->centre)));
+}
+
+static n2_node base_of(trainer *t, n2_node x, n2_node stage) {
+    n2_graph *g = t->g;
+    const bool one = t->o->stages == 1;
+    const n2_node u = n2g_matmul(g, x, n2g_read(g, t->basis), false, true);
+    n2_node a = n2g_read(g, t->a), b = n2g_read(g, t->b), c = n2g_read(g, t->c0);
+    if (!one) {
+        a = n2g_gather(g, a, stage);
+        b = n2g_gather(g, b, stage);
+        c = n2g_gather(g, c, stage);
+    }
+    const n2_node line = n2g_add(g, n2g_mul(g, a, u), b);
+    return n2g_add(g, n2g_sum(g, n2g_mul(g, line, u), n2_axis(1)), c);
+}
+
+/* -mean f_num + ln mean exp f_den */
+static n2_node dv_loss(n2_graph *g, n2_node f_num, n2_node f_den) {
+    const double n = (double)n2_shape_at(g, f_den).dim[0];
+    const n2_node lse =
+        n2g_affine(g, n2g_total(g, n2g_logsumexp(g, f_den, N2_ALL_AXES)), 1, -log(n));
+    return n2g_sub(g, lse, n2g_total(g, n2g_mean(g, f_num, N2_ALL_AXES)));
+}
+
+/* One numerator row among the batch's noise rows: mean ln(1 + e^(lse_den - f)). */
+static n2_node infonce_loss(n2_graph *g, n2_node f_num, n2_node f_den) {
+    const n2_node lse = n2g_total(g, n2g_logsumexp(g, f_den, N2_ALL_AXES));
+    const n2_node miss = n2g_softplus(g, n2g_sub(g, lse, f_num));
+    return n2g_total(g, n2g_mean(g, miss, N2_ALL_AXES));
+}
+
+static n2_node mean_of(n2_graph *g, n2_node x) { return n2g_total(g, n2g_mean(g, x, N2_ALL_AXES)); }
+
+static n2_node contrast(trainer *t, n2_node f_num, n2_node f_den) {
+    n2_graph *g = t->g;
+    const double m = t->o->magnitude;
+    switch (t->o->contrast) {
+    case N2_CONTRAST_N2CE:
+        return n2g_n2ce_loss(g, f_num, f_den, m);
+    case N2_CONTRAST_SMILE: /* trained as a classifier, read with clipped logits */
+        return n2g_n2ce_loss(g, f_num, f_den, 1);
+    case N2_CONTRAST_NWJ:
+        return n2g_sub(g, mean_of(g, n2g_exp(g, f_den)), mean_of(g, f_num));
+    case N2_CONTRAST_NEG_REWEIGHT:
+        return n2g_add(
+            g, mean_of(g, n2g_softplus(g, n2g_neg(g, f_num))),
+            n2g_scale(g, mean_of(g, n2g_softplus(g, n2g_affine(g, f_den, 1, -log(m)))), m));
+    case N2_CONTRAST_DV:
+        return dv_loss(g, f_num, f_den);
+    case N2_CONTRAST_INFONCE:
+        break;
+    }
+    return infonce_loss(g, f_num, f_den);
+}
+
+/* Log ratios of n rows a stage on one side; *g receives the learned part. */
+static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) {
+    n2_graph *g = t->g;
+    const int64_t stages = (int64_t)t->o->stages;
+    const n2_node stage = n2g_row_index(g, rows, rows / stages, stages);
+    n2_node x = draw_waymark(t, rows, side, stage);
+    *learned = n2_critic_learned(g, t->c, &t->c->nets, x, n2_critic_features(g, t->c, x), stage);
+    if (!t->base) return *learned;
+    x = n2g_sub(g, x, n2g_read(g, t->centre));
+    return n2g_add(g, base_of(t, x, stage), *learned);
+}
+
+/* The average goes back over about this many steps' inverse. */
+static const double AVERAGE_DECAY = 0.99;
+
+static n2ce_status make_averages(trainer *t) {
+    for (size_t i = 0; i < t->c->parameters.n; i++) {
+        const n2_tensor *p = t->c->parameters.list[i];
+        char name[128];
+        snprintf(name, sizeof name, "average.%s", p->name);
+        if (!(t->averages[i] = n2_store_add(t->c->store, name, p->shape))) return N2CE_ENOMEM;
+        memcpy(t->averages[i]->data, p->data, (size_t)n2_elements(p->shape) * sizeof(float));
+        n2_tensor_push(t->c->store, t->averages[i]);
+    }
+    return N2CE_OK;
+}
+
+static void average_layer(const trainer *t, n2_layer *layer) {
+    for (size_t i = 0; i < t->c->parameters.n; i++) {
+        if (layer->weight == t->c->parameters.list[i]) layer->weight = t->averages[i];
+        if (layer->bias == t->c->parameters.list[i]) layer->bias = t->averages[i];
+    }
+}
+
+static void average_mlp(const trainer *t, n2_mlp *mlp) {
+    for (int i = 0; i < mlp->n; i++) average_layer(t, &mlp->layers[i]);
+}
+
+/* The networks with the averages in the place of their parameters: they are what is judged and
+ * kept, being less noisy than where the last step happened to lead. */
+static n2_critic_nets averaged(const trainer *t) {
+    n2_critic_nets nets = t->c->nets;
+    average_mlp(t, &nets.net.stage);
+    average_mlp(t, &nets.net.input);
+    average_layer(t, &nets.net.join);
+    for (int i = 0; i < nets.net.n_blocks; i++) average_layer(t, &nets.net.blocks[i]);
+    average_layer(t, &nets.net.out);
+    average_mlp(t, &nets.phi);
+    average_mlp(t, &nets.psi);
+    return nets;
+}
+
+static n2ce_status build_step(trainer *t) {
+    n2_graph *g = t->g = n2_graph_new(t->c->store);
+    if (!g) return N2CE_ENOMEM;
+    const size_t stages = t->o->stages, batch = (t->o->batch + stages - 1) / stages * stages;
+    n2_node g_num, g_den;
+    const n2_node f_num = logits(t, (int64_t)batch, 1, &g_num);
+    const n2_node f_den = logits(t, (int64_t)(batch * t->o->noise), 0, &g_den);
+    n2_node loss = contrast(t, f_num, f_den);
+    if (t->o->regularisation > 0) {
+        const n2_node size =
+            n2g_add(g, mean_of(g, n2g_mul(g, g_num, g_num)), mean_of(g, n2g_mul(g, g_den, g_den)));
+        loss = n2g_add(g, loss, n2g_scale(g, size, t->o->regularisation));
+    }
+    const double steps = (double)t->o->steps;
+    const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, t->o->decay},
+                               .rate = t->o->rate,
+                               .clip = 10,
+                               .schedule = n2_schedule_cosine,
+                               .schedule_arg = &steps};
+    n2_minimise(g, &adam, "adam", &t->c->parameters, loss, NULL);
+    for (size_t i = 0; i < t->c->parameters.n; i++)
+        n2_average(g, t->averages[i], t->c->parameters.list[i], AVERAGE_DECAY);
+    return n2_plan_compile(g, t->c->backend, &loss, 1, &t->plan);
+}
+
+static n2ce_status load_rows(trainer *t) {
+    n2_store *store = t->c->store;
+    const size_t d = t->c->d, dx = t->dx;
+    if (dx) {
+        t->rows[0] = training_rows(store, "data.x", &t->num, 0, dx);
+        t->rows[1] = training_rows(store, "data.y", &t->num, dx, d - dx);
+    } else {
+        t->rows[0] = training_rows(store, "data.num", &t->num, 0, d);
+        t->rows[1] = training_rows(store, "data.den", &t->den, 0, d);
+    }
+    if (t->base) t->centre = n2_critic_table(t->c->store, "base.centre", 1, d, t->base->centre);
+    return t->rows[0] && t->rows[1] && (!t->base || t->centre) ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status fill_trainer(trainer *t) {
+    N2_TRY(make_waymark_tables(t));
+    N2_TRY(make_base_tables(t));
+    N2_TRY(load_rows(t));
+    N2_TRY(make_averages(t));
+    N2_TRY(build_step(t));
+    n2_plan_seed(t->plan, t->o->seed, 0);
+    return N2CE_OK;
+}
+
+static void trainer_free(trainer *t) {
+    n2_plan_free(t->plan);
+    n2_graph_free(t->g);
+    n2_critic_free(t->c);
+}
+
+/* Has a critic of its own, which goes with it: rows, moments and averages are of no use later. */
+static n2ce_status trainer_new(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
+                               const n2_gauss *shape, const n2_critic_options *o, trainer *t) {
+    *t = (trainer){.o = o, .base = base, .dx = data->dx};
+    N2_TRY(n2_critic_new(ctx, data->num.d, data->dx, shape, o, &t->c));
+    t->num = usable(data->num, data->held[0]);
+    if (!data->dx) t->den = usable(data->den, data->held[1]);
+    const n2ce_status status = fill_trainer(t);
+    if (status != N2CE_OK) trainer_free(t);
+    return status;
+}
+
+/* ---- training ------------------------------------------------------------ */
+
+static size_t parameter_bytes(const n2_critic *c) {
+    return (size_t)n2_parameters_count(&c->parameters) * sizeof(float);
+}
+
+/* Tensors, one behind the other, to `saved` or back. */
+static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, float *saved,
+                                bool restore) {
+    for (size_t i = 0; i < c->parameters.n; i++) {
+        const size_t n = (size_t)n2_elements(list[i]->shape);
+        if (restore) {
+            memcpy(list[i]->data, saved, n * sizeof *saved);
+            n2_tensor_push(c->store, list[i]);
+        } else {
+            N2_TRY(n2_tensor_pull(c->store, list[i]));
+            memcpy(saved, list[i]->data, n * sizeof *saved);
+        }
+        saved += n;
+    }
+    return N2CE_OK;
+}
+
+enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 16 };
+
+/* Up to the next look at the validation rows. A device is asked for several steps at once; in
+ * between somebody may have had enough. */
+static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
+    const size_t at_once = t->c->backend->device ? AT_ONCE : 1;
+    while (steps > 0 && !r->out_of_time) {
+        const size_t n = steps < at_once ? steps : at_once;
+        N2_TRY(n2_plan_run_many(t->plan, n));
+        r->steps += n;
+        steps -= n;
+        if (n2_cancelled(t->c->ctx)) return N2CE_ECANCELED;
+        r->out_of_time = t->o->deadline > 0 && n2_seconds() > t->o->deadline;
+    }
+    return N2CE_OK;
+}
+
+/* Trains in rounds with a look at the validation rows after each. */
+static n2ce_status run_steps(trainer *t, n2_check *v, float *best, n2_critic_progress *progress,
+                             void *user, n2_critic_record *r) {
+    const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
+    size_t since_best = 0;
+    n2_verdict now;
+    N2_TRY(n2_check_run(v, &now));
+    r->loss = r->base_loss = now.loss;
+    N2_TRY(copy_tensors(t->c, t->averages, best, false));
+    while (r->steps < t->o->steps && !r->stopped_early && !r->out_of_time) {
+        const size_t left = t->o->steps - r->steps;
+        N2_TRY(run_round(t, left < every ? left : every, r));
+        if (progress) progress(user, (double)r->steps / (double)t->o->steps);
+        N2_TRY(n2_check_run(v, &now));
+        since_best++;
+        if (now.loss < r->loss) {
+            r->loss = now.loss;
+            N2_TRY(copy_tensors(t->c, t->averages, best, false));
+            since_best = 0;
+        }
+        r->stopped_early = since_best >= PATIENCE;
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status validated_steps(trainer *t, float *best, n2_critic_progress *progress,
+                                   void *user, n2_critic_record *r) {
+    const n2_critic_nets nets = averaged(t);
+    n2_check v = {.c = t->c,
+                  .o = t->o,
+                  .base = t->base,
+                  .num = {t->num, t->num.train, t->num.all},
+                  .den = {t->den, t->den.train, t->den.all}};
+    n2ce_status status = n2_check_new(&v, &nets, "validation");
+    if (status == N2CE_OK) status = run_steps(t, &v, best, progress, user, r);
+    n2_check_free(&v);
+    return status;
+}
+
+/* Goes back to the best parameters and asks the held-out rows what they are worth. */
+static n2ce_status appraise(trainer *t, const n2_contrast_data *data, float *best,
+                            n2_critic_record *r) {
+    n2_check held = {.c = t->c,
+                     .o = t->o,
+                     .base = t->base,
+                     .num = {{.rows = data->num}, data->held[0][0], data->held[0][1]},
+                     .den = {{.rows = data->den}, data->held[1][0], data->held[1][1]}};
+    n2_verdict v = {0, 0, 0};
+    N2_TRY(copy_tensors(t->c, t->c->parameters.list, best, true));
+    n2ce_status status = n2_check_new(&held, &t->c->nets, "held");
+    if (status == N2CE_OK) status = n2_check_run(&held, &v);
+    r->gain = v.gain;
+    r->gain_error = sqrt(v.gain_var);
+    n2_check_free(&held);
+    return status;
+}
+
+static n2ce_status train(trainer *t, const n2_contrast_data *data, n2_critic_progress *progress,
+                         void *user, n2_critic_record *record) {
+    float *best = n2_alloc(t->c->ctx, parameter_bytes(t->c), 1);
+    n2ce_status status = best ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = validated_steps(t, best, progress, user, record);
+    if (status == N2CE_OK) status = appraise(t, data, best, record);
+    n2_free(t->c->ctx, best);
+    return status;
+}
+
+/* ---- where ---------------------------------------------------------------- */
+
+/* The training step at hand, to be timed. */
+typedef struct trial {
+    n2ce_ctx *ctx;
+    const n2_contrast_data *data;
+    const n2_gauss *base, *shape;
+    const n2_critic_options *o;
+} trial;
+
+/* Runs `batch` steps at a time for so long. */
+static n2ce_status time_for(n2_plan *plan, uint64_t batch, double limit, double *seconds) {
+    const double start = n2_seconds();
+    uint64_t n = 0;
+    do {
+        N2_TRY(n2_plan_run_many(plan, batch));
+        n += batch;
+        *seconds = (n2_seconds() - start) / (double)n;
+    } while (*seconds * (double)n < limit);
+    return N2CE_OK;
+}
+
+/* What is done once, at the first step or the first of several, is done before time counts. */
+static n2ce_status time_steps(n2_plan *plan, bool device, double *seconds) {
+    N2_TRY(n2_plan_run(plan));
+    N2_TRY(time_for(plan, 1, 0, seconds));
+    const bool several = device && *seconds * AT_ONCE < N2_PLACE_SECONDS / 2;
+    if (several) N2_TRY(n2_plan_run_many(plan, AT_ONCE));
+    return time_for(plan, several ? AT_ONCE : 1, N2_PLACE_SECONDS, seconds);
+}
+
+static n2ce_status time_on(void *user, const n2_backend *backend, double *seconds) {
+    const trial *a = user;
+    n2_place place = {.backend = backend};
+    n2_critic_options o = *a->o;
+    trainer t;
+    o.place = &place;
+    N2_TRY(trainer_new(a->ctx, a->data, a->base, a->shape, &o, &t));
+    const n2ce_status status = time_steps(t.plan, backend->device != NULL, seconds);
+    trainer_free(&t);
+    return status;
+}
+
+/* Of all steps: forward and back, a product and a sum for every parameter and row. */
+static double guess_work(const n2_contrast_data *data, const n2_critic_options *o) {
+    const double rows = (double)(o->batch * (1 + o->noise)), w = (double)o->width;
+    const double d = (double)data->num.d;
+    return 6 * (double)o->steps * rows * w * (d + (double)(3 + o->blocks) * w);
+}
+
+n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
+                            const n2_gauss *shape, const n2_critic_options *o,
+                            n2_critic_progress *progress, void *user, n2_critic **out,
+                            n2_critic_record *record) {
+    trial a = {ctx, data, base, shape, o};
+    trainer t;
+    *out = NULL;
+    *record = (n2_critic_record){0};
+    N2_TRY(n2_place_settle(o->place, ctx, guess_work(data, o), time_on, &a));
+    N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
+    n2ce_status status = train(&t, data, progress, user, record);
+    if (status == N2CE_OK) status = n2_critic_copy(t.c, shape, o, out);
+    trainer_free(&t);
+    return status;
+}
