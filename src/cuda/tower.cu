@@ -523,7 +523,14 @@ __global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towe
 #endif
 }
 
-cudaError_t n2_towers_prepare(void) {
+/* Every architecture that the file is compiled for has its own. */
+__device__ int code_has_towers = GPU_HAS_TOWERS;
+
+cudaError_t n2_towers_prepare(bool *there) {
+    int has = 0;
+    const cudaError_t error = cudaMemcpyFromSymbol(&has, code_has_towers, sizeof has);
+    *there = has != 0;
+    if (error != cudaSuccess || !has) return error;
     return cudaFuncSetAttribute(run_towers, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 TOWER_SHARED);
 }

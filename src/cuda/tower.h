@@ -95,8 +95,9 @@ typedef struct tower {
     tower_layer layer[MOST_LAYERS];
 } tower;
 
-/* Lets blocks have the memory they need. */
-cudaError_t n2_towers_prepare(void);
+/* Lets blocks have the memory they need. Not there: the build has no code for this GPU that knows
+ * the instructions (an architecture 90 instead of 90a). */
+cudaError_t n2_towers_prepare(bool *there);
 /* Towers of one launch have blocks of the same size. */
 void n2_towers_launch(const tower *towers, int n, uint32_t blocks, int block_rows,
                       cudaStream_t stream);

@@ -153,6 +153,10 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, siz
     emulated_launch(queue, blocks, threads, shared, [=] { kernel(__VA_ARGS__); })
 
 template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int) { return cudaSuccess; }
+inline cudaError_t cudaMemcpyFromSymbol(void *to, const int &symbol, size_t bytes) {
+    memcpy(to, &symbol, bytes);
+    return cudaSuccess;
+}
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
