@@ -60,10 +60,9 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
  * already. NULL after a failure. */
 const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb);
 
-/* Whether a job after i reads some of [begin, end) before it is written anew; the next layer of
- * a tower that finds it in registers does not count if `in_towers`. */
-bool n2_is_read_later(const n2_queue *q, size_t i, const float *begin, int64_t floats,
-                      bool in_towers);
+/* Whether a job after i, or the caller after the run, reads what job i wrote to x before it is
+ * written anew. */
+bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats);
 
 /* True if the two cannot run at the same time. */
 bool n2_noted_conflict(const noted *a, const noted *b);

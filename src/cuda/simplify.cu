@@ -22,7 +22,7 @@ static bool is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int6
     if (q->list[k].kept) return false;
     const int spans = q->list[i].n_spans;
     q->list[i].n_spans = 0;
-    const bool others = n2_is_read_later(q, k, x, n, false);
+    const bool others = n2_is_read_later(q, k, x, n);
     q->list[i].n_spans = spans;
     return !others;
 }

@@ -32,16 +32,23 @@ static bool is_made_by(const noted *layer, const float *x) {
     return x && (x == layer->j.out || x == layer->j.more[0]);
 }
 
-/* Whether job k, of the same tower as product i, has what i makes in registers. */
-static bool has_in_registers(const n2_queue *q, size_t k, size_t i) {
+/* A way to read what layer i made: does job k? */
+typedef bool reading(const n2_queue *q, size_t k, size_t i);
+
+static bool in_no_way(const n2_queue *, size_t, size_t) { return false; }
+
+/* From registers: it is the next layer of the same tower, or taken along there. */
+static bool in_registers(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k], *layer = &q->list[i];
     if (n->chain != layer->chain) return false;
     if (n->taken) return true; /* only from the layer that made it: n2_tower_admits */
-    return layer_before(q, k) == i && !is_made_by(layer, n->j.gate);
+    const bool adds_more = n->j.addend && n->j.addend == layer->j.more[0];
+    return layer_before(q, k) == i && !is_made_by(layer, n->j.gate) && !adds_more;
 }
 
-bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats,
-                      bool in_towers) {
+/* Whether all that read the numbers at x, which job i wrote, before they are written anew, do so in
+ * the given way. */
+static bool all_read(const n2_queue *q, size_t i, const float *x, int64_t floats, reading *way) {
     for (size_t k = i + 1; k < q->n; k++) {
         const noted *n = &q->list[k];
         bool ends = false;
@@ -50,12 +57,20 @@ bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t float
             if (!overlaps(at, x, floats)) continue;
             if (at->written && !n->j.add && covers(at, x, floats))
                 ends = true;
-            else if (at->written || !in_towers || !has_in_registers(q, k, i))
-                return true;
+            else if (at->written || !way(q, k, i))
+                return false;
         }
-        if (ends) return false;
+        if (ends) return true;
     }
-    return q->list[i].kept;
+    return !q->list[i].kept;
+}
+
+bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    return !all_read(q, i, x, floats, in_no_way);
+}
+
+static bool is_read_from_memory(const n2_queue *q, size_t i, const float *x) {
+    return x && !all_read(q, i, x, q->list[i].j.n, in_registers);
 }
 
 static void forget_write(noted *n, const float *x) {
@@ -67,7 +82,7 @@ static void forget_write(noted *n, const float *x) {
 void n2_towers_trim(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         noted *n = &q->list[i];
-        if (!is_layer(n) || !n->j.more[0] || n2_is_read_later(q, i, n->j.out, n->j.n, false))
+        if (!is_layer(n) || !n->j.more[0] || n2_is_read_later(q, i, n->j.out, n->j.n))
             continue;
         forget_write(n, n->j.out);
         n->j.out = NULL;
@@ -177,76 +192,57 @@ static bool gates_input(const n2_queue *q, size_t k) {
     return gradient != SIZE_MAX && q->list[gradient].j.in[1] == n->j.gate;
 }
 
-static bool is_private(const n2_queue *q, size_t i);
-
-/* Rows that a block of the tower has: those whose numbers lie in a block's own order, or that
- * take gradients along, are large. */
-static int block_rows(const n2_queue *q, size_t chain) {
-    if (q->list[chain].j.product.m > SMALL_MOST) return TOWER_ROWS;
-    for (size_t i = chain; i < q->n; i++)
-        if (q->list[i].chain == chain &&
-            (q->list[i].taken || (is_layer(&q->list[i]) && is_private(q, i))))
-            return TOWER_ROWS;
-    return SMALL_ROWS;
-}
-
-/* Whether only gates of towers with the same blocks read the LeakyReLU of layer i. */
-static bool is_only_gate(const n2_queue *q, size_t i) {
-    const noted *layer = &q->list[i];
-    const float *x = layer->j.more[0];
-    if (!x || layer->kept || layer->j.product.n != TOWER_WIDTH || is_private(q, i)) return false;
-    const int rows = block_rows(q, layer->chain);
-    for (size_t k = i + 1; k < q->n; k++) {
-        const noted *n = &q->list[k];
-        bool ends = false;
-        for (int s = 0; s < n->n_spans; s++) {
-            const span *at = &n->spans[s];
-            if (!overlaps(at, x, layer->j.n)) continue;
-            if (at->written && !n->j.add && covers(at, x, layer->j.n)) {
-                ends = true;
-                continue;
-            }
-            const bool gates = is_layer(n) && n->j.gate == x && n->j.in[0] != x &&
-                               n->j.addend != x && n->j.product.m == layer->j.product.m &&
-                               n->j.product.n == TOWER_WIDTH && block_rows(q, n->chain) == rows;
-            if (at->written || !(gates || has_in_registers(q, k, i))) return false;
-        }
-        if (ends) return true;
-    }
-    return true;
-}
-
-/* Whether job k reads x, the LeakyReLU of layer i, as a tower with the same blocks does. */
-static bool reads_as_tower(const n2_queue *q, size_t k, size_t i, const float *x) {
+/* As the input of a gradient, or as the gate that goes with it, of a tower with the same rows. */
+static bool in_blocks(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k];
-    if (has_in_registers(q, k, i)) return true;
+    const float *x = q->list[i].j.more[0];
+    if (in_registers(q, k, i)) return true;
     if (n->taken) return n->j.in[1] == x && rows_of(&n->j) == q->list[i].j.product.m;
     return n->j.gate == x && n->j.in[0] != x && n->j.addend != x && gates_input(q, k);
+}
+
+/* Whether a gradient is made with the LeakyReLU of layer i. */
+static bool has_gradient(const n2_queue *q, size_t i) {
+    for (size_t k = i + 1; k < q->n; k++)
+        if (q->list[k].taken && q->list[k].j.in[1] == q->list[i].j.more[0]) return true;
+    return false;
 }
 
 /* Whether only towers with the same blocks read the LeakyReLU of layer i, some of them for a
  * gradient: then it can lie as their threads want it. */
 static bool is_private(const n2_queue *q, size_t i) {
-    const noted *layer = &q->list[i];
-    const float *x = layer->j.more[0];
-    bool taken = false;
-    if (!x || layer->kept || layer->j.product.n != TOWER_WIDTH ||
-        layer->j.product.m % TOWER_ROWS != 0 || (uintptr_t)x % 16 != 0)
-        return false;
-    for (size_t k = i + 1; k < q->n; k++) {
-        bool ends = false;
-        for (int s = 0; s < q->list[k].n_spans; s++) {
-            const span *at = &q->list[k].spans[s];
-            if (!overlaps(at, x, layer->j.n)) continue;
-            if (at->written && !q->list[k].j.add && covers(at, x, layer->j.n))
-                ends = true;
-            else if (at->written || !reads_as_tower(q, k, i, x))
-                return false;
-            taken |= !at->written && q->list[k].taken;
-        }
-        if (ends) return taken;
+    const job *j = &q->list[i].j;
+    const float *x = j->more[0];
+    if (!x || j->product.n != TOWER_WIDTH || j->product.m % TOWER_ROWS != 0) return false;
+    return (uintptr_t)x % 16 == 0 && has_gradient(q, i) && all_read(q, i, x, j->n, in_blocks);
+}
+
+/* Rows that a block of the tower has: those whose numbers lie in a block's own order, or that
+ * take gradients along, are large. */
+int n2_tower_rows(const n2_queue *q, size_t chain) {
+    if (q->list[chain].j.product.m > SMALL_MOST) return TOWER_ROWS;
+    for (size_t i = chain; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        if (n->chain == chain && (n->taken || (is_layer(n) && is_private(q, i)))) return TOWER_ROWS;
     }
-    return taken;
+    return SMALL_ROWS;
+}
+
+/* As a gate of a tower with the same blocks. */
+static bool as_gate(const n2_queue *q, size_t k, size_t i) {
+    const noted *n = &q->list[k], *layer = &q->list[i];
+    const float *x = layer->j.more[0];
+    if (in_registers(q, k, i)) return true;
+    return is_layer(n) && n->j.gate == x && n->j.in[0] != x && n->j.addend != x &&
+           n->j.product.m == layer->j.product.m && n->j.product.n == TOWER_WIDTH &&
+           n2_tower_rows(q, n->chain) == n2_tower_rows(q, layer->chain);
+}
+
+/* Whether nobody wants to know more of the LeakyReLU of layer i than its sign. */
+static bool is_only_gate(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (!j->more[0] || j->product.n != TOWER_WIDTH || is_private(q, i)) return false;
+    return all_read(q, i, j->more[0], j->n, as_gate);
 }
 
 /* The layer before job i whose LeakyReLU is x; SIZE_MAX: none. */
@@ -288,8 +284,8 @@ static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
     l->n = (int32_t)j->product.n;
     connect(before, j, l);
     const bool narrow = l->kind == LAYER_NARROW;
-    if (j->out && (narrow || n2_is_read_later(q, i, j->out, j->n, true))) l->out = j->out;
-    if (j->more[0] && n2_is_read_later(q, i, j->more[0], j->n, true)) l->more = j->more[0];
+    if (narrow || is_read_from_memory(q, i, j->out)) l->out = j->out;
+    if (is_read_from_memory(q, i, j->more[0])) l->more = j->more[0];
     l->own_more = l->more && is_private(q, i);
     l->more_bits = l->more && is_only_gate(q, i);
     const size_t gate_maker = j->gate ? maker_of(q, i, j->gate) : SIZE_MAX;
@@ -317,7 +313,7 @@ void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower 
     size_t place[MOST_LAYERS];
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
-    t->block_rows = block_rows(q, chain);
+    t->block_rows = n2_tower_rows(q, chain);
     t->n_blocks = (int32_t)((t->rows + t->block_rows - 1) / t->block_rows);
     t->n_layers = 0;
     t->gradients = 0;
@@ -335,5 +331,3 @@ void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower 
         t->gradients = 1;
     }
 }
-
-int n2_tower_rows(const n2_queue *q, size_t chain) { return block_rows(q, chain); }
