@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The training step of the paper's offline optimisation: n2ce against PyTorch and JAX, on 2 cores.
+"""The training step of the paper's offline optimisation: n2ce against PyTorch and JAX.
 
 A step updates the ratio network (128 samples of the numerator, M x 128 of the denominator) and the
 variational auto-encoder (128 samples, all 7 stages). bench/peers/ has the same work in PyTorch and
-JAX. Every program runs alone, on the same cores; times are the least of the rounds.
+JAX. Every program runs alone, on the same 2 cores or on the same GPU; times are the least of the
+rounds.
 
     ./run bench step [--json] [--all] [--write-docs]
+    ./run bench step --device cuda [--precision tf32|float32] [--json] [--write-docs]
 
 The peers need: build-bench/bin/pip install torch "jax[cpu]"
 """
@@ -22,7 +24,14 @@ THREADS = 2
 PEERS = {"torch_eager": ["torch_step.py", "--mode", "eager"],
          "torch_compile": ["torch_step.py", "--mode", "compile"],
          "jax": ["jax_step.py"]}
-NAMES = {"torch_eager": "PyTorch", "torch_compile": "PyTorch, compiled", "jax": "JAX"}
+ON_GPU = {"torch_eager": ["torch_step.py", "--mode", "eager"],
+          "torch_compile": ["torch_step.py", "--mode", "compile"],
+          "torch_graph": ["torch_step.py", "--mode", "graph"],
+          "torch_compiled_graph": ["torch_step.py", "--mode", "compiled-graph"],
+          "jax": ["jax_step.py"]}
+NAMES = {"torch_eager": "PyTorch", "torch_compile": "PyTorch, compiled",
+         "torch_graph": "PyTorch, captured", "torch_compiled_graph": "PyTorch, compiled and captured",
+         "jax": "JAX"}
 SGEMM = """
 import json, time
 import numpy as np
@@ -42,7 +51,12 @@ print(json.dumps({"gflops": 2e-9 * n**3 / min(times), "blas": name}))
 # ---- running programs: used by bench/svgd.py too -------------------------------------------------
 
 
+on_gpu = False  # set by main
+
+
 def environment():
+    if on_gpu:
+        return os.environ | {"JAX_PLATFORMS": "cuda"}
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return os.environ | dict.fromkeys(names, str(THREADS)) | {"JAX_PLATFORMS": "cpu"}
 
@@ -101,10 +115,14 @@ def replace_between(path, name, text):
 
 
 def measure(magnitude, args, sgemm):
-    programs = {name: lambda peer=peer: run_peer(peer, "--M", magnitude)
-                for name, peer in PEERS.items()}
+    options = ["--M", magnitude]
+    if on_gpu:
+        options += ["--device", "cuda", "--precision", args.precision]
+    programs = {name: lambda peer=peer: run_peer(peer, *options)
+                for name, peer in (ON_GPU if on_gpu else PEERS).items()}
     if not args.peers_only:
-        command = [args.program, "bench", "step", "--device", "cpu", "--M", magnitude, "--json"]
+        where = [] if on_gpu else ["--device", "cpu"]
+        command = [args.program, "bench", "step", *options, *where, "--json"]
         programs["n2ce"] = lambda command=command: run(command)
     best = rounds(programs, args.rounds, "ms")
     ours, peers = best.pop("n2ce", None), best
@@ -113,7 +131,7 @@ def measure(magnitude, args, sgemm):
             "peers": {name: peer and peer["ms"] for name, peer in peers.items()},
             "ratio": fastest["ms"] / ours["ms"] if ours and fastest else None,
             "gflops": ours and ours["gflops"], "sgemm_gflops": sgemm and sgemm["gflops"],
-            "peak_mb": ours and ours["peak_mb"],
+            "peak_mb": ours and ours["gpu_mb" if on_gpu else "peak_mb"],
             "peers_peak_mb": {name: peer and peer["peak_mb"] for name, peer in peers.items()},
             "versions": {name: peer and peer["version"] for name, peer in peers.items()}}
 
@@ -124,18 +142,20 @@ def cell(value, digits=1):
 
 def table(rows, sgemm):
     """As Markdown."""
-    heads = ["M", "n2ce, ms", *(f"{name}, ms" for name in NAMES.values()), "best peer / n2ce",
+    peers = list(rows[0]["peers"])
+    digits = 2 if on_gpu else 1
+    heads = ["M", "n2ce, ms", *(f"{NAMES[name]}, ms" for name in peers), "best peer / n2ce",
              "n2ce, GFLOP/s", "n2ce, peak MB", "least peer, peak MB"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in rows:
         peaks = [mb for mb in row["peers_peak_mb"].values() if mb]
-        cells = [str(row["M"]), cell(row["n2ce_ms"]), *(cell(row["peers"][name]) for name in NAMES),
-                 cell(row["ratio"], 2), cell(row["gflops"]), cell(row["peak_mb"], 0),
+        cells = [str(row["M"]), cell(row["n2ce_ms"], digits),
+                 *(cell(row["peers"][name], digits) for name in peers), cell(row["ratio"], 2), cell(row["gflops"]), cell(row["peak_mb"], 0),
                  cell(min(peaks, default=None), 0)]
         lines.append("| " + " | ".join(cells) + " |")
     versions = ", ".join(f"{NAMES[name]} {version}" for name, version in rows[0]["versions"].items()
                          if version)
-    lines += ["", f"{THREADS} cores. {versions}."]
+    lines += ["", f"{'One GPU' if on_gpu else f'{THREADS} cores'}. {versions}."]
     if sgemm:
         lines += [f"sgemm of 2048 x 2048 matrices in NumPy ({sgemm['blas']}) in the same run: "
                   f"{sgemm['gflops']:.0f} GFLOP/s."]
@@ -150,14 +170,21 @@ def main():
     parser.add_argument("--peers-only", action="store_true", help="leave n2ce out")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["tf32", "float32"], default="tf32",
+                        help="of products on a GPU")
     args = parser.parse_args()
-    keep_to_cores()
-    sgemm = run([sys.executable, "-c", SGEMM])
-    rows = [measure(m, args, sgemm) for m in ([1, 100, 1000] if args.all else [1, 100])]
+    global on_gpu
+    on_gpu = args.device == "cuda"
+    if not on_gpu:
+        keep_to_cores()
+    sgemm = None if on_gpu else run([sys.executable, "-c", SGEMM])
+    rows = [measure(m, args, sgemm) for m in ([1, 100, 1000] if args.all or on_gpu else [1, 100])]
     print(json.dumps(rows) if args.json else table(rows, sgemm))
     failed = not args.peers_only and any(row["n2ce_ms"] is None for row in rows)
     if args.write_docs and not failed:
-        replace_between(DOCS, "step", table(rows, sgemm))
+        name = f"step-{args.precision}" if on_gpu else "step"
+        replace_between(DOCS, name, table(rows, sgemm))
     return 1 if failed else 0
 
 

@@ -1,18 +1,21 @@
 """JAX peer of `n2ce bench step`: the training step of the paper's offline optimisation.
 
     build-bench/bin/python bench/peers/jax_step.py [--M 100]
+    ... --device cuda [--precision tf32|float32]
 
-Prints one JSON object. XLA takes as many threads as the process may use cores.
+Prints one JSON object. XLA takes as many threads as the process may use cores. On a GPU 50 steps
+are one scan.
 """
 import argparse
 import json
 import math
 import os
 import resource
+import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_PLATFORMS", "cuda" if "cuda" in sys.argv else "cpu")
 
 import jax
 import jax.numpy as jnp
@@ -165,10 +168,19 @@ def step(state, x, magnitude):
 # ---- timing -------------------------------------------------------------------------------------
 
 
-def timed(magnitude, seconds, warm_up=3):
+def several(state, x, magnitude, number):
+    """`number` steps in one call, and the last loss."""
+    if number == 1:
+        return step(state, x, magnitude)
+    state, losses = jax.lax.scan(lambda s, _: step(s, x, magnitude), state, None, length=number)
+    return state, losses[-1]
+
+
+def timed(magnitude, seconds, at_once, warm_up=3):
     """Mean seconds of a step, their number, and the first and last loss."""
     x, state = jax.random.uniform(jax.random.key(3), (BATCH, FEATURES)), new_state()
-    run = jax.jit(step, static_argnums=2, donate_argnums=0)
+    run = jax.jit(lambda state, x, magnitude: several(state, x, magnitude, at_once),
+                  static_argnums=2, donate_argnums=0)
     state, loss = run(state, x, magnitude)
     first = float(loss)
     for _ in range(warm_up - 1):
@@ -178,7 +190,7 @@ def timed(magnitude, seconds, warm_up=3):
     while spent < seconds or steps < 3:
         state, loss = run(state, x, magnitude)
         loss.block_until_ready()
-        steps += 1
+        steps += at_once
         spent = time.perf_counter() - start
     return spent / steps, steps, first, float(loss)
 
@@ -191,8 +203,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--M", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=3.0, help="of timing, at least")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["tf32", "float32"], default="tf32",
+                        help="of products on a GPU")
     args = parser.parse_args()
-    seconds, steps, first, last = timed(args.M, args.seconds)
+    if args.device == "cuda":
+        names = {"tf32": "tensorfloat32", "float32": "float32"}
+        jax.config.update("jax_default_matmul_precision", names[args.precision])
+    seconds, steps, first, last = timed(args.M, args.seconds, 50 if args.device == "cuda" else 1)
     print(json.dumps({"peer": "jax", "version": jax.__version__, "M": args.M, "ms": 1e3 * seconds,
                       "steps": steps, "peak_mb": peak_mb(), "first_loss": first,
                       "last_loss": last}))

@@ -1,6 +1,7 @@
 """PyTorch peer of `n2ce bench step`: the training step of the paper's offline optimisation.
 
     build-bench/bin/python bench/peers/torch_step.py [--M 100] [--mode eager|compile]
+    ... --device cuda [--mode eager|compile|graph|compiled-graph] [--precision tf32|float32]
 
 Prints one JSON object. The number of threads is OMP_NUM_THREADS, 2 unless set.
 """
@@ -121,12 +122,13 @@ def update(loss, optimiser, parameters):
     optimiser.step()
 
 
-def make_step(magnitude, mode):
+def make_step(magnitude, mode, cuda=False):
     ratio, vae, x, sigma2 = Ratio(), Vae(), torch.rand(BATCH, FEATURES), torch.tensor(SIGMA2)
     ratio_parameters, vae_parameters = list(ratio.parameters()), list(vae.parameters())
-    ratio_adam = torch.optim.Adam(ratio_parameters, fused=True, **RATIO_OPTIMISER)
-    vae_adam = torch.optim.Adam(vae_parameters, fused=True, **VAE_OPTIMISER)
-    compiled = torch.compile if mode == "compile" else lambda function: function
+    how = {"foreach": True, "capturable": "graph" in mode} if cuda else {"fused": True}
+    ratio_adam = torch.optim.Adam(ratio_parameters, **how, **RATIO_OPTIMISER)
+    vae_adam = torch.optim.Adam(vae_parameters, **how, **VAE_OPTIMISER)
+    compiled = torch.compile if mode.startswith("compile") else lambda function: function
     encode, of_ratio, of_vae = compiled(vae.encode), compiled(ratio_loss), compiled(vae_loss)
 
     def step():
@@ -136,20 +138,41 @@ def make_step(magnitude, mode):
         ratio.requires_grad_(False)  # spares its weight gradients
         update(of_vae(ratio, vae, x, mean, logvar, z), vae_adam, vae_parameters)
         ratio.requires_grad_(True)
-        return loss.item()
+        return loss.detach()
 
-    return step
+    return captured(step) if "graph" in mode else step
 
 
-def timed(step, seconds, warm_up=3):
-    """Mean seconds of a step, their number, and the first and last loss."""
-    first = step()
+def captured(step):
+    """The step as a CUDA graph that is replayed."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(5):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+
+    def replay():
+        graph.replay()
+        return loss
+
+    return replay
+
+
+def timed(step, seconds, at_once, warm_up=3):
+    """Mean seconds of a step, their number, and the first and last loss. A GPU is asked for several
+    steps before anybody waits for it."""
+    first = step().item()
     for _ in range(warm_up - 1):
-        step()
+        step().item()
     start, steps, spent = time.perf_counter(), 0, 0.0
     while spent < seconds or steps < 3:
-        last = step()
-        steps += 1
+        for _ in range(at_once):
+            last = step()
+        last = last.item()
+        steps += at_once
         spent = time.perf_counter() - start
     return spent / steps, steps, first, last
 
@@ -161,14 +184,23 @@ def peak_mb():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--M", type=int, default=100)
-    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "compile", "graph", "compiled-graph"],
+                        default="eager")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["tf32", "float32"], default="tf32",
+                        help="of products on a GPU")
     parser.add_argument("--seconds", type=float, default=3.0, help="of timing, at least")
     args = parser.parse_args()
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.set_default_device(args.device)
+    torch.backends.cuda.matmul.allow_tf32 = args.precision == "tf32"
     torch.manual_seed(0)
-    seconds, steps, first, last = timed(make_step(args.M, args.mode), args.seconds)
+    cuda = args.device == "cuda"
+    step = make_step(args.M, args.mode, cuda)
+    seconds, steps, first, last = timed(step, args.seconds, 20 if cuda else 1)
+    peak = torch.cuda.max_memory_allocated() / 2**20 if cuda else peak_mb()
     print(json.dumps({"peer": f"torch_{args.mode}", "version": torch.__version__, "M": args.M,
-                      "ms": 1e3 * seconds, "steps": steps, "peak_mb": peak_mb(),
+                      "ms": 1e3 * seconds, "steps": steps, "peak_mb": peak,
                       "first_loss": first, "last_loss": last}))
 
 
