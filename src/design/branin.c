@@ -47,10 +47,10 @@ static n2ce_status begin(n2_design_bench *b, uint64_t seed) {
 }
 
 /* Values are reported as they are. */
-#define BRANIN(title, about, points)                                                            \
-    {                                                                                           \
+#define BRANIN(title, about, points)                                                             \
+    {                                                                                            \
         .name = title, .summary = about, .low = 0, .high = 1, .queries = 128, .setting = points, \
-        .begin = begin, .score = score                                                          \
+        .begin = begin, .score = score                                                           \
     }
 
 const n2_design_task n2_branin_task =

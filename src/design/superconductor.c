@@ -72,8 +72,7 @@ static n2ce_status fit_oracle(n2_design_bench *b, const materials *m) {
     if (!x) return N2CE_ENOMEM;
     double *y = x + ORACLE_ROWS * ELEMENTS;
     n2ce_status status = draw_rows(b, m, x, y);
-    if (status == N2CE_OK)
-        status = n2_forest_fit(b->ctx, x, y, ORACLE_ROWS, ELEMENTS, &o, &forest);
+    if (status == N2CE_OK) status = n2_forest_fit(b->ctx, x, y, ORACLE_ROWS, ELEMENTS, &o, &forest);
     b->oracle = forest;
     n2_free(b->ctx, x);
     return status;

@@ -39,8 +39,8 @@ static tfbind *new_data(n2_design_bench *b) {
 }
 
 static n2ce_status set_space(n2_design_bench *b) {
-    b->offline.space = n2_space_of(&b->by_seed, (size_t)b->task->setting,
-                                   (n2_factor){N2_CATEGORY, 0, 0, BASES});
+    b->offline.space =
+        n2_space_of(&b->by_seed, (size_t)b->task->setting, (n2_factor){N2_CATEGORY, 0, 0, BASES});
     return b->offline.space.factor ? N2CE_OK : N2CE_ENOMEM;
 }
 
