@@ -51,7 +51,8 @@ static autoencoder new_autoencoder(cbas *c, const char *name) {
     a.first = n2_first_layer_new(p, full[0], &c->code, width);
     a.mean = n2_layer_new(p, full[1], width, LATENT);
     a.logvar = n2_layer_new(p, full[2], width, LATENT);
-    a.decoder = n2_mlp_new(p, full[3], (int64_t[]){LATENT, width, c->sequence ? n : 2 * n}, 3, SLOPE);
+    a.decoder =
+        n2_mlp_new(p, full[3], (int64_t[]){LATENT, width, c->sequence ? n : 2 * n}, 3, SLOPE);
     return a;
 }
 
@@ -90,7 +91,8 @@ static n2_node log_density(n2_graph *g, const cbas *c, const decoded *d, n2_node
         return n2g_reshape(g, n2g_sum(g, each, n2_axis(1)), n2_dims(rows, 1));
     }
     const n2_node z = n2g_mul(g, n2g_sub(g, x, d->mean), n2g_exp(g, n2g_neg(g, d->log_spread)));
-    const n2_node each = n2g_add(g, n2g_scale(g, n2g_mul(g, z, z), -0.5), n2g_neg(g, d->log_spread));
+    const n2_node each =
+        n2g_add(g, n2g_scale(g, n2g_mul(g, z, z), -0.5), n2g_neg(g, d->log_spread));
     return n2g_sum(g, each, n2_axis(1));
 }
 
@@ -100,8 +102,8 @@ static n2_node draw_design(n2_graph *g, const cbas *c, const decoded *d, int64_t
     if (!c->sequence)
         return n2g_add(g, d->mean,
                        n2g_mul(g, n2g_exp(g, d->log_spread), n2g_randn(g, n2_dims(rows, n))));
-    const n2_node u = n2g_minimum(g, n2g_randu(g, n2_shape_at(g, d->logits)),
-                                  n2g_constant(g, 1 - 1e-6));
+    const n2_node u =
+        n2g_minimum(g, n2g_randu(g, n2_shape_at(g, d->logits)), n2g_constant(g, 1 - 1e-6));
     const n2_node gumbel = n2g_neg(g, n2g_log(g, n2g_neg(g, n2g_log(g, u))));
     const n2_node v = n2g_add(g, d->logits, gumbel);
     return n2g_reshape(g, n2g_equal(g, v, n2g_amax(g, v, n2_axis(2))), n2_dims(rows, n));
@@ -233,8 +235,8 @@ static n2ce_status adapt(cbas *c, n2_plan *draw) {
     for (size_t round = 0; round < ROUNDS; round++) {
         N2_TRY(sample(c, draw));
         N2_TRY(weigh(c));
-        N2_TRY(n2_lab_run(c->lab, refit, REFIT,
-                          before + (1 - before) * (double)(round + 1) / ROUNDS));
+        N2_TRY(
+            n2_lab_run(c->lab, refit, REFIT, before + (1 - before) * (double)(round + 1) / ROUNDS));
     }
     return N2CE_OK;
 }

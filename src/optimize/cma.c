@@ -211,8 +211,7 @@ static n2ce_status run_hunt(n2_arena *arena, const n2_cma *o, hunt *h, double *x
         N2_TRY(o->ask(o->user, points, h->count * lambda, values));
         N2_TRY(n2_parallel_for(arena->ctx, h->count, update, h));
     }
-    for (size_t k = 0; k < h->count; k++)
-        memcpy(x + k * n, h->searches[k].best, n * sizeof *x);
+    for (size_t k = 0; k < h->count; k++) memcpy(x + k * n, h->searches[k].best, n * sizeof *x);
     return N2CE_OK;
 }
 

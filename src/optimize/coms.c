@@ -23,7 +23,9 @@ typedef struct coms {
     n2_tensor *x, *y, *batch_x, *batch_y, *adverse; /* adverse: x' */
 } coms;
 
-static n2_node predict(n2_graph *g, const coms *c, n2_node x) { return n2_mlp_apply(g, &c->net, x); }
+static n2_node predict(n2_graph *g, const coms *c, n2_node x) {
+    return n2_mlp_apply(g, &c->net, x);
+}
 
 static n2ce_status make_network(coms *c) {
     const int64_t width = n2_effort_width(c->lab->effort, WIDTH), d = (int64_t)c->code.width;

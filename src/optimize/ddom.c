@@ -5,7 +5,8 @@
  * layers of 1024 (Swish) on (x_t, t, y) that gives sqrt(beta) times the score; denoising score
  * matching with uniform t, batches of 256, Adam .001 on half a cosine, 1000 epochs; y is 0 with
  * probability .15. Rows are weighted by 20 bins of y so that large ones count more. Proposals: 1000
- * steps of Euler and Maruyama from N(0, I), score (1 + gamma) with y less gamma without, gamma = 2. */
+ * steps of Euler and Maruyama from N(0, I), score (1 + gamma) with y less gamma without, gamma = 2.
+ */
 #include "base/numerics.h"
 #include "design/design_space.h"
 #include "design_code.h"
@@ -96,8 +97,7 @@ static n2_node matching_loss(n2_graph *g, const ddom *d, n2_node x, n2_node y, n
     const n2_node eps = n2g_randn(g, n2_dims(BATCH, (int64_t)d->code.width));
     const n2_node kept = n2g_greater(g, n2g_randu(g, n2_dims(BATCH, 1)), n2g_constant(g, DROPPED));
     const n2_node lf = log_factor(g, t);
-    const n2_node s =
-        n2g_sqrt(g, n2g_affine(g, n2g_exp(g, n2g_scale(g, lf, 2)), -1, 1 + 1e-6));
+    const n2_node s = n2g_sqrt(g, n2g_affine(g, n2g_exp(g, n2g_scale(g, lf, 2)), -1, 1 + 1e-6));
     const n2_node xt = n2g_add(g, n2g_mul(g, x, n2g_exp(g, lf)), n2g_mul(g, eps, s));
     const n2_node a = network(g, d, xt, t, n2g_mul(g, y, kept));
     const n2_node scale = n2g_div(g, s, n2g_sqrt(g, beta_at(g, t)));
@@ -138,8 +138,8 @@ static n2ce_status build_step(ddom *d, size_t rows, n2_plan **plan) {
     const n2_node beta = beta_at(g, now), root = n2g_sqrt(g, beta);
     const n2_node drift = n2g_add(g, n2g_mul(g, x, n2g_scale(g, beta, 0.5)), n2g_mul(g, a, root));
     const n2_node noise = n2g_randn(g, n2_dims(n, (int64_t)d->code.width));
-    const n2_node step = n2g_add(g, n2g_scale(g, drift, dt),
-                                 n2g_mul(g, noise, n2g_scale(g, root, sqrt(dt))));
+    const n2_node step =
+        n2g_add(g, n2g_scale(g, drift, dt), n2g_mul(g, noise, n2g_scale(g, root, sqrt(dt))));
     n2g_assign(g, d->points, n2g_add(g, x, step));
     n2g_assign(g, d->time, n2g_affine(g, now, 1, -dt));
     return n2_lab_compile(d->lab, g, NULL, 0, plan);

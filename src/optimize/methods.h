@@ -55,11 +55,11 @@ n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_wit
     n2_ddom_with;
 
 /* n2_method.propose of a method that has `with`. */
-#define N2_PROPOSE_AS_PUBLISHED(with)                                                      \
-    static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,    \
-                               n2_proposals *out) {                                        \
-        const n2_effort effort = {1, n2_cpu_backend()};                                    \
-        return with(ctx, offline, seed, &effort, out);                                     \
+#define N2_PROPOSE_AS_PUBLISHED(with)                                                   \
+    static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
+                               n2_proposals *out) {                                     \
+        const n2_effort effort = {1, n2_cpu_backend()};                                 \
+        return with(ctx, offline, seed, &effort, out);                                  \
     }
 
 #endif

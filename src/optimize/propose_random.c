@@ -53,7 +53,8 @@ static n2ce_status in_cube_10(n2ce_ctx *ctx, const n2_designs *offline, uint64_t
 
 const n2_method n2_random_method = {"random", "uniform in the space", anywhere};
 const n2_method n2_cube_1_method = {
-    "cube-0.01", "uniform in a cube of 1 % of the ranges around the best design offline", in_cube_1};
+    "cube-0.01", "uniform in a cube of 1 % of the ranges around the best design offline",
+    in_cube_1};
 const n2_method n2_cube_10_method = {
     "cube-0.1", "uniform in a cube of 10 % of the ranges around the best design offline",
     in_cube_10};

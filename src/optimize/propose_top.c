@@ -18,4 +18,5 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t se
     return status;
 }
 
-const n2_method n2_top_method = {"top-offline", "the best designs offline, proposed again", propose};
+const n2_method n2_top_method = {"top-offline", "the best designs offline, proposed again",
+                                 propose};

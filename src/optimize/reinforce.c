@@ -17,10 +17,10 @@ typedef struct policy {
     uint64_t seed;
     bool sequence;
     size_t levels;
-    double *theta;        /* width: means, or logits */
-    double *m, *v;        /* Adam's moments */
-    double *gradient;     /* width */
-    double *probability;  /* width */
+    double *theta;       /* width: means, or logits */
+    double *m, *v;       /* Adam's moments */
+    double *gradient;    /* width */
+    double *probability; /* width */
 } policy;
 
 static n2ce_status policy_new(n2_arena *arena, const n2_code *code, uint64_t seed, policy *p) {
@@ -92,9 +92,8 @@ static void policy_gradient(policy *p, const double *x, const double *reward, si
     memset(p->gradient, 0, width * sizeof *p->gradient);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < width; k++) {
-            const double score = p->sequence
-                                     ? x[i * width + k] - p->probability[k]
-                                     : (x[i * width + k] - p->theta[k]) / (SPREAD * SPREAD);
+            const double score = p->sequence ? x[i * width + k] - p->probability[k]
+                                             : (x[i * width + k] - p->theta[k]) / (SPREAD * SPREAD);
             p->gradient[k] += reward[i] * score / (double)n;
         }
 }
@@ -153,5 +152,5 @@ n2ce_status n2_reinforce_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t
 
 N2_PROPOSE_AS_PUBLISHED(n2_reinforce_with)
 
-const n2_method n2_reinforce_method = {
-    "reinforce", "policy gradient on an ensemble that predicts y", propose};
+const n2_method n2_reinforce_method = {"reinforce",
+                                       "policy gradient on an ensemble that predicts y", propose};

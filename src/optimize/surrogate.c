@@ -84,8 +84,7 @@ void n2_surrogate_apply(n2_graph *g, const n2_surrogate *s, size_t m, n2_node x,
     const n2_node out = n2_mlp_apply(g, &member->rest, h);
     *mean = n2g_slice(g, out, 1, 0, 1);
     if (log_spread)
-        *log_spread =
-            n2_soft_clamp(g, n2g_slice(g, out, 1, 1, 1), n2g_read(g, member->bounds));
+        *log_spread = n2_soft_clamp(g, n2g_slice(g, out, 1, 1, 1), n2g_read(g, member->bounds));
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -120,9 +119,9 @@ static n2ce_status build_training(n2_surrogate *s, n2_plan **plan) {
     n2_tensor *y = n2_lab_table(lab, "surrogate.y", s->code->rows, 1, s->code->y), *counts;
     N2_TRY(draw_bootstraps(s, &counts));
     if (!g || !x || !y) return N2CE_ENOMEM;
-    const n2_node pick =
-        n2g_randint(g, n2_dims((int64_t)s->options.batch), (int64_t)s->code->rows);
-    const n2_node bx = n2g_gather(g, n2g_read(g, x), pick), by = n2g_gather(g, n2g_read(g, y), pick);
+    const n2_node pick = n2g_randint(g, n2_dims((int64_t)s->options.batch), (int64_t)s->code->rows);
+    const n2_node bx = n2g_gather(g, n2g_read(g, x), pick),
+                  by = n2g_gather(g, n2g_read(g, y), pick);
     const n2_node bc = n2g_gather(g, n2g_read(g, counts), pick);
     n2_node loss = member_loss(g, s, 0, bx, by, bc);
     for (size_t m = 1; m < s->options.members; m++)

@@ -133,7 +133,8 @@ static void a_cube_is_as_wide_as_it_says(void **state) {
 
 /* ---- CMA-ES ---- */
 
-/* A bowl a thousand times as steep along one direction as along another, and Rosenbrock's valley. */
+/* A bowl a thousand times as steep along one direction as along another, and Rosenbrock's valley.
+ */
 static n2ce_status bowl(void *user, const double *x, size_t rows, double *value) {
     (void)user;
     for (size_t i = 0; i < rows; i++) {
