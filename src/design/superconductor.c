@@ -94,7 +94,7 @@ static void end(n2_design_bench *b) { n2_forest_free(b->oracle); }
 
 const n2_design_task n2_superconductor_task = {
     .name = "superconductor",
-    .summary = "86 amounts of elements for a high critical temperature; 17,014 rows",
+    .summary = "86 amounts of elements for a high critical temperature",
     .folder = "superconductor",
     .low = 0.00021,
     .high = 185,

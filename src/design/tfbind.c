@@ -142,7 +142,7 @@ static n2ce_status begin_10(n2_design_bench *b, uint64_t seed) {
 
 const n2_design_task n2_tfbind8_task = {
     .name = "tfbind8",
-    .summary = "DNA of 8 bases that binds to SIX6; 32,898 rows, all values known",
+    .summary = "DNA of 8 bases that binds to SIX6; all values are known",
     .folder = "tfbind8",
     .low = 0,
     .high = 1,
@@ -155,7 +155,7 @@ const n2_design_task n2_tfbind8_task = {
 
 const n2_design_task n2_tfbind10_task = {
     .name = "tfbind10",
-    .summary = "DNA of 10 bases that binds to Pho4; 10,000 noisy rows, all values known",
+    .summary = "DNA of 10 bases that binds to Pho4; noisy labels, all values of the oracle known",
     .folder = "tfbind10",
     .low = -1.8585268,
     .high = 2.1287067,

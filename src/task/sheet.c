@@ -19,7 +19,6 @@ double n2_tally_spread(const n2_tally *t) {
     return t->n > 1 ? sqrt(t->squares / (double)(t->n - 1)) : N2_NAN;
 }
 
-
 /* Four digits or so, and no more than three decimals. */
 const char *n2_sheet_number(double x, char buffer[32]) {
     const double size = fabs(x);
@@ -84,4 +83,3 @@ void n2_text_wrapped(n2_text *out, const char *text) {
     }
     n2_text_add(out, "%s\n", text);
 }
-
