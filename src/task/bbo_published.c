@@ -8,15 +8,15 @@
     { task, method, queries, percentile, value, spread }
 
 /* In the order of the main table: TFBind8, TFBind10, ChEMBL, Superconductor, Ant, D'Kitty. */
-#define SIX(m, q, p, t8, s8, t10, s10, ch, sch, su, ssu, an, san, dk, sdk)                         \
-    ONE("tfbind8", m, q, p, t8, s8), ONE("tfbind10", m, q, p, t10, s10),                           \
-        ONE("chembl", m, q, p, ch, sch), ONE("superconductor", m, q, p, su, ssu),                  \
+#define SIX(m, q, p, t8, s8, t10, s10, ch, sch, su, ssu, an, san, dk, sdk)        \
+    ONE("tfbind8", m, q, p, t8, s8), ONE("tfbind10", m, q, p, t10, s10),          \
+        ONE("chembl", m, q, p, ch, sch), ONE("superconductor", m, q, p, su, ssu), \
         ONE("ant", m, q, p, an, san), ONE("dkitty", m, q, p, dk, sdk)
 
 /* Without ChEMBL. */
-#define FIVE(m, q, p, t8, s8, t10, s10, su, ssu, an, san, dk, sdk)                                 \
-    ONE("tfbind8", m, q, p, t8, s8), ONE("tfbind10", m, q, p, t10, s10),                           \
-        ONE("superconductor", m, q, p, su, ssu), ONE("ant", m, q, p, an, san),                     \
+#define FIVE(m, q, p, t8, s8, t10, s10, su, ssu, an, san, dk, sdk)             \
+    ONE("tfbind8", m, q, p, t8, s8), ONE("tfbind10", m, q, p, t10, s10),       \
+        ONE("superconductor", m, q, p, su, ssu), ONE("ant", m, q, p, an, san), \
         ONE("dkitty", m, q, p, dk, sdk)
 
 /* The random cubes of D'Kitty are printed in the task's units. */

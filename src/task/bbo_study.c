@@ -59,9 +59,8 @@ static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name
     nearest = *copy ? n2ce_nearest_word(copy, known, count) : NULL;
     const n2ce_status status =
         n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %s \"%.*s\"%s%s%s There are: %s; or all.",
-                option, option, (int)(n < 80 ? n : 80), word,
-                nearest ? "; did you mean \"" : ".", nearest ? nearest : "", nearest ? "\"?" : "",
-                list.data ? list.data : "");
+                option, option, (int)(n < 80 ? n : 80), word, nearest ? "; did you mean \"" : ".",
+                nearest ? nearest : "", nearest ? "\"?" : "", list.data ? list.data : "");
     n2_text_free(&list);
     return status;
 }
@@ -71,7 +70,8 @@ static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(s
                         bool (*all)(size_t), const char *word, size_t n, bool *marked) {
     bool any = false;
     for (size_t i = 0; name(i); i++)
-        if (is_word(word, n, name(i)) || (is_word(word, n, "all") && all(i))) marked[i] = any = true;
+        if (is_word(word, n, name(i)) || (is_word(word, n, "all") && all(i)))
+            marked[i] = any = true;
     return any ? N2CE_OK : unknown(ctx, option, name, word, n);
 }
 

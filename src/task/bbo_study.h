@@ -13,8 +13,8 @@
 
 enum { N2_BBO_TASKS = 16, N2_BBO_METHODS = 64 };
 
-/* One method on one task with one seed. Values are normalised. A run that failed has no numbers. The
- * seconds are the only number that varies from run to run. */
+/* One method on one task with one seed. Values are normalised. A run that failed has no numbers.
+ * The seconds are the only number that varies from run to run. */
 typedef struct n2_bbo_run {
     uint64_t seed;
     double max, median;                 /* over the Q proposals, as they can be tried */
@@ -34,9 +34,9 @@ typedef struct n2_bbo_study {
     uint64_t first_seed;
     size_t queries; /* 0: the task's usual number */
     n2_effort effort;
-    n2_bbo_run *runs;         /* task by task, in it method by method, in it seed by seed */
-    double *offline_best;     /* task by task, in it seed by seed; normalised */
-    size_t *offline_rows;     /* by task */
+    n2_bbo_run *runs;     /* task by task, in it method by method, in it seed by seed */
+    double *offline_best; /* task by task, in it seed by seed; normalised */
+    size_t *offline_rows; /* by task */
     size_t n_done;
     bool interrupted;
 } n2_bbo_study;

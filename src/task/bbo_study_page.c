@@ -38,9 +38,8 @@ static n2ce_status paper_of(const n2_bbo_study *s, size_t task, int percentile, 
     double *y = n2_arena_alloc(arena, 3 * s->n_methods, sizeof *y);
     if (!x || !y) return N2CE_ENOMEM;
     for (size_t m = 0; m < s->n_methods; m++) {
-        const n2_bbo_published *p =
-            n2_bbo_published_find(s->tasks[task]->name, s->methods[m]->method->name,
-                                  n2_bbo_queries(s, task), percentile);
+        const n2_bbo_published *p = n2_bbo_published_find(
+            s->tasks[task]->name, s->methods[m]->method->name, n2_bbo_queries(s, task), percentile);
         x[3 * m] = (double)(m + 1) - 0.35;
         x[3 * m + 1] = x[3 * m + 2] = (double)(m + 1) + 0.35;
         y[3 * m] = y[3 * m + 1] = p ? p->value : N2_NAN;

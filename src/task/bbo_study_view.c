@@ -351,8 +351,8 @@ static void add_published(n2_text *out, const n2_bbo_study *s) {
     n2_text_add(out, "\"published\": [");
     for (size_t i = 0; (p = n2_bbo_published_at(i)); i++) {
         if (!has_task(s, p->task)) continue;
-        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"method\": \"%s\", \"queries\": %zu", separator,
-                    p->task, p->method, p->queries);
+        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"method\": \"%s\", \"queries\": %zu",
+                    separator, p->task, p->method, p->queries);
         n2_text_add(out, ", \"percentile\": %d", p->percentile);
         add_key(out, "value", p->value);
         add_key(out, "sd", p->spread);

@@ -1,6 +1,7 @@
 /* Facts about the methods that propose designs. */
 #include "bbo_data.h"
 #include "design/design_space.h"
+#include "failing_alloc.h"
 #include "optimize/cma.h"
 #include "optimize/design_code.h"
 #include "optimize/methods.h"
@@ -67,21 +68,32 @@ static void assert_inside(const problem *p, const double *x, size_t rows) {
 
 enum { ROWS = 16 };
 
-/* What can be tried, and the same for one thread and for three. */
-static void proposals_can_be_tried_and_repeated(void **state) {
+static void proposals_can_be_tried(void **state) {
     (void)state;
-    const n2_factor_kind kinds[] = {N2_WHOLE, N2_CATEGORY};
-    for (size_t k = 0; k < 2; k++) {
-        problem *p = new_problem(kinds[k], kinds[k] == N2_CATEGORY ? 6 : 2, 100);
-        for (size_t i = 0; i < n2_method_count; i++) {
-            double a[ROWS * 6] = {0}, b[ROWS * 6] = {0};
-            propose(&n2_methods[i], p, 1, ROWS, a);
-            propose(&n2_methods[i], p, 3, ROWS, b);
-            assert_memory_equal(a, b, sizeof a);
-            assert_inside(p, a, ROWS);
-        }
-        test_free(p);
+    problem *p = new_problem(N2_CATEGORY, 3, 60), *numbers = new_problem(N2_WHOLE, 2, 60);
+    for (size_t i = 0; i < n2_method_count; i++) {
+        double x[ROWS * 3];
+        propose(&n2_methods[i], p, 1, ROWS, x);
+        assert_inside(p, x, ROWS);
+        propose(&n2_methods[i], numbers, 1, ROWS, x);
+        assert_inside(numbers, x, ROWS);
     }
+    test_free(p);
+    test_free(numbers);
+}
+
+/* The engine sees to that in general; here are some that have code of their own beside it. */
+static void proposals_do_not_depend_on_threads(void **state) {
+    (void)state;
+    static const char *const names[] = {"random", "gradient-ascent", "cma-es", "reinforce"};
+    problem *p = new_problem(N2_CATEGORY, 3, 60);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        double a[ROWS * 3], b[ROWS * 3];
+        propose(n2_method_find(names[i]), p, 1, ROWS, a);
+        propose(n2_method_find(names[i]), p, 2, ROWS, b);
+        assert_memory_equal(a, b, sizeof a);
+    }
+    test_free(p);
 }
 
 /* Methods that learn propose designs that are better than chance, on a task where that is easy. */
@@ -89,13 +101,13 @@ static void learning_beats_chance(void **state) {
     (void)state;
     const n2_factor_kind kinds[] = {N2_CONTINUOUS, N2_CATEGORY};
     for (size_t k = 0; k < 2; k++) {
-        problem *p = new_problem(kinds[k], kinds[k] == N2_CATEGORY ? 6 : 2, 400);
+        problem *p = new_problem(kinds[k], kinds[k] == N2_CATEGORY ? 4 : 2, 200);
         double x[ROWS * 6];
         propose(n2_method_find("random"), p, 2, ROWS, x);
         const double chance = mean_value(p, x, ROWS);
         for (size_t i = 0; i < n2_method_count; i++) {
             if (n2_methods[i].trivial) continue;
-            propose(&n2_methods[i], p, 2, ROWS, x);
+            propose(&n2_methods[i], p, 1, ROWS, x);
             const double value = mean_value(p, x, ROWS);
             print_message("%s %s: %.3f, chance %.3f\n", k ? "sequences" : "numbers",
                           n2_methods[i].method->name, value, chance);
@@ -215,6 +227,37 @@ static void designs_come_back_from_their_code(void **state) {
     test_free(p);
 }
 
+/* ---- memory ---- */
+
+/* The whole life of a method on this allocator. */
+static n2ce_status live(const n2_listed_method *m, const problem *p, failing_alloc *memory) {
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    double x[ROWS * 2];
+    n2_proposals out = {.rows = ROWS, .x = x};
+    n2ce_ctx *ctx;
+    n2ce_status status = n2ce_ctx_new(&ctx, &options);
+    if (status == N2CE_OK) status = n2_method_run(ctx, m, &p->designs, 1, small_effort(), &out);
+    n2ce_ctx_free(ctx);
+    assert_int_equal(memory->live, 0);
+    return status;
+}
+
+/* One failed allocation, wherever it is (here: a dozen places), is an error, and nothing leaks. */
+static void out_of_memory_is_an_error(void **state) {
+    (void)state;
+    problem *p = new_problem(N2_CONTINUOUS, 2, 20);
+    for (size_t i = 0; i < n2_method_count; i++) {
+        failing_alloc memory = failing_alloc_new(NEVER, false);
+        assert_int_equal(live(&n2_methods[i], p, &memory), N2CE_OK);
+        const size_t calls = memory.calls, stride = calls / 12 + 1;
+        for (size_t n = 0; n < calls; n += stride) {
+            memory = failing_alloc_new(n, false);
+            assert_int_equal(live(&n2_methods[i], p, &memory), N2CE_ENOMEM);
+        }
+    }
+    test_free(p);
+}
+
 /* ---- effort ---- */
 
 static void effort_divides_but_not_to_nothing(void **state) {
@@ -237,8 +280,10 @@ int main(void) {
         cmocka_unit_test(logits_are_those_of_design_bench),
         cmocka_unit_test(designs_come_back_from_their_code),
         cmocka_unit_test(effort_divides_but_not_to_nothing),
+        cmocka_unit_test(out_of_memory_is_an_error),
         cmocka_unit_test(learning_beats_chance),
-        cmocka_unit_test(proposals_can_be_tried_and_repeated),
+        cmocka_unit_test(proposals_can_be_tried),
+        cmocka_unit_test(proposals_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
