@@ -15,7 +15,7 @@ static const n2ce_option options_table[] = {
     {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
      "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all"},
     {"method", 'm', N2CE_OPTION_TEXT, "random,top-offline", 0, 0, NULL, "LIST",
-     "methods, separated by commas; all: those that are no variant of another"},
+     "methods, separated by commas; all: those that are no variant of another; variants: those"},
     {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
     {"seeds", 'k', N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
@@ -65,34 +65,34 @@ static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name
     return status;
 }
 
-/* Marks what one word asks for; `all` says what "all" means. */
+/* Marks what one word asks for: a name, all but variants, or variants. */
 static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                        bool (*all)(size_t), const char *word, size_t n, bool *marked) {
+                        bool (*variant)(size_t), const char *word, size_t n, bool *marked) {
     bool any = false;
     for (size_t i = 0; name(i); i++)
-        if (is_word(word, n, name(i)) || (is_word(word, n, "all") && all(i)))
+        if (is_word(word, n, name(i)) || is_word(word, n, variant(i) ? "variants" : "all"))
             marked[i] = any = true;
     return any ? N2CE_OK : unknown(ctx, option, name, word, n);
 }
 
 static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *option,
-                             const char *(*name)(size_t), bool (*all)(size_t), bool *marked) {
+                             const char *(*name)(size_t), bool (*variant)(size_t), bool *marked) {
     for (const char *at = n2ce_options_get(o, option);; at++) {
         const size_t n = strcspn(at, ",");
-        N2_TRY(mark(ctx, option, name, all, at, n, marked));
+        N2_TRY(mark(ctx, option, name, variant, at, n, marked));
         at += n;
         if (!*at) return N2CE_OK;
     }
 }
 
-static bool every_task(size_t i) { return n2_design_task_at(i) != NULL; }
-static bool no_variant(size_t i) { return !n2_methods[i].variant_of; }
+static bool never(size_t i) { return i == SIZE_MAX; }
+static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
 
 /* The methods asked for, then the trivial ones that are shown beside any. */
 static n2ce_status choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
     bool tasks[N2_BBO_TASKS] = {false}, methods[N2_BBO_METHODS] = {false};
-    N2_TRY(mark_list(ctx, o, "task", task_name, every_task, tasks));
-    N2_TRY(mark_list(ctx, o, "method", method_name, no_variant, methods));
+    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
+    N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
     for (size_t i = 0; n2_design_task_at(i); i++)
         if (tasks[i]) s->tasks[s->n_tasks++] = n2_design_task_at(i);
     for (size_t i = 0; i < n2_method_count; i++)
@@ -135,12 +135,25 @@ static bool has_unmoved(const n2_space *space, const double *x, size_t rows) {
     return true;
 }
 
+/* For the report's pictures. */
+static n2ce_status keep_plane(const bbo_runner *r, const n2_proposals *p, n2_bbo_run *run) {
+    const n2_space *space = &r->bench->offline.space;
+    if (space->n != 2 || !has_unmoved(space, p->x, p->rows) || run->seed != r->study->first_seed)
+        return N2CE_OK;
+    double *copy = n2_arena_alloc(r->study->arena, 2 * p->rows, sizeof *copy);
+    if (!copy) return N2CE_ENOMEM;
+    memcpy(copy, p->x, 2 * p->rows * sizeof *copy);
+    run->plane = copy;
+    return N2CE_OK;
+}
+
 static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk *d,
                          n2_bbo_run *run) {
     const n2_design_bench *b = r->bench;
     const n2_space *space = &b->offline.space;
     run->inside = p->inside;
     run->unmoved_max = run->unmoved_median = N2_NAN;
+    N2_TRY(keep_plane(r, p, run));
     N2_TRY(n2_designs_distinct(r->base.ctx, p->x, p->rows, space->n, &run->distinct));
     N2_TRY(score(b, p->x, p->rows, d->y, &run->max, &run->median));
     if (!has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
@@ -245,6 +258,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
                                 n2_bbo_study *s) {
     n2_device_choice device;
     s->options = o;
+    s->arena = arena;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
     s->queries = n2_options_is_auto(o, "queries") ? 0 : (size_t)n2_options_count(o, "queries");

@@ -23,10 +23,13 @@ typedef struct n2_bbo_run {
     double seconds;
     size_t distinct; /* different proposals */
     bool done, failed;
+    const double *plane; /* the proposals as they can be tried, where they are points of a plane and
+                          * the seed is the first; else NULL */
 } n2_bbo_run;
 
 typedef struct n2_bbo_study {
     const n2ce_options *options;
+    n2_arena *arena; /* of all that is below */
     const n2_design_task *tasks[N2_BBO_TASKS];
     const n2_listed_method *methods[N2_BBO_METHODS];
     size_t n_tasks, n_methods, n_seeds;

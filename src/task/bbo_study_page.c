@@ -64,6 +64,50 @@ static n2ce_status add_figure(n2_text *page, const n2_bbo_study *s, size_t task,
     return N2CE_OK;
 }
 
+/* ---- proposals in the plane ---------------------------------------------------------------- */
+
+static n2ce_status points_of(const double *plane, size_t n, n2_arena *arena, n2_series *out) {
+    double *x = n2_arena_alloc(arena, 2 * n, sizeof *x),
+           *y = n2_arena_alloc(arena, 2 * n, sizeof *y);
+    if (!x || !y) return N2CE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        x[2 * i] = x[2 * i + 1] = plane[2 * i];
+        y[2 * i] = plane[2 * i + 1];
+        y[2 * i + 1] = N2_NAN; /* not joined */
+    }
+    *out = (n2_series){.x = x, .y = y, .n = 2 * n, .markers = true};
+    return N2CE_OK;
+}
+
+/* Where a method proposes, and where the square and the optima of Branin's function are: it is the
+ * only task in the plane. */
+static n2ce_status add_plane(n2_text *page, const n2_bbo_study *s, size_t task, size_t m,
+                             n2_arena *arena) {
+    static const double optima[] = {-3.14159, 12.275, 3.14159, 2.275, 9.42478, 2.475};
+    static const double corner[2][5] = {{-5, 10, 10, -5, -5}, {0, 0, 15, 15, 0}};
+    const n2_bbo_run *r = n2_bbo_run_at(s, task, m, 0);
+    const char *name = s->methods[m]->method->name;
+    n2_series series[3];
+    if (!r->plane) return N2CE_OK;
+    N2_TRY(points_of(r->plane, n2_bbo_queries(s, task), arena, &series[0]));
+    N2_TRY(points_of(optima, 3, arena, &series[1]));
+    series[0].colour = s->methods[m]->colour;
+    series[0].label = name;
+    series[1].colour = -1;
+    series[1].label = "optima";
+    series[2] =
+        (n2_series){.label = "bounds", .x = corner[0], .y = corner[1], .n = 5, .colour = -1};
+    series[2].dashed = true;
+    const n2_plot plot = {.title = name,
+                          .x_label = "x1",
+                          .y_label = "x2",
+                          .equal_scale = true,
+                          .series = series,
+                          .n_series = 3};
+    n2_page_figure(page, &plot, "Proposals of the first seed.");
+    return N2CE_OK;
+}
+
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n2_arena *arena) {
@@ -77,7 +121,9 @@ static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n
                   "Mean +- standard deviation over the seeds; the best in bold. Unmoved: values of "
                   "designs as they were proposed, bounds or not.");
     N2_TRY(add_figure(page, s, task, 100, arena));
-    return add_figure(page, s, task, 50, arena);
+    N2_TRY(add_figure(page, s, task, 50, arena));
+    for (size_t m = 0; m < s->n_methods; m++) N2_TRY(add_plane(page, s, task, m, arena));
+    return N2CE_OK;
 }
 
 static n2ce_status add_tasks(n2_text *page, const n2_bbo_study *s) {

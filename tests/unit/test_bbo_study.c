@@ -17,7 +17,8 @@ static void ranks_are_those_of_the_means(void **state) {
     (void)state;
     n2_bbo_run runs[3 * 2] = {0};
     const double max[] = {1, 3, 2, 2, 0, 1};
-    for (size_t i = 0; i < 6; i++) runs[i] = (n2_bbo_run){.max = max[i], .median = -max[i], .done = true};
+    for (size_t i = 0; i < 6; i++)
+        runs[i] = (n2_bbo_run){.max = max[i], .median = -max[i], .done = true};
     const n2_bbo_study s = study_of(runs, 1, 3, 2);
     assert_close(n2_bbo_rank(&s, 0, 0, 100), 1.5, 0, 0);
     assert_close(n2_bbo_rank(&s, 0, 1, 100), 1.5, 0, 0);
