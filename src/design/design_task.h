@@ -68,6 +68,8 @@ void n2_design_bench_close(n2_design_bench *bench); /* NULL is fine */
 /* The same seed gives the same offline set and the same oracle, for any number of threads. */
 n2ce_status n2_design_bench_begin(n2_design_bench *bench, uint64_t seed);
 
+/* Values of rows, in the data's units. N2CE_EINVAL for a number that is not finite, or a level that
+ * there is not. */
 n2ce_status n2_design_bench_score(const n2_design_bench *bench, const double *x, size_t rows,
                                   double *y);
 

@@ -4,6 +4,7 @@
 #include "io/table.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -88,8 +89,25 @@ n2ce_status n2_design_bench_begin(n2_design_bench *b, uint64_t seed) {
     return b->task->begin(b, seed);
 }
 
+/* An oracle that is a table must not be asked for what it does not have. Numbers beyond the bounds
+ * are the oracle's business. */
+static n2ce_status check_design(const n2_design_bench *b, const double *x, size_t row) {
+    for (size_t c = 0; c < b->offline.space.n; c++) {
+        const n2_factor *f = &b->offline.space.factor[c];
+        const bool level = x[c] >= 0 && x[c] < (double)f->levels && x[c] == floor(x[c]);
+        if (f->kind == N2_CATEGORY ? level : isfinite(x[c])) continue;
+        return n2_fail(b->ctx, N2CE_EINVAL,
+                       "%s: design %zu has %g in column %zu, which is no %s; designs are made "
+                       "such that they can be tried before they are scored.",
+                       b->task->name, row, x[c], c,
+                       f->kind == N2_CATEGORY ? "level" : "finite number");
+    }
+    return N2CE_OK;
+}
+
 n2ce_status n2_design_bench_score(const n2_design_bench *b, const double *x, size_t rows,
                                   double *y) {
+    for (size_t i = 0; i < rows; i++) N2_TRY(check_design(b, x + i * b->offline.space.n, i));
     return b->task->score(b, x, rows, y);
 }
 

@@ -101,6 +101,19 @@ static void branin_without_its_best_tenth(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+static void a_design_that_is_no_number_is_refused(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_design_bench *b = open_task(ctx, "branin");
+    const double x[] = {1, 2, (double)NAN, 3};
+    double y[2];
+    begin_seed(b, 0);
+    assert_int_equal(n2_design_bench_score(b, x, 1, y), N2CE_OK);
+    assert_int_equal(n2_design_bench_score(b, x, 2, y), N2CE_EINVAL);
+    n2_design_bench_close(b);
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- chance ---- */
 
 /* The mean over seeds of the best and the median of uniform designs, normalised. */
@@ -358,6 +371,7 @@ int main(void) {
         cmocka_unit_test(uniform_draws_reach_all_levels),
         cmocka_unit_test(branin_has_three_optima),
         cmocka_unit_test(branin_without_its_best_tenth),
+        cmocka_unit_test(a_design_that_is_no_number_is_refused),
         cmocka_unit_test(chance_on_branin),
         cmocka_unit_test(chance_on_tfbind8),
         cmocka_unit_test(tfbind8_as_published),
