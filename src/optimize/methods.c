@@ -31,11 +31,11 @@ static uint64_t divide(uint64_t published, uint64_t by, uint64_t least) {
 }
 
 int64_t n2_effort_width(const n2_effort *effort, int64_t published) {
-    return (int64_t)divide((uint64_t)published, effort->scale, N2_LEAST_WIDTH);
+    return (int64_t)divide((uint64_t)published, effort->scale, (uint64_t)effort->least_width);
 }
 
 uint64_t n2_effort_steps(const n2_effort *effort, uint64_t published) {
-    return divide(published, effort->scale, N2_LEAST_STEPS);
+    return divide(published, effort->scale, effort->least_steps);
 }
 
 n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_designs *offline,

@@ -13,11 +13,13 @@
 /* How much work a method does, and where. */
 typedef struct n2_effort {
     size_t scale; /* 1: networks and training as published; S: 1/S of their widths and of their
-                   * steps, though not below N2_LEAST_WIDTH and N2_LEAST_STEPS */
+                   * steps, though not below what follows */
+    int64_t least_width;
+    uint64_t least_steps;
     const n2_backend *backend;
 } n2_effort;
 
-enum { N2_LEAST_WIDTH = 256, N2_LEAST_STEPS = 500 };
+enum { N2_LEAST_WIDTH = 256, N2_LEAST_STEPS = 500 }; /* the usual ones */
 
 /* What is done at this effort where so much was published. */
 int64_t n2_effort_width(const n2_effort *effort, int64_t published);
@@ -58,7 +60,7 @@ n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_wit
 #define N2_PROPOSE_AS_PUBLISHED(with)                                                   \
     static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
                                n2_proposals *out) {                                     \
-        const n2_effort effort = {1, n2_cpu_backend()};                                 \
+        const n2_effort effort = {1, 0, 0, n2_cpu_backend()};                           \
         return with(ctx, offline, seed, &effort, out);                                  \
     }
 

@@ -264,7 +264,8 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
     s->queries = n2_options_is_auto(o, "queries") ? 0 : (size_t)n2_options_count(o, "queries");
     N2_TRY(choose(ctx, o, s));
     N2_TRY(n2_choose_device(ctx, o, &device));
-    s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), device.backend[0]};
+    s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
+                            device.backend[0]};
     s->runs = n2_arena_alloc(arena, n2_bbo_runs(s), sizeof *s->runs);
     s->offline_best = n2_arena_alloc(arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
     s->offline_rows = n2_arena_alloc(arena, s->n_tasks, sizeof *s->offline_rows);

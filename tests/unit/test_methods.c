@@ -33,17 +33,21 @@ static problem *new_problem(n2_factor_kind kind, size_t columns, size_t rows) {
     return p;
 }
 
-static const n2_effort *small_effort(void) {
-    static n2_effort effort;
-    effort = (n2_effort){32, n2_cpu_backend()};
-    return &effort;
+/* Enough to learn something; enough to run. */
+typedef enum amount { SOME, LITTLE } amount;
+
+static n2_effort effort_of(amount a) {
+    const n2_effort some = {32, N2_LEAST_WIDTH, N2_LEAST_STEPS, n2_cpu_backend()};
+    const n2_effort little = {1000, 16, 30, n2_cpu_backend()};
+    return a == SOME ? some : little;
 }
 
-static void propose(const n2_listed_method *m, const problem *p, int threads, size_t rows,
+static void propose(const n2_listed_method *m, const problem *p, amount a, int threads, size_t rows,
                     double *x) {
     n2ce_ctx *ctx = new_ctx(threads);
+    const n2_effort effort = effort_of(a);
     n2_proposals out = {.rows = rows, .x = x};
-    const n2ce_status status = n2_method_run(ctx, m, &p->designs, 5, small_effort(), &out);
+    const n2ce_status status = n2_method_run(ctx, m, &p->designs, 5, &effort, &out);
     if (status != N2CE_OK) print_error("%s: %s\n", m->method->name, n2ce_errmsg(ctx));
     assert_int_equal(status, N2CE_OK);
     assert_true(out.inside >= 0 && out.inside <= 1);
@@ -73,9 +77,9 @@ static void proposals_can_be_tried(void **state) {
     problem *p = new_problem(N2_CATEGORY, 3, 60), *numbers = new_problem(N2_WHOLE, 2, 60);
     for (size_t i = 0; i < n2_method_count; i++) {
         double x[ROWS * 3];
-        propose(&n2_methods[i], p, 1, ROWS, x);
+        propose(&n2_methods[i], p, LITTLE, 1, ROWS, x);
         assert_inside(p, x, ROWS);
-        propose(&n2_methods[i], numbers, 1, ROWS, x);
+        propose(&n2_methods[i], numbers, LITTLE, 1, ROWS, x);
         assert_inside(numbers, x, ROWS);
     }
     test_free(p);
@@ -89,25 +93,36 @@ static void proposals_do_not_depend_on_threads(void **state) {
     problem *p = new_problem(N2_CATEGORY, 3, 60);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         double a[ROWS * 3], b[ROWS * 3];
-        propose(n2_method_find(names[i]), p, 1, ROWS, a);
-        propose(n2_method_find(names[i]), p, 2, ROWS, b);
+        propose(n2_method_find(names[i]), p, LITTLE, 1, ROWS, a);
+        propose(n2_method_find(names[i]), p, LITTLE, 2, ROWS, b);
         assert_memory_equal(a, b, sizeof a);
     }
     test_free(p);
 }
 
+/* Under a sanitizer networks of this size take many minutes. */
+static bool is_slow(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    print_message("Whether methods learn is not tested under a sanitizer.\n");
+    return true;
+#else
+    return false;
+#endif
+}
+
 /* Methods that learn propose designs that are better than chance, on a task where that is easy. */
 static void learning_beats_chance(void **state) {
     (void)state;
+    if (is_slow()) skip();
     const n2_factor_kind kinds[] = {N2_CONTINUOUS, N2_CATEGORY};
     for (size_t k = 0; k < 2; k++) {
         problem *p = new_problem(kinds[k], kinds[k] == N2_CATEGORY ? 4 : 2, 200);
         double x[ROWS * 6];
-        propose(n2_method_find("random"), p, 2, ROWS, x);
+        propose(n2_method_find("random"), p, SOME, 2, ROWS, x);
         const double chance = mean_value(p, x, ROWS);
         for (size_t i = 0; i < n2_method_count; i++) {
             if (n2_methods[i].trivial) continue;
-            propose(&n2_methods[i], p, 1, ROWS, x);
+            propose(&n2_methods[i], p, SOME, 1, ROWS, x);
             const double value = mean_value(p, x, ROWS);
             print_message("%s %s: %.3f, chance %.3f\n", k ? "sequences" : "numbers",
                           n2_methods[i].method->name, value, chance);
@@ -124,7 +139,7 @@ static void top_offline_repeats_the_best(void **state) {
     n2ce_ctx *ctx = new_ctx(1);
     double x[ROWS * 2];
     size_t row[ROWS];
-    propose(n2_method_find("top-offline"), p, 1, ROWS, x);
+    propose(n2_method_find("top-offline"), p, LITTLE, 1, ROWS, x);
     assert_int_equal(n2_designs_best(ctx, &p->designs, ROWS, row), N2CE_OK);
     for (size_t i = 0; i < ROWS; i++)
         assert_memory_equal(x + 2 * i, p->x + 2 * row[i], 2 * sizeof *x);
@@ -137,8 +152,8 @@ static void a_cube_is_as_wide_as_it_says(void **state) {
     (void)state;
     problem *p = new_problem(N2_CONTINUOUS, 2, 400);
     double x[ROWS * 2], top[2];
-    propose(n2_method_find("top-offline"), p, 1, 1, top);
-    propose(n2_method_find("cube-0.01"), p, 1, ROWS, x);
+    propose(n2_method_find("top-offline"), p, LITTLE, 1, 1, top);
+    propose(n2_method_find("cube-0.01"), p, LITTLE, 1, ROWS, x);
     for (size_t i = 0; i < ROWS * 2; i++) assert_true(fabs(x[i] - top[i % 2]) <= 0.01 + 1e-12);
     test_free(p);
 }
@@ -233,10 +248,11 @@ static void designs_come_back_from_their_code(void **state) {
 static n2ce_status live(const n2_listed_method *m, const problem *p, failing_alloc *memory) {
     const n2ce_ctx_options options = failing_alloc_options(memory, 1);
     double x[ROWS * 2];
+    const n2_effort effort = effort_of(LITTLE);
     n2_proposals out = {.rows = ROWS, .x = x};
     n2ce_ctx *ctx;
     n2ce_status status = n2ce_ctx_new(&ctx, &options);
-    if (status == N2CE_OK) status = n2_method_run(ctx, m, &p->designs, 1, small_effort(), &out);
+    if (status == N2CE_OK) status = n2_method_run(ctx, m, &p->designs, 1, &effort, &out);
     n2ce_ctx_free(ctx);
     assert_int_equal(memory->live, 0);
     return status;
@@ -262,13 +278,14 @@ static void out_of_memory_is_an_error(void **state) {
 
 static void effort_divides_but_not_to_nothing(void **state) {
     (void)state;
-    const n2_effort whole = {1, NULL}, eighth = {8, NULL}, least = {1000000, NULL};
+    const n2_effort whole = {1, 256, 500, NULL}, eighth = {8, 256, 500, NULL};
+    const n2_effort least = {1000000, 256, 500, NULL};
     assert_int_equal(n2_effort_width(&whole, 2048), 2048);
     assert_int_equal(n2_effort_width(&eighth, 2048), 256);
-    assert_int_equal(n2_effort_width(&eighth, 1024), N2_LEAST_WIDTH);
+    assert_int_equal(n2_effort_width(&eighth, 1024), 256);
     assert_int_equal(n2_effort_width(&least, 32), 32);
     assert_int_equal(n2_effort_steps(&eighth, 8000), 1000);
-    assert_int_equal(n2_effort_steps(&least, 8000), N2_LEAST_STEPS);
+    assert_int_equal(n2_effort_steps(&least, 8000), 500);
     assert_int_equal(n2_effort_steps(&least, 100), 100);
 }
 
