@@ -5,6 +5,7 @@
 #include "base/numerics.h"
 #include "published.h"
 #include "ratio_session.h"
+#include "study_runner.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,49 +127,11 @@ static n2ce_status choose_problems(n2ce_ctx *ctx, const char *text, n2_arena *ar
     return N2CE_OK;
 }
 
-/* ---- a context for fits ---------------------------------------------------------------------- */
-
-/* A fit reports its progress to its context as if it were all there is to do. So the fits have a
- * context of their own, that turns this into progress of the study; its memory comes from the
- * caller's. It learns of a cancellation when it reports. */
-typedef struct runner {
-    n2ce_ctx *ctx, *inner;
+/* Where fits run, and for what. */
+typedef struct study_runner {
+    n2_runner base;
     n2_ratio_study *study;
-    bool out_of_memory;
-} runner;
-
-static void *lend_memory(void *user, void *ptr, size_t size) {
-    runner *r = user;
-    void *block = NULL;
-    if (size > 0)
-        block = n2_realloc(r->ctx, ptr, size, 1);
-    else
-        n2_free(r->ctx, ptr);
-    r->out_of_memory |= size > 0 && !block;
-    return block;
-}
-
-static void pass_log(void *user, n2ce_log_level level, const char *text) {
-    const runner *r = user;
-    n2_log(r->ctx, level, "%s", text);
-}
-
-static void pass_progress(void *user, double done, double total) {
-    const runner *r = user;
-    if (n2_cancelled(r->ctx)) n2ce_ctx_cancel(r->inner);
-    n2_progress(r->ctx, (double)r->study->n_done + done / total, (double)n2_study_fits(r->study));
-}
-
-static n2ce_status runner_open(n2ce_ctx *ctx, n2_ratio_study *study, runner *r) {
-    *r = (runner){.ctx = ctx, .study = study};
-    n2ce_ctx_options o = N2CE_CTX_OPTIONS_INIT;
-    o.threads = n2_ctx_threads(ctx);
-    o.alloc = lend_memory;
-    o.log = pass_log;
-    o.progress = pass_progress;
-    o.alloc_user = o.log_user = o.progress_user = r;
-    return n2ce_ctx_new(&r->inner, &o);
-}
+} study_runner;
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -315,31 +278,31 @@ static n2ce_status fit_session(n2_session *s, const n2_problem *p, size_t n, n2_
     return status;
 }
 
-static void note_failure(const runner *r, const n2_problem *p, const n2_study_method *m,
+static void note_failure(const study_runner *r, const n2_problem *p, const n2_study_method *m,
                          const char *message, n2_study_fit *fit) {
     fit->estimate = fit->lo = fit->hi = fit->log_ratio_mse = N2_NAN;
     fit->converged = false;
     fit->failed = true;
-    n2_log(r->ctx, N2CE_LOG_WARNING, "%s by %s with seed %llu gave no result: %s", p->name, m->name,
-           (unsigned long long)fit->seed, message);
+    n2_log(r->base.ctx, N2CE_LOG_WARNING, "%s by %s with seed %llu gave no result: %s", p->name,
+           m->name, (unsigned long long)fit->seed, message);
 }
 
 /* That a method fails on a problem is a result; that memory is short, or the user in a hurry, is
  * not. The kernel methods report no progress, so they run in the caller's context, which knows at
  * once of a cancellation. */
-static n2ce_status run_fit(const runner *r, const n2_problem *p, const n2_study_method *m,
+static n2ce_status run_fit(const study_runner *r, const n2_problem *p, const n2_study_method *m,
                            n2_study_fit *fit) {
-    n2ce_ctx *ctx = m->estimator == N2_ESTIMATOR_NEURAL ? r->inner : r->ctx;
+    n2ce_ctx *ctx = m->estimator == N2_ESTIMATOR_NEURAL ? r->base.inner : r->base.ctx;
     const n2_ratio_study *study = r->study;
     n2_session s = {.ctx = ctx, .fit = fit_options(study, m, p, fit->seed), .place = study->place};
     const n2ce_status status = fit_session(&s, p, study->rows ? study->rows : p->n, fit);
     fit->device = n2_session_device(&s);
     n2_session_close(&s);
-    if (status == N2CE_ENOMEM || r->out_of_memory)
-        return n2_fail(r->ctx, N2CE_ENOMEM,
+    if (status == N2CE_ENOMEM || r->base.out_of_memory)
+        return n2_fail(r->base.ctx, N2CE_ENOMEM,
                        "Out of memory: %s by %s. Give --n fewer rows, or leave it out of --tasks.",
                        p->name, m->name);
-    if (status == N2CE_ECANCELED || n2_cancelled(r->ctx)) return N2CE_ECANCELED;
+    if (status == N2CE_ECANCELED || n2_cancelled(r->base.ctx)) return N2CE_ECANCELED;
     if (status != N2CE_OK || !isfinite(fit->estimate))
         note_failure(r, p, m, status == N2CE_OK ? "the estimate is not finite." : n2ce_errmsg(ctx),
                      fit);
@@ -349,7 +312,7 @@ static n2ce_status run_fit(const runner *r, const n2_problem *p, const n2_study_
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static n2ce_status run_all(const runner *r) {
+static n2ce_status run_all(study_runner *r) {
     n2_ratio_study *s = r->study;
     const size_t total = n2_study_fits(s);
     for (size_t i = 0; i < total; i++) {
@@ -357,8 +320,7 @@ static n2ce_status run_all(const runner *r) {
         s->fits[i].seed = s->first_seed + i % s->n_seeds;
         N2_TRY(run_fit(r, s->problems[cell / s->n_methods], s->methods[cell % s->n_methods],
                        &s->fits[i]));
-        s->n_done++;
-        n2_progress(r->ctx, (double)s->n_done, (double)total);
+        n2_runner_done(&r->base, (double)++s->n_done);
     }
     return N2CE_OK;
 }
@@ -383,11 +345,11 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
 static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
                               n2ce_answer *answer) {
     n2_ratio_study study = {0};
-    runner r;
+    study_runner r = {.study = &study};
     N2_TRY(read_options(ctx, options, arena, &study));
-    N2_TRY(runner_open(ctx, &study, &r));
+    N2_TRY(n2_runner_open(ctx, (double)n2_study_fits(&study), &r.base));
     const n2ce_status status = run_all(&r);
-    n2ce_ctx_free(r.inner);
+    n2_runner_close(&r.base);
     study.interrupted = status == N2CE_ECANCELED;
     if (status != N2CE_OK && !study.interrupted) return status;
     if (study.n_done > 0) N2_TRY(n2_ratio_study_show(ctx, &study, answer));

@@ -10,6 +10,7 @@
 #include "device_choice.h"
 #include "ratio/fit.h"
 #include "ratio_problems.h"
+#include "sheet.h"
 
 enum { N2_STUDY_METHODS = 11 };
 
@@ -80,18 +81,11 @@ const char *n2_study_group_text(const char *group); /* a sentence: what the prob
 /* What the reader must know to judge the numbers. */
 extern const char n2_study_caveat[], n2_study_legend[];
 
-/* A table as rows of cells, the header first; a cell that begins with "*" is the best of its
- * row. */
-typedef struct n2_study_sheet {
-    const char **cells;
-    size_t n_rows, n_columns;
-} n2_study_sheet;
-
 typedef enum n2_study_table { N2_STUDY_ESTIMATES, N2_STUDY_MSE } n2_study_table;
 
 /* The table of a group in the arena; without rows where there is nothing to show. */
 n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t end,
-                                n2_study_table which, n2_arena *arena, n2_study_sheet *out);
+                                n2_study_table which, n2_arena *arena, n2_sheet *out);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

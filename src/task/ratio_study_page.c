@@ -283,7 +283,7 @@ static n2ce_status add_times(n2_text *page, const n2_ratio_study *s, size_t firs
 
 static n2ce_status add_tables(n2_text *page, const n2_ratio_study *s, size_t first, size_t end,
                               n2_arena *arena) {
-    n2_study_sheet sheet;
+    n2_sheet sheet;
     N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_ESTIMATES, arena, &sheet));
     n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
                   "Mean +- standard deviation over the seeds, nats; the best in bold.");

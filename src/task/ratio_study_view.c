@@ -2,6 +2,7 @@
 #include "base/numerics.h"
 #include "published.h"
 #include "ratio_study.h"
+#include "sheet.h"
 #include "task.h"
 
 #include <math.h>
@@ -48,25 +49,6 @@ size_t n2_study_group_end(const n2_ratio_study *s, size_t first) {
 
 /* ---- summaries ------------------------------------------------------------------------------- */
 
-/* A mean in the making, and the spread about it. */
-typedef struct tally {
-    size_t n;
-    double mean, squares;
-} tally;
-
-static void tally_add(tally *t, double x) {
-    if (!isfinite(x)) return;
-    const double before = x - t->mean;
-    t->mean += before / (double)++t->n;
-    t->squares += before * (x - t->mean);
-}
-
-static double tally_mean(const tally *t) { return t->n ? t->mean : N2_NAN; }
-
-static double tally_spread(const tally *t) {
-    return t->n > 1 ? sqrt(t->squares / (double)(t->n - 1)) : N2_NAN;
-}
-
 static const n2_study_fit *fit_at(const n2_ratio_study *s, size_t p, size_t m, size_t seed) {
     return &s->fits[(p * s->n_methods + m) * s->n_seeds + seed];
 }
@@ -74,7 +56,7 @@ static const n2_study_fit *fit_at(const n2_ratio_study *s, size_t p, size_t m, s
 n2_study_summary n2_study_summarise(const n2_ratio_study *s, size_t first, size_t end,
                                     size_t method) {
     n2_study_summary sum = {0};
-    tally estimate = {0}, error = {0}, relative = {0}, mse = {0}, seconds = {0};
+    n2_tally estimate = {0}, error = {0}, relative = {0}, mse = {0}, seconds = {0};
     for (size_t i = first * s->n_seeds; i < end * s->n_seeds; i++) {
         const n2_study_fit *f = fit_at(s, i / s->n_seeds, method, i % s->n_seeds);
         if (!f->done) continue;
@@ -82,18 +64,18 @@ n2_study_summary n2_study_summarise(const n2_ratio_study *s, size_t first, size_
         sum.done++;
         sum.failed += f->failed;
         sum.doubtful += !f->failed && !f->converged;
-        tally_add(&estimate, f->estimate);
-        tally_add(&error, fabs(f->estimate - truth));
-        tally_add(&relative, fabs(f->estimate - truth) / truth);
-        tally_add(&mse, f->log_ratio_mse);
-        tally_add(&seconds, f->seconds);
+        n2_tally_add(&estimate, f->estimate);
+        n2_tally_add(&error, fabs(f->estimate - truth));
+        n2_tally_add(&relative, fabs(f->estimate - truth) / truth);
+        n2_tally_add(&mse, f->log_ratio_mse);
+        n2_tally_add(&seconds, f->seconds);
     }
-    sum.mean = tally_mean(&estimate);
-    sum.spread = tally_spread(&estimate);
-    sum.error = tally_mean(&error);
-    sum.relative = tally_mean(&relative);
-    sum.mse = tally_mean(&mse);
-    sum.seconds = tally_mean(&seconds);
+    sum.mean = n2_tally_mean(&estimate);
+    sum.spread = n2_tally_spread(&estimate);
+    sum.error = n2_tally_mean(&error);
+    sum.relative = n2_tally_mean(&relative);
+    sum.mse = n2_tally_mean(&mse);
+    sum.seconds = n2_tally_mean(&seconds);
     return sum;
 }
 
@@ -117,20 +99,9 @@ static void put(sheet_writer *w, const char *text) {
         w->failed = true;
 }
 
-/* Four digits or so, and no more than three decimals. */
-static const char *format_value(double x, char buffer[32]) {
-    const double size = fabs(x);
-    if (!isfinite(x)) return "";
-    if (size >= 1e5)
-        snprintf(buffer, 32, "%.2g", x);
-    else
-        snprintf(buffer, 32, "%.*f", size < 100 ? 3 : size < 1000 ? 2 : 0, x);
-    return buffer;
-}
-
 static void put_value(sheet_writer *w, double x) {
     char number[32];
-    put(w, format_value(x, number));
+    put(w, n2_sheet_number(x, number));
 }
 
 /* Where the error is the least, among the methods and the guess 0; n_methods stands for that. */
@@ -152,9 +123,9 @@ static void put_summary(sheet_writer *w, const n2_study_summary *sum, bool best)
     if (w->which == N2_STUDY_MSE && isfinite(sum->mse))
         snprintf(text, sizeof text, "%.3g", sum->mse);
     else if (w->which == N2_STUDY_ESTIMATES && isfinite(sum->spread))
-        snprintf(text, sizeof text, "%s +- %.2g", format_value(sum->mean, number), sum->spread);
+        snprintf(text, sizeof text, "%s +- %.2g", n2_sheet_number(sum->mean, number), sum->spread);
     else if (w->which == N2_STUDY_ESTIMATES)
-        snprintf(text, sizeof text, "%s", format_value(sum->mean, number));
+        snprintf(text, sizeof text, "%s", n2_sheet_number(sum->mean, number));
     snprintf(cell, sizeof cell, "%s%s%s", best ? "*" : "", text,
              sum->failed || sum->doubtful ? "!" : "");
     put(w, sum->done && sum->failed == sum->done ? "failed!" : cell);
@@ -229,10 +200,10 @@ static void put_published(sheet_writer *w, size_t p, n2_published_kind kind) {
 typedef enum foot { FOOT_ERROR, FOOT_RELATIVE, FOOT_DOUBTFUL, FOOT_FAILED, FOOT_SECONDS } foot;
 
 static double baseline(const n2_ratio_study *s, size_t first, size_t end, foot which) {
-    tally truth = {0};
+    n2_tally truth = {0};
     for (size_t p = first; p < end; p++)
-        if (fit_at(s, p, 0, 0)->done) tally_add(&truth, s->problems[p]->truth);
-    return which == FOOT_ERROR ? tally_mean(&truth) : which == FOOT_RELATIVE ? 1 : N2_NAN;
+        if (fit_at(s, p, 0, 0)->done) n2_tally_add(&truth, s->problems[p]->truth);
+    return which == FOOT_ERROR ? n2_tally_mean(&truth) : which == FOOT_RELATIVE ? 1 : N2_NAN;
 }
 
 static void put_count(sheet_writer *w, size_t count, size_t of) {
@@ -295,7 +266,7 @@ static bool has_mse(const n2_ratio_study *s, size_t p) {
 }
 
 /* The last column goes where nothing stands in it. */
-static void drop_empty_column(n2_study_sheet *sheet) {
+static void drop_empty_column(n2_sheet *sheet) {
     const size_t columns = sheet->n_columns;
     for (size_t i = 1; i < sheet->n_rows; i++)
         if (*sheet->cells[i * columns + columns - 1]) return;
@@ -306,11 +277,11 @@ static void drop_empty_column(n2_study_sheet *sheet) {
 }
 
 n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t end,
-                                n2_study_table which, n2_arena *arena, n2_study_sheet *out) {
+                                n2_study_table which, n2_arena *arena, n2_sheet *out) {
     const bool estimates = which == N2_STUDY_ESTIMATES;
     const size_t columns = s->n_methods + (estimates ? 4 : 2);
     sheet_writer w = {.study = s, .arena = arena, .which = which, .columns = columns};
-    *out = (n2_study_sheet){NULL, 0, 0};
+    *out = (n2_sheet){NULL, 0, 0};
     w.cells = n2_arena_alloc(arena, (3 * (end - first) + 6) * columns, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
     put_header(&w);
@@ -323,84 +294,30 @@ n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t en
     if (w.n == columns) return w.failed ? N2CE_ENOMEM : N2CE_OK; /* nothing but the header */
     if (estimates) put_feet(&w, first, end);
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_study_sheet){w.cells, w.n / columns, columns};
+    *out = (n2_sheet){w.cells, w.n / columns, columns};
     drop_empty_column(out);
     return N2CE_OK;
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */
 
-enum { GAP = 3 }; /* blanks between columns; a mark stands in the first of them */
-
-/* Length without the mark. */
-static size_t body_length(const char *cell) {
-    const size_t n = strlen(cell);
-    return n > 0 && cell[n - 1] == '!' ? n - 1 : n;
-}
-
-static size_t column_width(const n2_study_sheet *sheet, size_t column) {
-    size_t width = 0;
-    for (size_t i = 0; i < sheet->n_rows; i++) {
-        const size_t n = body_length(sheet->cells[i * sheet->n_columns + column]);
-        width = n > width ? n : width;
-    }
-    return width;
-}
-
-/* Blanks wait until something follows them. */
-static void add_cell(n2_text *out, const char *cell, size_t width, bool left, size_t *waiting) {
-    const size_t body = body_length(cell);
-    if (!*cell) {
-        *waiting += width + GAP;
-        return;
-    }
-    n2_text_pad(out, *waiting + (left ? 0 : width - body));
-    n2_text_add(out, "%s", cell);
-    *waiting = GAP - (strlen(cell) - body) + (left ? width - body : 0);
-}
-
-/* The first column and what is published too are aligned left, the others right. */
-static void add_sheet(n2_text *out, const n2_study_sheet *sheet) {
-    for (size_t i = 0; i < sheet->n_rows; i++) {
-        size_t waiting = 2;
-        for (size_t c = 0; c < sheet->n_columns; c++) {
-            const bool left = c == 0 || strcmp(sheet->cells[c], "published too") == 0;
-            add_cell(out, sheet->cells[i * sheet->n_columns + c], column_width(sheet, c), left,
-                     &waiting);
-        }
-        n2_text_add(out, "\n");
-    }
-}
-
 static n2ce_status add_group(n2_text *out, const n2_ratio_study *s, size_t first, size_t end,
                              n2_arena *arena) {
     const n2_problem *p = s->problems[first];
-    n2_study_sheet sheet;
+    n2_sheet sheet;
     N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_ESTIMATES, arena, &sheet));
     if (!sheet.n_rows) return N2CE_OK;
     n2_text_add(out, "%s: %s; %zu rows%s, %zu seed%s\n\n", p->group, n2_study_group_text(p->group),
                 s->rows ? s->rows : p->n, p->kind == N2_PROBLEM_KL ? " a side" : "", s->n_seeds,
                 s->n_seeds == 1 ? "" : "s");
-    add_sheet(out, &sheet);
+    n2_sheet_add(out, &sheet);
     n2_text_add(out, "\n");
     N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_MSE, arena, &sheet));
     if (!sheet.n_rows) return N2CE_OK;
     n2_text_add(out, "mean squared error of the log ratio at fresh rows of the numerator\n\n");
-    add_sheet(out, &sheet);
+    n2_sheet_add(out, &sheet);
     n2_text_add(out, "\n");
     return N2CE_OK;
-}
-
-/* A paragraph in lines of at most 96 characters. */
-static void add_wrapped(n2_text *out, const char *text) {
-    enum { WIDTH = 96 };
-    while (strlen(text) > WIDTH) {
-        size_t n = WIDTH;
-        while (n > 0 && text[n] != ' ') n--;
-        n2_text_add(out, "%.*s\n", (int)n, text);
-        text += n + 1;
-    }
-    n2_text_add(out, "%s\n", text);
 }
 
 static n2ce_status add_text(n2_text *out, const n2_ratio_study *s, n2_arena *arena) {
@@ -412,9 +329,9 @@ static n2ce_status add_text(n2_text *out, const n2_ratio_study *s, n2_arena *are
             "Interrupted after %zu of %zu fits: the means of the methods are over different "
             "problems.\n\n",
             s->n_done, n2_study_fits(s));
-    add_wrapped(out, n2_study_legend);
+    n2_text_wrapped(out, n2_study_legend);
     n2_text_add(out, "A star marks the smallest error of a row.\n\n");
-    add_wrapped(out, n2_study_caveat);
+    n2_text_wrapped(out, n2_study_caveat);
     return N2CE_OK;
 }
 

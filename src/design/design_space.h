@@ -1,0 +1,35 @@
+/* What tasks and methods do with designs: draw, move into the bounds, rank, count. */
+#ifndef N2_DESIGN_SPACE_H
+#define N2_DESIGN_SPACE_H
+
+#include "base/random.h"
+#include "design.h"
+
+/* Rows drawn uniformly: numbers between their bounds, whole numbers and levels alike likely. */
+void n2_space_uniform(const n2_space *space, n2_stream stream, size_t rows, double *x);
+
+/* Moves a design to the nearest one that can be tried; a whole number and a level are rounded.
+ * Returns whether its numbers were within the bounds. */
+bool n2_space_move_inside(const n2_space *space, double *design);
+
+/* The end of every method: keeps a copy of the designs where one is wanted, moves them inside and
+ * notes the share that was inside already. */
+void n2_proposals_settle(const n2_space *space, n2_proposals *out);
+
+/* Row numbers of the k largest values, best first, earlier rows before later ones where values are
+ * equal; with fewer than k rows they come again from the first on. */
+n2ce_status n2_designs_best(n2ce_ctx *ctx, const n2_designs *designs, size_t k, size_t *row);
+
+/* How many of the rows x columns designs are different. */
+n2ce_status n2_designs_distinct(n2ce_ctx *ctx, const double *x, size_t rows, size_t columns,
+                                size_t *distinct);
+
+/* Percentile p in [0, 100] of n > 0 values, interpolated linearly between order statistics as
+ * NumPy does. Sorts the values. */
+double n2_percentile(double *values, size_t n, double p);
+
+/* Keeps the rows with y <= limit, in their order; x has `columns` numbers a row. Returns how
+ * many they are. */
+size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t rows);
+
+#endif

@@ -1,0 +1,323 @@
+/* "study bbo": from options to a list of runs, and through them. */
+#include "bbo_study.h"
+
+#include "base/clock.h"
+#include "base/numerics.h"
+#include "design/design_space.h"
+#include "device_choice.h"
+#include "study_runner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const n2ce_option options_table[] = {
+    {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
+     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all"},
+    {"method", 'm', N2CE_OPTION_TEXT, "random,top-offline", 0, 0, NULL, "LIST",
+     "methods, separated by commas; all: those that are no variant of another; variants: those"},
+    {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
+     "folder of the tasks' data; else the environment variable N2CE_DATA"},
+    {"seeds", 'k', N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
+    {"queries", 'Q', N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "Q",
+     "designs that are proposed; auto: 256, and 128 for Branin"},
+    {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
+     "train networks of 1/S of the published width for 1/S of the published steps"},
+    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
+     "seed of the first repetition; the others follow"},
+    N2_DEVICE_OPTION,
+    N2_PRECISION_OPTION,
+    {0},
+};
+
+/* ---- which tasks and methods ----------------------------------------------------------------- */
+
+static const char *task_name(size_t i) {
+    const n2_design_task *t = n2_design_task_at(i);
+    return t ? t->name : NULL;
+}
+
+static const char *method_name(size_t i) {
+    return i < n2_method_count ? n2_methods[i].method->name : NULL;
+}
+
+static bool is_word(const char *word, size_t n, const char *name) {
+    return strlen(name) == n && memcmp(name, word, n) == 0;
+}
+
+static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
+                           const char *word, size_t n) {
+    const char *known[N2_BBO_METHODS + 1] = {"all"}, *nearest;
+    size_t count = 1;
+    char copy[64] = "";
+    n2_text list = n2_text_new(ctx);
+    for (size_t i = 0; name(i) && count <= N2_BBO_METHODS; i++) {
+        known[count++] = name(i);
+        n2_text_add(&list, "%s%s", i ? ", " : "", name(i));
+    }
+    if (n < sizeof copy) memcpy(copy, word, n);
+    nearest = *copy ? n2ce_nearest_word(copy, known, count) : NULL;
+    const n2ce_status status =
+        n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %s \"%.*s\"%s%s%s There are: %s; or all.",
+                option, option, (int)(n < 80 ? n : 80), word, nearest ? "; did you mean \"" : ".",
+                nearest ? nearest : "", nearest ? "\"?" : "", list.data ? list.data : "");
+    n2_text_free(&list);
+    return status;
+}
+
+/* Marks what one word asks for: a name, all but variants, or variants. */
+static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
+                        bool (*variant)(size_t), const char *word, size_t n, bool *marked) {
+    bool any = false;
+    for (size_t i = 0; name(i); i++)
+        if (is_word(word, n, name(i)) || is_word(word, n, variant(i) ? "variants" : "all"))
+            marked[i] = any = true;
+    return any ? N2CE_OK : unknown(ctx, option, name, word, n);
+}
+
+static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *option,
+                             const char *(*name)(size_t), bool (*variant)(size_t), bool *marked) {
+    for (const char *at = n2ce_options_get(o, option);; at++) {
+        const size_t n = strcspn(at, ",");
+        N2_TRY(mark(ctx, option, name, variant, at, n, marked));
+        at += n;
+        if (!*at) return N2CE_OK;
+    }
+}
+
+static bool never(size_t i) { return i == SIZE_MAX; }
+static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
+
+/* The methods asked for, then the trivial ones that are shown beside any. */
+static n2ce_status choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
+    bool tasks[N2_BBO_TASKS] = {false}, methods[N2_BBO_METHODS] = {false};
+    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
+    N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
+    for (size_t i = 0; n2_design_task_at(i); i++)
+        if (tasks[i]) s->tasks[s->n_tasks++] = n2_design_task_at(i);
+    for (size_t i = 0; i < n2_method_count; i++)
+        if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
+    s->n_asked = s->n_methods;
+    for (size_t i = 0; i < n2_method_count; i++)
+        if (!methods[i] && n2_methods[i].trivial && !n2_methods[i].variant_of)
+            s->methods[s->n_methods++] = &n2_methods[i];
+    return N2CE_OK;
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+typedef struct bbo_runner {
+    n2_runner base;
+    n2_bbo_study *study;
+    n2_design_bench *bench;
+    size_t task;
+} bbo_runner;
+
+/* Proposals in the making: x and unmoved, and values of them. */
+typedef struct desk {
+    double *x, *unmoved, *y;
+} desk;
+
+static n2ce_status score(const n2_design_bench *b, const double *x, size_t rows, double *y,
+                         double *max, double *median) {
+    N2_TRY(n2_design_bench_score(b, x, rows, y));
+    for (size_t i = 0; i < rows; i++) y[i] = n2_design_normalise(b->task, y[i]);
+    *median = n2_percentile(y, rows, 50);
+    *max = y[rows - 1];
+    return N2CE_OK;
+}
+
+/* A design that was moved may have a value of its own where it was, if it has one at all: levels
+ * and whole numbers between others have none. */
+static bool has_unmoved(const n2_space *space, const double *x, size_t rows) {
+    for (size_t i = 0; i < rows * space->n; i++)
+        if (!isfinite(x[i]) || space->factor[i % space->n].kind != N2_CONTINUOUS) return false;
+    return true;
+}
+
+/* For the report's pictures. */
+static n2ce_status keep_plane(const bbo_runner *r, const n2_proposals *p, n2_bbo_run *run) {
+    const n2_space *space = &r->bench->offline.space;
+    if (space->n != 2 || !has_unmoved(space, p->x, p->rows) || run->seed != r->study->first_seed)
+        return N2CE_OK;
+    double *copy = n2_arena_alloc(r->study->arena, 2 * p->rows, sizeof *copy);
+    if (!copy) return N2CE_ENOMEM;
+    memcpy(copy, p->x, 2 * p->rows * sizeof *copy);
+    run->plane = copy;
+    return N2CE_OK;
+}
+
+static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk *d,
+                         n2_bbo_run *run) {
+    const n2_design_bench *b = r->bench;
+    const n2_space *space = &b->offline.space;
+    run->inside = p->inside;
+    run->unmoved_max = run->unmoved_median = N2_NAN;
+    N2_TRY(keep_plane(r, p, run));
+    N2_TRY(n2_designs_distinct(r->base.ctx, p->x, p->rows, space->n, &run->distinct));
+    N2_TRY(score(b, p->x, p->rows, d->y, &run->max, &run->median));
+    if (!has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
+    return score(b, d->unmoved, p->rows, d->y, &run->unmoved_max, &run->unmoved_median);
+}
+
+static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows, const desk *d,
+                           n2_bbo_run *run) {
+    const n2_designs *offline = &r->bench->offline;
+    n2_proposals p = {.rows = rows, .x = d->x, .inside = N2_NAN, .unmoved = d->unmoved};
+    for (size_t i = 0; i < rows * offline->space.n; i++) d->unmoved[i] = N2_NAN;
+    const double start = n2_seconds();
+    const n2ce_status status =
+        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, &p);
+    run->seconds = n2_seconds() - start;
+    return status == N2CE_OK ? judge(r, &p, d, run) : status;
+}
+
+static void note_failure(const bbo_runner *r, const n2_listed_method *m, const char *message,
+                         n2_bbo_run *run) {
+    run->max = run->median = run->unmoved_max = run->unmoved_median = run->inside = N2_NAN;
+    run->failed = true;
+    n2_log(r->base.ctx, N2CE_LOG_WARNING, "%s by %s with seed %llu gave no result: %s",
+           r->bench->task->name, m->method->name, (unsigned long long)run->seed, message);
+}
+
+/* That a method fails on a task is a result; that memory is short, or the user in a hurry, is
+ * not. */
+static n2ce_status run_method(bbo_runner *r, const n2_listed_method *m, n2_bbo_run *run) {
+    const size_t rows = n2_bbo_queries(r->study, r->task), n = r->bench->offline.space.n;
+    n2_arena arena = n2_arena_new(r->base.ctx);
+    const desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+                    n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+                    n2_arena_alloc(&arena, rows, sizeof *d.x)};
+    const bool enough = d.x && d.unmoved && d.y;
+    const n2ce_status status = enough ? propose(r, m, rows, &d, run) : N2CE_ENOMEM;
+    n2_arena_free(&arena);
+    if (status == N2CE_ENOMEM || r->base.out_of_memory)
+        return n2_fail(r->base.ctx, N2CE_ENOMEM,
+                       "Out of memory: %s by %s. Give --queries less, or a larger --scale.",
+                       r->bench->task->name, m->method->name);
+    if (status == N2CE_ECANCELED || n2_cancelled(r->base.ctx)) return N2CE_ECANCELED;
+    if (status != N2CE_OK) note_failure(r, m, n2ce_errmsg(r->base.inner), run);
+    run->done = true;
+    n2_runner_done(&r->base, (double)++r->study->n_done);
+    return N2CE_OK;
+}
+
+/* ---- the study ------------------------------------------------------------------------------- */
+
+static double best_offline(const n2_design_bench *b) {
+    double best = -N2_INFINITY;
+    for (size_t i = 0; i < b->offline.rows; i++) best = fmax(best, b->offline.y[i]);
+    return n2_design_normalise(b->task, best);
+}
+
+/* Seeds outside, methods inside: the offline set and the oracle of a seed are made once, and what
+ * an interruption leaves can be compared. */
+static n2ce_status run_task(bbo_runner *r) {
+    n2_bbo_study *s = r->study;
+    for (size_t k = 0; k < s->n_seeds; k++) {
+        N2_TRY(n2_design_bench_begin(r->bench, s->first_seed + k));
+        s->offline_best[r->task * s->n_seeds + k] = best_offline(r->bench);
+        s->offline_rows[r->task] = r->bench->offline.rows;
+        for (size_t m = 0; m < s->n_methods; m++) {
+            n2_bbo_run *run = n2_bbo_run_at(s, r->task, m, k);
+            run->seed = s->first_seed + k;
+            N2_TRY(run_method(r, s->methods[m], run));
+        }
+    }
+    return N2CE_OK;
+}
+
+static const char *data_folder(const n2ce_options *o) {
+    const char *folder = n2ce_options_get(o, "data");
+    return folder ? folder : getenv("N2CE_DATA");
+}
+
+static n2ce_status run_all(bbo_runner *r) {
+    n2_bbo_study *s = r->study;
+    n2ce_status status = N2CE_OK;
+    for (r->task = 0; r->task < s->n_tasks && status == N2CE_OK; r->task++) {
+        N2_TRY(n2_design_bench_open(r->base.ctx, s->tasks[r->task], data_folder(s->options),
+                                    &r->bench));
+        status = run_task(r);
+        n2_design_bench_close(r->bench);
+    }
+    return status;
+}
+
+/* Before hours of work: the data of all tasks are there. */
+static n2ce_status check_data(n2ce_ctx *ctx, const n2_bbo_study *s) {
+    for (size_t t = 0; t < s->n_tasks && s->n_tasks > 1; t++) {
+        n2_design_bench *b;
+        N2_TRY(n2_design_bench_open(ctx, s->tasks[t], data_folder(s->options), &b));
+        n2_design_bench_close(b);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *arena,
+                                n2_bbo_study *s) {
+    n2_place place;
+    s->options = o;
+    s->arena = arena;
+    s->n_seeds = (size_t)n2_options_count(o, "seeds");
+    s->first_seed = n2_options_count(o, "seed");
+    s->queries = n2_options_is_auto(o, "queries") ? 0 : (size_t)n2_options_count(o, "queries");
+    N2_TRY(choose(ctx, o, s));
+    N2_TRY(n2_place_of_options(ctx, o, &place));
+    s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
+                            n2_place_backend(&place)};
+    s->runs = n2_arena_alloc(arena, n2_bbo_runs(s), sizeof *s->runs);
+    s->offline_best = n2_arena_alloc(arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
+    s->offline_rows = n2_arena_alloc(arena, s->n_tasks, sizeof *s->offline_rows);
+    if (!s->runs || !s->offline_best || !s->offline_rows) return N2CE_ENOMEM;
+    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) s->offline_best[i] = N2_NAN;
+    return check_data(ctx, s);
+}
+
+static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
+                              n2ce_answer *answer) {
+    n2_bbo_study study = {0};
+    bbo_runner r = {.study = &study};
+    N2_TRY(read_options(ctx, options, arena, &study));
+    N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(&study), &r.base));
+    const n2ce_status status = run_all(&r);
+    n2_runner_close(&r.base);
+    study.interrupted = status == N2CE_ECANCELED;
+    if (status != N2CE_OK && !study.interrupted) return status;
+    if (study.n_done > 0) N2_TRY(n2_bbo_study_show(ctx, &study, answer));
+    return status;
+}
+
+static n2ce_status run(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer) {
+    n2_arena arena = n2_arena_new(ctx);
+    const n2ce_status status = study_with(ctx, options, &arena, answer);
+    n2_arena_free(&arena);
+    return status;
+}
+
+const n2ce_task n2_bbo_study_task = {
+    .name = "study bbo",
+    .summary = "offline optimisation: methods against tasks with oracles, as in the paper",
+    .description =
+        "A method sees designs that were tried and their values, without the best ones, and\n"
+        "proposes Q new designs; an oracle, which the method does not see, says what they are\n"
+        "worth. Printed are the largest value and the median of the Q, normalised as in the\n"
+        "paper, over seeds, beside the paper's numbers and what chance (random) and the best\n"
+        "designs offline (top-offline) achieve: what does not beat those has learned nothing.\n"
+        "\n"
+        "Tasks: branin and branin-50 need no data. tfbind8, tfbind10 and superconductor read\n"
+        "theirs from the folders of these names in --data.\n"
+        "\n"
+        "Methods: gradient-ascent, coms, cma-es, reinforce, cbas, ddom with the published\n"
+        "hyper-parameters; random, top-offline, cube-0.01, cube-0.1. Networks of the published\n"
+        "size train for hours on a few cores: --scale 8 makes them smaller, and the answer says\n"
+        "so. Designs beyond the bounds are moved to them before they are tried; inside is the\n"
+        "share that needed no move. Ctrl-C keeps the finished runs.\n",
+    .examples = "n2ce study bbo\n"
+                "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
+                "n2ce study bbo --task all --data data --method all --report out --json\n",
+    .page = "bbo.html",
+    .data = "bbo.json",
+    .options = options_table,
+    .run = run,
+};

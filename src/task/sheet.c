@@ -1,0 +1,85 @@
+#include "sheet.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void n2_tally_add(n2_tally *t, double x) {
+    if (!isfinite(x)) return;
+    const double before = x - t->mean;
+    t->mean += before / (double)++t->n;
+    t->squares += before * (x - t->mean);
+}
+
+double n2_tally_mean(const n2_tally *t) { return t->n ? t->mean : N2_NAN; }
+
+double n2_tally_spread(const n2_tally *t) {
+    return t->n > 1 ? sqrt(t->squares / (double)(t->n - 1)) : N2_NAN;
+}
+
+/* Four digits or so, and no more than three decimals. */
+const char *n2_sheet_number(double x, char buffer[32]) {
+    const double size = fabs(x);
+    if (!isfinite(x)) return "";
+    if (size >= 1e5)
+        snprintf(buffer, 32, "%.2g", x);
+    else
+        snprintf(buffer, 32, "%.*f", size < 100 ? 3 : size < 1000 ? 2 : 0, x);
+    return buffer;
+}
+
+enum { GAP = 3 }; /* blanks between columns; a mark stands in the first of them */
+
+/* Length without the mark. */
+static size_t body_length(const char *cell) {
+    const size_t n = strlen(cell);
+    return n > 0 && cell[n - 1] == '!' ? n - 1 : n;
+}
+
+static size_t column_width(const n2_sheet *sheet, size_t column) {
+    size_t width = 0;
+    for (size_t i = 0; i < sheet->n_rows; i++) {
+        const size_t n = body_length(sheet->cells[i * sheet->n_columns + column]);
+        width = n > width ? n : width;
+    }
+    return width;
+}
+
+/* Blanks wait until something follows them. */
+static void add_cell(n2_text *out, const char *cell, size_t width, bool left, size_t *waiting) {
+    const size_t body = body_length(cell);
+    if (!*cell) {
+        *waiting += width + GAP;
+        return;
+    }
+    n2_text_pad(out, *waiting + (left ? 0 : width - body));
+    n2_text_add(out, "%s", cell);
+    *waiting = GAP - (strlen(cell) - body) + (left ? width - body : 0);
+}
+
+/* The first column and what is published too are aligned left, the others right. */
+void n2_sheet_add(n2_text *out, const n2_sheet *sheet) {
+    for (size_t i = 0; i < sheet->n_rows; i++) {
+        size_t waiting = 2;
+        for (size_t c = 0; c < sheet->n_columns; c++) {
+            const bool left = c == 0 || strcmp(sheet->cells[c], "published too") == 0;
+            add_cell(out, sheet->cells[i * sheet->n_columns + c], column_width(sheet, c), left,
+                     &waiting);
+        }
+        n2_text_add(out, "\n");
+    }
+}
+
+/* A paragraph in lines of at most 96 characters. */
+void n2_text_wrapped(n2_text *out, const char *text) {
+    enum { WIDTH = 96 };
+    while (strlen(text) > WIDTH) {
+        size_t n = WIDTH;
+        while (n > 0 && text[n] != ' ') n--;
+        n2_text_add(out, "%.*s\n", (int)n, text);
+        text += n + 1;
+    }
+    n2_text_add(out, "%s\n", text);
+}

@@ -1,0 +1,33 @@
+/* Tables of a study: cells, means and spreads, and how they look in a terminal. */
+#ifndef N2_SHEET_H
+#define N2_SHEET_H
+
+#include "base/text.h"
+
+/* A table as rows of cells, the header first; a cell that begins with "*" is the best of its
+ * row. */
+typedef struct n2_sheet {
+    const char **cells;
+    size_t n_rows, n_columns;
+} n2_sheet;
+
+/* Columns side by side: the first, and one that is called "published too", aligned left, the
+ * others right. A mark "!" at the end of a cell does not move it. */
+void n2_sheet_add(n2_text *out, const n2_sheet *sheet);
+
+/* Four digits or so, and no more than three decimals; "" for what is not finite. */
+const char *n2_sheet_number(double x, char buffer[32]);
+
+/* A paragraph in lines of at most 96 characters. */
+void n2_text_wrapped(n2_text *out, const char *text);
+
+/* A mean in the making, and the spread about it; what is not finite is left out. */
+typedef struct n2_tally {
+    size_t n;
+    double mean, squares;
+} n2_tally;
+void n2_tally_add(n2_tally *t, double x);
+double n2_tally_mean(const n2_tally *t);   /* NaN: of nothing */
+double n2_tally_spread(const n2_tally *t); /* standard deviation; NaN: of fewer than two */
+
+#endif

@@ -1,0 +1,41 @@
+#include "study_runner.h"
+
+static void *lend_memory(void *user, void *ptr, size_t size) {
+    n2_runner *r = user;
+    void *block = NULL;
+    if (size > 0)
+        block = n2_realloc(r->ctx, ptr, size, 1);
+    else
+        n2_free(r->ctx, ptr);
+    r->out_of_memory |= size > 0 && !block;
+    return block;
+}
+
+static void pass_log(void *user, n2ce_log_level level, const char *text) {
+    const n2_runner *r = user;
+    n2_log(r->ctx, level, "%s", text);
+}
+
+static void pass_progress(void *user, double done, double total) {
+    const n2_runner *r = user;
+    if (n2_cancelled(r->ctx)) n2ce_ctx_cancel(r->inner);
+    n2_progress(r->ctx, r->done + done / total, r->total);
+}
+
+n2ce_status n2_runner_open(n2ce_ctx *ctx, double total, n2_runner *r) {
+    *r = (n2_runner){.ctx = ctx, .total = total};
+    n2ce_ctx_options o = N2CE_CTX_OPTIONS_INIT;
+    o.threads = n2_ctx_threads(ctx);
+    o.alloc = lend_memory;
+    o.log = pass_log;
+    o.progress = pass_progress;
+    o.alloc_user = o.log_user = o.progress_user = r;
+    return n2ce_ctx_new(&r->inner, &o);
+}
+
+void n2_runner_close(n2_runner *r) { n2ce_ctx_free(r->inner); }
+
+void n2_runner_done(n2_runner *r, double done) {
+    r->done = done;
+    n2_progress(r->ctx, done, r->total);
+}

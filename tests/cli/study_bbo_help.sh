@@ -1,0 +1,2 @@
+# What the study is and takes.
+n2ce help study bbo
