@@ -25,7 +25,7 @@ static const n2ce_option options_table[] = {
      "train networks of 1/S of the published width for 1/S of the published steps"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "seed of the first repetition; the others follow"},
-    N2_DEVICE_OPTION,
+    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };
