@@ -21,7 +21,9 @@ nn:        base engine io
 sampler:   base engine nn
 model:     base engine nn objective sampler
 ratio:     base io objective engine nn model
-task:      base io objective report engine ref cpu cuda nn sampler model ratio
+design:    base io
+optimize:  base io design engine nn objective sampler model ratio
+task:      base io objective report engine ref cpu cuda nn sampler model ratio design optimize
 cli:
 '
 
