@@ -12,6 +12,7 @@ base:
 io:        base
 objective: base
 report:    base
+design:    base io
 engine:     base
 engine/ops: base engine
 ref:       base engine objective
@@ -21,7 +22,6 @@ nn:        base engine io
 sampler:   base engine nn
 model:     base engine nn objective sampler
 ratio:     base io objective engine nn model
-design:    base io
 optimize:  base io design engine nn objective sampler model ratio
 task:      base io objective report engine ref cpu cuda nn sampler model ratio design optimize
 cli:
