@@ -57,7 +57,8 @@ n2_latent_options n2_latent_paper(void); /* the paper's sizes and steps */
 enum { N2_LATENT_MEMBERS_MAX = 8, N2_LATENT_STAGES_MAX = 6 };
 typedef struct n2_latent_record {
     size_t rows, code_numbers;
-    double y_mean, y_sd, y_best;
+    double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
+    double y_best;
     double r2;                                /* of held-out rows: 1 - error / variance */
     size_t best_step[N2_LATENT_MEMBERS_MAX];  /* where a member was best */
     double misfit, divergence;                /* of the code, nats: the ELBO is minus their sum */

@@ -55,12 +55,27 @@ static void make_knots(n2_code_column *c, const double *x, size_t n) {
     if (above > 0) add_knot(c, 1, c->factor.high);
 }
 
+/* The decimals that a column's values have, so that proposals have no more. */
+static double unit_of(const double *x, size_t n) {
+    for (double per = 1; per < 2e6; per *= 10) {
+        bool all = true;
+        for (size_t i = 0; i < n && all; i++) {
+            const double scaled = x[i] * per;
+            all = fabs(scaled - floor(scaled + 0.5)) <= 1e-6 && fabs(scaled) < 1e12;
+        }
+        if (all) return 1 / per;
+    }
+    return 0;
+}
+
 static void describe_numbers(n2_code_column *c, double *x, size_t n) {
     double mode = 0;
     qsort(x, n, sizeof *x, by_size);
     c->constant = x[0] == x[n - 1];
     c->value = x[0];
     if (c->constant) return;
+    c->unit = c->factor.kind == N2_WHOLE ? 1 : unit_of(x, n);
+    if (c->factor.kind != N2_WHOLE && c->unit == 1) c->unit = 0; /* fractions were asked for */
     c->has_atom = (double)mode_of(x, n, &mode) >= ATOM_SHARE * (double)n && n >= 20;
     if (c->has_atom) {
         size_t rest = 0;
@@ -215,8 +230,12 @@ void n2_code_write(const n2_code *code, const double *design, float *row) {
     }
 }
 
-static double within(const n2_factor *f, double x) {
-    if (f->kind == N2_WHOLE) x = floor(x + 0.5);
+static double within(const n2_code_column *c, double x) {
+    const n2_factor *f = &c->factor;
+    if (c->unit > 0) {
+        const double per = floor(1 / c->unit + 0.5);
+        x = floor(x * per + 0.5) / per;
+    }
     if (x > f->high) x = f->kind == N2_WHOLE ? floor(f->high) : f->high;
     if (x < f->low) x = f->kind == N2_WHOLE ? ceil(f->low) : f->low;
     return x;
@@ -243,10 +262,10 @@ static double read_number(const n2_code_column *c, const double *o, const double
         const double odds = o[c->atom_at] - o_from[c->atom_at] + (was_atom ? LOYALTY : -LOYALTY);
         if ((double)uniform[1] <= 1 / (1 + exp(-odds))) return c->value;
     }
-    if (was_atom) return within(&c->factor, value_at(c, o[c->at]));
+    if (was_atom) return within(c, value_at(c, o[c->at]));
     const double move = o[c->at] - o_from[c->at];
-    if (fabs(move) <= STILL) return within(&c->factor, from);
-    return within(&c->factor, value_at(c, place_of(c, from) + move));
+    if (fabs(move) <= STILL) return within(c, from);
+    return within(c, value_at(c, place_of(c, from) + move));
 }
 
 void n2_code_read(const n2_code *code, const double *decoded, const double *decoded_from,

@@ -17,6 +17,7 @@ typedef struct n2_code_column {
     n2_factor factor;
     bool constant, has_atom;
     double value; /* of a constant, or of the atom */
+    double unit;  /* all values are multiples of it: 1, 0.1, ... 1e-6; 0: of none */
     double u[N2_CODE_KNOTS + 2], x[N2_CODE_KNOTS + 2]; /* quantile function: u rises from 0 to 1 */
     size_t knots;
     size_t at, atom_at; /* places in a row of the code */

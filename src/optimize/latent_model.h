@@ -24,6 +24,8 @@ struct n2_latent {
     n2_store *store;
     n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
     n2_parameters value_parameters, code_parameters, prior_parameters;
+    double bend, bend_scale; /* below the bend, values are compressed */
+    n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */
     n2_tensor *best;                     /* that error and its step, for each member */
@@ -44,8 +46,27 @@ n2ce_status n2_latent_build(n2_latent *m);
 /* ln p(z), [n x 1], up to a constant. */
 n2_node n2_latent_log_prior(n2_graph *g, n2_node z, const n2_latent *m);
 
+/* Held-out rows of member e: a block of the shuffled rows. */
+void n2_latent_fold(const n2_latent *m, size_t e, int64_t *first, int64_t *n);
+
 /* Mean prediction of the members for rows of the code: [n x 1], standardised. */
 n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x);
+
+/* ---- latent_line.c ---- */
+
+/* The linear parts by ridge regression, each without its fold; zero where there are too many
+ * numbers a row. */
+n2ce_status n2_latent_fit_lines(n2_latent *m);
+
+/* Values as they are learnt: standardised, and compressed far below the best,
+ *
+ *     y for y >= b,  b - s ln(1 + (b - y)/s) below,  b the median, s from there to the 90 %
+ *     quantile,
+ *
+ * because how bad a bad design is does not matter, and heavy tails drown what does. */
+n2ce_status n2_latent_bend(n2_latent *m);
+double n2_latent_bent(const n2_latent *m, double y);
+double n2_latent_unbent(const n2_latent *m, double y);
 
 /* ---- latent_train.c ---- */
 

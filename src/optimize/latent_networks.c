@@ -46,6 +46,27 @@ static n2ce_status average_of(n2_latent *m, const n2_mlp *live, n2_mlp *average)
     return N2CE_OK;
 }
 
+static n2ce_status make_line(n2_latent *m, size_t e) {
+    char name[32];
+    snprintf(name, sizeof name, "line.%zu.weight", e);
+    m->line[e].weight = n2_store_add(m->store, name, n2_dims(1, (int64_t)m->code->width));
+    snprintf(name, sizeof name, "line.%zu.bias", e);
+    m->line[e].bias = n2_store_add(m->store, name, n2_dims(1));
+    return m->line[e].weight && m->line[e].bias ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* The network adds nothing to the line at first. */
+static void start_from_line(n2_latent *m, size_t e) {
+    const n2_layer *last = &m->live[e].layers[m->live[e].n - 1];
+    memset(last->weight->data, 0, (size_t)n2_elements(last->weight->shape) * sizeof(float));
+    memset(last->bias->data, 0, (size_t)n2_elements(last->bias->shape) * sizeof(float));
+}
+
+static n2_node member_value(n2_graph *g, const n2_latent *m, size_t e, const n2_mlp *net,
+                            n2_node x) {
+    return n2g_add(g, n2_layer_apply(g, &m->line[e], x), n2_mlp_apply(g, net, x));
+}
+
 static n2ce_status make_value_networks(n2_latent *m) {
     const int64_t d = (int64_t)m->code->width, w = (int64_t)m->o.width;
     m->value_parameters = n2_parameters_new(m->store, m->o.seed);
@@ -53,8 +74,11 @@ static n2ce_status make_value_networks(n2_latent *m) {
         char name[32];
         snprintf(name, sizeof name, "value.%zu", e);
         m->live[e] = n2_mlp_new(&m->value_parameters, name, (int64_t[]){d, w, w, 1}, 4, SLOPE);
+        N2_TRY(make_line(m, e));
     }
     if (m->value_parameters.failed) return N2CE_ENOMEM;
+    N2_TRY(n2_latent_fit_lines(m));
+    for (size_t e = 0; e < m->o.members; e++) start_from_line(m, e);
     for (size_t e = 0; e < m->o.members; e++)
         N2_TRY(average_of(m, &m->live[e], &m->value[e]));
     for (size_t i = 0; i < m->value_parameters.n; i++) {
@@ -77,8 +101,7 @@ static n2ce_status make_other_networks(n2_latent *m) {
 
 /* ---- value --------------------------------------------------------------- */
 
-/* Held-out rows of member e: a block of the shuffled rows. */
-static void fold_of(const n2_latent *m, size_t e, int64_t *first, int64_t *n) {
+void n2_latent_fold(const n2_latent *m, size_t e, int64_t *first, int64_t *n) {
     const size_t rows = m->designs->rows, k = m->o.members;
     *first = (int64_t)(rows * e / k);
     *n = (int64_t)(rows * (e + 1) / k) - *first;
@@ -88,7 +111,7 @@ static n2_node draw_rows(n2_latent *m, n2_graph *g, size_t e) {
     int64_t first, held;
     const int64_t n = (int64_t)m->designs->rows;
     const int64_t batch = n / 4 < 256 ? (n / 4 < 16 ? 16 : n / 4) : 256;
-    fold_of(m, e, &first, &held);
+    n2_latent_fold(m, e, &first, &held);
     const n2_node i = n2g_randint(g, n2_dims(batch), n - held);
     const n2_node beyond = n2g_greater(g, i, n2g_constant(g, (double)first - 0.5));
     return n2g_add(g, i, n2g_scale(g, beyond, (double)held));
@@ -106,7 +129,7 @@ static n2ce_status build_train_value(n2_latent *m) {
         const n2_node pick = draw_rows(m, g, e);
         const n2_node x = n2g_gather(g, n2g_read(g, m->x), pick);
         const n2_node y = n2g_gather(g, n2g_read(g, m->y), pick);
-        const n2_node miss = mean_square(g, n2g_sub(g, n2_mlp_apply(g, &m->live[e], x), y));
+        const n2_node miss = mean_square(g, n2g_sub(g, member_value(g, m, e, &m->live[e], x), y));
         loss = e ? n2g_add(g, loss, miss) : miss;
     }
     const double steps = (double)m->o.value_steps;
@@ -128,11 +151,11 @@ static n2ce_status build_check(n2_latent *m) {
     n2_graph *g = m->check.g;
     for (size_t e = 0; e < m->o.members; e++) {
         int64_t first, n;
-        fold_of(m, e, &first, &n);
+        n2_latent_fold(m, e, &first, &n);
         if (n > CHECK_ROWS) n = CHECK_ROWS;
         const n2_node x = n2g_slice(g, n2g_read(g, m->x), 0, first, n);
         const n2_node y = n2g_slice(g, n2g_read(g, m->y), 0, first, n);
-        miss[e] = mean_square(g, n2g_sub(g, n2_mlp_apply(g, &m->value[e], x), y));
+        miss[e] = mean_square(g, n2g_sub(g, member_value(g, m, e, &m->value[e], x), y));
     }
     return compile(m, &m->check, miss, m->o.members);
 }
@@ -140,7 +163,7 @@ static n2ce_status build_check(n2_latent *m) {
 n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x) {
     n2_node sum = N2_NONE;
     for (size_t e = 0; e < m->o.members; e++) {
-        const n2_node y = n2_mlp_apply(g, &m->value[e], x);
+        const n2_node y = member_value(g, m, e, &m->value[e], x);
         sum = e ? n2g_add(g, sum, y) : y;
     }
     return n2g_scale(g, sum, 1 / (double)m->o.members);
@@ -287,7 +310,7 @@ static n2ce_status build_appraise(n2_latent *m) {
     const n2_node x = n2g_read(g, m->rows);
     n2_node said = N2_NONE, mean;
     for (size_t e = 0; e < m->o.members; e++) {
-        const n2_node y = n2_mlp_apply(g, &m->value[e], x);
+        const n2_node y = member_value(g, m, e, &m->value[e], x);
         said = e ? n2g_concat(g, said, y, 1) : y;
     }
     n2_latent_encode(g, &m->vae, x, &mean, NULL);

@@ -78,6 +78,9 @@ typedef struct search {
     n2_program move, decode;
     n2_tensor *z, *moment[3];
     double target;       /* standardised */
+    double spacing;      /* squared distance that proposals keep from one another */
+    const double *others; /* proposals of earlier groups */
+    size_t n_others;
     double *from;        /* chains x columns: where a chain is */
     double *best;        /* what it found, */
     double *value;       /* how good that is, standardised; -inf: nothing yet */
@@ -165,6 +168,11 @@ static void search_close(search *s) {
     set_close(&s->known);
 }
 
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static bool within_bounds(const n2_space *space, const double *x) {
     for (size_t j = 0; j < space->n; j++) {
         const n2_factor *f = &space->factor[j];
@@ -234,6 +242,52 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
+/* Sum of squared differences, in ranges of the columns; other levels count as 1. */
+static double squared_distance(const n2_space *s, const double *a, const double *b, double most) {
+    double sum = 0;
+    for (size_t j = 0; j < s->n && sum < most; j++) {
+        const n2_factor *f = &s->factor[j];
+        const double range = f->high - f->low;
+        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
+                          : range > 0            ? (a[j] - b[j]) / range
+                                                 : 0;
+        sum += by * by;
+    }
+    return sum;
+}
+
+/* Whether another chain's design is nearer than proposals should be. */
+static bool is_crowded(const search *s, size_t i, const double *x) {
+    const n2_space *space = &s->m->designs->space;
+    for (size_t k = 0; k < s->chains; k++)
+        if (k != i && s->value[k] > -N2_INFINITY &&
+            squared_distance(space, x, s->best + k * s->columns, s->spacing) < s->spacing)
+            return true;
+    for (size_t k = 0; k < s->n_others; k++)
+        if (squared_distance(space, x, s->others + k * s->columns, s->spacing) < s->spacing)
+            return true;
+    return false;
+}
+
+/* Half the distance that a typical design has from the nearest other one, squared. */
+static n2ce_status choose_spacing(search *s) {
+    enum { SOME = 200 };
+    const n2_designs *d = s->m->designs;
+    const size_t n = d->rows < SOME ? d->rows : SOME, step = d->rows / n;
+    double nearest[SOME];
+    for (size_t i = 0; i < n; i++) {
+        const double *x = d->x + i * step * d->space.n;
+        nearest[i] = N2_INFINITY;
+        for (size_t k = 0; k < d->rows; k++)
+            if (k != i * step)
+                nearest[i] = fmin(nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n,
+                                                               nearest[i]));
+    }
+    qsort(nearest, n, sizeof *nearest, by_size);
+    s->spacing = nearest[n / 2] / 4;
+    return N2CE_OK;
+}
+
 /* Keeps what is better than the chain's best, new and plausible. */
 static void consider(search *s, size_t i) {
     const size_t e = s->m->o.members;
@@ -242,6 +296,7 @@ static void consider(search *s, size_t i) {
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
     const bool plausible = s->prior[i] >= s->m->record.prior_floor;
     if (!(value > s->value[i]) || !plausible || set_has(&s->known, x)) return;
+    if (is_crowded(s, i, x)) return;
     set_add(&s->known, x);
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;
@@ -318,7 +373,7 @@ static n2ce_status best_seen(n2_latent *m, double *best) {
     double *members = n2_alloc(m->ctx, n * e, sizeof *members);
     if (!members) return N2CE_ENOMEM;
     const n2ce_status status = n2_latent_say(m, m->x->data, n, members, NULL, NULL);
-    *best = (m->record.y_best - m->record.y_mean) / m->record.y_sd;
+    *best = (n2_latent_bent(m, m->record.y_best) - m->record.y_mean) / m->record.y_sd;
     for (size_t i = 0; i < n && status == N2CE_OK; i++)
         *best = fmax(*best, mean_of(members + i * e, e));
     n2_free(m->ctx, members);
@@ -381,8 +436,11 @@ n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out) {
     if (status == N2CE_OK) status = best_seen(m, &best);
     if (status == N2CE_OK) status = search_open(m, wanted, best, &s);
     const size_t groups = s.chains ? (wanted + s.chains - 1) / s.chains : 0;
+    if (status == N2CE_OK) status = choose_spacing(&s);
     for (size_t k = 0; status == N2CE_OK && n < wanted && k < groups + EXTRA; k++) {
         s.draws = (uint32_t)(k << 16);
+        s.others = out->x;
+        s.n_others = n;
         status = run_group(&s, starts, n_starts, k * s.chains, out, wanted, &n);
     }
     search_close(&s);

@@ -93,7 +93,7 @@ static n2ce_status check_members(n2_latent *m, size_t step) {
     N2_TRY(n2_plan_run(m->check.plan));
     for (size_t e = 0; e < m->o.members; e++) {
         const float miss = (float)n2_plan_scalar(m->check.plan, e);
-        if (best[2 * e + 1] > 0 && !(miss < best[2 * e])) continue;
+        if (step > 0 && !(miss < best[2 * e])) continue;
         best[2 * e] = miss;
         best[2 * e + 1] = (float)step;
         move_member(m, e, true);
@@ -106,7 +106,7 @@ static void end_value(n2_latent *m) {
     const float *best = m->best->data;
     double sum = 0;
     for (size_t e = 0; e < m->o.members; e++) {
-        if (best[2 * e + 1] > 0) move_member(m, e, false);
+        move_member(m, e, false);
         sum += (double)best[2 * e];
         m->record.best_step[e] = (size_t)best[2 * e + 1];
     }
@@ -147,6 +147,7 @@ static n2ce_status run_phase(run *r, const phase *p) {
     n2_plan *plan = p->program->plan;
     bool stop = false;
     if (p->steps == 0) return N2CE_OK; /* and there may be no plan */
+    if (r->which == 0 && r->step == 0) N2_TRY(check_members(r->m, 0));
     n2_plan_seed(plan, r->m->o.seed + 1000003 * (r->which + 1), (uint32_t)r->step);
     while (r->step < p->steps && !stop) {
         const size_t left = p->steps - r->step, n = left < LOOK_EVERY ? left : LOOK_EVERY;
@@ -231,25 +232,19 @@ static int by_value(const void *a, const void *b) {
 
 static n2ce_status check_designs(n2ce_ctx *ctx, const n2_designs *d, n2_latent_record *r) {
     enum { FEWEST = 8 };
-    n2_sum sum = {0, 0}, squares = {0, 0};
-    double best = -N2_INFINITY;
+    double best = -N2_INFINITY, worst = N2_INFINITY;
     if (d->rows < FEWEST)
         return n2_fail(ctx, N2CE_EDATA, "There are %zu designs; it takes at least %d to learn from.",
                        d->rows, FEWEST);
     for (size_t i = 0; i < d->rows; i++) {
-        n2_sum_add(&sum, d->y[i]);
         best = fmax(best, d->y[i]);
+        worst = fmin(worst, d->y[i]);
     }
-    r->y_mean = n2_sum_value(&sum) / (double)d->rows;
-    for (size_t i = 0; i < d->rows; i++)
-        n2_sum_add(&squares, (d->y[i] - r->y_mean) * (d->y[i] - r->y_mean));
-    r->y_sd = sqrt(n2_sum_value(&squares) / (double)d->rows);
     r->y_best = best;
     r->rows = d->rows;
-    if (r->y_sd > 1e-12 * fabs(r->y_mean) && r->y_sd > 0) return N2CE_OK;
+    if (best - worst > 1e-12 * fabs(best)) return N2CE_OK;
     return n2_fail(ctx, N2CE_EDATA,
-                   "All %zu designs have the same value, %.6g; there is nothing to learn.",
-                   d->rows, r->y_mean);
+                   "All %zu designs have the same value; there is nothing to learn.", d->rows);
 }
 
 /* Rows in a random order, so that a fold is a block. */
@@ -277,7 +272,8 @@ static n2ce_status fill_rows(n2_latent *m) {
     for (size_t i = 0; i < d->rows; i++) {
         const size_t row = order[i];
         n2_code_write(m->code, d->x + row * d->space.n, (float *)m->x->data + i * width);
-        ((float *)m->y->data)[i] = (float)((d->y[row] - m->record.y_mean) / m->record.y_sd);
+        ((float *)m->y->data)[i] = 
+            (float)((n2_latent_bent(m, d->y[row]) - m->record.y_mean) / m->record.y_sd);
     }
     n2_free(m->ctx, order);
     return N2CE_OK;
@@ -306,6 +302,7 @@ static n2ce_status look_at_designs(n2_latent *m) {
 
 static n2ce_status fit(n2_latent *m) {
     N2_TRY(check_designs(m->ctx, m->designs, &m->record));
+    N2_TRY(n2_latent_bend(m));
     N2_TRY(n2_code_new(m->ctx, m->designs, &m->code));
     N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
     m->record.code_numbers = m->code->width;

@@ -58,7 +58,8 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;
         summarise(members + i * e, e, &mean, &wide);
-        if (predicted) predicted[i] = m->record.y_mean + m->record.y_sd * mean;
+        if (predicted) 
+            predicted[i] = n2_latent_unbent(m, m->record.y_mean + m->record.y_sd * mean);
         if (spread) spread[i] = m->record.y_sd * wide;
     }
     n2_free(m->ctx, rows);
