@@ -34,17 +34,16 @@ void n2_build_latent_encode(n2_graph *g, const n2_latent_vae *vae, n2_node x, n2
     *mean = n2_layer_apply(g, &vae->mean, h);
     if (!logvar) return;
     const n2_node raw = n2_layer_apply(g, &vae->logvar, h);
-    *logvar =
-        n2g_minimum(g, n2g_maximum(g, raw, n2g_constant(g, -12)), n2g_constant(g, 5));
+    *logvar = n2g_minimum(g, n2g_maximum(g, raw, n2g_constant(g, -12)), n2g_constant(g, 5));
 }
 
 n2_node n2_build_latent_decode(n2_graph *g, const n2_latent_vae *vae, n2_node z) {
     const n2_node raw = n2_mlp_apply(g, &vae->decoder, z);
     const int64_t n = vae->layout.numbers, odds = vae->width - n;
     if (odds == 0) return n2g_tanh(g, raw);
-    const n2_node bounded = n2g_scale(
-        g, n2g_tanh(g, n2g_scale(g, n2g_slice(g, raw, 1, n, odds), 1 / LARGEST_ODDS)),
-        LARGEST_ODDS);
+    const n2_node bounded =
+        n2g_scale(g, n2g_tanh(g, n2g_scale(g, n2g_slice(g, raw, 1, n, odds), 1 / LARGEST_ODDS)),
+                  LARGEST_ODDS);
     if (n == 0) return bounded;
     return n2g_concat(g, n2g_tanh(g, n2g_slice(g, raw, 1, 0, n)), bounded, 1);
 }
@@ -80,8 +79,7 @@ n2_node n2_build_latent_expected(n2_graph *g, const n2_latent_vae *vae, n2_node 
         p.atoms = n2g_sigmoid(g, p.atoms);
         p.with_atom = n2g_mul(g, p.with_atom, n2g_affine(g, p.atoms, -1, 1));
     }
-    if (p.levels.id)
-        p.levels = n2g_div(g, n2g_exp(g, p.levels), category_sums(g, vae, p.levels));
+    if (p.levels.id) p.levels = n2g_div(g, n2g_exp(g, p.levels), category_sums(g, vae, p.levels));
     return append(g, append(g, append(g, p.with_atom, p.plain), p.atoms), p.levels);
 }
 
@@ -106,8 +104,7 @@ n2_node n2_build_latent_misfit(n2_graph *g, const n2_latent_vae *vae, n2_node de
         const n2_node miss = n2g_sub(g, o.with_atom, t.with_atom);
         const n2_node there = n2g_affine(g, t.atoms, -1, 1); /* an atom has no number */
         loss = plus(g, loss, row_mean(g, n2g_mul(g, there, n2g_mul(g, miss, miss)), precision));
-        const n2_node wrong =
-            n2g_sub(g, n2g_softplus(g, o.atoms), n2g_mul(g, t.atoms, o.atoms));
+        const n2_node wrong = n2g_sub(g, n2g_softplus(g, o.atoms), n2g_mul(g, t.atoms, o.atoms));
         loss = plus(g, loss, row_mean(g, wrong, 1));
     }
     if (o.levels.id) {

@@ -59,13 +59,13 @@ typedef struct n2_latent_record {
     size_t rows, code_numbers;
     double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
     double y_best;
-    double r2;                                /* of held-out rows: 1 - error / variance */
-    size_t best_step[N2_LATENT_MEMBERS_MAX];  /* where a member was best */
-    double misfit, divergence;                /* of the code, nats: the ELBO is minus their sum */
-    double prior_loss;                        /* the last */
-    double stage_mean[N2_LATENT_STAGES_MAX];  /* of f_k over codes of designs, nats */
-    double prior_floor, prior_median;         /* ln p(z) of codes of designs: 1 %, half */
-    double doubt;                             /* spread of the members, standardised */
+    double r2;                               /* of held-out rows: 1 - error / variance */
+    size_t best_step[N2_LATENT_MEMBERS_MAX]; /* where a member was best */
+    double misfit, divergence;               /* of the code, nats: the ELBO is minus their sum */
+    double prior_loss;                       /* the last */
+    double stage_mean[N2_LATENT_STAGES_MAX]; /* of f_k over codes of designs, nats */
+    double prior_floor, prior_median;        /* ln p(z) of codes of designs: 1 %, half */
+    double doubt;                            /* spread of the members, standardised */
     size_t steps_done, steps_all;
     bool out_of_time, resumed;
 } n2_latent_record;

@@ -24,7 +24,7 @@ struct n2_latent {
     n2_store *store;
     n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
     n2_parameters value_parameters, code_parameters, prior_parameters;
-    double bend, bend_scale; /* below the bend, values are compressed */
+    double bend, bend_scale;              /* below the bend, values are compressed */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */

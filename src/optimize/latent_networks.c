@@ -79,8 +79,7 @@ static n2ce_status make_value_networks(n2_latent *m) {
     if (m->value_parameters.failed) return N2CE_ENOMEM;
     N2_TRY(n2_latent_fit_lines(m));
     for (size_t e = 0; e < m->o.members; e++) start_from_line(m, e);
-    for (size_t e = 0; e < m->o.members; e++)
-        N2_TRY(average_of(m, &m->live[e], &m->value[e]));
+    for (size_t e = 0; e < m->o.members; e++) N2_TRY(average_of(m, &m->live[e], &m->value[e]));
     for (size_t i = 0; i < m->value_parameters.n; i++) {
         m->kept[i] = twin(m, m->value_parameters.list[i], "kept");
         if (!m->kept[i]) return N2CE_ENOMEM;
@@ -133,8 +132,10 @@ static n2ce_status build_train_value(n2_latent *m) {
         loss = e ? n2g_add(g, loss, miss) : miss;
     }
     const double steps = (double)m->o.value_steps;
-    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-3,
-                            .schedule = n2_schedule_cosine, .schedule_arg = &steps};
+    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0},
+                            .rate = 1e-3,
+                            .schedule = n2_schedule_cosine,
+                            .schedule_arg = &steps};
     n2_minimise(g, &o, "value.adam", &m->value_parameters, loss, NULL);
     for (size_t e = 0; e < m->o.members; e++)
         for (int i = 0; i < m->live[e].n; i++) {
@@ -172,8 +173,7 @@ n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x) {
 /* ---- code ---------------------------------------------------------------- */
 
 static n2_node draw_designs(n2_latent *m, n2_graph *g) {
-    const n2_node pick =
-        n2g_randint(g, n2_dims((int64_t)m->o.batch), (int64_t)m->designs->rows);
+    const n2_node pick = n2g_randint(g, n2_dims((int64_t)m->o.batch), (int64_t)m->designs->rows);
     return n2g_gather(g, n2g_read(g, m->x), pick);
 }
 
@@ -189,13 +189,16 @@ static n2ce_status build_train_code(n2_latent *m) {
     n2_graph *g = m->train_code.g;
     n2_node mean, logvar;
     const n2_node x = draw_designs(m, g), z = draw_code(g, m, x, &mean, &logvar);
-    const n2_node misfit = n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x,
-                                            NUMBER_SD);
+    const n2_node misfit =
+        n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x, NUMBER_SD);
     const n2_node kl = n2g_gaussian_kl(g, mean, logvar);
     const n2_node loss = n2g_add(g, misfit, n2g_scale(g, kl, m->o.divergence_weight));
     const double steps = (double)m->o.code_steps;
-    const n2_optimiser o = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-3, .clip = 100,
-                            .schedule = n2_schedule_cosine, .schedule_arg = &steps};
+    const n2_optimiser o = {.adam = {0.5, 0.999, 1e-8, 0},
+                            .rate = 1e-3,
+                            .clip = 100,
+                            .schedule = n2_schedule_cosine,
+                            .schedule_arg = &steps};
     n2_minimise(g, &o, "code.adam", &m->code_parameters, loss, NULL);
     return compile(m, &m->train_code, (const n2_node[]){misfit, kl}, 2);
 }
@@ -269,8 +272,11 @@ static n2ce_status build_train_prior(n2_latent *m) {
     const bool mle = m->o.prior == N2_LATENT_MLE;
     const n2_node loss = mle ? mle_prior_loss(m, g, z) : n2ce_prior_loss(m, g, z);
     const double steps = (double)m->o.prior_steps;
-    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = mle ? 2e-4 : 1e-3, .clip = 100,
-                            .schedule = n2_schedule_cosine, .schedule_arg = &steps};
+    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0},
+                            .rate = mle ? 2e-4 : 1e-3,
+                            .clip = 100,
+                            .schedule = n2_schedule_cosine,
+                            .schedule_arg = &steps};
     n2_minimise(g, &o, "prior.adam", &m->prior_parameters, loss, NULL);
     return compile(m, &m->train_prior, &loss, 1);
 }
@@ -286,11 +292,11 @@ static n2ce_status build_train_joint(n2_latent *m) {
     const n2_node loss = n2ce_prior_loss(m, g, n2g_detach(g, z));
     const n2_optimiser ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 5e-5, .clip = 100};
     n2_minimise(g, &ratio, "joint.ratio", &m->prior_parameters, loss, NULL);
-    const n2_node misfit = n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x,
-                                            NUMBER_SD);
+    const n2_node misfit =
+        n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x, NUMBER_SD);
     const n2_node f = n2_ratio_net_sum(g, &m->ratio, z);
-    const n2_node kl = n2g_sub(g, n2g_gaussian_kl(g, mean, logvar),
-                               n2g_total(g, n2g_mean(g, f, N2_ALL_AXES)));
+    const n2_node kl =
+        n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), n2g_total(g, n2g_mean(g, f, N2_ALL_AXES)));
     const n2_node total = n2g_add(g, misfit, n2g_scale(g, kl, m->o.divergence_weight));
     const n2_optimiser code = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-4, .clip = 100};
     n2_minimise(g, &code, "joint.code", &m->code_parameters, total, NULL);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double RATE = 0.05, LANGEVIN_STEP = 0.1, NOISE = 0.6, TEMPERATURE = 2;
+static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2;
 enum { GROUP = 256, LOOKS = 8 };
 
 /* ---- a set of designs ---------------------------------------------------- */
@@ -77,13 +77,13 @@ typedef struct search {
     design_set known;                  /* tried, or proposed at some time */
     n2_program move, decode;
     n2_tensor *z, *moment[3];
-    double target;       /* standardised */
-    double spacing;      /* squared distance that proposals keep from one another */
+    double target;        /* standardised */
+    double spacing;       /* squared distance that proposals keep from one another */
     const double *others; /* proposals of earlier groups */
     size_t n_others;
-    double *from;        /* chains x columns: where a chain is */
-    double *best;        /* what it found, */
-    double *value;       /* how good that is, standardised; -inf: nothing yet */
+    double *from;  /* chains x columns: where a chain is */
+    double *best;  /* what it found, */
+    double *value; /* how good that is, standardised; -inf: nothing yet */
     double *decoded, *decoded_from, *codes, *members, *prior, *found;
     float *coded, *uniform;
     uint32_t draws;
@@ -199,6 +199,18 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     return build_decode(s);
 }
 
+/* Best first. */
+typedef struct ranked {
+    double value;
+    size_t index;
+} ranked;
+
+static int by_rank(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
 /* ---- a round ------------------------------------------------------------- */
 
 /* A stream of its own for every draw. */
@@ -213,8 +225,8 @@ static n2ce_status decode_into(search *s, double *out) {
 }
 
 /* Codes of where the chains are, what these decode to, and then a push in a random
- * direction, of a random size, unless this is the first round. */
-static n2ce_status set_out(search *s, bool push) {
+ * direction, of a random size up to `noise`. */
+static n2ce_status set_out(search *s, double noise) {
     float *z = s->z->data, unit[N2_DRAW_GROUP * 8];
     for (size_t i = 0; i < s->chains; i++)
         n2_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
@@ -223,15 +235,15 @@ static n2ce_status set_out(search *s, bool push) {
     N2_TRY(decode_into(s, s->decoded_from));
     for (size_t i = 0; i < 3; i++)
         if (s->moment[i])
-            memset(s->moment[i]->data, 0,
-                   (size_t)n2_elements(s->moment[i]->shape) * sizeof(float));
+            memset(s->moment[i]->data, 0, (size_t)n2_elements(s->moment[i]->shape) * sizeof(float));
     const n2_stream normal = next_draw(s), size = next_draw(s);
-    for (size_t i = 0; i < s->chains && push; i++) {
+    for (size_t i = 0; i < s->chains && noise > 0; i++) {
         float scale;
-        const size_t n = s->nz < sizeof unit / sizeof unit[0] ? s->nz : sizeof unit / sizeof unit[0];
+        const size_t n =
+            s->nz < sizeof unit / sizeof unit[0] ? s->nz : sizeof unit / sizeof unit[0];
         n2_fill_uniform(size, i, 1, &scale);
         n2_fill_normal(normal, i * s->nz, n, unit);
-        for (size_t k = 0; k < n; k++) z[i * s->nz + k] += (float)NOISE * scale * unit[k];
+        for (size_t k = 0; k < n; k++) z[i * s->nz + k] += (float)noise * scale * unit[k];
     }
     return N2CE_OK;
 }
@@ -280,8 +292,8 @@ static n2ce_status choose_spacing(search *s) {
         nearest[i] = N2_INFINITY;
         for (size_t k = 0; k < d->rows; k++)
             if (k != i * step)
-                nearest[i] = fmin(nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n,
-                                                               nearest[i]));
+                nearest[i] = fmin(
+                    nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
     }
     qsort(nearest, n, sizeof *nearest, by_size);
     s->spacing = nearest[n / 2] / 4;
@@ -316,8 +328,27 @@ static n2ce_status look(search *s) {
     return N2CE_OK;
 }
 
+/* In the second half the worst quarter of the chains goes on from where chains of the best
+ * quarter are: there may be room for more. */
+static void regroup(search *s) {
+    const size_t n = s->chains, quarter = n / 4;
+    ranked order[GROUP];
+    const n2_stream draw = next_draw(s);
+    for (size_t i = 0; i < n; i++) order[i] = (ranked){s->value[i], i};
+    qsort(order, n, sizeof *order, by_rank);
+    for (size_t k = 0; k < quarter; k++) {
+        const size_t to = order[n - 1 - k].index;
+        const size_t from = order[n2_random_below(draw, k, quarter)].index;
+        if (s->value[from] > -N2_INFINITY)
+            memcpy(s->from + to * s->columns, s->best + from * s->columns,
+                   s->columns * sizeof(double));
+    }
+}
+
+/* Small pushes first, so that a chain finds what is near its start before what is far. */
 static n2ce_status run_round(search *s, size_t round, bool push) {
-    N2_TRY(set_out(s, round > 0 || push));
+    const double share = (double)(round + 1) / (double)s->m->o.rounds;
+    N2_TRY(set_out(s, round > 0 || push ? MOST_NOISE * share : 0));
     for (int half = 0; half < 2; half++) {
         N2_TRY(n2_plan_run_many(s->move.plan, (s->m->o.moves + 1) / 2));
         N2_TRY(decode_into(s, s->decoded));
@@ -326,21 +357,11 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
     for (size_t i = 0; i < s->chains; i++)
         if (s->value[i] > -N2_INFINITY)
             memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
+    if (2 * round > s->m->o.rounds) regroup(s);
     return N2CE_OK;
 }
 
 /* ---- proposals ----------------------------------------------------------- */
-
-typedef struct ranked {
-    double value;
-    size_t index;
-} ranked;
-
-static int by_rank(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->value != y->value) return x->value < y->value ? 1 : -1;
-    return (x->index > y->index) - (x->index < y->index);
-}
 
 /* Distinct designs within the bounds, best first. */
 static n2ce_status rank_designs(n2_latent *m, ranked **out, size_t *n) {
@@ -396,8 +417,7 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
     }
     for (size_t i = 0; i < s->chains && *n < wanted; i++) {
         if (!(s->value[i] > -N2_INFINITY)) continue;
-        memcpy(out->x + (*n)++ * s->columns, s->best + i * s->columns,
-               s->columns * sizeof(double));
+        memcpy(out->x + (*n)++ * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
     }
     return N2CE_OK;
 }

@@ -209,7 +209,7 @@ n2_latent_options n2_latent_defaults(void) {
                                .code_steps = 4000,
                                .prior_steps = 3000,
                                .divergence_weight = 0.05,
-                               .rounds = 48,
+                               .rounds = 64,
                                .moves = 12,
                                .ambition = 0.5};
 }
@@ -234,8 +234,9 @@ static n2ce_status check_designs(n2ce_ctx *ctx, const n2_designs *d, n2_latent_r
     enum { FEWEST = 8 };
     double best = -N2_INFINITY, worst = N2_INFINITY;
     if (d->rows < FEWEST)
-        return n2_fail(ctx, N2CE_EDATA, "There are %zu designs; it takes at least %d to learn from.",
-                       d->rows, FEWEST);
+        return n2_fail(ctx, N2CE_EDATA,
+                       "There are %zu designs; it takes at least %d to learn from.", d->rows,
+                       FEWEST);
     for (size_t i = 0; i < d->rows; i++) {
         best = fmax(best, d->y[i]);
         worst = fmin(worst, d->y[i]);
@@ -272,7 +273,7 @@ static n2ce_status fill_rows(n2_latent *m) {
     for (size_t i = 0; i < d->rows; i++) {
         const size_t row = order[i];
         n2_code_write(m->code, d->x + row * d->space.n, (float *)m->x->data + i * width);
-        ((float *)m->y->data)[i] = 
+        ((float *)m->y->data)[i] =
             (float)((n2_latent_bent(m, d->y[row]) - m->record.y_mean) / m->record.y_sd);
     }
     n2_free(m->ctx, order);
@@ -331,8 +332,7 @@ void n2_latent_free(n2_latent *m) {
     if (!m) return;
     n2_program *const programs[] = {&m->train_value, &m->check,       &m->train_code,
                                     &m->train_prior, &m->train_joint, &m->appraise};
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
-        n2_program_free(programs[i]);
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) n2_program_free(programs[i]);
     if (m->store) n2_store_free(m->store);
     n2_code_free(m->code);
     n2_free(m->ctx, m->out);

@@ -52,14 +52,14 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
     double *members = n2_alloc(m->ctx, n * e, sizeof *members);
     n2ce_status status = rows && members ? N2CE_OK : N2CE_ENOMEM;
     if (status == N2CE_OK) {
-        for (size_t i = 0; i < n; i++) n2_code_write(m->code, designs + i * columns, rows + i * width);
+        for (size_t i = 0; i < n; i++)
+            n2_code_write(m->code, designs + i * columns, rows + i * width);
         status = n2_latent_say(m, rows, n, members, log_prior, NULL);
     }
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;
         summarise(members + i * e, e, &mean, &wide);
-        if (predicted) 
-            predicted[i] = n2_latent_unbent(m, m->record.y_mean + m->record.y_sd * mean);
+        if (predicted) predicted[i] = n2_latent_unbent(m, m->record.y_mean + m->record.y_sd * mean);
         if (spread) spread[i] = m->record.y_sd * wide;
     }
     n2_free(m->ctx, rows);

@@ -37,9 +37,9 @@ n2_node n2_build_langevin_step(n2_graph *g, n2_tensor *rows, n2_log_density *den
         return mean;
     }
     const n2_node back = n2_score(g, to, density, model, &there);
-    const n2_node gain = n2g_add(g, n2g_sub(g, there, at),
-                                 n2g_sub(g, log_proposal(g, x, to, back, step),
-                                         log_proposal(g, to, x, score, step)));
+    const n2_node gain = n2g_add(
+        g, n2g_sub(g, there, at),
+        n2g_sub(g, log_proposal(g, x, to, back, step), log_proposal(g, to, x, score, step)));
     const n2_node threshold = n2g_log(g, n2g_randu(g, n2_shape_at(g, gain)));
     const n2_node accepted = n2g_greater(g, gain, threshold);
     n2g_assign(g, rows, n2g_add(g, x, n2g_mul(g, accepted, n2g_sub(g, to, x))));

@@ -2,7 +2,6 @@
 #include "io/file.h"
 #include "ratio_answer.h"
 
-
 static const n2ce_option fit_options[] = {
     {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "samples of the numerator: CSV or NPY, - for standard input"},

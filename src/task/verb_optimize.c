@@ -260,8 +260,7 @@ static n2ce_status propose(session *s) {
         status = n2_fail(s->ctx, N2CE_EDATA,
                          "No design was found that is new and plausible: all that the columns "
                          "allow may have been tried.");
-    if (status == N2CE_OK)
-        status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
+    if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
     n2_latent_free(m);
     return status;
 }
@@ -322,10 +321,14 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     if (!s) return N2CE_ENOMEM;
     *s = (session){.ctx = ctx, .options = o, .t = {.ctx = ctx}};
     const n2ce_status status = run_session(s, data, answer);
-    void *const blocks[] = {s->r.proposals.x,         s->r.proposals.predicted,
-                            s->r.proposals.log_prior, s->r.spread,
-                            s->r.distance,            s->r.usual,
-                            s->visible.x,             s->visible.y,
+    void *const blocks[] = {s->r.proposals.x,
+                            s->r.proposals.predicted,
+                            s->r.proposals.log_prior,
+                            s->r.spread,
+                            s->r.distance,
+                            s->r.usual,
+                            s->visible.x,
+                            s->visible.y,
                             s->order};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_design_table_close(&s->t);

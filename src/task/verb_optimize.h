@@ -42,13 +42,13 @@ typedef struct n2_optimize_result {
     const char *path; /* of the CSV; NULL: standard output */
     n2_proposals proposals;
     n2_latent_record record;
-    double *spread;       /* of each prediction */
-    double *distance;     /* of each proposal to the nearest design */
-    double *usual;        /* of some designs to the nearest other, sorted */
+    double *spread;   /* of each prediction */
+    double *distance; /* of each proposal to the nearest design */
+    double *usual;    /* of some designs to the nearest other, sorted */
     size_t n_usual;
-    double far;           /* share of proposals farther than 95 % of those */
-    double above;         /* share predicted to be better than the best design */
-    double backtest;      /* percent hidden; 0: none */
+    double far;      /* share of proposals farther than 95 % of those */
+    double above;    /* share predicted to be better than the best design */
+    double backtest; /* percent hidden; 0: none */
     size_t hidden;
     double hidden_share;  /* of proposals whose nearest design was hidden */
     double neighbours[2]; /* best and median value of the proposals' nearest designs */

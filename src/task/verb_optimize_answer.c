@@ -44,8 +44,7 @@ static warnings find_warnings(const n2_optimize_result *r) {
                     "predictions tend to be too good.",
                     100 * r->above, 0);
     if ((double)r->proposals.rows < asked)
-        add_warning(&w,
-                    "Only %.0f of %.0f designs were found that are new and plausible.",
+        add_warning(&w, "Only %.0f of %.0f designs were found that are new and plausible.",
                     (double)r->proposals.rows, asked);
     if (r->record.out_of_time)
         add_warning(&w,
@@ -94,7 +93,8 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
                 seen_best(r));
     n2_text_add(out, "predicted   %.6g (best) to %.6g; %.0f %% beyond the best seen\n",
                 predicted(r, 0), predicted(r, n - 1), 100 * r->above);
-    n2_text_add(out, "model       explains %.3g of the variance of held-out rows\n", fmax(a->r2, 0));
+    n2_text_add(out, "model       explains %.3g of the variance of held-out rows\n",
+                fmax(a->r2, 0));
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
                 100 * r->far);
     if (r->backtest > 0) say_backtest(r, out);
@@ -130,8 +130,8 @@ static void add_designs(const n2_optimize_result *r, n2_text *out) {
             const double x = r->proposals.x[i * s->n + j];
             if (j) n2_text_add(out, ", ");
             if (s->factor[j].kind == N2_CATEGORY)
-                n2_text_add_json_string(
-                    out, n2_levels_text(r->t->levels, r->t->names[j], (size_t)x));
+                n2_text_add_json_string(out,
+                                        n2_levels_text(r->t->levels, r->t->names[j], (size_t)x));
             else
                 n2_text_add_number(out, x);
         }
@@ -236,9 +236,8 @@ static n2ce_status add_values(n2ce_ctx *ctx, const n2_optimize_result *r, n2_tex
     draw_shares(page, "Predicted against seen", r->t->target, two,
                 "Values of the designs that were tried, and what is predicted for the proposals.");
     for (size_t i = 0; i < n; i++) x[i] = r->distance[i];
-    const n2_series far[] = {
-        shares("designs from each other", r->usual, r->n_usual, seen, 0),
-        shares("proposals from designs", x, n, x + n, 1)};
+    const n2_series far[] = {shares("designs from each other", r->usual, r->n_usual, seen, 0),
+                             shares("proposals from designs", x, n, x + n, 1)};
     draw_shares(page, "How far outside", "distance to the nearest design, in ranges", far,
                 "Root mean square over columns of the difference, in units of the column's range; "
                 "another level counts as 1.");

@@ -13,8 +13,7 @@ static n2ce_status find_target(n2_design_table *t, const n2ce_options *o, bool i
     const char *max = n2ce_options_get(o, "maximize"), *min = n2ce_options_get(o, "minimize");
     t->sign = min ? -1 : 1;
     *name = min ? min : max;
-    if (max && min)
-        return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
+    if (max && min) return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
     if (in_file && !*name)
         return n2_fail(t->ctx, N2CE_EINVAL,
                        "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
@@ -48,8 +47,9 @@ static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const ch
     const char *path = n2ce_options_get(o, "designs");
     n2_table_options to = table_options(t, o);
     if (!path)
-        return n2_fail(t->ctx, N2CE_EINVAL, "optimize needs a file of designs. Try: n2ce help "
-                                            "optimize");
+        return n2_fail(t->ctx, N2CE_EINVAL,
+                       "optimize needs a file of designs. Try: n2ce help "
+                       "optimize");
     if (to.columns && *to.columns) to.then = target;
     N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
     if (to.then) {
@@ -111,8 +111,8 @@ static n2ce_status split(n2_design_table *t, size_t at) {
     for (size_t j = 0; j < n; j++) {
         t->names[j] = from->names[j + (j >= at)];
         if (from->categorical[j + (j >= at)])
-            d->space.factor[j] = (n2_factor){
-                .kind = N2_CATEGORY, .levels = n2_levels_count(t->levels, t->names[j])};
+            d->space.factor[j] =
+                (n2_factor){.kind = N2_CATEGORY, .levels = n2_levels_count(t->levels, t->names[j])};
     }
     return N2CE_OK;
 }
@@ -159,8 +159,9 @@ static n2ce_status set_bound(n2_design_table *t, const char *path, const char *n
         return n2_fail(t->ctx, N2CE_EDATA, "%s: \"%s\" is not a number column of the designs.",
                        path, name);
     if (!(low <= high))
-        return n2_fail(t->ctx, N2CE_EDATA, "%s: the bounds of \"%s\" are %.6g and %.6g; the lower "
-                                           "one comes first.",
+        return n2_fail(t->ctx, N2CE_EDATA,
+                       "%s: the bounds of \"%s\" are %.6g and %.6g; the lower "
+                       "one comes first.",
                        path, name, low, high);
     s->factor[j].low = low;
     s->factor[j].high = high;
@@ -176,8 +177,9 @@ static n2ce_status read_bounds(n2_design_table *t, const char *path) {
     const n2_table_options o = {.categorical = "0", .levels = levels};
     n2ce_status status = n2_table_read(t->ctx, path, &o, &b);
     if (status == N2CE_OK && b->cols != 3)
-        status = n2_fail(t->ctx, N2CE_EDATA, "%s has %zu columns; bounds have three: column, low, "
-                                             "high.",
+        status = n2_fail(t->ctx, N2CE_EDATA,
+                         "%s has %zu columns; bounds have three: column, low, "
+                         "high.",
                          path, b->cols);
     for (size_t i = 0; status == N2CE_OK && i < b->rows; i++) {
         const double *row = b->x + 3 * i;

@@ -76,8 +76,7 @@ static void a_design_has_a_code(void **state) {
     for (size_t i = 0; i < ROWS; i++) {
         n2_code_write(code, s.x + i * COLUMNS, row);
         float levels = 0;
-        for (int64_t k = 0; k < code->layout.numbers; k++)
-            assert_true(row[k] >= -1 && row[k] <= 1);
+        for (int64_t k = 0; k < code->layout.numbers; k++) assert_true(row[k] >= -1 && row[k] <= 1);
         for (size_t k = code->width - 3; k < code->width; k++) levels += row[k];
         assert_true(levels == 1);
         assert_true((row[code->column[1].atom_at] == 1) == (s.x[i * COLUMNS + 1] == 0));

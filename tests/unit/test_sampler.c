@@ -103,8 +103,7 @@ static void langevin_moves_towards_the_data(void **state) {
     const n2_node out = n2_langevin_step(w.g, w.x, mixture, NULL, 0.2, false);
     run(&w, out, 400);
     int near = 0;
-    for (int i = 0; i < 512; i++)
-        near += fabs(fabs((double)((float *)w.x->data)[i]) - 2) < 1.5;
+    for (int i = 0; i < 512; i++) near += fabs(fabs((double)((float *)w.x->data)[i]) - 2) < 1.5;
     assert_true(near > 500);
     free_world(&w);
 }
