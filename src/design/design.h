@@ -35,6 +35,7 @@ typedef struct n2_proposals {
     double *predicted; /* the value that is expected */
     double *log_prior; /* how usual the design is, nats; NAN where a method has no such thing */
     double inside;     /* share of designs within the bounds before they were moved into them */
+    double *unmoved;   /* designs as they were then, like x; NULL: not wanted */
 } n2_proposals;
 
 /* A way to propose designs. The same (offline, seed, options) gives the same proposals for any

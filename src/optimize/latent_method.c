@@ -1,6 +1,6 @@
 /* The latent model and its ablations as methods of a study. */
 #include "latent.h"
-#include "methods.h"
+#include "latent_methods.h"
 
 static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_options o,
                            uint64_t seed, n2_proposals *out) {

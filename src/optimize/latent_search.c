@@ -440,6 +440,7 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
         if (out->predicted) out->predicted[i] = list[i].value;
         if (out->log_prior) out->log_prior[i] = prior[list[i].index];
     }
+    if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
     n2_free(m->ctx, x);
     n2_free(m->ctx, list);
     return status;

@@ -1,6 +1,6 @@
 /* The latent model as methods that a study can compare. */
-#ifndef N2_METHODS_H
-#define N2_METHODS_H
+#ifndef N2_LATENT_METHODS_H
+#define N2_LATENT_METHODS_H
 
 #include "design/design.h"
 
