@@ -11,10 +11,11 @@
 static n2ce_status find_target(n2_design_table *t, const n2ce_options *o, bool in_file,
                                const char **name) {
     const char *max = n2ce_options_get(o, "maximize"), *min = n2ce_options_get(o, "minimize");
-    t->sign = min ? -1 : 1;
-    *name = min ? min : max;
-    if (max && min) return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
-    if (in_file && !*name)
+    t->sign = *min ? -1 : 1;
+    *name = *min ? min : max;
+    if (*max && *min)
+        return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
+    if (in_file && !**name)
         return n2_fail(t->ctx, N2CE_EINVAL,
                        "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
                        "optimize");
@@ -50,7 +51,7 @@ static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const ch
         return n2_fail(t->ctx, N2CE_EINVAL,
                        "optimize needs a file of designs. Try: n2ce help "
                        "optimize");
-    if (to.columns && *to.columns) to.then = target;
+    if (*to.columns) to.then = target;
     N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
     if (to.then) {
         *at = t->table->cols - 1;
@@ -139,8 +140,7 @@ static n2ce_status describe_space(n2_design_table *t, const n2ce_options *o) {
     const n2_space *s = &t->designs.space;
     const char *words = n2ce_options_get(o, "continuous");
     size_t *list = NULL, n = 0;
-    N2_TRY(n2_columns_parse(t->ctx, words ? words : "", (char *const *)(uintptr_t)t->names, s->n,
-                            &list, &n));
+    N2_TRY(n2_columns_parse(t->ctx, words, (char *const *)(uintptr_t)t->names, s->n, &list, &n));
     for (size_t j = 0; j < s->n; j++) {
         bool continuous = false;
         for (size_t k = 0; k < n; k++) continuous = continuous || list[k] == j;
