@@ -140,7 +140,8 @@ typedef struct proposed {
 static void propose(int threads, const n2_designs *d, const n2_latent_options *o, proposed *out) {
     n2ce_ctx *ctx = new_ctx(threads);
     n2_latent *m;
-    n2_proposals p = {WANTED, out->x, out->predicted, out->prior, 0};
+    n2_proposals p = {
+        .rows = WANTED, .x = out->x, .predicted = out->predicted, .log_prior = out->prior};
     assert_int_equal(n2_latent_fit(ctx, d, o, &m), N2CE_OK);
     assert_int_equal(n2_latent_propose(m, &p), N2CE_OK);
     out->rows = p.rows;
@@ -275,7 +276,7 @@ static void bounds_that_exclude_everything(void **state) {
     n2ce_ctx *ctx = new_ctx(1);
     n2_latent_options o = small();
     n2_latent *m;
-    n2_proposals p = {1, x, NULL, NULL, 0};
+    n2_proposals p = {.rows = 1, .x = x};
     o.value_steps = o.code_steps = o.prior_steps = 10;
     fill(&s);
     s.factor[0].low = 50;
