@@ -1,5 +1,6 @@
 /* The latent model of designs: the code, training that can be stopped, proposals. */
 #include "close.h"
+#include "failing_alloc.h"
 
 #include "base/random.h"
 #include "optimize/latent_code.h"
@@ -288,6 +289,41 @@ static void bounds_that_exclude_everything(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* ---- short memory -------------------------------------------------------- */
+
+static n2ce_status whole_life(failing_alloc *memory, const n2_designs *d) {
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    n2_latent_options o = small();
+    double x[4 * COLUMNS];
+    n2_proposals p = {.rows = 4, .x = x};
+    n2ce_ctx *ctx;
+    n2_latent *m = NULL;
+    o.value_steps = o.code_steps = o.prior_steps = o.rounds = 1;
+    o.members = 2;
+    n2ce_status status = n2ce_ctx_new(&ctx, &options);
+    if (status != N2CE_OK) return status;
+    status = n2_latent_fit(ctx, d, &o, &m);
+    if (status == N2CE_OK) status = n2_latent_propose(m, &p);
+    n2_latent_free(m);
+    n2ce_ctx_free(ctx);
+    return status;
+}
+
+/* Every so-manieth allocation fails in turn: a status, and nothing is left behind. */
+static void nothing_leaks_when_memory_is_short(void **state) {
+    (void)state;
+    static sample s;
+    failing_alloc all = failing_alloc_new(NEVER, false);
+    fill(&s);
+    assert_int_equal(whole_life(&all, &s.designs), N2CE_OK);
+    assert_int_equal(all.live, 0);
+    for (size_t n = 0; n < all.calls; n += 1 + all.calls / 150) {
+        failing_alloc memory = failing_alloc_new(n, n % 2);
+        assert_int_equal(whole_life(&memory, &s.designs), N2CE_ENOMEM);
+        assert_int_equal(memory.live, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_design_has_a_code),
@@ -299,6 +335,7 @@ int main(void) {
         cmocka_unit_test(the_ablations_run),
         cmocka_unit_test(designs_without_anything_to_learn),
         cmocka_unit_test(bounds_that_exclude_everything),
+        cmocka_unit_test(nothing_leaks_when_memory_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
