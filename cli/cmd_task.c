@@ -38,11 +38,18 @@ static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
     return finish_output(EXIT_OK);
 }
 
+/* A task that writes files of its own has --force in its table, where it hides ours. */
+static bool may_replace(const arguments *args) {
+    const bool own = n2ce_options_get(args->own, "force") && switched_on(args->own, "force");
+    return own || switched_on(args->common, "force");
+}
+
 static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
-                        const n2ce_options *common) {
+                        const arguments *args) {
+    const n2ce_options *common = args->common;
     const char *folder = n2ce_options_get(common, "report");
     if (!folder) return EXIT_OK;
-    const n2ce_status status = n2ce_report_write(ctx, answer, folder, switched_on(common, "force"));
+    const n2ce_status status = n2ce_report_write(ctx, answer, folder, may_replace(args));
     if (status != N2CE_OK) return fail(ctx, status);
     const bool prose = !switched_on(common, "json") && !switched_on(common, "quiet");
     if (prose) printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
@@ -52,7 +59,7 @@ static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer 
 static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
     const char *folder = n2ce_options_get(args->common, "report");
     n2ce_status status = N2CE_OK;
-    if (folder) status = n2ce_report_check(ctx, task, folder, switched_on(args->common, "force"));
+    if (folder) status = n2ce_report_check(ctx, task, folder, may_replace(args));
     if (status != N2CE_OK) return fail(ctx, status);
     n2ce_answer *answer;
     cancel_on_interrupt(ctx);
@@ -67,7 +74,7 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
         complain("interrupted; kept what was finished: %.*s.",
                  (int)strcspn(n2ce_answer_kept(answer), "\n"), n2ce_answer_kept(answer));
     const int printed = print_answer(answer, args->common);
-    const int saved = write_report(ctx, task, answer, args->common);
+    const int saved = write_report(ctx, task, answer, args);
     n2ce_answer_free(answer);
     return printed != EXIT_OK ? printed : saved != EXIT_OK ? saved : exit_code(status);
 }

@@ -51,7 +51,6 @@ n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_des
 extern const n2_method n2_random_method, n2_top_method, n2_gradient_method, n2_coms_method,
     n2_cma_es_method, n2_reinforce_method, n2_cbas_method, n2_ddom_method;
 extern const n2_method n2_cube_1_method, n2_cube_10_method; /* variants of random */
-extern const n2_method n2_latent_method; /* the paper's: latent EBM by N2CE, SVGD */
 
 n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_with, n2_cbas_with,
     n2_ddom_with;

@@ -14,7 +14,7 @@
 static const n2ce_option options_table[] = {
     {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
      "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all"},
-    {"method", 'm', N2CE_OPTION_TEXT, "random,top-offline", 0, 0, NULL, "LIST",
+    {"method", 'm', N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods, separated by commas; all: those that are no variant of another; variants: those"},
     {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
@@ -308,8 +308,10 @@ const n2ce_task n2_bbo_study_task = {
         "Tasks: branin and branin-50 need no data. tfbind8, tfbind10 and superconductor read\n"
         "theirs from the folders of these names in --data.\n"
         "\n"
-        "Methods: gradient-ascent, coms, cma-es, reinforce, cbas, ddom with the published\n"
-        "hyper-parameters; random, top-offline, cube-0.01, cube-0.1. Networks of the published\n"
+        "Methods: n2ce, the latent model of n2ce optimize, with the variants n2ce-m1, n2ce-k1,\n"
+        "n2ce-ld, gaussian and mle; gradient-ascent, coms, cma-es, reinforce, cbas, ddom with the\n"
+        "published hyper-parameters; random, top-offline, cube-0.01, cube-0.1. Networks of the "
+        "published\n"
         "size train for hours on a few cores: --scale 8 makes them smaller, and the answer says\n"
         "so. Designs beyond the bounds are moved to them before they are tried; inside is the\n"
         "share that needed no move. Ctrl-C keeps the finished runs.\n",

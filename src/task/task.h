@@ -42,6 +42,6 @@ n2ce_status n2_writer_take(n2_writer *w, n2ce_answer *answer);
 
 extern const n2ce_task n2_gaussian_task, n2_ratio_study_task, n2_bbo_study_task, n2_bench_task,
     n2_bench_step_task, n2_bench_svgd_task, n2_fit_task, n2_score_task, n2_info_task,
-    n2_divergence_task, n2_mi_task, n2_test_task, n2_draw_task;
+    n2_divergence_task, n2_mi_task, n2_test_task, n2_draw_task, n2_optimize_task;
 
 #endif

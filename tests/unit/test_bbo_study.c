@@ -77,6 +77,7 @@ static n2ce_status run_with(n2ce_ctx *ctx, n2ce_answer **answer) {
     n2ce_options *options;
     n2ce_status status = n2ce_options_new(ctx, n2ce_task_options(task), &options);
     if (status == N2CE_OK) status = n2ce_options_set(options, "task", "branin-50");
+    if (status == N2CE_OK) status = n2ce_options_set(options, "method", "random,top-offline");
     if (status == N2CE_OK) status = n2ce_options_set(options, "seeds", "2");
     if (status == N2CE_OK) status = n2ce_options_set(options, "device", "cpu");
     if (status == N2CE_OK) status = n2ce_task_run(ctx, task, options, answer);

@@ -16,12 +16,15 @@ __all__ = ["Answer", "BadData", "Canceled", "DensityRatio", "DeviceProblem", "Er
            "FileExists", "FileProblem", "InvalidArgument", "NotFinite", "OutOfMemory", "OutOfRange",
            "TestResult", "Warning", "bound_cap", "diagnostics", "jensen_shannon", "kl_divergence",
            "magnitude_for", "mutual_information", "n2ce_loss", "n2ce_loss_and_gradient", "run",
-           "tasks", "two_sample_test"]
+           "tasks", "two_sample_test", "OfflineOptimizer"]
 
 
 def __getattr__(name):
-    """DensityRatio on first use, because its base class imports scikit-learn, which takes time."""
+    """Estimators on first use, because their base class imports scikit-learn, which takes time."""
     if name == "DensityRatio":
         from .density_ratio import DensityRatio
         return DensityRatio
+    if name == "OfflineOptimizer":
+        from .optimizer import OfflineOptimizer
+        return OfflineOptimizer
     raise AttributeError(f"module 'n2ce' has no attribute {name!r}")

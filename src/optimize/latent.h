@@ -1,0 +1,92 @@
+/* Proposals from a latent energy-based model of designs.
+ *
+ * What is learnt, in three phases, each with its own steps, from offline designs only:
+ *
+ *   value   E[y|x], by networks that each leave out a fold of the rows and stop where the
+ *           error on it is least; their mean is the prediction, their spread its doubt
+ *   code    a variational autoencoder p(x|z), q(z|x) with a small weight on its divergence,
+ *           so that the code carries the design
+ *   prior   p(z) = N(z; 0, I) exp sum_k f_k(z), the stages' log ratios f_k by N2CE on the
+ *           frozen posterior; or the paper's alternatives
+ *
+ * so that p(x, y|z) = p(x|z) p(y|x). Designs are then sought by chains: each of the best
+ * designs known is the start of one, and each gives one proposal. A chain moves in z along
+ *
+ *     -(target - E[y|x(z)])^2 / (2 doubt^2) + ln p(z)
+ *
+ * by SVGD (or Langevin dynamics), decodes, and keeps a decoded design that the value networks
+ * predict to be better, that nobody has tried or proposed, and whose prior density is not
+ * below what offline designs have (their lowest 1 %). Predictions more than `ambition`
+ * standard deviations of y above the best are not believed: they count as that. */
+#ifndef N2_LATENT_H
+#define N2_LATENT_H
+
+#include "design/design.h"
+
+typedef enum n2_latent_prior {
+    N2_LATENT_N2CE,     /* telescoping log ratios */
+    N2_LATENT_GAUSSIAN, /* N(0, I) alone */
+    N2_LATENT_MLE       /* one log ratio by maximum likelihood, negatives by Langevin dynamics */
+} n2_latent_prior;
+
+typedef enum n2_latent_sampler { N2_LATENT_SVGD, N2_LATENT_LANGEVIN } n2_latent_sampler;
+
+typedef struct n2_latent_options {
+    uint64_t seed;
+    n2_latent_prior prior;
+    n2_latent_sampler sampler;
+    double magnitude;           /* M */
+    size_t stages;              /* K: 1, 3 or 6 */
+    size_t members, width;      /* value networks and their hidden units */
+    size_t latent, code_width;  /* nz; hidden units of encoder and decoder */
+    size_t ratio_width, blocks; /* of the ratio network */
+    size_t batch, noise;        /* rows a step; noise rows a data row, weighted to M */
+    size_t value_steps, code_steps, prior_steps, joint_steps;
+    double divergence_weight; /* of KL(q || p) against ln p(x|z) */
+    size_t rounds, moves;     /* of a chain; steps of the sampler in a round */
+    double ambition;          /* standard deviations of y */
+    double seconds;           /* stop training after so many; 0: no limit */
+    const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
+    bool resume;              /* continue from it if it is there */
+} n2_latent_options;
+
+n2_latent_options n2_latent_defaults(void);
+n2_latent_options n2_latent_paper(void); /* the paper's sizes and steps */
+
+/* What training saw. */
+enum { N2_LATENT_MEMBERS_MAX = 8, N2_LATENT_STAGES_MAX = 6 };
+typedef struct n2_latent_record {
+    size_t rows, code_numbers;
+    double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
+    double y_best;
+    double r2;                               /* of held-out rows: 1 - error / variance */
+    size_t best_step[N2_LATENT_MEMBERS_MAX]; /* where a member was best */
+    double misfit, divergence;               /* of the code, nats: the ELBO is minus their sum */
+    double prior_loss;                       /* the last */
+    double stage_mean[N2_LATENT_STAGES_MAX]; /* of f_k over codes of designs, nats */
+    double prior_floor, prior_median;        /* ln p(z) of codes of designs: 1 %, half */
+    double doubt;                            /* spread of the members, standardised */
+    size_t steps_done, steps_all;
+    bool out_of_time, resumed;
+} n2_latent_record;
+
+typedef struct n2_latent n2_latent;
+
+/* Learns from designs, which must outlive *out. Fails with N2CE_EDATA for designs from which
+ * nothing can be learnt (fewer than 8, y constant, all outside the bounds), N2CE_ENAN if
+ * training goes bad, N2CE_ECANCELED (the checkpoint, if there is one, is then written). */
+n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
+                          n2_latent **out);
+void n2_latent_free(n2_latent *m); /* NULL is fine */
+const n2_latent_record *n2_latent_seen(const n2_latent *m);
+
+/* Fills at most out->rows proposals, best first, and sets out->rows to how many there are:
+ * fewer only if the space has not that many designs that are new and plausible. */
+n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out);
+
+/* Prediction and its spread over members, in units of y, and ln p(z) of n designs; any but
+ * the designs may be NULL. */
+n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
+                               double *spread, double *log_prior);
+
+#endif

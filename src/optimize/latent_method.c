@@ -1,0 +1,31 @@
+/* The latent model and its ablations as methods of a study. */
+#include "latent.h"
+#include "latent_methods.h"
+
+static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_options o,
+                           uint64_t seed, n2_proposals *out) {
+    n2_latent *m;
+    o.seed = seed;
+    N2_TRY(n2_latent_fit(ctx, offline, &o, &m));
+    const n2ce_status status = n2_latent_propose(m, out);
+    n2_latent_free(m);
+    return status;
+}
+
+#define METHOD(name, title, text, change)                                                      \
+    static n2ce_status propose_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
+                                      n2_proposals *out) {                                     \
+        n2_latent_options o = n2_latent_defaults();                                            \
+        change;                                                                                \
+        return propose(ctx, offline, o, seed, out);                                            \
+    }                                                                                          \
+    const n2_method n2_##name##_method = {title, text, propose_##name}
+
+METHOD(latent, "n2ce", "latent model, N2CE prior with M = 100 and 6 stages, SVGD", (void)0);
+METHOD(latent_m1, "n2ce-m1", "the same with M = 1", o.magnitude = 1);
+METHOD(latent_k1, "n2ce-k1", "the same with one stage", o.stages = 1);
+METHOD(latent_gaussian, "gaussian", "the same without a learnt prior",
+       o.prior = N2_LATENT_GAUSSIAN);
+METHOD(latent_langevin, "n2ce-ld", "the same with Langevin dynamics instead of SVGD",
+       o.sampler = N2_LATENT_LANGEVIN);
+METHOD(latent_mle, "mle", "the same with a prior by maximum likelihood", o.prior = N2_LATENT_MLE);

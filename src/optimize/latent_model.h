@@ -1,0 +1,82 @@
+/* The parts of the latent model, for the files that train and use it. */
+#ifndef N2_LATENT_MODEL_H
+#define N2_LATENT_MODEL_H
+
+#include "latent.h"
+#include "latent_code.h"
+#include "model/ratio_net.h"
+
+enum { N2_APPRAISE_ROWS = 1024 };
+
+/* A graph with its plan. */
+typedef struct n2_program {
+    n2_graph *g;
+    n2_plan *plan;
+} n2_program;
+void n2_program_free(n2_program *p);
+
+struct n2_latent {
+    n2ce_ctx *ctx;
+    const n2_designs *designs;
+    n2_latent_options o;
+    n2_latent_record record;
+    n2_latent_code *code;
+    n2_store *store;
+    n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
+    n2_parameters value_parameters, code_parameters, prior_parameters;
+    double bend, bend_scale;              /* below the bend, values are compressed */
+    n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
+    n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
+    n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */
+    n2_tensor *best;                     /* that error and its step, for each member */
+    n2_latent_vae vae;
+    n2_ratio_net ratio;
+    n2_tensor *waymarks;
+    n2_program train_value, check, train_code, train_prior, train_joint, appraise;
+    n2_tensor *rows; /* what `appraise` reads */
+    double *out;     /* what it says: members, ln p(z), codes */
+    double started;
+    size_t searches; /* so far; names of their tensors */
+};
+
+/* ---- latent_networks.c: the graphs ---- */
+
+n2ce_status n2_latent_build(n2_latent *m);
+
+/* ln p(z), [n x 1], up to a constant. */
+n2_node n2_latent_log_prior(n2_graph *g, n2_node z, const n2_latent *m);
+
+/* Held-out rows of member e: a block of the shuffled rows. */
+void n2_latent_fold(const n2_latent *m, size_t e, int64_t *first, int64_t *n);
+
+/* Mean prediction of the members for rows of the code: [n x 1], standardised. */
+n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x);
+
+/* ---- latent_line.c ---- */
+
+/* The linear parts by ridge regression, each without its fold; zero where there are too many
+ * numbers a row. */
+n2ce_status n2_latent_fit_lines(n2_latent *m);
+
+/* Values as they are learnt: standardised, and compressed far below the best,
+ *
+ *     y for y >= b,  b - s ln(1 + (b - y)/s) below,  b the median, s from there to the 90 %
+ *     quantile,
+ *
+ * because how bad a bad design is does not matter, and heavy tails drown what does. */
+n2ce_status n2_latent_bend(n2_latent *m);
+double n2_latent_bent(const n2_latent *m, double y);
+double n2_latent_unbent(const n2_latent *m, double y);
+
+/* ---- latent_train.c ---- */
+
+n2ce_status n2_latent_train(n2_latent *m);
+
+/* ---- latent_use.c ---- */
+
+/* What the networks say of coded rows: predictions [n x members], ln p(z) [n], codes
+ * [n x latent]; any may be NULL. Standardised. */
+n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, double *members,
+                          double *log_prior, double *codes);
+
+#endif

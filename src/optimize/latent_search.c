@@ -1,0 +1,474 @@
+/* The search: chains from the best designs known, each of which gives one proposal. */
+#include "base/numerics.h"
+#include "base/random.h"
+#include "latent_model.h"
+#include "sampler/svgd.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2;
+enum { GROUP = 256, LOOKS = 8 };
+
+/* ---- a set of designs ---------------------------------------------------- */
+
+/* Open addressing; an entry is the number of a design in `rows` plus one. */
+typedef struct design_set {
+    n2ce_ctx *ctx;
+    size_t columns, n, room, slots;
+    double *rows;
+    size_t *slot;
+} design_set;
+
+static uint64_t hash_of(const double *x, size_t n) {
+    uint64_t h = 1469598103934665603u;
+    for (size_t j = 0; j < n; j++) {
+        const double value = x[j] + 0.0; /* -0 is 0 */
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        h = (h ^ bits) * 1099511628211u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+/* The slot of a design, or the empty one where it would go. */
+static size_t find_slot(const design_set *s, const double *x) {
+    size_t at = (size_t)hash_of(x, s->columns) & (s->slots - 1);
+    while (s->slot[at]) {
+        const double *y = s->rows + (s->slot[at] - 1) * s->columns;
+        size_t j = 0;
+        while (j < s->columns && x[j] == y[j]) j++;
+        if (j == s->columns) break;
+        at = (at + 1) & (s->slots - 1);
+    }
+    return at;
+}
+
+static n2ce_status set_open(n2ce_ctx *ctx, size_t columns, size_t room, design_set *s) {
+    *s = (design_set){.ctx = ctx, .columns = columns, .room = room, .slots = 64};
+    while (s->slots < 2 * room) s->slots *= 2;
+    s->rows = n2_alloc(ctx, room * columns, sizeof *s->rows);
+    s->slot = n2_alloc(ctx, s->slots, sizeof *s->slot);
+    return s->rows && s->slot ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static void set_close(design_set *s) {
+    n2_free(s->ctx, s->rows);
+    n2_free(s->ctx, s->slot);
+}
+
+static bool set_has(const design_set *s, const double *x) { return s->slot[find_slot(s, x)] != 0; }
+
+static void set_add(design_set *s, const double *x) {
+    const size_t at = find_slot(s, x);
+    if (s->slot[at] || s->n == s->room) return;
+    memcpy(s->rows + s->n * s->columns, x, s->columns * sizeof *x);
+    s->slot[at] = ++s->n;
+}
+
+/* ---- chains -------------------------------------------------------------- */
+
+typedef struct search {
+    n2_latent *m;
+    size_t chains, columns, width, nz; /* of a group */
+    design_set known;                  /* tried, or proposed at some time */
+    n2_program move, decode;
+    n2_tensor *z, *moment[3];
+    double target;        /* standardised */
+    double spacing;       /* squared distance that proposals keep from one another */
+    const double *others; /* proposals of earlier groups */
+    size_t n_others;
+    double *from;  /* chains x columns: where a chain is */
+    double *best;  /* what it found, */
+    double *value; /* how good that is, standardised; -inf: nothing yet */
+    double *decoded, *decoded_from, *codes, *members, *prior, *found;
+    float *coded, *uniform;
+    uint32_t draws;
+} search;
+
+/* -(target - E y)^2 / (2 doubt^2) + ln p(z). */
+static n2_node density(n2_graph *g, n2_node z, const void *arg) {
+    const search *s = arg;
+    const n2_latent *m = s->m;
+    const n2_node x = n2_latent_expected(g, &m->vae, n2_latent_decode(g, &m->vae, z));
+    const n2_node miss = n2g_affine(g, n2_latent_mean_value(g, m, x), -1, s->target);
+    const double sharpness = 0.5 / (m->record.doubt * m->record.doubt);
+    const n2_node fit = n2g_scale(g, n2g_mul(g, miss, miss), -sharpness);
+    return n2g_add(g, fit, n2_latent_log_prior(g, z, m));
+}
+
+static n2_node clipped(n2_graph *g, n2_node x, double most) {
+    return n2g_minimum(g, n2g_maximum(g, x, n2g_constant(g, -most)), n2g_constant(g, most));
+}
+
+/* A sharp density makes long moves: they are cut where Langevin dynamics would overshoot. */
+static n2_node langevin(search *s, n2_graph *g) {
+    const n2_node z = n2g_read(g, s->z);
+    n2_node each;
+    const n2_node score = clipped(g, n2_score(g, z, density, s, &each), 1 / LANGEVIN_STEP);
+    const n2_node mean = n2g_total(g, n2g_mean(g, each, N2_ALL_AXES));
+    n2g_watch(g, mean);
+    n2g_assign(g, s->z, n2_langevin_move(g, z, score, LANGEVIN_STEP));
+    return mean;
+}
+
+static n2ce_status build_move(search *s, const char *name) {
+    n2_graph *g = s->move.g = n2_graph_new(s->m->store);
+    if (!g) return N2CE_ENOMEM;
+    const bool svgd = s->m->o.sampler == N2_LATENT_SVGD;
+    const n2_node mean = svgd ? n2_svgd_step(g, name, s->z, density, s, RATE) : langevin(s, g);
+    N2_TRY(n2_plan_compile(g, n2_cpu_backend(), &mean, 1, &s->move.plan));
+    if (!svgd) return N2CE_OK;
+    static const char *const kinds[] = {"m", "v", "step"};
+    for (size_t i = 0; i < 3; i++) {
+        char full[64];
+        snprintf(full, sizeof full, "%s.%s", name, kinds[i]);
+        s->moment[i] = n2_store_find(s->m->store, full);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status build_decode(search *s) {
+    n2_graph *g = s->decode.g = n2_graph_new(s->m->store);
+    if (!g) return N2CE_ENOMEM;
+    const n2_node x = n2_latent_decode(g, &s->m->vae, n2g_read(g, s->z));
+    return n2_plan_compile(g, n2_cpu_backend(), &x, 1, &s->decode.plan);
+}
+
+static n2ce_status allocate(search *s) {
+    n2ce_ctx *ctx = s->m->ctx;
+    const size_t n = s->chains;
+    s->from = n2_alloc(ctx, n * s->columns, sizeof(double));
+    s->best = n2_alloc(ctx, n * s->columns, sizeof(double));
+    s->found = n2_alloc(ctx, n * s->columns, sizeof(double));
+    s->value = n2_alloc(ctx, n, sizeof(double));
+    s->prior = n2_alloc(ctx, n, sizeof(double));
+    s->decoded = n2_alloc(ctx, n * s->width, sizeof(double));
+    s->decoded_from = n2_alloc(ctx, n * s->width, sizeof(double));
+    s->codes = n2_alloc(ctx, n * s->nz, sizeof(double));
+    s->members = n2_alloc(ctx, n * s->m->o.members, sizeof(double));
+    s->coded = n2_alloc(ctx, n * s->width, sizeof(float));
+    s->uniform = n2_alloc(ctx, n * 2 * s->columns, sizeof(float));
+    return s->from && s->best && s->found && s->value && s->prior && s->decoded &&
+                   s->decoded_from && s->codes && s->members && s->coded && s->uniform
+               ? N2CE_OK
+               : N2CE_ENOMEM;
+}
+
+static void search_close(search *s) {
+    n2ce_ctx *ctx = s->m->ctx;
+    void *const blocks[] = {s->from,         s->best,  s->found,   s->value, s->prior,  s->decoded,
+                            s->decoded_from, s->codes, s->members, s->coded, s->uniform};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
+    n2_program_free(&s->move);
+    n2_program_free(&s->decode);
+    set_close(&s->known);
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool within_bounds(const n2_space *space, const double *x) {
+    for (size_t j = 0; j < space->n; j++) {
+        const n2_factor *f = &space->factor[j];
+        if (f->kind != N2_CATEGORY && (x[j] < f->low || x[j] > f->high)) return false;
+    }
+    return true;
+}
+
+/* Everything that does not depend on the chains' starts. */
+static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search *s) {
+    const n2_designs *d = m->designs;
+    char name[32];
+    *s = (search){.m = m, .columns = d->space.n, .width = m->code->width, .nz = m->o.latent};
+    s->chains = wanted < GROUP ? wanted : GROUP;
+    s->target = best + m->o.ambition;
+    const size_t looks = (wanted + GROUP) * (m->o.rounds + 1) * LOOKS;
+    N2_TRY(set_open(m->ctx, s->columns, d->rows + looks, &s->known));
+    for (size_t i = 0; i < d->rows; i++) set_add(&s->known, d->x + i * s->columns);
+    N2_TRY(allocate(s));
+    snprintf(name, sizeof name, "search.%zu", m->searches++);
+    s->z = n2_store_add(m->store, name, n2_dims((int64_t)s->chains, (int64_t)s->nz));
+    if (!s->z) return N2CE_ENOMEM;
+    N2_TRY(build_move(s, name));
+    return build_decode(s);
+}
+
+/* Best first. */
+typedef struct ranked {
+    double value;
+    size_t index;
+} ranked;
+
+static int by_rank(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* ---- a round ------------------------------------------------------------- */
+
+/* A stream of its own for every draw. */
+static n2_stream next_draw(search *s) {
+    return (n2_stream){s->m->o.seed, 0x40000000u + s->draws++, 1};
+}
+
+static n2ce_status decode_into(search *s, double *out) {
+    N2_TRY(n2_plan_run(s->decode.plan));
+    n2_plan_get(s->decode.plan, 0, out);
+    return N2CE_OK;
+}
+
+/* Codes of where the chains are, what these decode to, and then a push in a random
+ * direction, of a random size up to `noise`. */
+static n2ce_status set_out(search *s, double noise) {
+    float *z = s->z->data, unit[N2_DRAW_GROUP * 8];
+    for (size_t i = 0; i < s->chains; i++)
+        n2_latent_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
+    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, NULL, NULL, s->codes));
+    for (size_t i = 0; i < s->chains * s->nz; i++) z[i] = (float)s->codes[i];
+    N2_TRY(decode_into(s, s->decoded_from));
+    for (size_t i = 0; i < 3; i++)
+        if (s->moment[i])
+            memset(s->moment[i]->data, 0, (size_t)n2_elements(s->moment[i]->shape) * sizeof(float));
+    const n2_stream normal = next_draw(s), size = next_draw(s);
+    for (size_t i = 0; i < s->chains && noise > 0; i++) {
+        float scale;
+        const size_t n =
+            s->nz < sizeof unit / sizeof unit[0] ? s->nz : sizeof unit / sizeof unit[0];
+        n2_fill_uniform(size, i, 1, &scale);
+        n2_fill_normal(normal, i * s->nz, n, unit);
+        for (size_t k = 0; k < n; k++) z[i * s->nz + k] += (float)noise * scale * unit[k];
+    }
+    return N2CE_OK;
+}
+
+static double mean_of(const double *x, size_t n) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += x[k];
+    return sum / (double)n;
+}
+
+/* Sum of squared differences, in ranges of the columns; other levels count as 1. */
+static double squared_distance(const n2_space *s, const double *a, const double *b, double most) {
+    double sum = 0;
+    for (size_t j = 0; j < s->n && sum < most; j++) {
+        const n2_factor *f = &s->factor[j];
+        const double range = f->high - f->low;
+        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
+                          : range > 0            ? (a[j] - b[j]) / range
+                                                 : 0;
+        sum += by * by;
+    }
+    return sum;
+}
+
+/* Whether another chain's design is nearer than proposals should be. */
+static bool is_crowded(const search *s, size_t i, const double *x) {
+    const n2_space *space = &s->m->designs->space;
+    for (size_t k = 0; k < s->chains; k++)
+        if (k != i && s->value[k] > -N2_INFINITY &&
+            squared_distance(space, x, s->best + k * s->columns, s->spacing) < s->spacing)
+            return true;
+    for (size_t k = 0; k < s->n_others; k++)
+        if (squared_distance(space, x, s->others + k * s->columns, s->spacing) < s->spacing)
+            return true;
+    return false;
+}
+
+/* Half the distance that a typical design has from the nearest other one, squared. */
+static n2ce_status choose_spacing(search *s) {
+    enum { SOME = 200 };
+    const n2_designs *d = s->m->designs;
+    const size_t n = d->rows < SOME ? d->rows : SOME, step = d->rows / n;
+    double nearest[SOME];
+    for (size_t i = 0; i < n; i++) {
+        const double *x = d->x + i * step * d->space.n;
+        nearest[i] = N2_INFINITY;
+        for (size_t k = 0; k < d->rows; k++)
+            if (k != i * step)
+                nearest[i] = fmin(
+                    nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
+    }
+    qsort(nearest, n, sizeof *nearest, by_size);
+    s->spacing = nearest[n / 2] / 4;
+    return N2CE_OK;
+}
+
+/* Keeps what is better than the chain's best, new and plausible. */
+static void consider(search *s, size_t i) {
+    const size_t e = s->m->o.members;
+    const double *x = s->found + i * s->columns;
+    double value = mean_of(s->members + i * e, e);
+    if (value > s->target) value = s->target; /* beyond this nothing is believed */
+    const bool plausible = s->prior[i] >= s->m->record.prior_floor;
+    if (!(value > s->value[i]) || !plausible || set_has(&s->known, x)) return;
+    if (is_crowded(s, i, x)) return;
+    set_add(&s->known, x);
+    memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
+    s->value[i] = value;
+}
+
+/* Decodes the particles once, by chance where that is in it, and looks at the designs. */
+static n2ce_status look(search *s) {
+    n2_fill_uniform(next_draw(s), 0, s->chains * 2 * s->columns, s->uniform);
+    for (size_t i = 0; i < s->chains; i++) {
+        double *x = s->found + i * s->columns;
+        n2_latent_code_read(s->m->code, s->decoded + i * s->width, s->decoded_from + i * s->width,
+                            s->from + i * s->columns, s->uniform + i * 2 * s->columns, TEMPERATURE,
+                            x);
+        n2_latent_code_write(s->m->code, x, s->coded + i * s->width);
+    }
+    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, s->members, s->prior, NULL));
+    for (size_t i = 0; i < s->chains; i++) consider(s, i);
+    return N2CE_OK;
+}
+
+/* In the second half the worst quarter of the chains goes on from where chains of the best
+ * quarter are: there may be room for more. */
+static void regroup(search *s) {
+    const size_t n = s->chains, quarter = n / 4;
+    ranked order[GROUP];
+    const n2_stream draw = next_draw(s);
+    for (size_t i = 0; i < n; i++) order[i] = (ranked){s->value[i], i};
+    qsort(order, n, sizeof *order, by_rank);
+    for (size_t k = 0; k < quarter; k++) {
+        const size_t to = order[n - 1 - k].index;
+        const size_t from = order[n2_random_below(draw, k, quarter)].index;
+        if (s->value[from] > -N2_INFINITY)
+            memcpy(s->from + to * s->columns, s->best + from * s->columns,
+                   s->columns * sizeof(double));
+    }
+}
+
+/* Small pushes first, so that a chain finds what is near its start before what is far. */
+static n2ce_status run_round(search *s, size_t round, bool push) {
+    const double share = (double)(round + 1) / (double)s->m->o.rounds;
+    N2_TRY(set_out(s, round > 0 || push ? MOST_NOISE * share : 0));
+    for (int half = 0; half < 2; half++) {
+        N2_TRY(n2_plan_run_many(s->move.plan, (s->m->o.moves + 1) / 2));
+        N2_TRY(decode_into(s, s->decoded));
+        for (int i = 0; i < LOOKS / 2; i++) N2_TRY(look(s));
+    }
+    for (size_t i = 0; i < s->chains; i++)
+        if (s->value[i] > -N2_INFINITY)
+            memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
+    if (2 * round > s->m->o.rounds) regroup(s);
+    return N2CE_OK;
+}
+
+/* ---- proposals ----------------------------------------------------------- */
+
+/* Distinct designs within the bounds, best first. */
+static n2ce_status rank_designs(n2_latent *m, ranked **out, size_t *n) {
+    const n2_designs *d = m->designs;
+    design_set seen;
+    ranked *list = *out = n2_alloc(m->ctx, d->rows, sizeof *list);
+    if (!list) return N2CE_ENOMEM;
+    for (size_t i = 0; i < d->rows; i++) list[i] = (ranked){d->y[i], i};
+    qsort(list, d->rows, sizeof *list, by_rank);
+    n2ce_status status = set_open(m->ctx, d->space.n, d->rows, &seen);
+    *n = 0;
+    for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
+        const double *x = d->x + list[i].index * d->space.n;
+        if (!within_bounds(&d->space, x) || set_has(&seen, x)) continue;
+        set_add(&seen, x);
+        list[(*n)++] = list[i];
+    }
+    set_close(&seen);
+    if (status == N2CE_OK && *n == 0)
+        status = n2_fail(m->ctx, N2CE_EDATA,
+                         "The bounds exclude all %zu designs; widen them, so that there is one to "
+                         "start from.",
+                         d->rows);
+    return status;
+}
+
+/* The best that is believed to have been seen, standardised: label or prediction. */
+static n2ce_status best_seen(n2_latent *m, double *best) {
+    const size_t n = m->designs->rows, e = m->o.members;
+    double *members = n2_alloc(m->ctx, n * e, sizeof *members);
+    if (!members) return N2CE_ENOMEM;
+    const n2ce_status status = n2_latent_say(m, m->x->data, n, members, NULL, NULL);
+    *best = (n2_latent_bent(m, m->record.y_best) - m->record.y_mean) / m->record.y_sd;
+    for (size_t i = 0; i < n && status == N2CE_OK; i++)
+        *best = fmax(*best, mean_of(members + i * e, e));
+    n2_free(m->ctx, members);
+    return status;
+}
+
+/* One group of chains; their designs go into out at *n. */
+static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, size_t first,
+                             n2_proposals *out, size_t wanted, size_t *n) {
+    const n2_designs *d = s->m->designs;
+    const bool push = first + s->chains > n_starts; /* some start from the same place */
+    for (size_t i = 0; i < s->chains; i++) {
+        const size_t row = starts[(first + i) % n_starts].index;
+        memcpy(s->from + i * s->columns, d->x + row * s->columns, s->columns * sizeof(double));
+        s->value[i] = -N2_INFINITY;
+    }
+    for (size_t r = 0; r < s->m->o.rounds; r++) {
+        if (n2_cancelled(s->m->ctx)) return N2CE_ECANCELED;
+        N2_TRY(run_round(s, r, push));
+    }
+    for (size_t i = 0; i < s->chains && *n < wanted; i++) {
+        if (!(s->value[i] > -N2_INFINITY)) continue;
+        memcpy(out->x + (*n)++ * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
+    }
+    return N2CE_OK;
+}
+
+/* Best prediction first; what was believed of it does not matter any more. */
+static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
+    const size_t n = out->rows, columns = m->designs->space.n;
+    double *x = n2_alloc(m->ctx, n * (columns + 2), sizeof *x);
+    ranked *list = n2_alloc(m->ctx, n, sizeof *list);
+    double *predicted = x + n * columns, *prior = predicted + n;
+    n2ce_status status = x && list ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_latent_appraise(m, out->x, n, predicted, NULL, prior);
+    if (status == N2CE_OK) {
+        for (size_t i = 0; i < n; i++) list[i] = (ranked){predicted[i], i};
+        qsort(list, n, sizeof *list, by_rank);
+        memcpy(x, out->x, n * columns * sizeof *x);
+    }
+    for (size_t i = 0; i < n && status == N2CE_OK; i++) {
+        memcpy(out->x + i * columns, x + list[i].index * columns, columns * sizeof *x);
+        if (out->predicted) out->predicted[i] = list[i].value;
+        if (out->log_prior) out->log_prior[i] = prior[list[i].index];
+    }
+    if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
+    n2_free(m->ctx, x);
+    n2_free(m->ctx, list);
+    return status;
+}
+
+n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out) {
+    enum { EXTRA = 3 }; /* groups more, for chains that found nothing */
+    const size_t wanted = out->rows;
+    size_t n_starts = 0, n = 0;
+    double best;
+    ranked *starts = NULL;
+    search s = {.m = m, .known = {.ctx = m->ctx}};
+    n2ce_status status = rank_designs(m, &starts, &n_starts);
+    if (status == N2CE_OK) status = best_seen(m, &best);
+    if (status == N2CE_OK) status = search_open(m, wanted, best, &s);
+    const size_t groups = s.chains ? (wanted + s.chains - 1) / s.chains : 0;
+    if (status == N2CE_OK) status = choose_spacing(&s);
+    for (size_t k = 0; status == N2CE_OK && n < wanted && k < groups + EXTRA; k++) {
+        s.draws = (uint32_t)(k << 16);
+        s.others = out->x;
+        s.n_others = n;
+        status = run_group(&s, starts, n_starts, k * s.chains, out, wanted, &n);
+    }
+    search_close(&s);
+    n2_free(m->ctx, starts);
+    out->rows = n;
+    out->inside = 1; /* the decoder is bounded */
+    if (status == N2CE_OK && n > 0) status = sort_proposals(m, out);
+    return status;
+}

@@ -1,0 +1,360 @@
+/* optimize: what was tried, and how good it was, in; what to try next out. */
+#include "verb_optimize.h"
+
+#include "base/numerics.h"
+#include "io/file.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* clang-format off */
+static const n2ce_option optimize_options[] = {
+    {"designs", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DESIGNS",
+     "designs that were tried, one a row, with their values: CSV or NPY, - for standard input"},
+    {"maximize", 'm', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
+     "the column to make large"},
+    {"minimize", 'n', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
+     "the column to make small"},
+    {"count", 'q', N2CE_OPTION_COUNT, "256", 1, 100000, NULL, "Q", "designs to propose"},
+    {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "write the proposals here, as CSV; default: standard output"},
+    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "replace a file, or a report, that is there"},
+    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
+     "columns of the designs: names, numbers or ranges from 0; default: all others"},
+    {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
+     "columns that hold categories"},
+    {"continuous", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
+     "columns that may have fractions although all their values are whole"},
+    {"bounds", 'b', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "CSV with rows column,low,high; default: the range of the data"},
+    {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "leave out rows with missing values instead of refusing them"},
+    {"max-rows", 0, N2CE_OPTION_COUNT, "50000", 8, 10000000, NULL, "N",
+     "use a random subset of so many rows of a longer file"},
+    {"backtest", 0, N2CE_OPTION_REAL, "0", 0, 90, NULL, "PERCENT",
+     "hide the best rows, propose from the others, and compare with what was hidden"},
+    {"preset", 0, N2CE_OPTION_WORD, "fast", 0, 0, "fast|paper", "NAME",
+     "sizes and steps: fast, minutes on two cores; paper, the publication's, hours"},
+    {"prior", 0, N2CE_OPTION_WORD, "n2ce", 0, 0, "n2ce|gaussian|mle", "NAME",
+     "of the codes: learnt by N2CE, none but the Gaussian, or by maximum likelihood"},
+    {"sampler", 0, N2CE_OPTION_WORD, "svgd", 0, 0, "svgd|langevin", "NAME",
+     "how chains move"},
+    {"M", 'M', N2CE_OPTION_REAL, "100", 1, 1e6, NULL, "M", "noise magnitude of the prior"},
+    {"stages", 'k', N2CE_OPTION_WORD, "6", 0, 0, "1|3|6", "K", "ratios of the prior's telescope"},
+    {"steps", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F",
+     "factor on the steps of training"},
+    {"joint", 0, N2CE_OPTION_COUNT, "auto", 0, 1e6, NULL, "N",
+     "steps of joint refinement of code and prior; auto: those of the preset"},
+    {"rounds", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N",
+     "rounds of every chain; auto: those of the preset"},
+    {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
+     "standard deviations above the best value beyond which no prediction is believed"},
+    {"time-limit", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",
+     "seconds of training, about; auto: no limit. The result then depends on the machine"},
+    {"checkpoint", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "keep the state of training here; default: beside the output, until it is done"},
+    {"resume", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "continue from the checkpoint, if there is one"},
+    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    {0},
+};
+/* clang-format on */
+
+typedef struct session {
+    n2ce_ctx *ctx;
+    const n2ce_options *options;
+    n2_design_table t;
+    n2_designs visible; /* what is learnt from: all, or all but the hidden ones */
+    n2_latent_options latent;
+    n2_optimize_result r;
+    size_t *order; /* rows, best first */
+    char checkpoint[PATH_MAX];
+} session;
+
+static size_t scaled(size_t steps, double factor) {
+    const double n = floor((double)steps * factor + 0.5);
+    return steps == 0 ? 0 : n < 1 ? 1 : (size_t)n;
+}
+
+static bool is(const n2ce_options *o, const char *name, const char *word) {
+    return strcmp(n2ce_options_get(o, name), word) == 0;
+}
+
+static void read_sizes(const n2ce_options *o, n2_latent_options *l) {
+    const double factor = n2ce_options_number(o, "steps");
+    if (!n2_options_is_auto(o, "joint")) l->joint_steps = (size_t)n2_options_count(o, "joint");
+    if (!n2_options_is_auto(o, "rounds")) l->rounds = (size_t)n2_options_count(o, "rounds");
+    l->value_steps = scaled(l->value_steps, factor);
+    l->code_steps = scaled(l->code_steps, factor);
+    l->prior_steps = scaled(l->prior_steps, factor);
+    if (!n2_options_is_auto(o, "time-limit")) l->seconds = n2ce_options_number(o, "time-limit");
+}
+
+static void read_model(session *s) {
+    const n2ce_options *o = s->options;
+    n2_latent_options *l = &s->latent;
+    *l = is(o, "preset", "paper") ? n2_latent_paper() : n2_latent_defaults();
+    l->prior = is(o, "prior", "mle")        ? N2_LATENT_MLE
+               : is(o, "prior", "gaussian") ? N2_LATENT_GAUSSIAN
+                                            : N2_LATENT_N2CE;
+    l->sampler = is(o, "sampler", "langevin") ? N2_LATENT_LANGEVIN : N2_LATENT_SVGD;
+    l->magnitude = n2ce_options_number(o, "M");
+    l->stages = (size_t)atoi(n2ce_options_get(o, "stages"));
+    l->ambition = n2ce_options_number(o, "ambition");
+    l->seed = n2_options_count(o, "seed");
+    l->resume = n2_options_flag(o, "resume");
+    read_sizes(o, l);
+}
+
+/* A file of its own, or one beside the output; none where nothing is written. */
+static n2ce_status choose_checkpoint(session *s) {
+    const char *own = n2ce_options_get(s->options, "checkpoint");
+    const char *output = n2ce_options_get(s->options, "output");
+    if (own || output) {
+        const int n = own ? snprintf(s->checkpoint, sizeof s->checkpoint, "%s", own)
+                          : snprintf(s->checkpoint, sizeof s->checkpoint, "%s.checkpoint", output);
+        if (n < 0 || (size_t)n >= sizeof s->checkpoint)
+            return n2_fail(s->ctx, N2CE_EINVAL, "The name of the checkpoint is too long.");
+        s->latent.checkpoint = s->checkpoint;
+        return N2CE_OK;
+    }
+    if (!s->latent.resume) return N2CE_OK;
+    return n2_fail(s->ctx, N2CE_EINVAL,
+                   "--resume needs a state to continue from: give --output or --checkpoint.");
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+typedef struct row_value {
+    double y;
+    size_t row;
+} row_value;
+
+static int best_first(const void *a, const void *b) {
+    const row_value *x = a, *y = b;
+    if (x->y != y->y) return x->y < y->y ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static n2ce_status order_rows(session *s) {
+    const n2_designs *d = &s->t.designs;
+    row_value *list = n2_alloc(s->ctx, d->rows, sizeof *list);
+    s->order = n2_alloc(s->ctx, d->rows, sizeof *s->order);
+    if (list && s->order) {
+        for (size_t i = 0; i < d->rows; i++) list[i] = (row_value){d->y[i], i};
+        qsort(list, d->rows, sizeof *list, best_first);
+        for (size_t i = 0; i < d->rows; i++) s->order[i] = list[i].row;
+    }
+    n2_free(s->ctx, list);
+    return list && s->order ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* All rows, or those that a back-test leaves visible. */
+static n2ce_status choose_rows(session *s) {
+    const n2_designs *d = &s->t.designs;
+    const size_t c = d->space.n;
+    s->r.backtest = n2ce_options_number(s->options, "backtest");
+    s->r.hidden = (size_t)((double)d->rows * s->r.backtest / 100);
+    s->visible = *d;
+    s->visible.x = s->visible.y = NULL;
+    s->visible.rows = d->rows - s->r.hidden;
+    s->visible.x = n2_alloc(s->ctx, s->visible.rows * c, sizeof *s->visible.x);
+    s->visible.y = n2_alloc(s->ctx, s->visible.rows, sizeof *s->visible.y);
+    bool *hide = n2_alloc(s->ctx, d->rows, sizeof *hide);
+    const bool there = s->visible.x && s->visible.y && hide;
+    for (size_t i = 0; there && i < s->r.hidden; i++) hide[s->order[i]] = true;
+    for (size_t i = 0, n = 0; there && i < d->rows; i++) {
+        if (hide[i]) continue;
+        memcpy(s->visible.x + n * c, d->x + i * c, c * sizeof *d->x);
+        s->visible.y[n++] = d->y[i];
+    }
+    n2_free(s->ctx, hide);
+    return there ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* ---- appraisal ----------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void best_and_median(double *values, size_t n, double sign, double out[2]) {
+    qsort(values, n, sizeof *values, by_size);
+    out[0] = n ? sign * values[n - 1] : N2_NAN;
+    out[1] = n ? sign * values[n / 2] : N2_NAN;
+}
+
+/* What the nearest designs, hidden ones included, are worth; beside the best visible ones. */
+static n2ce_status backtest(session *s) {
+    const n2_designs *d = &s->t.designs;
+    const size_t n = s->r.proposals.rows;
+    double *y = n2_alloc(s->ctx, 2 * n, sizeof *y);
+    size_t *nearest = n2_alloc(s->ctx, n, sizeof *nearest), from_hidden = 0;
+    if (y && nearest) {
+        const double edge = d->y[s->order[s->r.hidden ? s->r.hidden - 1 : 0]];
+        n2_design_distances(&s->t, s->r.proposals.x, n, d->x, d->rows, false, y + n, nearest);
+        for (size_t i = 0; i < n; i++) {
+            y[i] = d->y[nearest[i]];
+            from_hidden += y[i] >= edge;
+        }
+        s->r.hidden_share = (double)from_hidden / (double)n;
+        best_and_median(y, n, s->t.sign, s->r.neighbours);
+        const size_t visible = n < s->visible.rows ? n : s->visible.rows;
+        for (size_t i = 0; i < visible; i++) y[i] = d->y[s->order[s->r.hidden + i]];
+        best_and_median(y, visible, s->t.sign, s->r.visible);
+        for (size_t i = 0; i < visible; i++) y[i] = d->y[s->order[i]];
+        best_and_median(y, visible, s->t.sign, s->r.truth);
+    }
+    n2_free(s->ctx, y);
+    n2_free(s->ctx, nearest);
+    return y && nearest ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* Distances of proposals, and of some designs among themselves to compare with. */
+static n2ce_status measure(session *s) {
+    enum { SOME = 500 };
+    const n2_designs *d = &s->visible;
+    n2_optimize_result *r = &s->r;
+    const size_t n = r->proposals.rows, some = d->rows < SOME ? d->rows : SOME;
+    r->distance = n2_alloc(s->ctx, n, sizeof *r->distance);
+    r->usual = n2_alloc(s->ctx, some, sizeof *r->usual);
+    if (!r->distance || !r->usual) return N2CE_ENOMEM;
+    r->n_usual = some;
+    n2_design_distances(&s->t, r->proposals.x, n, d->x, d->rows, false, r->distance, NULL);
+    n2_design_distances(&s->t, d->x, some, d->x, d->rows, true, r->usual, NULL);
+    qsort(r->usual, some, sizeof *r->usual, by_size);
+    const double edge = r->usual[some * 95 / 100];
+    for (size_t i = 0; i < n; i++) {
+        r->far += (double)(r->distance[i] > edge) / (double)n;
+        r->above += (double)(r->proposals.predicted[i] > r->record.y_best) / (double)n;
+    }
+    return r->backtest > 0 ? backtest(s) : N2CE_OK;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+static n2ce_status make_room(session *s) {
+    const size_t n = (size_t)n2_options_count(s->options, "count"), c = s->t.designs.space.n;
+    n2_proposals *p = &s->r.proposals;
+    p->rows = n;
+    p->x = n2_alloc(s->ctx, n * c, sizeof *p->x);
+    p->predicted = n2_alloc(s->ctx, n, sizeof *p->predicted);
+    p->log_prior = n2_alloc(s->ctx, n, sizeof *p->log_prior);
+    s->r.spread = n2_alloc(s->ctx, n, sizeof *s->r.spread);
+    return p->x && p->predicted && p->log_prior && s->r.spread ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status propose(session *s) {
+    n2_latent *m;
+    n2_proposals *p = &s->r.proposals;
+    N2_TRY(n2_latent_fit(s->ctx, &s->visible, &s->latent, &m));
+    s->r.record = *n2_latent_seen(m);
+    n2ce_status status = n2_latent_propose(m, p);
+    if (status == N2CE_OK && p->rows == 0)
+        status = n2_fail(s->ctx, N2CE_EDATA,
+                         "No design was found that is new and plausible: all that the columns "
+                         "allow may have been tried.");
+    if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
+    n2_latent_free(m);
+    return status;
+}
+
+static n2ce_status write_proposals(session *s) {
+    if (!s->r.path) return N2CE_OK;
+    n2_text csv = n2_text_new(s->ctx);
+    n2_design_csv(&s->t, &s->r.proposals, &csv);
+    n2ce_status status = csv.failed ? N2CE_ENOMEM : N2CE_OK;
+    if (status == N2CE_OK) status = n2_file_write(s->ctx, s->r.path, csv.data, csv.length);
+    n2_text_free(&csv);
+    const bool implied = !n2ce_options_get(s->options, "checkpoint");
+    if (status == N2CE_OK && implied) (void)unlink(s->checkpoint); /* it has done its work */
+    return status;
+}
+
+/* What a stopped run leaves. */
+static n2ce_status stopped(session *s, n2ce_answer *answer) {
+    n2_writer w = n2_writer_new(s->ctx);
+    if (s->latent.checkpoint) {
+        n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n",
+                    s->checkpoint);
+        n2_text_add(&w.kept, "the state of training\n");
+        n2_text_add(&w.brief, "0\n");
+        n2_text_add(&w.json, "{\"proposals\": [], \"checkpoint\": ");
+        n2_text_add_json_string(&w.json, s->checkpoint);
+        n2_text_add(&w.json, "}\n");
+        (void)n2_writer_take(&w, answer);
+    } else {
+        n2_writer_free(&w);
+    }
+    return N2CE_ECANCELED;
+}
+
+static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer *answer) {
+    const n2ce_options *o = s->options;
+    s->r.path = data ? NULL : n2ce_options_get(o, "output");
+    if (s->r.path) N2_TRY(n2_file_check_output(s->ctx, s->r.path, n2_options_flag(o, "force")));
+    read_model(s);
+    N2_TRY(choose_checkpoint(s));
+    N2_TRY(n2_design_table_read(s->ctx, o, data, &s->t));
+    N2_TRY(order_rows(s));
+    N2_TRY(choose_rows(s));
+    N2_TRY(make_room(s));
+    const n2ce_status status = propose(s);
+    if (status == N2CE_ECANCELED) return stopped(s, answer);
+    N2_TRY(status);
+    N2_TRY(measure(s));
+    N2_TRY(write_proposals(s));
+    s->r.t = &s->t;
+    s->r.options = o;
+    return n2_optimize_answer(s->ctx, &s->r, answer);
+}
+
+static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                                n2ce_answer *answer) {
+    session *s = n2_alloc(ctx, 1, sizeof *s);
+    if (!s) return N2CE_ENOMEM;
+    *s = (session){.ctx = ctx, .options = o, .t = {.ctx = ctx}};
+    const n2ce_status status = run_session(s, data, answer);
+    void *const blocks[] = {s->r.proposals.x,
+                            s->r.proposals.predicted,
+                            s->r.proposals.log_prior,
+                            s->r.spread,
+                            s->r.distance,
+                            s->r.usual,
+                            s->visible.x,
+                            s->visible.y,
+                            s->order};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
+    n2_design_table_close(&s->t);
+    n2_free(ctx, s);
+    return status;
+}
+
+const n2ce_task n2_optimize_task = {
+    .name = "optimize",
+    .summary = "designs to try next, from designs that were tried",
+    .description =
+        "Learns from a file of designs with their values, without trying any, and proposes\n"
+        "designs that are new, within the bounds, plausible under a density of designs that is\n"
+        "learnt by N2CE, and predicted to be better. Columns are numbers, whole numbers (where\n"
+        "all values are) or, with --categorical, categories. The CSV has the file's own\n"
+        "columns, the predicted value and the logarithm of the density, up to a constant.\n"
+        "\n"
+        "Ctrl-C keeps the state of training beside the output; --resume goes on from there\n"
+        "and gives what an uninterrupted run gives.\n",
+    .examples = "n2ce optimize designs.csv --maximize y -q 256 -o proposals.csv\n"
+                "n2ce optimize designs.csv --minimize cost --categorical colour --bounds box.csv\n"
+                "n2ce optimize designs.csv --maximize y --backtest 20\n",
+    .page = "optimize.html",
+    .data = "optimize.json",
+    .options = optimize_options,
+    .operands = "designs",
+    .run_on = run_optimize,
+    .matrices = 2,
+};

@@ -1,0 +1,285 @@
+/* optimize: designs in and out of files. */
+#include "base/numerics.h"
+#include "verb_optimize.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which column is the value ------------------------------------------- */
+
+static n2ce_status find_target(n2_design_table *t, const n2ce_options *o, bool in_file,
+                               const char **name) {
+    const char *max = n2ce_options_get(o, "maximize"), *min = n2ce_options_get(o, "minimize");
+    t->sign = *min ? -1 : 1;
+    *name = *min ? min : max;
+    if (*max && *min)
+        return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
+    if (in_file && !**name)
+        return n2_fail(t->ctx, N2CE_EINVAL,
+                       "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
+                       "optimize");
+    return N2CE_OK;
+}
+
+/* The last column of the table is the value where `then` chose it; else it is looked for. */
+static n2ce_status target_column(const n2_design_table *t, const char *name, size_t *at) {
+    size_t *found = NULL, n = 0;
+    N2_TRY(n2_columns_parse(t->ctx, name, t->table->names, t->table->cols, &found, &n));
+    *at = n == 1 ? found[0] : 0;
+    n2_free(t->ctx, found);
+    if (n == 1) return N2CE_OK;
+    return n2_fail(t->ctx, N2CE_EINVAL, "\"%s\" is %zu columns; the value is one.", name, n);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static n2_table_options table_options(const n2_design_table *t, const n2ce_options *o) {
+    return (n2_table_options){.columns = n2ce_options_get(o, "columns"),
+                              .categorical = n2ce_options_get(o, "categorical"),
+                              .levels = t->levels,
+                              .drop_missing = n2_options_flag(o, "drop-missing"),
+                              .max_rows = (size_t)n2_options_count(o, "max-rows"),
+                              .seed = n2_options_count(o, "seed")};
+}
+
+static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const char *target,
+                             size_t *at) {
+    const char *path = n2ce_options_get(o, "designs");
+    n2_table_options to = table_options(t, o);
+    if (!path)
+        return n2_fail(t->ctx, N2CE_EINVAL,
+                       "optimize needs a file of designs. Try: n2ce help "
+                       "optimize");
+    if (*to.columns) to.then = target;
+    N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
+    if (to.then) {
+        *at = t->table->cols - 1;
+        return N2CE_OK;
+    }
+    return target_column(t, target, at);
+}
+
+/* X and y side by side. */
+static n2ce_status read_matrices(n2_design_table *t, const n2ce_options *o, const n2ce_matrix *m,
+                                 size_t *at) {
+    n2_table *x = NULL, *y = NULL;
+    const size_t d = m[0].cols + 1;
+    if (m[1].cols != 1 || m[1].rows != m[0].rows)
+        return n2_fail(t->ctx, N2CE_EINVAL, "X has %zu rows; y must be as many single values.",
+                       m[0].rows);
+    double *both = n2_alloc(t->ctx, m[0].rows * d, sizeof *both);
+    n2ce_status status = both ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &m[0], "X", NULL, &x);
+    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &m[1], "y", NULL, &y);
+    for (size_t i = 0; status == N2CE_OK && i < m[0].rows; i++) {
+        memcpy(both + i * d, x->x + i * (d - 1), (d - 1) * sizeof *both);
+        both[i * d + d - 1] = y->x[i];
+    }
+    n2_table_free(x);
+    n2_table_free(y);
+    const n2ce_matrix joined = {both, N2CE_F64, m[0].rows, d, 0, 0};
+    n2_table_options to = table_options(t, o);
+    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &joined, "(X, y)", &to, &t->table);
+    n2_free(t->ctx, both);
+    *at = d - 1;
+    return status;
+}
+
+static n2ce_status split(n2_design_table *t, size_t at) {
+    const n2_table *from = t->table;
+    const size_t n = from->cols - 1;
+    n2_designs *d = &t->designs;
+    if (from->categorical[at])
+        return n2_fail(t->ctx, N2CE_EINVAL, "The value \"%s\" cannot be a category.",
+                       from->names[at]);
+    if (n == 0)
+        return n2_fail(t->ctx, N2CE_EDATA, "There is no column besides \"%s\"; a design needs one.",
+                       from->names[at]);
+    d->rows = from->rows;
+    d->space.n = n;
+    d->space.factor = n2_alloc(t->ctx, n, sizeof *d->space.factor);
+    d->x = n2_alloc(t->ctx, from->rows * n, sizeof *d->x);
+    d->y = n2_alloc(t->ctx, from->rows, sizeof *d->y);
+    t->names = n2_alloc(t->ctx, n, sizeof *t->names);
+    if (!d->space.factor || !d->x || !d->y || !t->names) return N2CE_ENOMEM;
+    t->target = from->names[at];
+    for (size_t i = 0; i < from->rows; i++) {
+        const double *row = from->x + i * from->cols;
+        for (size_t j = 0; j < n; j++) d->x[i * n + j] = row[j + (j >= at)];
+        d->y[i] = t->sign * row[at];
+    }
+    for (size_t j = 0; j < n; j++) {
+        t->names[j] = from->names[j + (j >= at)];
+        if (from->categorical[j + (j >= at)])
+            d->space.factor[j] =
+                (n2_factor){.kind = N2_CATEGORY, .levels = n2_levels_count(t->levels, t->names[j])};
+    }
+    return N2CE_OK;
+}
+
+/* ---- the space ----------------------------------------------------------- */
+
+/* Bounds from the data; a column of whole numbers stays one, unless told otherwise. */
+static void describe_column(n2_design_table *t, size_t j, bool may_be_whole) {
+    const n2_designs *d = &t->designs;
+    n2_factor *f = &d->space.factor[j];
+    bool whole = may_be_whole;
+    f->low = N2_INFINITY;
+    f->high = -N2_INFINITY;
+    for (size_t i = 0; i < d->rows; i++) {
+        const double x = d->x[i * d->space.n + j];
+        f->low = fmin(f->low, x);
+        f->high = fmax(f->high, x);
+        whole = whole && x == floor(x);
+    }
+    f->kind = whole ? N2_WHOLE : N2_CONTINUOUS;
+}
+
+static n2ce_status describe_space(n2_design_table *t, const n2ce_options *o) {
+    const n2_space *s = &t->designs.space;
+    const char *words = n2ce_options_get(o, "continuous");
+    size_t *list = NULL, n = 0;
+    N2_TRY(n2_columns_parse(t->ctx, words, (char *const *)(uintptr_t)t->names, s->n, &list, &n));
+    for (size_t j = 0; j < s->n; j++) {
+        bool continuous = false;
+        for (size_t k = 0; k < n; k++) continuous = continuous || list[k] == j;
+        if (s->factor[j].kind != N2_CATEGORY) describe_column(t, j, !continuous);
+    }
+    n2_free(t->ctx, list);
+    return N2CE_OK;
+}
+
+static n2ce_status set_bound(n2_design_table *t, const char *path, const char *name, double low,
+                             double high) {
+    n2_space *s = &t->designs.space;
+    size_t j = 0;
+    while (j < s->n && strcmp(t->names[j], name) != 0) j++;
+    if (j == s->n || s->factor[j].kind == N2_CATEGORY)
+        return n2_fail(t->ctx, N2CE_EDATA, "%s: \"%s\" is not a number column of the designs.",
+                       path, name);
+    if (!(low <= high))
+        return n2_fail(t->ctx, N2CE_EDATA,
+                       "%s: the bounds of \"%s\" are %.6g and %.6g; the lower "
+                       "one comes first.",
+                       path, name, low, high);
+    s->factor[j].low = low;
+    s->factor[j].high = high;
+    return N2CE_OK;
+}
+
+/* A file with a header and rows column, low, high. */
+static n2ce_status read_bounds(n2_design_table *t, const char *path) {
+    n2_levels *levels;
+    n2_table *b = NULL;
+    if (!path) return N2CE_OK;
+    N2_TRY(n2_levels_new(t->ctx, &levels));
+    const n2_table_options o = {.categorical = "0", .levels = levels};
+    n2ce_status status = n2_table_read(t->ctx, path, &o, &b);
+    if (status == N2CE_OK && b->cols != 3)
+        status = n2_fail(t->ctx, N2CE_EDATA,
+                         "%s has %zu columns; bounds have three: column, low, "
+                         "high.",
+                         path, b->cols);
+    for (size_t i = 0; status == N2CE_OK && i < b->rows; i++) {
+        const double *row = b->x + 3 * i;
+        const char *name = n2_levels_text(levels, b->names[0], (size_t)row[0]);
+        status = set_bound(t, path, name, row[1], row[2]);
+    }
+    n2_table_free(b);
+    n2_levels_free(levels);
+    return status;
+}
+
+n2ce_status n2_design_table_read(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                                 n2_design_table *t) {
+    const char *target = NULL;
+    size_t at = 0;
+    *t = (n2_design_table){.ctx = ctx};
+    N2_TRY(find_target(t, o, !data, &target));
+    N2_TRY(n2_levels_new(ctx, &t->levels));
+    N2_TRY(data ? read_matrices(t, o, data, &at) : read_file(t, o, target, &at));
+    N2_TRY(split(t, at));
+    N2_TRY(describe_space(t, o));
+    return read_bounds(t, n2ce_options_get(o, "bounds"));
+}
+
+void n2_design_table_close(n2_design_table *t) {
+    n2_free(t->ctx, t->designs.x);
+    n2_free(t->ctx, t->designs.y);
+    n2_free(t->ctx, t->designs.space.factor);
+    n2_free(t->ctx, t->names);
+    n2_table_free(t->table);
+    n2_levels_free(t->levels);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void add_field(n2_text *out, const char *text) {
+    if (!strpbrk(text, ",\"\n\r;\t")) {
+        n2_text_add(out, "%s", text);
+        return;
+    }
+    n2_text_add(out, "\"");
+    for (const char *c = text; *c; c++) n2_text_add(out, *c == '"' ? "\"\"" : "%c", *c);
+    n2_text_add(out, "\"");
+}
+
+void n2_design_value(const n2_design_table *t, size_t j, double value, n2_text *out) {
+    char number[32];
+    if (t->designs.space.factor[j].kind == N2_CATEGORY)
+        add_field(out, n2_levels_text(t->levels, t->names[j], (size_t)value));
+    else
+        n2_text_add(out, "%s", n2_format_number(value, number));
+}
+
+void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out) {
+    const size_t n = t->designs.space.n;
+    char number[32], name[300];
+    for (size_t j = 0; j < n; j++) {
+        add_field(out, t->names[j]);
+        n2_text_add(out, ",");
+    }
+    snprintf(name, sizeof name, "%.280s_predicted", t->target);
+    add_field(out, name);
+    n2_text_add(out, ",log_prior\n");
+    for (size_t i = 0; i < p->rows; i++) {
+        for (size_t j = 0; j < n; j++) {
+            n2_design_value(t, j, p->x[i * n + j], out);
+            n2_text_add(out, ",");
+        }
+        n2_text_add(out, "%s,", n2_format_number(t->sign * p->predicted[i], number));
+        n2_text_add(out, "%s\n", n2_format_number(p->log_prior[i], number));
+    }
+}
+
+/* ---- distances ----------------------------------------------------------- */
+
+static double distance_of(const n2_space *s, const double *a, const double *b, double most) {
+    double sum = 0;
+    for (size_t j = 0; j < s->n && sum < most; j++) {
+        const n2_factor *f = &s->factor[j];
+        const double range = f->high - f->low;
+        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
+                          : range > 0            ? (a[j] - b[j]) / range
+                                                 : 0;
+        sum += by * by;
+    }
+    return sum;
+}
+
+void n2_design_distances(const n2_design_table *t, const double *from, size_t n, const double *to,
+                         size_t m, bool self, double *distance, size_t *nearest) {
+    const n2_space *s = &t->designs.space;
+    for (size_t i = 0; i < n; i++) {
+        double least = N2_INFINITY;
+        for (size_t k = 0; k < m; k++) {
+            if (self && k == i) continue;
+            const double d = distance_of(s, from + i * s->n, to + k * s->n, least);
+            if (!(d < least)) continue;
+            least = d;
+            if (nearest) nearest[i] = k;
+        }
+        distance[i] = sqrt(least / (double)s->n);
+    }
+}
