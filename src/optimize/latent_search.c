@@ -329,20 +329,20 @@ static n2ce_status look(search *s) {
     return N2CE_OK;
 }
 
-/* In the second half the worst quarter of the chains goes on from where chains of the best
- * quarter are: there may be room for more. */
+/* A chain that is left behind the best quarter, by half of what is believed possible, goes on
+ * from where one of that quarter is: there may be room for more. Others stay with their starts,
+ * so that proposals do not all come from one place. */
 static void regroup(search *s) {
     const size_t n = s->chains, quarter = n / 4;
     ranked order[GROUP];
     const n2_stream draw = next_draw(s);
     for (size_t i = 0; i < n; i++) order[i] = (ranked){s->value[i], i};
     qsort(order, n, sizeof *order, by_rank);
-    for (size_t k = 0; k < quarter; k++) {
-        const size_t to = order[n - 1 - k].index;
+    const double behind = order[quarter].value - s->m->o.ambition / 2;
+    for (size_t k = n; k-- > quarter && order[k].value < behind;) {
         const size_t from = order[n2_random_below(draw, k, quarter)].index;
-        if (s->value[from] > -N2_INFINITY)
-            memcpy(s->from + to * s->columns, s->best + from * s->columns,
-                   s->columns * sizeof(double));
+        memcpy(s->from + order[k].index * s->columns, s->best + from * s->columns,
+               s->columns * sizeof(double));
     }
 }
 
@@ -358,7 +358,7 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
     for (size_t i = 0; i < s->chains; i++)
         if (s->value[i] > -N2_INFINITY)
             memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
-    if (2 * round > s->m->o.rounds) regroup(s);
+    if (2 * round >= s->m->o.rounds && s->chains >= 4) regroup(s);
     return N2CE_OK;
 }
 
