@@ -1,5 +1,7 @@
 #include "csv.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -427,4 +429,13 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     *fields = c->fields;
     *n = c->n;
     return N2CE_OK;
+}
+
+bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
+    const n2_c_locale scope = n2_c_locale_enter();
+    size_t counts[N2_VALUE_TEXT + 1] = {0};
+    double number;
+    for (size_t i = 0; i < n; i++) counts[n2_value_parse(fields[i].text, fields[i].n, &number)]++;
+    n2_c_locale_leave(scope);
+    return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
 }

@@ -33,6 +33,9 @@ void n2_csv_close(n2_csv *csv); /* NULL is fine */
  * N2CE_ECANCELED. */
 n2ce_status n2_csv_next(n2_csv *csv, const n2_csv_field **fields, size_t *n);
 
+/* A header has texts and no numbers. */
+bool n2_csv_is_header(const n2_csv_field *fields, size_t n);
+
 /* The physical line in which the last row began, from 1. */
 size_t n2_csv_line(const n2_csv *csv);
 

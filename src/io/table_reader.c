@@ -150,16 +150,6 @@ static n2ce_status check_header(n2_reader *r, const n2_csv_field *header) {
     return check_unique(r);
 }
 
-/* A header has texts and no numbers. */
-static bool is_header(const n2_csv_field *fields, size_t n) {
-    const n2_c_locale scope = n2_c_locale_enter();
-    size_t counts[N2_VALUE_TEXT + 1] = {0};
-    double number;
-    for (size_t i = 0; i < n; i++) counts[n2_value_parse(fields[i].text, fields[i].n, &number)]++;
-    n2_c_locale_leave(scope);
-    return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
-}
-
 /* ---- columns ---------------------------------------------------------------------------- */
 
 static n2ce_status parse_columns(const n2_reader *r, const char *option, const char *text,
@@ -273,7 +263,7 @@ static n2ce_status start_csv(n2_reader *r) {
     N2_TRY(n2_csv_next(r->csv, &fields, &n));
     if (!fields)
         return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
-    r->has_header = is_header(fields, n);
+    r->has_header = n2_csv_is_header(fields, n);
     if (!r->has_header) r->first = fields;
     N2_TRY(make_names(r, r->has_header ? fields : NULL, n));
     return r->has_header ? check_header(r, fields) : N2CE_OK;

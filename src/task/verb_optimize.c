@@ -27,7 +27,7 @@ static const n2ce_option optimize_options[] = {
     {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
      "columns of the designs: names, numbers or ranges from 0; default: all others"},
     {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
-     "columns that hold categories"},
+     "columns that hold categories, besides those that hold no number"},
     {"continuous", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
      "columns that may have fractions although all their values are whole"},
     {"bounds", 'b', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",

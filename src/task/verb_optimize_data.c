@@ -1,5 +1,6 @@
 /* optimize: designs in and out of files. */
 #include "base/numerics.h"
+#include "io/text_columns.h"
 #include "verb_optimize.h"
 
 #include <math.h>
@@ -51,8 +52,17 @@ static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const ch
         return n2_fail(t->ctx, N2CE_EINVAL,
                        "optimize needs a file of designs. Try: n2ce help "
                        "optimize");
+    n2_text categorical = n2_text_new(t->ctx);
+    char *list = NULL;
+    n2ce_status status =
+        n2_text_columns(t->ctx, path, to.columns, n2ce_options_get(o, "categorical"), &categorical);
+    if (status == N2CE_OK) status = n2_text_take(&categorical, &list);
     if (*to.columns) to.then = target;
-    N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
+    to.categorical = list;
+    if (status == N2CE_OK) status = n2_table_read(t->ctx, path, &to, &t->table);
+    n2_text_free(&categorical);
+    n2_free(t->ctx, list);
+    N2_TRY(status);
     if (to.then) {
         *at = t->table->cols - 1;
         return N2CE_OK;
