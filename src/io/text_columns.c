@@ -113,8 +113,8 @@ static bool is_plain_file(const char *path) {
     return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-n2ce_status n2_text_columns(n2ce_ctx *ctx, const char *path, const char *columns,
-                            const char *given, n2_text *out) {
+n2ce_status n2_text_columns(n2ce_ctx *ctx, const char *path, const char *columns, const char *given,
+                            n2_text *out) {
     scan s = {.arena = n2_arena_new(ctx)};
     n2ce_status status = is_plain_file(path) ? scan_file(ctx, path, &s) : N2CE_EIO;
     const bool known = status == N2CE_OK && s.n > 0;

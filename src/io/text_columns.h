@@ -9,7 +9,7 @@
  * that are among `columns` ("": all). A column with both is left to the reader, which will say
  * where its first text is. A file that is no CSV, or cannot be read twice (a pipe), has none but
  * the given ones. Fails as n2_columns_parse does, or with N2CE_ENOMEM, N2CE_ECANCELED. */
-n2ce_status n2_text_columns(n2ce_ctx *ctx, const char *path, const char *columns,
-                            const char *given, n2_text *out);
+n2ce_status n2_text_columns(n2ce_ctx *ctx, const char *path, const char *columns, const char *given,
+                            n2_text *out);
 
 #endif

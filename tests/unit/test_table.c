@@ -8,6 +8,7 @@
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/table.h"
+#include "io/text_columns.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -1248,6 +1249,39 @@ static void running_out_of_memory_leaks_nothing(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- columns that hold categories ------------------------------------------------------- */
+
+static void assert_categories(const fixture *f, const char *csv, const char *columns,
+                              const char *given, const char *expected) {
+    n2_text list = n2_text_new(f->ctx);
+    char *found;
+    write_text(f->path, csv);
+    assert_int_equal(n2_text_columns(f->ctx, f->path, columns, given, &list), N2CE_OK);
+    assert_int_equal(n2_text_take(&list, &found), N2CE_OK);
+    assert_string_equal(found ? found : "", expected);
+    n2_free(f->ctx, found);
+    n2_text_free(&list);
+}
+
+static void columns_without_a_number_are_categories(void **state) {
+    const fixture *f = *state;
+    const char *mixed = "# note\na,b,\"c, \"\"d\"\"\",e\n1,red,x,2\n,blue,,oops\n";
+    assert_categories(f, mixed, "", "", "\"b\",\"c, \"\"d\"\"\"");
+    assert_categories(f, mixed, "", "a", "\"a\",\"b\",\"c, \"\"d\"\"\"");
+    assert_categories(f, mixed, "a,b", "", "\"b\"");
+    assert_categories(f, "1,red\n2,blue\n", "", "", "1");
+    assert_categories(f, "a,b\n1,2\n", "", "", "");
+    assert_categories(f, "a,b\n,NA\n", "", "", ""); /* nothing but missing values */
+    assert_categories(f, "", "", "a", "a");
+    unlink(f->path);
+    n2_text none = n2_text_new(f->ctx);
+    assert_int_equal(n2_text_columns(f->ctx, f->path, "", "x", &none), N2CE_OK);
+    n2_text_free(&none);
+    write_text(f->path, mixed);
+    assert_int_equal(n2_text_columns(f->ctx, f->path, "", "zzz", &none), N2CE_EINVAL);
+    n2_text_free(&none);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(texts_are_numbers_missing_infinite_or_neither),
@@ -1265,6 +1299,7 @@ int main(void) {
         TEST(rows_do_not_depend_on_how_bytes_arrive),
         TEST(a_long_row_is_read),
         TEST(a_row_without_end_is_refused),
+        TEST(columns_without_a_number_are_categories),
         TEST(columns_are_names_numbers_and_ranges),
         TEST(columns_that_make_no_sense_are_refused),
         TEST(only_kept_columns_are_looked_at),
