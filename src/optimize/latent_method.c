@@ -23,9 +23,13 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_o
 
 METHOD(latent, "n2ce", "latent model, N2CE prior with M = 100 and 6 stages, SVGD", (void)0);
 METHOD(latent_m1, "n2ce-m1", "the same with M = 1", o.magnitude = 1);
+METHOD(latent_m10, "n2ce-m10", "the same with M = 10", o.magnitude = 10);
+METHOD(latent_m1000, "n2ce-m1000", "the same with M = 1000", o.magnitude = 1000);
 METHOD(latent_k1, "n2ce-k1", "the same with one stage", o.stages = 1);
 METHOD(latent_gaussian, "gaussian", "the same without a learnt prior",
        o.prior = N2_LATENT_GAUSSIAN);
 METHOD(latent_langevin, "n2ce-ld", "the same with Langevin dynamics instead of SVGD",
        o.sampler = N2_LATENT_LANGEVIN);
 METHOD(latent_mle, "mle", "the same with a prior by maximum likelihood", o.prior = N2_LATENT_MLE);
+METHOD(latent_mle_langevin, "mle-ld", "the same with Langevin dynamics",
+       (o.prior = N2_LATENT_MLE, o.sampler = N2_LATENT_LANGEVIN));

@@ -8,10 +8,13 @@
 const n2_listed_method n2_methods[] = {
     {&n2_latent_method, NULL, NULL, false, 0},
     {&n2_latent_m1_method, NULL, "n2ce", false, 0},
+    {&n2_latent_m10_method, NULL, "n2ce", false, 0},
+    {&n2_latent_m1000_method, NULL, "n2ce", false, 0},
     {&n2_latent_k1_method, NULL, "n2ce", false, 0},
     {&n2_latent_gaussian_method, NULL, "n2ce", false, 0},
     {&n2_latent_langevin_method, NULL, "n2ce", false, 0},
     {&n2_latent_mle_method, NULL, "n2ce", false, 0},
+    {&n2_latent_mle_langevin_method, NULL, "n2ce", false, 0},
     {&n2_gradient_method, n2_gradient_with, NULL, false, 1},
     {&n2_coms_method, n2_coms_with, NULL, false, 2},
     {&n2_cma_es_method, n2_cma_es_with, NULL, false, 3},
