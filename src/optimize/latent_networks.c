@@ -47,7 +47,7 @@ static n2ce_status average_of(n2_latent *m, const n2_mlp *live, n2_mlp *average)
 }
 
 static n2ce_status make_line(n2_latent *m, size_t e) {
-    char name[32];
+    char name[64];
     snprintf(name, sizeof name, "line.%zu.weight", e);
     m->line[e].weight = n2_store_add(m->store, name, n2_dims(1, (int64_t)m->code->width));
     snprintf(name, sizeof name, "line.%zu.bias", e);

@@ -59,7 +59,7 @@ static n2_member new_member(n2_surrogate *s, size_t m) {
     const int64_t widths[] = {width, width, 2};
     const int skip = s->options.layers == 1;
     n2_parameters *p = &s->parameters;
-    char name[32];
+    char name[64];
     n2_member member;
     snprintf(name, sizeof name, "member.%zu.first", m);
     member.first = n2_first_layer_new(p, name, s->code, width);
