@@ -186,11 +186,7 @@ static n2ce_status run(n2_lab *lab, const n2_designs *offline, n2_proposals *out
 
 n2ce_status n2_ddom_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                          const n2_effort *effort, n2_proposals *out) {
-    n2_lab lab;
-    n2ce_status status = n2_lab_open(ctx, effort, seed, &lab);
-    if (status == N2CE_OK) status = run(&lab, offline, out);
-    n2_lab_close(&lab);
-    return status;
+    return n2_lab_propose(ctx, offline, seed, effort, run, out);
 }
 
 N2_PROPOSE_AS_PUBLISHED(n2_ddom_with)

@@ -68,3 +68,12 @@ uint64_t n2_lab_steps(const n2_lab *lab, size_t rows, size_t batch, size_t epoch
 }
 
 n2_node n2_lab_mean(n2_graph *g, n2_node x) { return n2g_total(g, n2g_mean(g, x, N2_ALL_AXES)); }
+
+n2ce_status n2_lab_propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
+                           const n2_effort *effort, n2_lab_work *work, n2_proposals *out) {
+    n2_lab lab;
+    n2ce_status status = n2_lab_open(ctx, effort, seed, &lab);
+    if (status == N2CE_OK) status = work(&lab, offline, out);
+    n2_lab_close(&lab);
+    return status;
+}

@@ -24,6 +24,11 @@ typedef struct n2_lab {
 n2ce_status n2_lab_open(n2ce_ctx *ctx, const n2_effort *effort, uint64_t seed, n2_lab *lab);
 void n2_lab_close(n2_lab *lab); /* also after a failed open */
 
+/* What a method does in a lab of its own, and a lab for it. */
+typedef n2ce_status n2_lab_work(n2_lab *lab, const n2_designs *offline, n2_proposals *out);
+n2ce_status n2_lab_propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
+                           const n2_effort *effort, n2_lab_work *work, n2_proposals *out);
+
 n2_graph *n2_lab_graph(n2_lab *lab); /* NULL: out of memory */
 
 /* The plan of a graph, with random numbers that no other plan of the lab has. A graph may be NULL:

@@ -234,7 +234,8 @@ static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2
     return N2CE_OK;
 }
 
-static n2ce_status add_text(n2_text *out, const n2_bbo_study *s, n2_arena *arena) {
+static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
+    const n2_bbo_study *s = about;
     char scale[256];
     n2_sheet ranks;
     for (size_t t = 0; t < s->n_tasks; t++)
@@ -362,7 +363,8 @@ static void add_published(n2_text *out, const n2_bbo_study *s) {
     n2_text_add(out, "%s]\n}\n", *separator ? "\n  " : "");
 }
 
-static n2ce_status add_json(n2_text *out, const n2_bbo_study *s, n2_arena *arena) {
+static n2ce_status add_json(n2_text *out, const void *about, n2_arena *arena) {
+    const n2_bbo_study *s = about;
     (void)arena;
     n2_text_add(out, "{\"study\": \"bbo\", \"version\": \"%s\", \"interrupted\": %s,\n  ",
                 n2ce_version(), s->interrupted ? "true" : "false");
@@ -380,7 +382,8 @@ static n2ce_status add_json(n2_text *out, const n2_bbo_study *s, n2_arena *arena
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-static n2ce_status add_brief(n2_text *out, const n2_bbo_study *s, n2_arena *arena) {
+static n2ce_status add_brief(n2_text *out, const void *about, n2_arena *arena) {
+    const n2_bbo_study *s = about;
     (void)arena;
     for (size_t i = 0; i < n2_bbo_runs(s); i++) {
         char number[32];
@@ -390,29 +393,17 @@ static n2ce_status add_brief(n2_text *out, const n2_bbo_study *s, n2_arena *aren
     return N2CE_OK;
 }
 
-static n2ce_status add_kept(n2_text *out, const n2_bbo_study *s, n2_arena *arena) {
+static n2ce_status add_kept(n2_text *out, const void *about, n2_arena *arena) {
+    const n2_bbo_study *s = about;
     (void)arena;
     n2_text_add(out, "%zu of %zu runs\n", s->n_done, n2_bbo_runs(s));
     return N2CE_OK;
 }
 
-typedef n2ce_status writer_fn(n2_text *out, const n2_bbo_study *s, n2_arena *arena);
-
-static n2ce_status write_form(n2ce_ctx *ctx, const n2_bbo_study *study, writer_fn *write,
-                              char **to) {
-    n2_text out = n2_text_new(ctx);
-    n2_arena arena = n2_arena_new(ctx);
-    n2ce_status status = write(&out, study, &arena);
-    if (status == N2CE_OK) status = n2_text_take(&out, to);
-    n2_text_free(&out);
-    n2_arena_free(&arena);
-    return status;
-}
-
 n2ce_status n2_bbo_study_show(n2ce_ctx *ctx, const n2_bbo_study *study, n2ce_answer *answer) {
-    N2_TRY(write_form(ctx, study, add_text, &answer->text));
-    N2_TRY(write_form(ctx, study, add_json, &answer->json));
-    N2_TRY(write_form(ctx, study, add_brief, &answer->brief));
-    N2_TRY(write_form(ctx, study, add_kept, &answer->kept));
+    N2_TRY(n2_form_write(ctx, study, add_text, &answer->text));
+    N2_TRY(n2_form_write(ctx, study, add_json, &answer->json));
+    N2_TRY(n2_form_write(ctx, study, add_brief, &answer->brief));
+    N2_TRY(n2_form_write(ctx, study, add_kept, &answer->kept));
     return n2_bbo_study_page(ctx, study, &answer->html);
 }

@@ -357,10 +357,7 @@ static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_are
 }
 
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer) {
-    n2_arena arena = n2_arena_new(ctx);
-    const n2ce_status status = study_with(ctx, options, &arena, answer);
-    n2_arena_free(&arena);
-    return status;
+    return n2_task_in_arena(ctx, options, answer, study_with);
 }
 
 const n2ce_task n2_ratio_study_task = {

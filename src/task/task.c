@@ -164,3 +164,21 @@ n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const ch
     N2_TRY(n2_file_write(ctx, paths.data, answer->json, strlen(answer->json)));
     return n2_file_write(ctx, paths.page, answer->html, strlen(answer->html));
 }
+
+n2ce_status n2_task_in_arena(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer,
+                             n2_task_body *body) {
+    n2_arena arena = n2_arena_new(ctx);
+    const n2ce_status status = body(ctx, options, &arena, answer);
+    n2_arena_free(&arena);
+    return status;
+}
+
+n2ce_status n2_form_write(n2ce_ctx *ctx, const void *about, n2_form *form, char **to) {
+    n2_text out = n2_text_new(ctx);
+    n2_arena arena = n2_arena_new(ctx);
+    n2ce_status status = form(&out, about, &arena);
+    if (status == N2CE_OK) status = n2_text_take(&out, to);
+    n2_text_free(&out);
+    n2_arena_free(&arena);
+    return status;
+}

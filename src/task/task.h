@@ -2,6 +2,7 @@
 #ifndef N2_TASK_H
 #define N2_TASK_H
 
+#include "base/arena.h"
 #include "base/options.h"
 
 struct n2ce_task {
@@ -39,6 +40,16 @@ void n2_writer_free(n2_writer *w);
 
 /* Hands the texts to the answer; frees the writer in any case. */
 n2ce_status n2_writer_take(n2_writer *w, n2ce_answer *answer);
+
+/* A task's body, with memory that is freed when it returns. */
+typedef n2ce_status n2_task_body(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
+                                 n2ce_answer *answer);
+n2ce_status n2_task_in_arena(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer,
+                             n2_task_body *body);
+
+/* One form of an answer (text, JSON, ...) about something, and its text as a string. */
+typedef n2ce_status n2_form(n2_text *out, const void *about, n2_arena *arena);
+n2ce_status n2_form_write(n2ce_ctx *ctx, const void *about, n2_form *form, char **to);
 
 extern const n2ce_task n2_gaussian_task, n2_ratio_study_task, n2_bbo_study_task, n2_bench_task,
     n2_bench_step_task, n2_bench_svgd_task, n2_fit_task, n2_score_task, n2_info_task,
