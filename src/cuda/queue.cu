@@ -108,15 +108,15 @@ const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, b
     j.kind = JOB_IMAGE;
     j.op = tb;
     j.in[0] = b;
-    j.n = IMAGE_FLOATS;
+    j.n = IMAGE_ALL_FLOATS;
     j.m = n;
     j.k = k;
     const float *there = find_image(q, &j);
     if (there) return there;
-    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb, IMAGE_FLOATS);
-    noted *image = n2_queue_add(q, &j, IMAGE_FLOATS / JOB_ELEMENTS);
+    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb, IMAGE_ALL_FLOATS);
+    noted *image = n2_queue_add(q, &j, 1);
     n2_note_read(image, b, n * k);
-    n2_note_write(image, j.out, IMAGE_FLOATS);
+    n2_note_write(image, j.out, IMAGE_ALL_FLOATS);
     return image ? j.out : NULL;
 }
 
@@ -181,7 +181,8 @@ static bool has_whole_rows(const job *j) {
 /* Blocks of their own are one: whatever they do, they do it one after the other. */
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
-           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
+           j->kind != JOB_IMAGE;
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {

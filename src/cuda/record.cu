@@ -1,7 +1,7 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
 #include "queue.h"
-#include "tower.h"
+#include "gradient.h"
 
 #include <math.h>
 #include <string.h>
@@ -209,7 +209,6 @@ static void note_pad(const n2_call *c) {
 static void note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
                             int64_t inner) {
     job j = job_of(c, JOB_SUM_SLICES);
-    j.k = 0;
     j.in[0] = in;
     j.out = out;
     j.n = rows;
@@ -351,13 +350,14 @@ static job_product product_shape(const n2_call *c) {
 /* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
  * side by side and are added in their order. */
 static void slice_product(job_product *p, bool towers) {
-    enum { LEAST = 256, MOST = 32 };
+    enum { LEAST = 256, MOST = 32, LAYER_MOST = 6 };
     const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
     const bool layer = towers && p->ta && p->m == TOWER_WIDTH && p->n == TOWER_WIDTH;
-    if (p->batches > 1 || p->k < (layer ? TOWER_ROWS + 1 : 2 * LEAST) || blocks > 64) return;
-    int64_t length = pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
+    if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
+    /* of layers there are many, and gradient.cu is fast */
+    int64_t length = layer ? pieces(pieces(p->k, LAYER_MOST), GRADIENT_STEP) * GRADIENT_STEP
+                           : pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
     if (length < LEAST) length = LEAST;
-    if (layer) length = TOWER_ROWS; /* what a block of a tower has */
     p->slice_k = (int32_t)length;
     p->slices = (int32_t)pieces(p->k, length);
 }
@@ -365,7 +365,7 @@ static void slice_product(job_product *p, bool towers) {
 static void note_product_spans(const n2_call *c, noted *n, const job *j) {
     n2_note_read(n, j->in[0], n_in(c, 0));
     n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
-    n2_note_read(n, j->in[2], IMAGE_FLOATS);
+    n2_note_read(n, j->in[2], IMAGE_ALL_FLOATS);
     n2_note_read(n, j->in[3], j->product.n);
     n2_note_read(n, j->gate, n_out(c));
     n2_note_read(n, j->addend, n_out(c));

@@ -9,34 +9,37 @@
  * shared memory in plain loops. */
 
 enum {
-    WEIGHT_STAGES = 2,
-    ROWS_FLOATS = TOWER_ROWS * ROW_FLOATS,
-    TOWER_SHARED = 4 * (IMAGE_FLOATS + 2 * ROWS_FLOATS + MOST_LAYERS * TOWER_WIDTH) +
-                   (int)sizeof(tower) + 3072
+    WEIGHT_STAGES = 4,
+    GROUP_ROWS_BYTES = 64 * ROW_FLOATS * 4, /* a group's rows; or two sheets, with some room left */
+    ROWS_FLOATS = 2 * GROUP_ROWS_BYTES / 4,
+    TOWER_SHARED = WEIGHT_STAGES * IMAGE_BYTES + 2 * GROUP_ROWS_BYTES +
+                   MOST_LAYERS * (TOWER_WIDTH + 1) * 4 + (int)sizeof(tower) + 2048
 };
 
 #if GPU_HAS_TOWERS
 
 /* What a block has in shared memory. */
 struct tower_memory {
-    float *weights[WEIGHT_STAGES]; /* the second is the gradient's input, if there are gradients */
-    float *rows;                   /* on their way in or out; a factor of the gradient */
-    float *bias;                   /* [MOST_LAYERS x 128] */
-    float *column_sums;            /* [2 x 128] */
-    uint64_t *weights_there;       /* a barrier a stage */
-    int *done, *asked;             /* groups done with a stage; layers whose weights were asked for */
+    char *weights;           /* [WEIGHT_STAGES] images */
+    float *rows;             /* on their way in or out; each group's part also has two sheets */
+    float *bias;             /* [MOST_LAYERS x 128] */
+    float *power;            /* [MOST_LAYERS], of the images */
+    uint64_t *weights_there; /* a barrier a stage */
+    int *done, *asked;       /* groups done with a stage; layers whose weights were asked for */
     tower *t;
 
-    __device__ explicit tower_memory(float *shared) {
-        weights[0] = shared;
-        rows = shared + IMAGE_FLOATS;
-        weights[1] = rows + ROWS_FLOATS;
-        bias = weights[1] + ROWS_FLOATS;
-        column_sums = bias + MOST_LAYERS * TOWER_WIDTH;
-        weights_there = (uint64_t *)(column_sums + 2 * TOWER_WIDTH);
+    __device__ explicit tower_memory(char *shared) {
+        weights = shared;
+        rows = (float *)(shared + WEIGHT_STAGES * IMAGE_BYTES);
+        bias = rows + ROWS_FLOATS;
+        power = bias + MOST_LAYERS * TOWER_WIDTH;
+        weights_there = (uint64_t *)(power + MOST_LAYERS);
         done = (int *)(weights_there + WEIGHT_STAGES);
         asked = done + WEIGHT_STAGES;
         t = (tower *)(asked + 2);
+    }
+    __device__ char *sheet(int which) const {
+        return (char *)rows + threadIdx.x / 128 * GROUP_ROWS_BYTES + which * SHEET_BYTES;
     }
 };
 
@@ -85,9 +88,21 @@ __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int 
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
 }
 
+/* Nobody uses them any more, nor the sheets in their place. */
+__device__ inline void rows_free() {
+    if (threadIdx.x % 128 == 0) stores_read<0>();
+    __syncthreads();
+}
+
+/* f(i, pair, h, j) for what a thread has of them; then the group may put sheets there. */
+template <typename F> __device__ inline void each_pair_of(float *rows, const tower_place &p, F f) {
+    each_pair([&](int i, int h, int j) { f(i, *pair_at(rows, p, h, j)); });
+    group_sync();
+}
+
 /* n columns of this block's rows, zeros around them. */
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
-    __syncthreads();
+    rows_free();
     const float *x = from + p.row0 * n;
     if (n < TOWER_WIDTH || p.rows < (int)blockDim.x / 2) clear_rows(to);
     __syncthreads();
@@ -112,106 +127,129 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         });
         return;
     }
-    __syncthreads();
+    rows_free();
     each_pair([&](int i, int h, int j) {
         *pair_at(rows, p, h, j) = float2{leaky(x[i], slope), leaky(x[i + 1], slope)};
     });
     __syncthreads();
     each_number(p.rows, n, [&](int i, int r, int c) { out[i] = rows[r * ROW_FLOATS + c]; });
-}
-
-/* The same in a block's own order, for a later tower with these blocks or for who adds slices
- * up. */
-__device__ inline void own_out(float *to, int block, const float x[64], float slope) {
-    float4 *out =
-        (float4 *)(to + (int64_t)block * IMAGE_FLOATS + own_place((int)threadIdx.x, 0));
-#pragma unroll
-    for (int i = 0; i < 64; i += 4)
-        out[i / 4 * 128] = float4{leaky(x[i], slope), leaky(x[i + 1], slope),
-                                  leaky(x[i + 2], slope), leaky(x[i + 3], slope)};
+    __syncthreads();
 }
 
 /* ---- factors ---- */
 
-/* Tensor cores cut the last 13 bits off. A little more of the number itself makes that a rounding:
- * without bias, off by at most 0.7 of the last bit that counts; what is not finite stays so. */
-__device__ inline uint32_t to_factor(float x) {
-    return __float_as_uint(fmaf(x, 0.7f / 2048, x));
+/* What a warp multiplies next, as halves, and the power of two that they were multiplied by. */
+struct tower_factors {
+    uint32_t a[32];
+    float power;
+    int of; /* OF_OUT or OF_MORE of the last layer, or OF_NOTHING */
+};
+enum { OF_NOTHING, OF_OUT, OF_MORE };
+
+__device__ inline float power_for(const float x[64]) {
+    uint32_t top = 0;
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
+    return __uint_as_float(power_bits(warp_most(top)));
 }
 
-/* Pair i of sums as factors. */
-__device__ inline void set_factors(uint32_t a[64], int i, float x, float y) {
-    a[i / 4 * 4 + i % 4 / 2] = to_factor(x);
-    a[i / 4 * 4 + i % 4 / 2 + 2] = to_factor(y);
+/* Whether the largest is within 1/8 and 16384, or all are zero. */
+__device__ inline bool is_in_range(const uint32_t a[32]) {
+    uint32_t top = larger_halves(a[0], a[1]);
+#pragma unroll
+    for (int i = 2; i < 32; i++) top = larger_halves(top, a[i]);
+    const uint32_t low = top & 0xffffu, high = top >> 16;
+    top = warp_most(low > high ? low : high);
+    return top == 0 || (top >= 0x3000u && top < 0x7400u);
+}
+
+/* The LeakyReLU of what a thread has, as factors. */
+__device__ inline void make_factors(tower_factors *f, const float x[64], float slope) {
+    bool good = false;
+#pragma unroll 1
+    for (int attempt = 0; attempt < 2 && !good; attempt++) {
+        if (attempt) f->power = power_for(x);
+        const float power = f->power, slanted = slope * f->power;
+#pragma unroll
+        for (int i = 0; i < 64; i += 2)
+            f->a[i / 2] = pack_halves(fmaxf(x[i] * power, x[i] * slanted),
+                                      fmaxf(x[i + 1] * power, x[i + 1] * slanted));
+        good = is_in_range(f->a);
+    }
 }
 
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
-                                    const float last[64], uint32_t a[64]) {
-    if (l.source == FROM_MEMORY) {
-        rows_in(rows, l.a, l.k, p);
-        each_pair([&](int i, int h, int j) {
-            const float2 x = *pair_at(rows, p, h, j);
-            set_factors(a, i, x.x, x.y);
-        });
+                                    const float last[64], tower_factors *f) {
+    if (l.source != FROM_MEMORY) {
+        const bool more = l.source == FROM_MORE;
+        if (f->of != (more ? OF_MORE : OF_OUT)) make_factors(f, last, more ? l.slope_a : 1.0f);
         return;
     }
-    const float slope = l.source == FROM_MORE ? l.slope_a : 1.0f;
-    each_pair([&](int i, int, int) {
-        set_factors(a, i, leaky(last[i], slope), leaky(last[i + 1], slope));
-    });
+    float x[64];
+    rows_in(rows, l.a, l.k, p);
+    each_pair_of(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+    make_factors(f, x, 1.0f);
+}
+
+/* ---- sheets and gates ---- */
+
+/* Bits of a thread: of pair i / 2 the first number's is i / 2 % 16 of word i / 32, the second's 16
+ * further on. */
+__device__ inline uint32_t gate_bit(int i) { return 1u << (i / 2 % 16 + i % 2 * 16); }
+
+/* Which of the factors are not negative. */
+__device__ inline void gates_of_factors(const uint32_t a[32], uint32_t open[2]) {
+#pragma unroll
+    for (int w = 0; w < 2; w++) {
+        uint32_t closed = 0;
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            closed |= a[16 * w + k] >> (15 - k) & 0x00010001u << k;
+        open[w] = ~closed;
+    }
+}
+
+/* This group's sheet: its number. Groups beyond the last row have none. */
+__device__ inline int64_t sheet_of(const tower_place &p) {
+    return p.row0 / SHEET_ROWS + threadIdx.x / 128;
+}
+__device__ inline bool has_rows(const tower_place &p) {
+    return (int)threadIdx.x / 128 * SHEET_ROWS < p.rows;
+}
+
+__device__ inline void store_gates(uint32_t *to, const tower_place &p, const uint32_t a[32]) {
+    if (!has_rows(p)) return;
+    uint32_t open[2];
+    gates_of_factors(a, open);
+    uint32_t *at = to + sheet_of(p) * GATE_WORDS + threadIdx.x % 128;
+    at[0] = open[0];
+    at[GATE_WORDS / 2] = open[1];
 }
 
 /* ---- a product and what comes with it ---- */
 
-/* Sums begin with the bias and, if no gate comes between, with what is added. */
-__device__ inline void begin_sums(const tower_layer &l, const tower_place &p, const float *bias,
-                                  float *rows, const float last[64], float sum[64]) {
-    each_pair([&](int i, int, int j) {
-        const float2 b = *(const float2 *)(bias + 8 * j + p.column);
-        sum[i] = b.x, sum[i + 1] = b.y;
-    });
-    if (l.gate || !l.addend) return;
-    if (l.adds_last) {
-        each_pair([&](int i, int, int) { sum[i] += last[i], sum[i + 1] += last[i + 1]; });
-        return;
-    }
-    rows_in(rows, l.addend, l.n, p);
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        sum[i] += x.x, sum[i + 1] += x.y;
-    });
-}
-
 /* Two words a thread. */
-__device__ inline uint32_t *bits_of(const float *at, int block) {
-    return (uint32_t *)at + (int64_t)block * (2 * (int)blockDim.x) + threadIdx.x;
-}
-
-/* Which numbers are positive, a bit each. */
 __device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
-    open[i / 32] |= (uint32_t)(x.x > 0.0f) << i % 32 | (uint32_t)(x.y > 0.0f) << (i + 1) % 32;
+    if (x.x > 0.0f) open[i / 32] |= gate_bit(i);
+    if (x.y > 0.0f) open[i / 32] |= gate_bit(i + 1);
 }
 
-__device__ inline void store_bits(float *to, int block, const float x[64]) {
-    uint32_t open[2] = {0, 0};
-    each_pair([&](int i, int, int) { open_gate(open, i, float2{x[i], x[i + 1]}); });
-    uint32_t *at = bits_of(to, block);
-    at[0] = open[0];
-    at[blockDim.x] = open[1];
-}
-
-__device__ inline void load_gate(const tower_layer &l, const tower_place &p, int block,
-                                 float *rows, uint32_t open[2]) {
-    if (l.gate_bits) {
-        const uint32_t *at = bits_of(l.gate, block);
+__device__ inline void load_gate(const tower_layer &l, const tower_place &p, float *rows,
+                                 uint32_t open[2]) {
+    open[0] = open[1] = 0;
+    if (l.gates) {
+        if (!has_rows(p)) return;
+        const uint32_t *at = l.gates + sheet_of(p) * GATE_WORDS + threadIdx.x % 128;
         open[0] = at[0];
-        open[1] = at[blockDim.x];
+        open[1] = at[GATE_WORDS / 2];
         return;
     }
-    open[0] = open[1] = 0;
     if (!l.wide) {
         rows_in(rows, l.gate, l.n, p);
-        each_pair([&](int i, int h, int j) { open_gate(open, i, *pair_at(rows, p, h, j)); });
+        each_pair_of(rows, p, [&](int i, float2 x) { open_gate(open, i, x); });
         return;
     }
     const float *gate = l.gate + p.row0 * TOWER_WIDTH + p.column;
@@ -221,33 +259,31 @@ __device__ inline void load_gate(const tower_layer &l, const tower_place &p, int
     });
 }
 
-__device__ inline void end_sums(const tower_layer &l, const tower_place &p, float *rows,
-                                const uint32_t open[2], float sum[64], float last[64]) {
-    if (!l.gate) {
-        each_pair([&](int i, int, int) { last[i] = sum[i], last[i + 1] = sum[i + 1]; });
-        return;
-    }
+/* What a layer makes of its sums, which are 1 / unit too large. */
+__device__ inline void end_sums(const tower_layer &l, const tower_place &p, const float *bias,
+                                float unit, float *rows, const uint32_t open[2],
+                                const float sum[64], float last[64]) {
+    const bool gated = l.gate, adds = l.adds_last;
     const float slope = l.slope;
-    const bool adds = l.adds_last;
-    each_pair([&](int i, int, int) {
-        const float u = open[i / 32] & 1u << i % 32 ? 1.0f : slope;
-        const float v = open[i / 32] & 1u << (i + 1) % 32 ? 1.0f : slope;
-        last[i] = fmaf(sum[i], u, adds ? last[i] : 0.0f);
-        last[i + 1] = fmaf(sum[i + 1], v, adds ? last[i + 1] : 0.0f);
+    each_pair([&](int i, int, int j) {
+        const float2 b = *(const float2 *)(bias + 8 * j + p.column);
+        float x = fmaf(sum[i], unit, b.x), y = fmaf(sum[i + 1], unit, b.y);
+        if (gated) {
+            x *= open[i / 32] & gate_bit(i) ? 1.0f : slope;
+            y *= open[i / 32] & gate_bit(i + 1) ? 1.0f : slope;
+        }
+        last[i] = adds ? last[i] + x : x;
+        last[i + 1] = adds ? last[i + 1] + y : y;
     });
-    if (adds) return;
-    if (!l.addend) return;
+    if (adds || !l.addend) return;
     rows_in(rows, l.addend, l.n, p);
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        last[i] += x.x, last[i + 1] += x.y;
-    });
+    each_pair_of(rows, p, [&](int i, float2 x) { last[i] += x.x, last[i + 1] += x.y; });
 }
 
 /* k <= TOWER_NARROW: no tensor cores. */
 __device__ inline void outer_sums(const tower_layer &l, const tower_place &p, float *rows,
                                   float sum[64]) {
-    __syncthreads();
+    rows_free();
     const float *a = l.a + p.row0 * l.k;
     clear_rows(rows);
     __syncthreads();
@@ -256,10 +292,7 @@ __device__ inline void outer_sums(const tower_layer &l, const tower_place &p, fl
             rows[r * ROW_FLOATS + c] += a[r * l.k + k] * l.b[k * l.n + c];
         });
     __syncthreads();
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        sum[i] += x.x, sum[i + 1] += x.y;
-    });
+    each_pair_of(rows, p, [&](int i, float2 x) { sum[i] = x.x, sum[i + 1] = x.y; });
 }
 
 /* n <= TOWER_NARROW; the four threads of a row add what they have. */
@@ -285,97 +318,16 @@ __device__ inline void narrow_product(const tower_layer &l, const tower_place &p
     }
 }
 
-/* ---- gradients ---- */
-
-/* Factors as the image of their transpose: columns are rows of it, rows its inner numbers. */
-__device__ inline void store_transposed(const tower_place &p, const uint32_t a[64], float *image) {
-    each_pair([&](int i, int h, int j) {
-        const unsigned r = (unsigned)(p.row + 8 * h), c = (unsigned)(8 * j + p.column);
-        image[image_at(c, r)] = __uint_as_float(a[i / 4 * 4 + i % 4 / 2]);
-        image[image_at(c + 1, r)] = __uint_as_float(a[i / 4 * 4 + i % 4 / 2 + 2]);
-    });
-}
-
-/* A thread's numbers of the layer's input. */
-__device__ inline void load_input(const tower_layer &l, const tower_place &p, int block,
-                                  float x[64]) {
-    if (l.own_input) {
-        const float4 *in = (const float4 *)(l.input + (int64_t)block * IMAGE_FLOATS +
-                                            own_place((int)threadIdx.x, 0));
-#pragma unroll
-        for (int i = 0; i < 64; i += 4) {
-            const float4 v = in[i / 4 * 128];
-            x[i] = v.x, x[i + 1] = v.y, x[i + 2] = v.z, x[i + 3] = v.w;
-        }
-        return;
-    }
-    const float *in = l.input + p.row0 * TOWER_WIDTH + p.column;
-    each_pair([&](int i, int h, int j) {
-        const int row = p.row + 8 * h < p.rows ? p.row + 8 * h : p.rows - 1;
-        const float2 v = *(const float2 *)(in + row * TOWER_WIDTH + 8 * j);
-        x[i] = v.x, x[i + 1] = v.y;
-    });
-}
-
-/* As factors, zeros beyond the last row, and which are positive. */
-__device__ inline void take_input(const tower_place &p, const float x[64], uint32_t a[64],
-                                  uint32_t open[2]) {
-    open[0] = open[1] = 0;
-    each_pair([&](int i, int h, int) {
-        const bool inside = p.row + 8 * h < p.rows;
-        set_factors(a, i, inside ? x[i] : 0.0f, inside ? x[i + 1] : 0.0f);
-        open_gate(open, i, float2{x[i], x[i + 1]});
-    });
-}
-
-/* Half of the rows each for two threads a column. */
-__device__ inline void sum_columns(const float *image, float *sums) {
-    const unsigned column = threadIdx.x % 128, half = threadIdx.x / 128;
-    float sum = 0;
-#pragma unroll 4
-    for (unsigned r = half * 64; r < half * 64 + 64; r += 4) {
-        const float4 x = *(const float4 *)(image + image_at(column, r));
-        sum += x.x + x.y + (x.z + x.w);
-    }
-    sums[threadIdx.x] = sum;
-}
-
-__device__ inline void store_gradient(const tower_layer &l, const tower_place &p, int block,
-                                      const float sum[64]) {
-    if (l.own_gradient) {
-        own_out(l.gradient, block, sum, 1.0f);
-        return;
-    }
-    float *out = l.gradient + (int64_t)block * IMAGE_FLOATS + p.row * TOWER_WIDTH + p.column;
-    if (l.gradient_adds)
-        each_pair([&](int i, int h, int j) {
-            float2 *at = (float2 *)(out + 8 * h * TOWER_WIDTH + 8 * j);
-            *at = float2{sum[i] + at->x, sum[i + 1] + at->y};
-        });
-    else
-        each_pair([&](int i, int h, int j) {
-            *(float2 *)(out + 8 * h * TOWER_WIDTH + 8 * j) = float2{sum[i], sum[i + 1]};
-        });
-}
-
-__device__ inline void store_sums(const tower_layer &l, int block, const float *sums) {
-    if (!l.sums || threadIdx.x >= TOWER_WIDTH) return;
-    float *at = l.sums + (int64_t)block * TOWER_WIDTH + threadIdx.x;
-    const float x = sums[threadIdx.x] + sums[threadIdx.x + TOWER_WIDTH];
-    *at = l.sums_add ? *at + x : x;
-}
-
 /* ---- a block ---- */
 
 struct tower_block {
     tower_memory m;
     tower_place p;
-    int block;
-    int stages, used; /* weights: stages there are, products done */
+    int used;   /* products done */
+    int sheets; /* sheets on their way */
 
     __device__ tower_block(const tower_memory &memory, int b)
-        : m(memory), p(*memory.t, b), block(b), stages(m.t->gradients ? 1 : WEIGHT_STAGES),
-          used(0) {}
+        : m(memory), p(*memory.t, b), used(0), sheets(0) {}
 
     /* One thread: the next layer's weights, if there is one, into the stage that is free. */
     __device__ void fetch_weights(int stage) {
@@ -383,15 +335,21 @@ struct tower_block {
         while (next < m.t->n_layers && m.t->layer[next].kind != LAYER_PRODUCT) next++;
         if (next == m.t->n_layers) return;
         *(volatile int *)m.asked = next + 1;
-        arrival_expect(&m.weights_there[stage], IMAGE_FLOATS * 4);
-        copy_bulk(stage ? m.weights[1] : m.weights[0], m.t->layer[next].b, IMAGE_FLOATS * 4,
+        arrival_expect(&m.weights_there[stage], IMAGE_BYTES);
+        copy_bulk(m.weights + stage * IMAGE_BYTES, m.t->layer[next].b, IMAGE_BYTES,
                   &m.weights_there[stage]);
+    }
+
+    /* One of the group's two, as soon as all of it are here. */
+    __device__ void free_sheet() {
+        if (threadIdx.x % 128 == 0) stores_read<1>();
+        group_sync();
     }
 
     /* This group no longer reads a stage. The last one to say so asks for what comes next: groups
      * do not wait for one another, so that one multiplies while the other stores. */
     __device__ void leave_stage(int stage) {
-        group_sync();
+        free_sheet();
         if (threadIdx.x % 128) return;
         __threadfence_block();
         const int groups = (int)blockDim.x / 128;
@@ -402,74 +360,77 @@ struct tower_block {
 
     __device__ void begin() {
         if (threadIdx.x == 0)
-            for (int s = 0; s < stages; s++) fetch_weights(s);
+            for (int s = 0; s < WEIGHT_STAGES; s++) fetch_weights(s);
     }
 
-    __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64]) {
-        uint32_t a[64];
-        load_factors(l, p, m.rows, last, a);
-        const int stage = used % stages;
-        arrival_wait(&m.weights_there[stage], (unsigned)(used / stages));
+    __device__ void product(const tower_layer &l, uint32_t open[2], const float last[64],
+                            float sum[64], tower_factors *f) {
+        load_factors(l, p, m.rows, last, f);
+        const int stage = used % WEIGHT_STAGES;
+        arrival_wait(&m.weights_there[stage], (unsigned)(used / WEIGHT_STAGES));
         used++;
         products_begin(sum);
-        multiply_rows(sum, a, stage ? m.weights[1] : m.weights[0]);
+        multiply_rows(sum, f->a, m.weights + stage * IMAGE_BYTES);
         products_end();
-        if (l.gate && !l.gates_input && l.wide) load_gate(l, p, block, m.rows, open);
+        if (l.gate && (l.gates || l.wide)) load_gate(l, p, m.rows, open);
         products_wait(sum);
         leave_stage(stage);
     }
 
-    /* And which of the input's numbers are positive. `sum` has the input until it has sums. */
-    __device__ void gradient(const tower_layer &l, const float last[64], float sum[64],
-                             uint32_t open[2]) {
-        uint32_t a[64];
-        load_input(l, p, block, sum);
-        __syncthreads(); /* nobody reads rows any more */
-        each_pair([&](int i, int, int) { set_factors(a, i, last[i], last[i + 1]); });
-        store_transposed(p, a, m.rows);
-        take_input(p, sum, a, open);
-        store_transposed(p, a, m.weights[1]);
+    /* Factors, on their way while the next product is made. */
+    __device__ void sheet_out(void *to, const tower_factors *f) {
+        char *sheet = m.sheet(sheets++ % 2);
+        store_sheet(f->a, sheet);
         shared_written();
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < 64; i++) sum[i] = 0;
-        products_begin(sum);
-        multiply_images(sum, m.rows + threadIdx.x / 128 * (64 * 32), m.weights[1]);
-        products_end();
-        if (l.sums) sum_columns(m.rows, m.column_sums);
-        products_wait(sum);
-        shared_written();
-        __syncthreads(); /* nobody reads the factors any more */
-        store_gradient(l, p, block, sum);
-        store_sums(l, block, m.column_sums);
+        group_sync();
+        if (!has_rows(p)) return;
+        if (threadIdx.x % 128 == 0)
+            store_bulk((char *)to + sheet_of(p) * SHEET_BYTES, sheet, SHEET_BYTES);
+        if (threadIdx.x % 32 == 0)
+            powers_of(to, m.t->rows)[sheet_of(p) * SHEET_POWERS + threadIdx.x / 32 % 4] =
+                inverse_power(f->power);
     }
 
-    __device__ void layer(int k, uint32_t open[2], float last[64], float sum[64]) {
-        const tower_layer &l = m.t->layer[k];
-        begin_sums(l, p, m.bias + k * TOWER_WIDTH, m.rows, last, sum);
-        if (l.kind == LAYER_PRODUCT)
-            product(l, open, last, sum);
-        else
-            outer_sums(l, p, m.rows, sum);
-        if (l.gate && !l.gates_input && !(l.wide && l.kind == LAYER_PRODUCT))
-            load_gate(l, p, block, m.rows, open);
-        end_sums(l, p, m.rows, open, sum, last);
+    __device__ void store(const tower_layer &l, const float last[64], tower_factors *f) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
-            if (!to || (more && (l.own_more || l.more_bits))) continue;
-            rows_out(to, l.n, l.wide, m.rows, p, last, more ? l.slope_more : 1.0f);
+            if (to) rows_out(to, l.n, l.wide, m.rows, p, last, more ? l.slope_more : 1.0f);
+            void *sheet = more ? l.more_sheets : l.out_sheets;
+            if (!sheet && !(more && l.more_gates)) continue;
+            if (more && l.out_sheets) free_sheet();
+            make_factors(f, last, more ? l.slope_more : 1.0f);
+            f->of = more ? OF_MORE : OF_OUT;
+            if (sheet) sheet_out(sheet, f);
+            if (more && l.more_gates) store_gates(l.more_gates, p, f->a);
         }
-        if (l.own_more) own_out(l.more, block, last, l.slope_more);
-        if (l.more_bits) store_bits(l.more, block, last);
-        if (l.input) gradient(l, last, sum, open);
+    }
+
+    __device__ void layer(int k, uint32_t open[2], float last[64], float sum[64],
+                          tower_factors *f) {
+        const tower_layer &l = m.t->layer[k];
+        float unit = 1;
+        if (l.kind == LAYER_PRODUCT) {
+            product(l, open, last, sum, f);
+            unit = m.power[k] * inverse_power(f->power);
+        } else {
+            outer_sums(l, p, m.rows, sum);
+        }
+        if (l.gate && !((l.gates || l.wide) && l.kind == LAYER_PRODUCT))
+            load_gate(l, p, m.rows, open);
+        end_sums(l, p, m.bias + k * TOWER_WIDTH, unit, m.rows, open, sum, last);
+        f->of = OF_NOTHING;
+        store(l, last, f);
     }
 
     __device__ void run() {
         float last[64], sum[64];
         uint32_t open[2] = {0, 0};
+        tower_factors f;
+        f.power = 1;
+        f.of = OF_NOTHING;
 #pragma unroll
-        for (int i = 0; i < 64; i++) last[i] = 0;
+        for (int i = 0; i < 64; i++) last[i] = sum[i] = 0;
         begin();
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers; k++) {
@@ -477,8 +438,9 @@ struct tower_block {
             if (l.kind == LAYER_NARROW)
                 narrow_product(l, p, last);
             else
-                layer(k, open, last, sum);
+                layer(k, open, last, sum, &f);
         }
+        if (threadIdx.x % 128 == 0) stores_read<0>(); /* shared memory lasts no longer than we do */
     }
 };
 
@@ -489,6 +451,8 @@ __device__ static void copy_tower(tower *to, const tower *from) {
 }
 
 __device__ static void copy_biases(const tower_memory &m) {
+    for (int k = (int)threadIdx.x; k < m.t->n_layers; k += (int)blockDim.x)
+        if (m.t->layer[k].kind == LAYER_PRODUCT) m.power[k] = m.t->layer[k].b[IMAGE_FLOATS];
 #pragma unroll 4
     for (int i = (int)threadIdx.x; i < m.t->n_layers * TOWER_WIDTH; i += (int)blockDim.x) {
         const tower_layer &l = m.t->layer[i / TOWER_WIDTH];
@@ -515,7 +479,7 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
 __global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towers, int n) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
-    const tower_memory m(image_aligned((float *)shared));
+    const tower_memory m(image_aligned(shared));
     prepare_block(m, towers, n);
     tower_block(m, (int)blockIdx.x - m.t->first_block).run();
 #else
