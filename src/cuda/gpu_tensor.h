@@ -20,8 +20,14 @@ __device__ inline unsigned shared_address(const void *at) {
 #if GPU_HAS_TOWERS
 /* ---- copies that a barrier counts the bytes of ---- */
 
-__device__ inline void arrival_init(uint64_t *arrival) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)));
+__device__ inline void arrival_init(uint64_t *arrival, unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(arrival)),
+                 "r"(count));
+}
+__device__ inline void arrive(uint64_t *arrival) {
+    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(
+                     shared_address(arrival))
+                 : "memory");
 }
 __device__ inline void arrivals_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -71,11 +77,6 @@ __device__ inline char *image_aligned(void *shared) {
 /* What threads wrote to shared memory is seen by tensor cores and copies. */
 __device__ inline void shared_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* For the four warps that multiply together. */
-__device__ inline void group_sync() {
-    asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");
 }
 
 /* ---- products ---- */
@@ -147,15 +148,16 @@ __device__ inline void multiply_columns(float sum[64], const char *a, const char
                    "l"(image_descriptor(b, SHEET_BYTES / 2)));
 }
 
-/* The rows that multiply_rows has in registers, as a sheet. */
-__device__ inline void store_sheet(const uint32_t a[32], char *sheet) {
-    const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
-    const unsigned at = shared_address(sheet) + row * 128;
+/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet: 2048 bytes
+ * of each panel. */
+__device__ inline void store_sheet(const uint32_t a[32], char *share) {
+    const unsigned lane = threadIdx.x % 32, row = lane % 16;
+    const unsigned at = shared_address(share) + row * 128;
 #pragma unroll
     for (unsigned j = 0; j < 8; j++) {
         const unsigned unit = 2 * j + lane / 16; /* of 8 columns */
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         at + unit / 8 * (SHEET_BYTES / 2) + (unit % 8 ^ row % 8) * 16),
+                         at + unit / 8 * (SHEET_BYTES / 8) + (unit % 8 ^ row % 8) * 16),
                      "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3])
                      : "memory");
     }

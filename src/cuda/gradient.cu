@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     int which = 0;
     while (which + 1 < n && (int)blockIdx.x >= list[which + 1].first_block) which++;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < GRADIENT_STAGES; s++) arrival_init(&m.there[s]);
+        for (int s = 0; s < GRADIENT_STAGES; s++) arrival_init(&m.there[s], 1);
         arrivals_ready();
     }
     __syncthreads();

@@ -229,7 +229,10 @@ GPU_JOB void run_image(const job &j, float *shared) {
         ((uint32_t *)j.out)[image_at(TOWER_WIDTH, row, k) / 2] =
             pack_halves(x[2 * i] * power, x[2 * i + 1] * power);
     }
-    if (threadIdx.x == 0) j.out[IMAGE_FLOATS] = inverse_power(power);
+    float *behind = j.out + IMAGE_FLOATS;
+    if (threadIdx.x == 0) behind[TOWER_WIDTH] = inverse_power(power);
+    if (threadIdx.x < TOWER_WIDTH)
+        behind[threadIdx.x] = j.in[1] && threadIdx.x < rows ? j.in[1][threadIdx.x] : 0.0f;
 }
 
 /* ---- updates ---- */

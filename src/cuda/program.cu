@@ -107,7 +107,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
 
 static int rows_of(lane way) { return way == LANE_TOWERS ? TOWER_ROWS : SMALL_ROWS; }
 
-static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
+static void fill_towers(n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
@@ -118,7 +118,7 @@ static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
     }
 }
 
-static void fill_gradients(const n2_queue *q, launch *l, gradient *list) {
+static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     for (size_t i = 0; i < q->n; i++) {
         if (q->list[i].level != l->level || !q->list[i].sheets) continue;
         gradient *t = &list[l->n_gradients++];

@@ -54,9 +54,10 @@ void n2_note_write(noted *n, const void *at, int64_t floats);
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 
-/* The image of a product's factor b [n x k], or [k x n] if not `tb`; noted, if it is not there
- * already. NULL after a failure. */
-const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb);
+/* The image of a product's factor b [n x k], or [k x n] if not `tb`, with its bias, if it has one;
+ * noted, if it is not there already. NULL after a failure. */
+const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
+                            bool tb);
 
 /* Whether a job after i, or the caller after the run, reads what job i wrote to x before it is
  * written anew. */
@@ -96,10 +97,10 @@ void n2_towers_settle(n2_queue *q);
 int n2_tower_rows(const n2_queue *q, size_t chain);
 struct tower;
 /* The chain that begins with a job as a tower whose blocks begin at first_block. */
-void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
+void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
 struct gradient;
 /* Job i as a gradient, likewise. */
-void n2_gradient_make(const n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
+void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];

@@ -350,13 +350,12 @@ static job_product product_shape(const n2_call *c) {
 /* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
  * side by side and are added in their order. */
 static void slice_product(job_product *p, bool towers) {
-    enum { LEAST = 256, MOST = 32, LAYER_MOST = 6 };
+    enum { LEAST = 256, MOST = 32 };
     const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
     const bool layer = towers && p->ta && p->m == TOWER_WIDTH && p->n == TOWER_WIDTH;
     if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
-    /* of layers there are many, and gradient.cu is fast */
-    int64_t length = layer ? pieces(pieces(p->k, LAYER_MOST), GRADIENT_STEP) * GRADIENT_STEP
-                           : pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
+    const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
+    int64_t length = pieces(pieces(p->k, MOST), unit) * unit;
     if (length < LEAST) length = LEAST;
     p->slice_k = (int32_t)length;
     p->slices = (int32_t)pieces(p->k, length);
@@ -376,14 +375,14 @@ static void note_product_spans(const n2_call *c, noted *n, const job *j) {
  * that it needs no tensor cores. */
 static void note_layer(const n2_call *c, job *j) {
     job_product *p = &j->product;
-    const bool fits = p->rows && !j->add && p->m > 0;
+    const bool fits = p->rows && !j->add && p->m > 0 && !(j->gate && j->in[3]);
     const bool outer = p->k <= TOWER_NARROW && !p->tb;
     if (!c->queue->towers || !fits) return;
     if (j->kind == JOB_NARROW) {
         p->tower = p->tb && !j->gate && !j->addend;
         return;
     }
-    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], p->n, p->k, p->tb);
+    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], j->in[3], p->n, p->k, p->tb);
     p->tower = outer || j->in[2];
 }
 

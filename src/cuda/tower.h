@@ -49,12 +49,12 @@ __device__ inline float inverse_power(float power) {
     return __uint_as_float(0x7f000000u - __float_as_uint(power));
 }
 
-/* An image of weights [n x k], 128 x 128 with zeros around them, and the power of two by which
- * products with it are too large. */
+/* An image of weights [n x k], 128 x 128 with zeros around them; behind them the layer's bias and 1 /
+ * the power of two by which products with the image are too large. */
 enum {
     IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
     IMAGE_FLOATS = IMAGE_BYTES / 4,
-    IMAGE_ALL_FLOATS = IMAGE_FLOATS + 4 /* the last of them: 1 / power of two */
+    IMAGE_ALL_FLOATS = IMAGE_FLOATS + TOWER_WIDTH + 4
 };
 
 /* Sheets: rows that only towers and gradients read, 64 to a sheet, in the place of the matrix that
@@ -65,7 +65,8 @@ enum {
     SHEET_HALVES = SHEET_ROWS * TOWER_WIDTH,
     SHEET_BYTES = SHEET_HALVES * 2,
     GATE_WORDS = 256,
-    SHEET_POWERS = 4
+    SHEET_POWERS = 4,
+    SHEET_ALL_FLOATS = SHEET_BYTES / 4 + GATE_WORDS + SHEET_POWERS
 };
 __host__ __device__ inline int64_t sheets_of(int64_t rows) {
     return (rows + SHEET_ROWS - 1) / SHEET_ROWS;
@@ -78,8 +79,7 @@ __host__ __device__ inline float *powers_of(const void *sheets, int64_t rows) {
 }
 /* Whether there is room for them where the rows themselves would be. */
 inline bool sheets_fit(int64_t rows) {
-    const int64_t bytes = SHEET_BYTES + GATE_WORDS * 4 + SHEET_POWERS * 4;
-    return sheets_of(rows) * bytes <= rows * TOWER_WIDTH * 4;
+    return sheets_of(rows) * SHEET_ALL_FLOATS <= rows * TOWER_WIDTH;
 }
 
 typedef enum tower_source { FROM_MEMORY, FROM_OUT, FROM_MORE } tower_source;

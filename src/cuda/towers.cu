@@ -74,7 +74,7 @@ static int readers_of(const n2_queue *q, size_t i, const float *x, int64_t float
         }
         if (ends) return ways;
     }
-    return q->list[i].kept ? READ_FLOATS : ways;
+    return q->list[i].kept ? ways | READ_FLOATS : ways;
 }
 
 bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats) {
@@ -157,13 +157,22 @@ static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floa
     return SIZE_MAX;
 }
 
-/* Whether x, which job i reads, is or could be sheets. */
-static bool is_sheets(const n2_queue *q, size_t i, const float *x) {
-    const int64_t rows = q->list[i].j.product.k, floats = rows * TOWER_WIDTH;
-    const size_t maker = maker_of(q, i, x, floats);
-    if (maker == SIZE_MAX || q->list[maker].j.product.m != rows) return false;
-    if (q->list[maker].j.product.n != TOWER_WIDTH || (uintptr_t)x % 16) return false;
-    return sheets_fit(rows) && !(readers_of(q, maker, x, floats) & READ_FLOATS);
+/* Whether x, which job i reads, can be sheets. */
+static bool can_be_sheets(const n2_queue *q, size_t i, const float *x) {
+    const int64_t rows = q->list[i].j.product.k;
+    const size_t maker = maker_of(q, i, x, rows * TOWER_WIDTH);
+    return maker != SIZE_MAX && q->list[maker].j.product.m == rows &&
+           q->list[maker].j.product.n == TOWER_WIDTH;
+}
+
+/* Where the sheets of x are, which layer i made: where it would be itself, or elsewhere if it is
+ * there too. */
+static float *sheets_at(n2_queue *q, size_t i, float *x) {
+    const job *j = &q->list[i].j;
+    const int64_t rows = j->product.m;
+    const bool alone = !(readers_of(q, i, x, j->n) & READ_FLOATS);
+    if (alone && sheets_fit(rows) && (uintptr_t)x % 16 == 0) return x;
+    return n2_queue_scratch(q, (char *)x + 3, sheets_of(rows) * SHEET_ALL_FLOATS);
 }
 
 /* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
@@ -185,35 +194,47 @@ static size_t sums_of(const n2_queue *q, size_t i) {
     return SIZE_MAX;
 }
 
-static void choose(n2_queue *q, size_t i, bool sheets) {
-    const size_t sums = sums_of(q, i);
-    q->list[i].sheets = sheets;
-    if (sums != SIZE_MAX) q->list[sums].taken = sheets;
-}
-
-/* All that could be are, until one proves not to be: then its factors may have to be numbers for
- * others, too. */
-void n2_towers_settle(n2_queue *q) {
-    for (size_t i = 0; i < q->n; i++)
-        if (is_gradient(&q->list[i].j)) choose(q, i, true);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = 0; i < q->n; i++) {
-            const job *j = &q->list[i].j;
-            if (!q->list[i].sheets || (is_sheets(q, i, j->in[0]) && is_sheets(q, i, j->in[1])))
-                continue;
-            choose(q, i, false);
-            changed = true;
-        }
+/* There are many layers, so a few slices each are enough for all multiprocessors, and who adds them
+ * up has less to do. */
+static void use_fewer_slices(n2_queue *q, size_t i) {
+    enum { MOST = 6 };
+    job *j = &q->list[i].j;
+    if (j->product.slices <= MOST) return;
+    const int64_t steps = (j->product.k + GRADIENT_STEP - 1) / GRADIENT_STEP;
+    const int64_t length = (steps + MOST - 1) / MOST;
+    for (size_t k = i + 1; k < q->n; k++) {
+        job *sum = &q->list[k].j;
+        if (sum->kind != JOB_SUM_SLICES || sum->in[0] != j->out) continue;
+        j->product.slice_k = (int32_t)(length * GRADIENT_STEP);
+        j->product.slices = (int32_t)((steps + length - 1) / length);
+        sum->n = j->product.slices;
+        return;
     }
 }
 
-void n2_gradient_make(const n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
+void n2_towers_settle(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        const job *j = &q->list[i].j;
+        if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0]) || !can_be_sheets(q, i, j->in[1]))
+            continue;
+        const size_t sums = sums_of(q, i);
+        q->list[i].sheets = true;
+        if (sums != SIZE_MAX) q->list[sums].taken = true;
+        use_fewer_slices(q, i);
+    }
+}
+
+/* The sheets of x, as job i finds them. */
+static const void *sheets_for(n2_queue *q, size_t i, const float *x) {
+    return sheets_at(q, maker_of(q, i, x, q->list[i].j.product.k * TOWER_WIDTH), (float *)x);
+}
+
+void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
     const job *j = &q->list[i].j;
     const size_t sums = sums_of(q, i);
     memset(t, 0, sizeof *t);
-    t->g = j->in[0];
-    t->x = j->in[1];
+    t->g = sheets_for(q, i, j->in[0]);
+    t->x = sheets_for(q, i, j->in[1]);
     t->out = j->out;
     t->rows = j->product.k;
     t->first_block = (int32_t)first_block;
@@ -239,37 +260,34 @@ static void connect(const noted *before, const job *j, tower_layer *l) {
     l->adds_last = j->addend && j->addend == before->j.out && j->product.n == n;
 }
 
-static uint32_t *gates_at(const float *x, int64_t rows, int ways) {
-    return ways & READ_SHEETS ? gates_of(x, rows) : (uint32_t *)x;
+/* The gates of what layer i made; NULL: whoever wants them has the numbers themselves. */
+static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
+    const job *j = &q->list[i].j;
+    const int ways = readers_of(q, i, x, j->n);
+    if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
+    if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m);
+    return ways & READ_FLOATS ? NULL : (uint32_t *)x;
 }
 
-/* Whoever reads numbers reads all as numbers. */
-static void make_stores(const n2_queue *q, size_t i, tower_layer *l) {
+static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
     const job *j = &q->list[i].j;
-    const bool narrow = l->kind == LAYER_NARROW;
     const int out = j->out ? readers_of(q, i, j->out, j->n) : 0;
     const int more = j->more[0] ? readers_of(q, i, j->more[0], j->n) : 0;
-    if (narrow || out & (READ_FLOATS | READ_GATES))
-        l->out = j->out;
-    else if (out)
-        l->out_sheets = j->out;
-    if (more & READ_FLOATS) {
-        l->more = j->more[0];
-        return;
-    }
-    if (more & READ_SHEETS) l->more_sheets = j->more[0];
-    if (more & READ_GATES) l->more_gates = gates_at(j->more[0], j->product.m, more);
+    if (l->kind == LAYER_NARROW || out & (READ_FLOATS | READ_GATES)) l->out = j->out;
+    if (out & READ_SHEETS) l->out_sheets = sheets_at(q, i, j->out);
+    if (more & READ_SHEETS) l->more_sheets = sheets_at(q, i, j->more[0]);
+    if (more) l->more_gates = gates_at(q, i, j->more[0]);
+    if (more & READ_FLOATS) l->more = j->more[0];
 }
 
-static void make_gate(const n2_queue *q, size_t i, tower_layer *l) {
+static void make_gate(n2_queue *q, size_t i, tower_layer *l) {
     const job *j = &q->list[i].j;
     const size_t maker = j->gate ? maker_of(q, i, j->gate, j->n) : SIZE_MAX;
-    if (maker == SIZE_MAX || q->list[maker].j.more[0] != j->gate) return;
-    const int ways = readers_of(q, maker, j->gate, j->n);
-    if (!(ways & READ_FLOATS)) l->gates = gates_at(j->gate, j->product.m, ways);
+    if (maker != SIZE_MAX && as_gate(&q->list[i], &q->list[maker]))
+        l->gates = gates_at(q, maker, (float *)j->gate);
 }
 
-static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
+static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     const noted *n = &q->list[i];
     const job *j = &n->j;
     const size_t at = layer_before(q, i);
@@ -288,11 +306,10 @@ static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
     connect(before, j, l);
     make_stores(q, i, l);
     make_gate(q, i, l);
-    l->wide = l->n == TOWER_WIDTH && (l->gates || is_even(l->gate)) && is_even(l->out) &&
-              is_even(l->more);
+    l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
-void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
+void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
     t->block_rows = n2_tower_rows(q, chain);

@@ -147,22 +147,28 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
 
 struct arrival_state { /* as many bytes as a barrier has */
     int32_t pending;
-    uint16_t turns, expects;
+    uint16_t turns;
+    uint8_t count, left; /* arrivals */
 };
 
 static arrival_state *state_of(uint64_t *arrival) { return (arrival_state *)arrival; }
 
 static void look(arrival_state *a) {
-    if (!a->expects || a->pending) return;
+    if (a->left || a->pending) return;
     a->turns++;
-    a->expects = 0;
+    a->left = a->count;
 }
 
-void arrival_init(uint64_t *arrival) { *arrival = 0; }
+void arrival_init(uint64_t *arrival, unsigned count) {
+    *state_of(arrival) = arrival_state{0, 0, (uint8_t)count, (uint8_t)count};
+}
+void arrive(uint64_t *arrival) {
+    state_of(arrival)->left--;
+    look(state_of(arrival));
+}
 void arrival_expect(uint64_t *arrival, unsigned bytes) {
     state_of(arrival)->pending += (int32_t)bytes;
-    state_of(arrival)->expects = 1;
-    look(state_of(arrival));
+    arrive(arrival);
 }
 static void check_bulk(const void *to, const void *from, unsigned bytes) {
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) {
@@ -268,11 +274,11 @@ void multiply_columns(float sum[64], const char *a, const char *b) {
         }
 }
 
-void store_sheet(const uint32_t a[32], char *sheet) {
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+void store_sheet(const uint32_t a[32], char *share) {
+    const unsigned lane = threadIdx.x % 32;
     for (unsigned i = 0; i < 32; i++) {
-        const unsigned row = warp * 16 + i % 2 * 8 + lane / 4, column = i / 2 * 8 + lane % 4 * 2;
-        memcpy(sheet + 2 * image_at(SHEET_ROWS, row, column), &a[i], 4);
+        const unsigned row = i % 2 * 8 + lane / 4, column = i / 2 * 8 + lane % 4 * 2;
+        memcpy(share + 2 * image_at(SHEET_ROWS / 4, row, column), &a[i], 4);
     }
 }
 

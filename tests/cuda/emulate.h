@@ -114,12 +114,11 @@ uint32_t warp_most(uint32_t x);
 
 #define GPU_HAS_TOWERS 1
 inline void __syncwarp() { emulated_warp_barrier(); }
-void arrival_init(uint64_t *arrival);
+void arrival_init(uint64_t *arrival, unsigned count);
+void arrive(uint64_t *arrival);
 void arrival_expect(uint64_t *arrival, unsigned bytes);
 void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 void arrival_wait(uint64_t *arrival, unsigned turn);
-inline void group_sync() { __syncthreads(); } /* all groups come to it equally often */
-inline void __threadfence_block() {}
 inline void arrivals_ready() {}
 inline void shared_written() {}
 void store_bulk(void *to, const void *from, unsigned bytes);
