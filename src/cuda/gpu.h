@@ -13,8 +13,46 @@
 /* The memory that a launch gives each of its blocks. */
 #define GPU_SHARED(name) extern __shared__ float4 name[]
 
-#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, ...) \
-    kernel<<<blocks, threads, shared, queue>>>(__VA_ARGS__)
+/* early: the kernel before it in the queue may still be at work when it begins (grid_wait). */
+#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, early, ...) \
+    gpu_launch(blocks, threads, shared, queue, early, kernel, __VA_ARGS__)
+
+template <typename... P, typename... A>
+inline void gpu_launch(unsigned blocks, unsigned threads, size_t shared, cudaStream_t queue,
+                       bool early, void (*kernel)(P...), A... arguments) {
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared;
+    config.stream = queue;
+    config.attrs = &attribute;
+    config.numAttrs = early;
+    cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* Code for a GPU that can launch early: every kernel of it waits before it touches what another
+ * wrote. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define GPU_WAITS 1
+#else
+#define GPU_WAITS 0
+#endif
+
+/* What comes before in the queue is done and seen. */
+__device__ inline void grid_wait() {
+#if GPU_WAITS
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/* What comes next may begin, as soon as all blocks have said so. */
+__device__ inline void grid_next() {
+#if GPU_WAITS
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 /* ---- copies to shared memory, in the background (bytes beyond `valid` become zero) ---- */
 

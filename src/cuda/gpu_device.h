@@ -11,6 +11,7 @@ typedef struct gpu_device {
     int index;
     bool strict;
     bool towers;         /* capability 9.0, and not strict */
+    bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
     size_t bytes, most_bytes;
     char name[128], backend_name[64];

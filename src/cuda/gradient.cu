@@ -128,9 +128,9 @@ struct gradient_block {
     }
 
     __device__ void store_columns(int step, const float *sums) const {
-        if (threadIdx.x >= TOWER_WIDTH) return;
+        if ((int)threadIdx.x >= t.m) return;
         const int64_t at = first_sheet / SHEETS_STEP + step;
-        float *to = t.sums + at * TOWER_WIDTH + threadIdx.x;
+        float *to = t.sums + at * t.m + threadIdx.x;
         const float *part = sums + threadIdx.x;
         const float sum = (part[0] + part[TOWER_WIDTH]) +
                           (part[2 * TOWER_WIDTH] + part[3 * TOWER_WIDTH]);
@@ -139,14 +139,21 @@ struct gradient_block {
 
     __device__ void store(int slice, const float sum[64]) const {
         const int lane = threadIdx.x % 32, row = (int)threadIdx.x / 32 * 16 + lane / 4;
-        float *to = t.out + (int64_t)slice * (TOWER_WIDTH * TOWER_WIDTH) + row * TOWER_WIDTH +
-                    lane % 4 * 2;
+        float *to = t.out + (int64_t)slice * (t.m * t.n);
+        const bool even = t.n % 2 == 0 && (uintptr_t)to % 8 == 0;
 #pragma unroll
         for (int i = 0; i < 64; i += 2) {
-            float2 *at = (float2 *)(to + i / 2 % 2 * (8 * TOWER_WIDTH) + i / 4 * 8);
+            const int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
+            float *at = to + r * t.n + c;
             float2 x = {sum[i] * unit, sum[i + 1] * unit};
-            if (t.adds) x.x += at->x, x.y += at->y;
-            *at = x;
+            if (r >= t.m || c >= t.n) continue;
+            if (even) {
+                if (t.adds) x.x += at[0], x.y += at[1];
+                *(float2 *)at = x;
+                continue;
+            }
+            at[0] = t.adds ? at[0] + x.x : x.x;
+            if (c + 1 < t.n) at[1] = t.adds ? at[1] + x.y : x.y;
         }
     }
 
@@ -179,6 +186,7 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const gradient_memory m(image_aligned(shared));
+    grid_next();
     int which = 0;
     while (which + 1 < n && (int)blockIdx.x >= list[which + 1].first_block) which++;
     if (threadIdx.x == 0) {
@@ -187,6 +195,7 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     }
     __syncthreads();
     const int slice = (int)blockIdx.x - list[which].first_block;
+    grid_wait();
     gradient_block(m, list[which], slice).run(slice);
 #else
     (void)list, (void)n;
@@ -198,6 +207,7 @@ cudaError_t n2_gradients_prepare(void) {
                                 GRADIENT_SHARED);
 }
 
-void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, cudaStream_t stream) {
-    GPU_LAUNCH(run_gradients, blocks, GRADIENT_THREADS, GRADIENT_SHARED, stream, list, n);
+void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, cudaStream_t stream,
+                         bool early) {
+    GPU_LAUNCH(run_gradients, blocks, GRADIENT_THREADS, GRADIENT_SHARED, stream, early, list, n);
 }

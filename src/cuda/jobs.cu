@@ -83,8 +83,10 @@ __global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant
         uint32_t words[JOB_WORDS];
     } mine;
     static_assert((int)JOB_WORDS <= (int)JOB_THREADS, "a thread has one word of a job");
+    grid_next();
     const int first = find_job(list);
     uint32_t word = job_word(list, first);
+    grid_wait(); /* jobs themselves were there before */
     int left = 1;
     for (int next = first; left > 0; next++, left--) {
         __syncthreads(); /* all are done with the job before */
@@ -96,12 +98,20 @@ __global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant
     }
 }
 
-cudaError_t n2_jobs_prepare(void) {
+/* Every architecture that the file is compiled for has its own. */
+__device__ int code_waits = GPU_WAITS;
+
+cudaError_t n2_jobs_prepare(bool *waits) {
+    int answer = 0;
+    const cudaError_t error = cudaMemcpyFromSymbol(&answer, code_waits, sizeof answer);
+    *waits = answer != 0;
+    if (error != cudaSuccess) return error;
     return cudaFuncSetAttribute(run_jobs, cudaFuncAttributeMaxDynamicSharedMemorySize, JOB_SHARED);
 }
 
-void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream) {
+void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream,
+                    bool early) {
     const job_list copy = *list;
     GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream,
-               copy);
+               early, copy);
 }

@@ -6,7 +6,8 @@
 #include "job.h"
 
 /* Lets blocks have as much shared memory as products want. */
-cudaError_t n2_jobs_prepare(void);
+/* waits: whether kernels may be launched early (gpu.h). */
+cudaError_t n2_jobs_prepare(bool *waits);
 
 /* A launch: jobs that do not depend on one another. A few of them travel with the launch
  * itself, which saves every block two trips to the device's memory. */
@@ -19,6 +20,7 @@ typedef struct job_list {
     uint32_t inline_words[INLINE_JOBS * JOB_WORDS];
 } job_list;
 
-void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream);
+void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream,
+                    bool early);
 
 #endif

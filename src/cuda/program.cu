@@ -26,7 +26,8 @@ typedef struct launch {
     uint32_t blocks;
     const tower *towers;
     const gradient *gradients;
-    int n_towers, n_gradients;
+    tower_starts starts; /* of the towers */
+    int n_gradients;
 } launch;
 
 struct n2_program {
@@ -112,7 +113,9 @@ static void fill_towers(n2_queue *q, launch *l, tower *towers) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
         if (n2_tower_rows(q, i) != rows_of(l->way)) continue;
-        tower *t = &towers[l->n_towers++];
+        const int k = l->starts.n++;
+        if (k < MOST_TOWERS) l->starts.first[k] = (int32_t)l->blocks;
+        tower *t = &towers[k];
         n2_tower_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
     }
@@ -147,7 +150,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
         at += (size_t)l->list.n;
-        towers_at += (size_t)l->n_towers;
+        towers_at += (size_t)l->starts.n;
         gradients_at += (size_t)l->n_gradients;
         p->n_launches += l->blocks > 0;
     }
@@ -184,20 +187,21 @@ typedef struct lanes {
     cudaEvent_t parted, met[N_LANES];
 } lanes;
 
-static void launch_one(const launch *l, cudaStream_t stream) {
+static void launch_one(const launch *l, cudaStream_t stream, bool early) {
     if (l->way >= LANE_TOWERS)
-        n2_towers_launch(l->towers, l->n_towers, l->blocks, rows_of(l->way), stream);
+        n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), stream, early);
     else if (l->way == LANE_GRADIENTS)
-        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, stream);
+        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, stream, early);
     else
-        n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream);
+        n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
 }
 
-/* The first goes on in the first stream, the others beside it. */
-static void launch_level(const launch *l, size_t n, const lanes *s) {
+/* The first goes on in the first stream, the others beside it. early: it may begin before the
+ * kernel before it ends. */
+static void launch_level(const launch *l, size_t n, const lanes *s, bool early) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-    for (size_t k = n; k-- > 0;) launch_one(&l[k], s->stream[k]);
+    for (size_t k = n; k-- > 0;) launch_one(&l[k], s->stream[k], early);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
@@ -205,10 +209,12 @@ static void launch_level(const launch *l, size_t n, const lanes *s) {
 }
 
 static void launch_all(const n2_program *p, const lanes *s) {
+    bool alone = false; /* the level before is one kernel */
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         for (n = 1; k + n < p->n_launches; n++)
             if (p->launches[k + n].level != p->launches[k].level) break;
-        launch_level(&p->launches[k], n, s);
+        launch_level(&p->launches[k], n, s, p->device->waits && alone && n == 1);
+        alone = n == 1;
     }
 }
 

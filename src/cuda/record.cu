@@ -352,7 +352,7 @@ static job_product product_shape(const n2_call *c) {
 static void slice_product(job_product *p, bool towers) {
     enum { LEAST = 256, MOST = 32 };
     const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
-    const bool layer = towers && p->ta && p->m == TOWER_WIDTH && p->n == TOWER_WIDTH;
+    const bool layer = towers && p->ta && p->m <= TOWER_WIDTH && p->n <= TOWER_WIDTH;
     if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
     const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
     int64_t length = pieces(pieces(p->k, MOST), unit) * unit;

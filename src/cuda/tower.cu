@@ -37,7 +37,7 @@ struct tower_memory {
         rows = all + threadIdx.x / 32 * WARP_FLOATS;
         there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
         done = there + WEIGHT_STAGES;
-        t = (tower *)(done + WEIGHT_STAGES);
+        t = (tower *)(done + WEIGHT_STAGES); /* at a multiple of 16 bytes */
     }
     __device__ char *stage(int which) const { return weights + which * STAGE_BYTES; }
 };
@@ -48,6 +48,9 @@ struct tower_place {
     int row, column;
     int rows;     /* that the warp has; none, or less than none, beyond the last */
     int64_t row0; /* the warp's first */
+    bool has_sheet; /* sheets are whole: rows of the last one that nobody has are there, too */
+    int64_t share, power; /* where the warp's are, from the first sheet on; in bytes */
+    int64_t gates;        /* where the thread's are, from the first gates on; in words */
 
     __device__ tower_place(const tower &t, int block) {
         const int lane = threadIdx.x % 32;
@@ -56,10 +59,13 @@ struct tower_place {
         row0 = (int64_t)block * t.block_rows + threadIdx.x / 32 * WARP_ROWS;
         const int64_t left = t.rows - row0;
         rows = left < WARP_ROWS ? (int)left : WARP_ROWS;
+        const int64_t sheet = row0 / SHEET_ROWS;
+        const int warp = (int)threadIdx.x / 32 % 4;
+        has_sheet = sheet < sheets_of(t.rows);
+        share = sheet * SHEET_BYTES + warp * (SHEET_SHARE / 2);
+        power = (char *)(powers_of(NULL, t.rows) + sheet * SHEET_POWERS + warp) - (char *)NULL;
+        gates = sheet * GATE_WORDS + threadIdx.x % 128;
     }
-    __device__ int64_t sheet() const { return row0 / SHEET_ROWS; }
-    /* Sheets are whole: the rows of the last one that nobody has are there, too. */
-    __device__ bool has_sheet(const tower &t) const { return sheet() < sheets_of(t.rows); }
 };
 
 /* f(i, h, j) for the 32 pairs i, i + 1 of a thread's 64 numbers: its row 8h, columns 8j on. */
@@ -85,30 +91,53 @@ __device__ inline void rows_free() {
     __syncwarp();
 }
 
+/* f(i, row, column) for the numbers of a warp's rows of n, which lie one after the other: AT_ONCE a
+ * thread, for what they are loaded from may be far. */
+enum { AT_ONCE = 8 };
+template <typename F> __device__ inline void each_number(const tower_place &p, int n, F f) {
+    const unsigned count = p.rows > 0 ? (unsigned)(p.rows * n) : 0;
+    const unsigned part = (1u << 20) / (unsigned)n + 1; /* i / n, for i up to 2048 */
+    for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) f(first, count, part);
+}
+
 /* n columns of this warp's rows, zeros around them. */
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
-    const int lane = threadIdx.x % 32;
     const float *x = from + p.row0 * n;
-    const bool wide = n == TOWER_WIDTH && (uintptr_t)from % 16 == 0;
+    const float4 zero = {0, 0, 0, 0};
     rows_free();
-#pragma unroll 8
-    for (int r = 0; r < WARP_ROWS; r++) {
-        if (wide) {
-            const float4 zero = {0, 0, 0, 0};
-            *(float4 *)(to + r * ROW_FLOATS + 4 * lane) =
-                r < p.rows ? ((const float4 *)x)[r * 32 + lane] : zero;
-            continue;
-        }
+    for (int i = threadIdx.x % 32; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
+    __syncwarp();
+    each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
+        float v[AT_ONCE];
 #pragma unroll
-        for (int c = lane; c < TOWER_WIDTH; c += 32)
-            to[r * ROW_FLOATS + c] = r < p.rows && c < n ? x[r * n + c] : 0.0f;
-    }
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            v[k] = first + 32 * k < count ? x[first + 32 * k] : 0.0f;
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            const unsigned i = first + 32 * k, row = i * part >> 20;
+            if (i < count) to[row * ROW_FLOATS + i - row * (unsigned)n] = v[k];
+        }
+    });
     __syncwarp();
 }
 
-/* f(i, pair) for what a thread has of them; then there may be others. */
-template <typename F> __device__ inline void each_pair_of(float *rows, const tower_place &p, F f) {
-    each_pair([&](int i, int h, int j) { f(i, *pair_at(rows, p, h, j)); });
+/* What a thread has of n columns of memory; `rows` in between, unless they are 128. */
+__device__ inline void load_rows(const float *from, int n, float *rows, const tower_place &p,
+                                 float x[64]) {
+    if (n == TOWER_WIDTH && (uintptr_t)from % 8 == 0) {
+        const float2 *at = (const float2 *)(from + (p.row0 + p.row) * TOWER_WIDTH + p.column);
+        each_pair([&](int i, int h, int j) {
+            const float2 zero = {0, 0};
+            const float2 v = p.row + 8 * h < p.rows ? at[h * (4 * TOWER_WIDTH) + 4 * j] : zero;
+            x[i] = v.x, x[i + 1] = v.y;
+        });
+        return;
+    }
+    rows_in(rows, from, n, p);
+    each_pair([&](int i, int h, int j) {
+        const float2 v = *pair_at(rows, p, h, j);
+        x[i] = v.x, x[i + 1] = v.y;
+    });
     __syncwarp();
 }
 
@@ -130,8 +159,13 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         *pair_at(rows, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
     });
     __syncwarp();
-    for (int r = 0; r < p.rows; r++)
-        for (int c = threadIdx.x % 32; c < n; c += 32) out[r * n + c] = rows[r * ROW_FLOATS + c];
+    each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            const unsigned i = first + 32 * k, row = i * part >> 20;
+            if (i < count) out[i] = rows[row * ROW_FLOATS + i - row * (unsigned)n];
+        }
+    });
     __syncwarp();
 }
 
@@ -199,8 +233,9 @@ __device__ inline void load_factors(const tower_layer &l, const tower_place &p, 
                                     float last[64], tower_factors *f) {
     const float before = f->power;
     float x[64];
-    rows_in(rows, l.a, l.k, p);
-    each_pair_of(rows, p, [&](int i, float2 v) { x[i] = v.x * before, x[i + 1] = v.y * before; });
+    load_rows(l.a, l.k, rows, p, x);
+#pragma unroll
+    for (int i = 0; i < 64; i++) x[i] *= before;
     make_factors(f, x, 1.0f, OF_NOTHING);
     const float ratio = f->power * inverse_power(before);
 #pragma unroll
@@ -215,7 +250,7 @@ __device__ inline uint32_t gate_bit(int i) { return 1u << (i / 2 % 16 + i % 2 * 
 
 /* A thread's words of its sheet. */
 __device__ inline uint32_t *gate_words(const uint32_t *gates, const tower_place &p) {
-    return (uint32_t *)gates + p.sheet() * GATE_WORDS + threadIdx.x % 128;
+    return (uint32_t *)gates + p.gates;
 }
 
 /* Which of the factors are not negative. */
@@ -231,11 +266,6 @@ __device__ inline void store_gates(uint32_t *to, const tower_place &p, const uin
     }
 }
 
-__device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
-    if (x.x > 0.0f) open[i / 32] |= gate_bit(i);
-    if (x.y > 0.0f) open[i / 32] |= gate_bit(i + 1);
-}
-
 __device__ inline void load_gates(const uint32_t *gates, const tower_place &p, uint32_t open[2]) {
     const uint32_t *at = gate_words(gates, p);
     open[0] = p.rows > 0 ? at[0] : 0;
@@ -248,9 +278,12 @@ __device__ inline void load_gate(const tower_layer &l, const tower_place &p, flo
         load_gates(l.gates, p, open);
         return;
     }
+    float x[64];
+    load_rows(l.gate, l.n, rows, p, x);
     open[0] = open[1] = 0;
-    rows_in(rows, l.gate, l.n, p);
-    each_pair_of(rows, p, [&](int i, float2 x) { open_gate(open, i, x); });
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        if (x[i] > 0.0f) open[i / 32] |= gate_bit(i);
 }
 
 /* ---- a product and what comes with it ---- */
@@ -368,7 +401,7 @@ struct tower_block {
             store_sheet(f->a, share);
             shared_written();
             __syncwarp();
-            if (threadIdx.x % 32 == 0 && p.has_sheet(*m.t)) send_sheet(share, f->power);
+            if (threadIdx.x % 32 == 0 && p.has_sheet) send_sheet(share, f->power);
         }
         if (waiting_gates) store_gates(waiting_gates, p, f->a);
         waiting = NULL;
@@ -377,11 +410,10 @@ struct tower_block {
 
     /* One thread: a half of each panel. */
     __device__ void send_sheet(const char *share, float power) const {
-        const int warp = (int)threadIdx.x / 32 % 4;
-        char *to = (char *)waiting + p.sheet() * SHEET_BYTES + warp * (SHEET_SHARE / 2);
+        char *to = (char *)waiting + p.share;
         store_bulk(to, share, SHEET_SHARE / 2);
         store_bulk(to + SHEET_BYTES / 2, share + SHEET_SHARE / 2, SHEET_SHARE / 2);
-        powers_of(waiting, m.t->rows)[p.sheet() * SHEET_POWERS + warp] = inverse_power(power);
+        *(float *)((char *)waiting + p.power) = inverse_power(power);
     }
 
     /* ---- layers ---- */
@@ -423,10 +455,10 @@ struct tower_block {
     }
 
     __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
-        rows_in(m.rows, addend, n, p);
-        each_pair_of(m.rows, p, [&](int i, float2 x) {
-            last[i] = fmaf(x.x, power, last[i]), last[i + 1] = fmaf(x.y, power, last[i + 1]);
-        });
+        float x[64];
+        load_rows(addend, n, m.rows, p, x);
+#pragma unroll
+        for (int i = 0; i < 64; i++) last[i] = fmaf(x[i], power, last[i]);
     }
 
     /* Sheets and gates leave when the next product is under way. */
@@ -458,6 +490,7 @@ struct tower_block {
             if (l.source == FROM_MEMORY) {
                 store_waiting(f);
                 load_factors(l, p, m.rows, last, f);
+                waiting = l.in_sheets;
             } else if (f->of != wanted) {
                 make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
             }
@@ -504,15 +537,20 @@ struct tower_block {
 };
 
 __device__ static void copy_tower(tower *to, const tower *from) {
-    const uint32_t *x = (const uint32_t *)from;
-    const int words = (int)(offsetof(tower, layer) + (size_t)from->n_layers * sizeof(tower_layer)) / 4;
+    static_assert(sizeof *to % 16 == 0, "copied by 16 bytes");
 #pragma unroll 4
-    for (int i = (int)threadIdx.x; i < words; i += (int)blockDim.x) ((uint32_t *)to)[i] = x[i];
+    for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 16); i += (int)blockDim.x)
+        ((float4 *)to)[i] = ((const float4 *)from)[i];
 }
 
-__device__ static void prepare_block(const tower_memory &m, const tower *towers, int n) {
+__device__ static void prepare_block(const tower_memory &m, const tower *towers,
+                                     const tower_starts &starts) {
     int which = 0;
-    while (which + 1 < n && (int)blockIdx.x >= towers[which + 1].first_block) which++;
+    for (; which + 1 < starts.n; which++) {
+        const int next = which + 1;
+        const int first = next < MOST_TOWERS ? starts.first[next] : towers[next].first_block;
+        if ((int)blockIdx.x < first) break;
+    }
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
         for (int s = 0; s < WEIGHT_STAGES; s++) {
@@ -525,14 +563,17 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
 }
 #endif
 
-__global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towers, int n) {
+__global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towers,
+                                                             const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const tower_memory m(image_aligned(shared));
-    prepare_block(m, towers, n);
+    grid_next();
+    prepare_block(m, towers, starts);
+    grid_wait();
     tower_block(m, (int)blockIdx.x - m.t->first_block).run();
 #else
-    (void)towers, (void)n;
+    (void)towers, (void)starts;
 #endif
 }
 
@@ -548,7 +589,9 @@ cudaError_t n2_towers_prepare(bool *there) {
                                 TOWER_SHARED);
 }
 
-void n2_towers_launch(const tower *towers, int n, uint32_t blocks, int block_rows,
-                      cudaStream_t stream) {
-    GPU_LAUNCH(run_towers, blocks, (unsigned)block_rows * 2, TOWER_SHARED, stream, towers, n);
+void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
+                      int block_rows, cudaStream_t stream, bool early) {
+    const tower_starts copy = *starts;
+    GPU_LAUNCH(run_towers, blocks, (unsigned)block_rows * 2, TOWER_SHARED, stream, early, towers,
+               copy);
 }

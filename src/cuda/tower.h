@@ -100,6 +100,7 @@ typedef struct tower_layer {
     const float *bias, *gate, *addend;
     float *out, *more;              /* NULL: nobody reads it */
     void *out_sheets, *more_sheets; /* the same as sheets */
+    void *in_sheets;                /* FROM_MEMORY: so are the rows that it reads */
     uint32_t *more_gates;           /* which numbers of `more` are not negative */
     const uint32_t *gates;          /* instead of `gate` */
     int32_t k, n;
@@ -114,15 +115,21 @@ typedef struct tower_layer {
 typedef struct tower {
     int32_t first_block, n_blocks, n_layers;
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
-    int64_t rows;
+    int64_t rows, padding;
     tower_layer layer[MOST_LAYERS];
 } tower;
+
+/* The first blocks of a launch's towers, but for those of very many. */
+enum { MOST_TOWERS = 16 };
+typedef struct tower_starts {
+    int32_t n, first[MOST_TOWERS];
+} tower_starts;
 
 /* Lets blocks have the memory they need. Not there: the build has no code for this GPU that knows
  * the instructions (an architecture 90 instead of 90a). */
 cudaError_t n2_towers_prepare(bool *there);
-/* Towers of one launch have blocks of the same size. */
-void n2_towers_launch(const tower *towers, int n, uint32_t blocks, int block_rows,
-                      cudaStream_t stream);
+/* Towers of one launch have blocks of the same size. early: gpu.h. */
+void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
+                      int block_rows, cudaStream_t stream, bool early);
 
 #endif

@@ -135,15 +135,15 @@ int n2_tower_rows(const n2_queue *q, size_t chain) {
 
 static bool is_gradient(const job *j) {
     const job_product *p = &j->product;
-    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m == TOWER_WIDTH &&
-           p->n == TOWER_WIDTH && !j->in[3] && !j->gate && !j->addend &&
+    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m <= TOWER_WIDTH &&
+           p->n <= TOWER_WIDTH && !j->in[3] && !j->gate && !j->addend &&
            (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
 }
 
 /* As many as there are steps. */
 static bool is_column_sum(const job *j) {
-    return j->kind == JOB_SUM_COLUMNS && j->m == TOWER_WIDTH &&
-           j->n_blocks == j->k * (TOWER_WIDTH / 32);
+    return j->kind == JOB_SUM_COLUMNS && j->m <= TOWER_WIDTH &&
+           j->n_blocks == j->k * ((j->m + 31) / 32);
 }
 
 /* The layer that made x, as job i finds it; SIZE_MAX: it was no layer. */
@@ -157,12 +157,45 @@ static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floa
     return SIZE_MAX;
 }
 
-/* Whether x, which job i reads, can be sheets. */
-static bool can_be_sheets(const n2_queue *q, size_t i, const float *x) {
+/* The layer that made x [rows x width] for job i and can store it as sheets; SIZE_MAX: none. */
+static size_t sheet_maker(const n2_queue *q, size_t i, const float *x, int64_t rows, int64_t width) {
+    const size_t maker = maker_of(q, i, x, rows * width);
+    if (maker == SIZE_MAX) return SIZE_MAX;
+    const job_product *p = &q->list[maker].j.product;
+    return p->m == rows && p->n == width ? maker : SIZE_MAX;
+}
+
+static bool reads_rows(const noted *n, const float *x, int64_t rows, int64_t width) {
+    return n2_is_tower(n) && n->j.in[0] == x && n->j.in[2] && n->j.product.m == rows &&
+           n->j.product.k == width;
+}
+
+/* The layer that reads x from memory, before job i, and can store it as sheets; SIZE_MAX: none, or
+ * they would not stay until then. */
+static size_t sheet_reader(const n2_queue *q, size_t i, const float *x, int64_t rows,
+                           int64_t width) {
+    size_t found = SIZE_MAX;
+    for (size_t k = 0; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        if (!reads_rows(n, x, rows, width)) continue;
+        const bool before = k < i && n->level < q->list[i].level;
+        if (before)
+            found = k;
+        else if (n->level <= q->list[i].level)
+            return SIZE_MAX;
+    }
+    if (found == SIZE_MAX || layer_before(q, found) != SIZE_MAX) return SIZE_MAX;
+    for (size_t k = found + 1; k < i; k++) /* it must still be what was read */
+        for (int s = 0; s < q->list[k].n_spans; s++)
+            if (q->list[k].spans[s].written && overlaps(&q->list[k].spans[s], x, rows * width))
+                return SIZE_MAX;
+    return found;
+}
+
+static bool can_be_sheets(const n2_queue *q, size_t i, const float *x, int64_t width) {
     const int64_t rows = q->list[i].j.product.k;
-    const size_t maker = maker_of(q, i, x, rows * TOWER_WIDTH);
-    return maker != SIZE_MAX && q->list[maker].j.product.m == rows &&
-           q->list[maker].j.product.n == TOWER_WIDTH;
+    return sheet_maker(q, i, x, rows, width) != SIZE_MAX ||
+           sheet_reader(q, i, x, rows, width) != SIZE_MAX;
 }
 
 /* Where the sheets of x are, which layer i made: where it would be itself, or elsewhere if it is
@@ -171,15 +204,22 @@ static float *sheets_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int64_t rows = j->product.m;
     const bool alone = !(readers_of(q, i, x, j->n) & READ_FLOATS);
-    if (alone && sheets_fit(rows) && (uintptr_t)x % 16 == 0) return x;
+    if (alone && j->product.n == TOWER_WIDTH && sheets_fit(rows) && (uintptr_t)x % 16 == 0)
+        return x;
     return n2_queue_scratch(q, (char *)x + 3, sheets_of(rows) * SHEET_ALL_FLOATS);
+}
+
+/* And those of x, which layer i reads. */
+static float *read_sheets_at(n2_queue *q, size_t i, const float *x) {
+    const int64_t rows = q->list[i].j.product.m;
+    return n2_queue_scratch(q, (const char *)x + 2, sheets_of(rows) * SHEET_ALL_FLOATS);
 }
 
 /* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
 static bool are_alike(const n2_queue *q, size_t k, size_t i) {
     const job *sums = &q->list[k].j, *j = &q->list[i].j;
     return is_column_sum(sums) && is_gradient(j) && sums->in[0] == j->in[0] &&
-           sums->n == j->product.k && q->list[k].level == q->list[i].level;
+           sums->n == j->product.k && sums->m == j->product.m && q->list[k].level == q->list[i].level;
 }
 
 /* The sums that go along with gradient i, the first of those that they could go along with;
@@ -215,7 +255,8 @@ static void use_fewer_slices(n2_queue *q, size_t i) {
 void n2_towers_settle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
-        if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0]) || !can_be_sheets(q, i, j->in[1]))
+        if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0], j->product.m) ||
+            !can_be_sheets(q, i, j->in[1], j->product.n))
             continue;
         const size_t sums = sums_of(q, i);
         q->list[i].sheets = true;
@@ -225,16 +266,21 @@ void n2_towers_settle(n2_queue *q) {
 }
 
 /* The sheets of x, as job i finds them. */
-static const void *sheets_for(n2_queue *q, size_t i, const float *x) {
-    return sheets_at(q, maker_of(q, i, x, q->list[i].j.product.k * TOWER_WIDTH), (float *)x);
+static const void *sheets_for(n2_queue *q, size_t i, const float *x, int64_t width) {
+    const int64_t rows = q->list[i].j.product.k;
+    const size_t maker = sheet_maker(q, i, x, rows, width);
+    if (maker != SIZE_MAX) return sheets_at(q, maker, (float *)x);
+    return read_sheets_at(q, sheet_reader(q, i, x, rows, width), x);
 }
 
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
     const job *j = &q->list[i].j;
     const size_t sums = sums_of(q, i);
     memset(t, 0, sizeof *t);
-    t->g = sheets_for(q, i, j->in[0]);
-    t->x = sheets_for(q, i, j->in[1]);
+    t->g = sheets_for(q, i, j->in[0], j->product.m);
+    t->x = sheets_for(q, i, j->in[1], j->product.n);
+    t->m = (int32_t)j->product.m;
+    t->n = (int32_t)j->product.n;
     t->out = j->out;
     t->rows = j->product.k;
     t->first_block = (int32_t)first_block;
@@ -260,6 +306,22 @@ static void connect(const noted *before, const job *j, tower_layer *l) {
     l->adds_last = j->addend && j->addend == before->j.out && j->product.n == n;
 }
 
+/* Whether a gradient wants the rows that layer i reads from memory. */
+static bool wants_sheets(const n2_queue *q, size_t i) {
+    const job *layer = &q->list[i].j;
+    const int64_t rows = layer->product.m, width = layer->product.k;
+    for (size_t k = i + 1; k < q->n; k++) {
+        const job *j = &q->list[k].j;
+        if (!q->list[k].sheets || j->product.k != rows) continue;
+        for (int f = 0; f < 2; f++)
+            if (j->in[f] == layer->in[0] && (f ? j->product.n : j->product.m) == width &&
+                sheet_maker(q, k, j->in[f], rows, width) == SIZE_MAX &&
+                sheet_reader(q, k, j->in[f], rows, width) == i)
+                return true;
+    }
+    return false;
+}
+
 /* The gates of what layer i made; NULL: whoever wants them has the numbers themselves. */
 static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
@@ -278,6 +340,8 @@ static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
     if (more & READ_SHEETS) l->more_sheets = sheets_at(q, i, j->more[0]);
     if (more) l->more_gates = gates_at(q, i, j->more[0]);
     if (more & READ_FLOATS) l->more = j->more[0];
+    if (l->source == FROM_MEMORY && l->kind == LAYER_PRODUCT && wants_sheets(q, i))
+        l->in_sheets = read_sheets_at(q, i, l->a);
 }
 
 static void make_gate(n2_queue *q, size_t i, tower_layer *l) {

@@ -87,6 +87,10 @@ inline float __uint_as_float(uint32_t u) {
 
 /* ---- gpu.h ---- */
 
+#define GPU_WAITS 0
+inline void grid_wait() {}
+inline void grid_next() {}
+
 inline void copy_bytes(float *to, const float *from, int bytes, int valid) {
     memset(to, 0, (size_t)bytes);
     if (valid) memcpy(to, from, (size_t)valid);
@@ -157,8 +161,8 @@ struct cudaDeviceProp {
 
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
                      std::function<void()> kernel);
-#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, ...) \
-    emulated_launch(queue, blocks, threads, shared, [=] { kernel(__VA_ARGS__); })
+#define GPU_LAUNCH(kernel, blocks, threads, shared, queue, early, ...) \
+    (void)(early), emulated_launch(queue, blocks, threads, shared, [=] { kernel(__VA_ARGS__); })
 
 template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int) { return cudaSuccess; }
 inline cudaError_t cudaMemcpyFromSymbol(void *to, const int &symbol, size_t bytes) {
