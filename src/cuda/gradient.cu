@@ -10,9 +10,9 @@ enum {
     STAGE_BYTES = 2 * FACTOR_BYTES, /* of g and of x */
     GRADIENT_STAGES = 3,
     GRADIENT_THREADS = 256,
-    SUMS_FLOATS = 4 * TOWER_WIDTH, /* of a step; the next one has others */
+    SUMS_FLOATS = 4 * TOWER_WIDTH,
     GRADIENT_SHARED =
-        GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + 2 * SUMS_FLOATS * 4 + 2048
+        GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 + 2048
 };
 
 #if GPU_HAS_TOWERS
@@ -21,14 +21,14 @@ enum {
 struct gradient_memory {
     char *factors;   /* [GRADIENT_STAGES] x (g, x) */
     float *powers;   /* the same */
-    float *sums;     /* [2 x 4 x 128] */
+    float *sums;     /* [4 x 128] */
     uint64_t *there; /* a barrier a stage */
 
     __device__ explicit gradient_memory(char *shared) {
         factors = shared;
         powers = (float *)(shared + GRADIENT_STAGES * STAGE_BYTES);
         sums = powers + GRADIENT_STAGES * (2 * POWERS_BYTES / 4);
-        there = (uint64_t *)(sums + 2 * SUMS_FLOATS);
+        there = (uint64_t *)(sums + SUMS_FLOATS);
     }
     __device__ char *g(int stage) const { return factors + stage * STAGE_BYTES; }
     __device__ char *x(int stage) const { return g(stage) + FACTOR_BYTES; }
@@ -89,52 +89,46 @@ struct gradient_block {
     /* Sixteen rows at a time, for they have a power of two each; mostly the same. */
     __device__ void add_products(int stage, int sixteens, float sum[64]) {
         const float *g = m.powers_g(stage), *x = m.powers_x(stage);
-        bool same = true;
-        for (int k = 0; k < sixteens; k++) same = same && g[k] * x[k] == unit;
-        if (same) {
-            products_begin(sum);
-            for (int k = 0; k < sixteens; k++) multiply(stage, k, sum);
-            products_end();
-            return;
-        }
-#pragma unroll 1
+        products_begin(sum);
         for (int k = 0; k < sixteens; k++) {
             const float here = g[k] * x[k];
-            if (here != unit) change_unit(here, sum);
-            products_begin(sum);
+            if (here != unit) {
+                products_end();
+                products_wait(sum);
+                change_unit(here, sum);
+                products_begin(sum);
+            }
             multiply(stage, k, sum);
-            products_end();
-            products_wait(sum);
         }
+        products_end();
     }
 
-    /* A thread has two columns of 32 rows. */
-    __device__ void add_columns(int stage, int sixteens, float *sums) {
-        const int pair = (int)threadIdx.x % 64, part = (int)threadIdx.x / 64;
-        float2 sum = {0, 0};
-        for (int k = 2 * part; k < 2 * part + 2 && k < sixteens; k++) {
+    /* A thread has two columns of each 32 rows. */
+    __device__ void add_columns(int stage, int sixteens, float2 *sum) const {
+        const unsigned pair = threadIdx.x % 64, part = threadIdx.x / 64;
+        for (int k = 2 * (int)part; k < 2 * (int)part + 2 && k < sixteens; k++) {
+            const char *sheet = m.g(stage) + k / 4 * SHEET_BYTES;
             float2 here = {0, 0};
 #pragma unroll
             for (int r = 0; r < 16; r++) {
-                const unsigned row = (unsigned)(k % 4 * 16 + r);
-                const char *sheet = m.g(stage) + k / 4 * SHEET_BYTES;
-                const float2 x = unpack_halves(*(const uint32_t *)(
-                    sheet + 2 * image_at(SHEET_ROWS, row, 2 * (unsigned)pair)));
+                const unsigned at = image_at(SHEET_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
+                const float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
                 here.x += x.x, here.y += x.y;
             }
-            sum.x += here.x * m.powers_g(stage)[k], sum.y += here.y * m.powers_g(stage)[k];
+            const float power = m.powers_g(stage)[k];
+            sum->x += here.x * power, sum->y += here.y * power;
         }
-        *(float2 *)(sums + part * TOWER_WIDTH + 2 * pair) = sum;
     }
 
-    __device__ void store_columns(int step, const float *sums) const {
+    __device__ void store_columns(int slice, float2 sum) const {
+        *(float2 *)(m.sums + threadIdx.x / 64 * TOWER_WIDTH + threadIdx.x % 64 * 2) = sum;
+        __syncthreads();
         if ((int)threadIdx.x >= t.m) return;
-        const int64_t at = first_sheet / SHEETS_STEP + step;
-        float *to = t.sums + at * t.m + threadIdx.x;
-        const float *part = sums + threadIdx.x;
-        const float sum = (part[0] + part[TOWER_WIDTH]) +
+        float *to = t.sums + slice * t.m + threadIdx.x;
+        const float *part = m.sums + threadIdx.x;
+        const float all = (part[0] + part[TOWER_WIDTH]) +
                           (part[2 * TOWER_WIDTH] + part[3 * TOWER_WIDTH]);
-        *to = t.sums_add ? *to + sum : sum;
+        *to = t.sums_add ? *to + all : all;
     }
 
     __device__ void store(int slice, const float sum[64]) const {
@@ -159,6 +153,7 @@ struct gradient_block {
 
     __device__ void run(int slice) {
         float sum[64];
+        float2 columns = {0, 0};
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[i] = 0;
         if (threadIdx.x == 0)
@@ -169,14 +164,13 @@ struct gradient_block {
             arrival_wait(&m.there[stage], (unsigned)(step / GRADIENT_STAGES));
             if (step == 0) unit = m.powers_g(stage)[0] * m.powers_x(stage)[0];
             add_products(stage, sixteens, sum);
-            float *sums = m.sums + step % 2 * SUMS_FLOATS;
-            if (t.sums) add_columns(stage, sixteens, sums);
+            if (t.sums) add_columns(stage, sixteens, &columns);
             products_wait(sum);
             __syncthreads(); /* nobody reads the stage any more */
             if (threadIdx.x == 0) fetch(step + GRADIENT_STAGES);
-            if (t.sums) store_columns(step, sums);
         }
         store(slice, sum);
+        if (t.sums) store_columns(slice, columns);
     }
 };
 #endif

@@ -13,7 +13,7 @@ enum { GRADIENT_STEP = 128 /* rows that are multiplied at once, and whose column
 typedef struct gradient {
     const void *g, *x; /* sheets */
     float *out;        /* [slices x m x n] */
-    float *sums;       /* [steps x m]; NULL: none */
+    float *sums;       /* [slices x m]; NULL: none */
     int64_t rows;
     int32_t m, n;
     int32_t first_block, n_blocks; /* a block has a slice */

@@ -189,46 +189,42 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
     });
 }
 
-/* The largest magnitude of a block's numbers, as bits. */
-__device__ inline uint32_t block_top(uint32_t top, uint32_t *shared) {
+/* The largest magnitude of n numbers, as bits. Many loads are on their way at once. */
+__device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *shared) {
+    uint32_t top = 0;
     if (threadIdx.x == 0) *shared = 0;
     __syncthreads();
+#pragma unroll 16
+    for (unsigned i = threadIdx.x; i < n; i += JOB_THREADS) {
+        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
     atomicMax(shared, warp_most(top));
     __syncthreads();
     return *shared;
 }
 
-/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them; neighbours
- * read what lies side by side. */
-GPU_JOB void run_image(const job &j, float *shared) {
-    enum { PAIRS = IMAGE_FLOATS / JOB_THREADS };
+/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them, and the
+ * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image;
+ * neighbours read what lies side by side. */
+GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
+    enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
     const bool lies = j.op;
-    float x[2 * PAIRS];
-    uint32_t top = 0;
+    const float *in = j.in[0];
+    const float power =
+        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared)));
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {
-        const unsigned p = i * JOB_THREADS + threadIdx.x;
+        const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
         const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
         const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        for (unsigned c = 0; c < 2; c++) {
-            const bool inside = row < rows && k + c < columns;
-            const unsigned from = lies ? row * columns + k + c : (k + c) * rows + row;
-            const float v = inside ? j.in[0][from] : 0.0f;
-            const uint32_t bits = __float_as_uint(v) & 0x7fffffffu;
-            x[2 * i + c] = v;
-            top = bits > top ? bits : top;
-        }
+        const unsigned from = lies ? row * columns + k : k * rows + row;
+        const float x = row < rows && k < columns ? in[from] : 0.0f;
+        const float y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
+        ((uint32_t *)j.out)[image_at(TOWER_WIDTH, row, k) / 2] = pack_halves(x * power, y * power);
     }
-    const float power = __uint_as_float(power_bits(block_top(top, (uint32_t *)shared)));
-#pragma unroll
-    for (unsigned i = 0; i < PAIRS; i++) {
-        const unsigned p = i * JOB_THREADS + threadIdx.x;
-        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
-        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        ((uint32_t *)j.out)[image_at(TOWER_WIDTH, row, k) / 2] =
-            pack_halves(x[2 * i] * power, x[2 * i + 1] * power);
-    }
+    if (block > 0) return;
     float *behind = j.out + IMAGE_FLOATS;
     if (threadIdx.x == 0) behind[TOWER_WIDTH] = inverse_power(power);
     if (threadIdx.x < TOWER_WIDTH)
@@ -255,21 +251,35 @@ GPU_JOB void run_assign(const job &j, uint32_t block) {
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
+/* Numbers are asked for before it is known whether they are needed: all loads are on their way at
+ * once. */
 GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
-    if (is_held_back(j)) return;
+    enum { EACH = JOB_ELEMENTS / JOB_THREADS };
+    float g[EACH], p[EACH], m[EACH], v[EACH];
+    const uint32_t first = block * JOB_ELEMENTS + threadIdx.x, n = (uint32_t)j.n;
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++) {
+        const uint32_t i = first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1;
+        g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
+    }
+    const float rate = *j.in[1], factor = *j.in[2];
     if (threadIdx.x < 2)
         shared[threadIdx.x] = (float)(1 / (1 - pow(j.f[threadIdx.x], (double)*j.in[3])));
+    if (is_held_back(j)) return;
     __syncthreads();
     const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
     const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);
-    const float fix1 = shared[0], fix2 = shared[1], rate = *j.in[1], factor = *j.in[2];
-    each_element(j, block, [&](uint32_t i) {
-        const float g = j.in[0][i] * factor, p = j.out[i];
-        const float m = b1 * j.more[0][i] + c1 * g, v = b2 * j.more[1][i] + c2 * g * g;
-        j.more[0][i] = m;
-        j.more[1][i] = v;
-        j.out[i] = p - rate * (m * fix1 / (sqrtf(v * fix2) + eps) + decay * p);
-    });
+    const float fix1 = shared[0], fix2 = shared[1];
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++) {
+        const uint32_t i = first + k * JOB_THREADS;
+        if (i >= n) return;
+        const float x = g[k] * factor;
+        const float mk = b1 * m[k] + c1 * x, vk = b2 * v[k] + c2 * x * x;
+        j.more[0][i] = mk;
+        j.more[1][i] = vk;
+        j.out[i] = p[k] - rate * (mk * fix1 / (sqrtf(vk * fix2) + eps) + decay * p[k]);
+    }
 }
 
 /* A good run counts; after a bad one nothing changes any more. */

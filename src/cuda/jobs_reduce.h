@@ -48,16 +48,30 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) j.out[block] = (float)(j.add ? (double)j.out[block] + sum : sum);
 }
 
-/* A warp takes each eighth of the k parts. */
+/* A warp takes each eighth of the k parts. The first of a lane, mostly the only one, are on their way
+ * together. */
 GPU_JOB void run_sum_list(const job &j, float *shared) {
+    enum { AT_ONCE = 8 };
     const job_part *parts = (const job_part *)j.in[0];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = JOB_THREADS / 32;
     double sum = 0;
-    for (int64_t k = threadIdx.x / 32; k < j.k; k += JOB_THREADS / 32) {
-        const job_part part = parts[k];
-#pragma unroll 4
-        for (int64_t i = threadIdx.x % 32; i < part.n; i += 32) {
-            const double x = (double)part.at[i];
-            sum += part.squares ? x * x : x;
+    for (int64_t first = warp; first < j.k; first += warps * AT_ONCE) {
+        job_part part[AT_ONCE];
+        float x[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const int64_t at = first + k * warps;
+            part[k] = at < j.k ? parts[at] : job_part{NULL, 0, 0};
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) x[k] = lane < part[k].n ? part[k].at[lane] : 0.0f;
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            sum += part[k].squares ? (double)x[k] * (double)x[k] : (double)x[k];
+            for (int64_t i = lane + 32; i < part[k].n; i += 32) {
+                const double more = (double)part[k].at[i];
+                sum += part[k].squares ? more * more : more;
+            }
         }
     }
     sum = block_sum(sum, (double *)shared);
@@ -74,6 +88,7 @@ GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     const int64_t begin = slice * JOB_SLICE;
     const int64_t end = begin + JOB_SLICE < j.n ? begin + JOB_SLICE : j.n;
     double sum = 0, *part = (double *)shared;
+#pragma unroll 8
     for (int64_t r = begin + warp; r < end && column < j.m; r += JOB_THREADS / 32)
         sum += (double)j.in[0][(outer * j.n + r) * j.m + column];
     part[threadIdx.x] = sum;

@@ -123,7 +123,7 @@ const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int6
     const float *there = find_image(q, &j);
     if (there) return there;
     j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), IMAGE_ALL_FLOATS);
-    noted *image = n2_queue_add(q, &j, 1);
+    noted *image = n2_queue_add(q, &j, IMAGE_BLOCKS);
     n2_note_read(image, b, n * k);
     n2_note_read(image, bias, n);
     n2_note_write(image, j.out, IMAGE_ALL_FLOATS);
@@ -191,8 +191,7 @@ static bool has_whole_rows(const job *j) {
 /* Blocks of their own are one: whatever they do, they do it one after the other. */
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
-           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
-           j->kind != JOB_IMAGE;
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {

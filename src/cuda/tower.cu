@@ -291,9 +291,11 @@ __device__ inline void load_gate(const tower_layer &l, const tower_place &p, flo
 /* What sums are added to: the layer before, if `adds`, and the bias, if it is not NULL. */
 __device__ inline void begin_sums(bool adds, const float *bias, float power, const tower_place &p,
                                   float last[64]) {
-    if (!adds)
+    if (!adds) {
+        asm volatile(""); /* a branch: most add */
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = 0;
+    }
     if (!bias) return;
     each_pair([&](int i, int, int j) {
         const float2 b = *(const float2 *)(bias + 8 * j + p.column);
@@ -433,7 +435,7 @@ struct tower_block {
         if (gated && !PLAIN) load_gate(l, p, m.rows, open);
         store_waiting(f);
         keep_fetching();
-        begin_sums(PLAIN || l.adds_last, l.bias ? behind : NULL, f->power, p, last);
+        begin_sums(l.adds_last, l.bias ? behind : NULL, f->power, p, last);
         const float unit = behind[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
         if (threadIdx.x % 32 == 0) arrive(&m.done[stage]);
@@ -505,6 +507,7 @@ struct tower_block {
     __device__ void plain_layer(const tower_layer &l, uint32_t open[2], float last[64],
                                 float sum[64], tower_factors *f) {
         product<true>(l, open, last, sum, f);
+        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
         make_next(l, l.plain_more, last, f);
     }
 

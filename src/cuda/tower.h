@@ -37,12 +37,12 @@ __host__ __device__ inline unsigned image_at(unsigned rows, unsigned row, unsign
     return column / 64 * (rows * 64) + row * 64 + (column % 64 / 8 ^ row % 8) * 8 + column % 8;
 }
 
-/* The power of two that brings a number as large as `bits` says into [1, 256): its exponent is a
- * multiple of 8, so that most agree. What is 0 or not finite stays as it is. */
+/* The power of two that brings a number as large as `bits` says into [1, 4096): its exponent is a
+ * multiple of 12, so that most agree. What is 0 or not finite stays as it is. */
 __host__ __device__ inline uint32_t power_bits(uint32_t bits) {
     const int exponent = (int)(bits >> 23 & 255) - 127;
-    const bool stays = (bits & 0x7fffffffu) == 0 || exponent == 128 || exponent < -110;
-    return (uint32_t)(stays ? 127 : 127 - (exponent >> 3) * 8) << 23;
+    const bool stays = (bits & 0x7fffffffu) == 0 || exponent == 128 || exponent < -108;
+    return (uint32_t)(stays ? 127 : 127 - (exponent + 120) / 12 * 12 + 120) << 23;
 }
 /* A power of that kind times another; the first alone where that would leave the range. */
 __device__ inline float times_power(float power, float other) {
@@ -59,7 +59,8 @@ __device__ inline float inverse_power(float power) {
 enum {
     IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
     IMAGE_FLOATS = IMAGE_BYTES / 4,
-    IMAGE_ALL_FLOATS = IMAGE_FLOATS + TOWER_WIDTH + 4
+    IMAGE_ALL_FLOATS = IMAGE_FLOATS + TOWER_WIDTH + 4,
+    IMAGE_BLOCKS = 4 /* that make it */
 };
 
 /* Sheets: rows that only towers and gradients read, 64 to a sheet, in the place of the matrix that
@@ -107,7 +108,7 @@ typedef struct tower_layer {
     float slope, slope_a, slope_more;
     uint8_t kind, source;
     uint8_t adds_last; /* the layer before is the addend */
-    uint8_t plain;      /* adds to the rows of the layer before, and makes factors of its output */
+    uint8_t plain;      /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;      /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
 } tower_layer;

@@ -140,7 +140,6 @@ static bool is_gradient(const job *j) {
            (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
 }
 
-/* As many as there are steps. */
 static bool is_column_sum(const job *j) {
     return j->kind == JOB_SUM_COLUMNS && j->m <= TOWER_WIDTH &&
            j->n_blocks == j->k * ((j->m + 31) / 32);
@@ -252,16 +251,28 @@ static void use_fewer_slices(n2_queue *q, size_t i) {
     }
 }
 
+/* Sums of columns that go along are as many as there are slices. */
+static void take_sums(n2_queue *q, size_t i) {
+    const size_t sums = sums_of(q, i);
+    if (sums == SIZE_MAX) return;
+    q->list[sums].taken = true;
+    for (size_t k = sums + 1; k < q->n && q->list[sums].j.k > 1; k++) {
+        job *all = &q->list[k].j;
+        if (all->kind != JOB_SUM_COLUMNS || all->in[0] != q->list[sums].j.out) continue;
+        all->n = q->list[i].j.product.slices;
+        return;
+    }
+}
+
 void n2_towers_settle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
         if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0], j->product.m) ||
             !can_be_sheets(q, i, j->in[1], j->product.n))
             continue;
-        const size_t sums = sums_of(q, i);
         q->list[i].sheets = true;
-        if (sums != SIZE_MAX) q->list[sums].taken = true;
         use_fewer_slices(q, i);
+        take_sums(q, i);
     }
 }
 
@@ -371,7 +382,7 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     make_stores(q, i, l);
     make_gate(q, i, l);
     l->plain = l->kind == LAYER_PRODUCT && l->source != FROM_MEMORY && !l->out && !l->more &&
-               l->adds_last && (!l->gate || l->gates) &&
+               (!l->gate || l->gates) &&
                !(l->out_sheets && (l->more_sheets || l->more_gates));
     l->plain_more = l->more_sheets || l->more_gates;
     l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
