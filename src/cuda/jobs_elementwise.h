@@ -120,51 +120,76 @@ __device__ inline int64_t place(const job_loops &l, int which, uint32_t i) {
     return at;
 }
 
-/* Calls make(i) for this thread's elements of the block: loads of several may be under way
- * at once. */
-template <typename MAKE>
-__device__ inline void each_element(const job &j, uint32_t block, MAKE make) {
-    const int64_t begin = (int64_t)block * JOB_ELEMENTS + threadIdx.x;
+/* For this thread's elements of the block: put(i, get(i)), but all get what they need before the
+ * first one is put, so that all loads are under way at once. What is put at i may be what only the
+ * same i gets. */
+template <typename V, typename GET, typename PUT>
+__device__ inline void each_element(const job &j, uint32_t block, GET get, PUT put) {
+    enum { EACH = JOB_ELEMENTS / JOB_THREADS };
+    const uint32_t first = block * JOB_ELEMENTS + threadIdx.x, n = (uint32_t)j.n;
+    V x[EACH];
 #pragma unroll
-    for (int k = 0; k < JOB_ELEMENTS / JOB_THREADS; k++)
-        if (begin + k * JOB_THREADS < j.n) make((uint32_t)(begin + k * JOB_THREADS));
+    for (uint32_t k = 0; k < EACH; k++)
+        x[k] = get(first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1);
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++)
+        if (first + k * JOB_THREADS < n) put(first + k * JOB_THREADS, x[k]);
 }
 
 GPU_JOB void run_unary(const job &j, uint32_t block) {
-    each_element(j, block, [&](uint32_t i) { j.out[i] = unary(j, j.in[0][i]); });
+    const float *in = j.in[0];
+    float *out = j.out;
+    each_element<float>(
+        j, block, [&](uint32_t i) { return in[i]; },
+        [&](uint32_t i, float x) { out[i] = unary(j, x); });
 }
 
 GPU_JOB void run_binary(const job &j, uint32_t block) {
-    each_element(j, block, [&](uint32_t i) {
-        j.out[i] = binary(j, j.in[0][place(j.loops, 0, i)], j.in[1][place(j.loops, 1, i)]);
-    });
+    const float *a = j.in[0], *b = j.in[1];
+    float *out = j.out;
+    each_element<float2>(
+        j, block,
+        [&](uint32_t i) { return float2{a[place(j.loops, 0, i)], b[place(j.loops, 1, i)]}; },
+        [&](uint32_t i, float2 x) { out[i] = binary(j, x.x, x.y); });
+}
+
+/* Of jobs that only move numbers. */
+template <typename GET>
+__device__ inline void put_numbers(const job &j, uint32_t block, GET get) {
+    float *out = j.out;
+    each_element<float>(j, block, get, [&](uint32_t i, float x) { out[i] = x; });
 }
 
 GPU_JOB void run_copy(const job &j, uint32_t block) {
-    each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][place(j.loops, 0, i)]; });
+    const float *in = j.in[0];
+    put_numbers(j, block, [&](uint32_t i) { return in[place(j.loops, 0, i)]; });
 }
 
 /* Rows of m numbers, from rows of loops.step[0][0] to rows of loops.step[1][0]. */
 GPU_JOB void run_move(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.m;
-    each_element(j, block, [&](uint32_t i) {
-        const uint32_t row = i / width, column = i % width;
-        j.out[row * j.loops.step[1][0] + column] = j.in[0][row * j.loops.step[0][0] + column];
-    });
+    const int64_t from = j.loops.step[0][0], to = j.loops.step[1][0];
+    const float *in = j.in[0];
+    float *out = j.out;
+    each_element<float>(
+        j, block, [&](uint32_t i) { return in[i / width * from + i % width]; },
+        [&](uint32_t i, float x) { out[i / width * to + i % width] = x; });
 }
 
 /* Rows of m numbers become rows of loops.step[1][0] with the m from k on. */
 GPU_JOB void run_pad(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.loops.step[1][0];
-    each_element(j, block, [&](uint32_t i) {
-        const int64_t row = i / width, column = (int64_t)(i % width) - j.k;
-        j.out[i] = column >= 0 && column < j.m ? j.in[0][row * j.m + column] : 0.0f;
+    const int64_t begin = j.k, m = j.m;
+    const float *in = j.in[0];
+    put_numbers(j, block, [&](uint32_t i) {
+        const int64_t row = i / width, column = (int64_t)(i % width) - begin;
+        return column >= 0 && column < m ? in[row * m + column] : 0.0f;
     });
 }
 
 GPU_JOB void run_row_index(const job &j, uint32_t block) {
-    each_element(j, block,
-                 [&](uint32_t i) { j.out[i] = (float)((j.loops.step[0][0] + i) / j.k % j.m); });
+    put_numbers(j, block,
+                [&](uint32_t i) { return (float)((j.loops.step[0][0] + i) / j.k % j.m); });
 }
 
 /* A row number, kept inside the table. */
@@ -176,16 +201,18 @@ __device__ inline int64_t row_number(float index, int64_t rows) {
 /* m: width of a row; k: rows of the table. */
 GPU_JOB void run_gather(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.m;
-    if (width % 4 == 0 && ((uintptr_t)j.in[0] | (uintptr_t)j.out) % 16 == 0) { /* by fours */
+    const int64_t rows = j.k;
+    const float *table = j.in[0], *indices = j.in[1];
+    if (width % 4 == 0 && ((uintptr_t)table | (uintptr_t)j.out) % 16 == 0) { /* by fours */
         const uint32_t i = block * JOB_ELEMENTS + threadIdx.x * 4, row = i / width;
         if (i >= (uint32_t)j.n) return;
-        const int64_t from = row_number(j.in[1][row], j.k) * j.m + (i - row * width);
-        *(float4 *)(j.out + i) = *(const float4 *)(j.in[0] + from);
+        const int64_t from = row_number(indices[row], rows) * width + (i - row * width);
+        *(float4 *)(j.out + i) = *(const float4 *)(table + from);
         return;
     }
-    each_element(j, block, [&](uint32_t i) {
+    put_numbers(j, block, [&](uint32_t i) {
         const uint32_t row = i / width, column = i - row * width;
-        j.out[i] = j.in[0][row_number(j.in[1][row], j.k) * j.m + column];
+        return table[row_number(indices[row], rows) * width + column];
     });
 }
 
@@ -247,7 +274,8 @@ __device__ inline bool is_held_back(const job &j) {
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
-    each_element(j, block, [&](uint32_t i) { j.out[i] = j.in[0][i]; });
+    const float *in = j.in[0];
+    put_numbers(j, block, [&](uint32_t i) { return in[i]; });
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
