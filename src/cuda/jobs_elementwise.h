@@ -216,19 +216,28 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
     });
 }
 
-/* The largest magnitude of n numbers, as bits. Many loads are on their way at once. */
+/* The largest magnitude of n numbers, as bits. */
 __device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *shared) {
+    enum { AT_ONCE = 32 };
     uint32_t top = 0;
-    if (threadIdx.x == 0) *shared = 0;
-    __syncthreads();
-#pragma unroll 16
-    for (unsigned i = threadIdx.x; i < n; i += JOB_THREADS) {
-        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
-        top = bits > top ? bits : top;
+    for (unsigned first = threadIdx.x; first < n; first += AT_ONCE * JOB_THREADS) {
+        float v[AT_ONCE];
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            const unsigned i = first + k * JOB_THREADS;
+            v[k] = x[i < n ? i : n - 1];
+        }
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            const uint32_t bits = __float_as_uint(v[k]) & 0x7fffffffu;
+            top = bits > top ? bits : top;
+        }
     }
-    atomicMax(shared, warp_most(top));
+    top = warp_most(top);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = top;
     __syncthreads();
-    return *shared;
+    for (int w = 0; w < JOB_THREADS / 32; w++) top = shared[w] > top ? shared[w] : top;
+    return top;
 }
 
 /* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them, and the
@@ -241,15 +250,23 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     const float *in = j.in[0];
     const float power =
         __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared)));
+    uint32_t *out = (uint32_t *)j.out;
+    float2 v[PAIRS];
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
         const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
         const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
         const unsigned from = lies ? row * columns + k : k * rows + row;
-        const float x = row < rows && k < columns ? in[from] : 0.0f;
-        const float y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
-        ((uint32_t *)j.out)[image_at(TOWER_WIDTH, row, k) / 2] = pack_halves(x * power, y * power);
+        v[i].x = row < rows && k < columns ? in[from] : 0.0f;
+        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
+        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
+        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
+        out[image_at(TOWER_WIDTH, row, k) / 2] = pack_halves(v[i].x * power, v[i].y * power);
     }
     if (block > 0) return;
     float *behind = j.out + IMAGE_FLOATS;

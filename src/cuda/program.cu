@@ -121,9 +121,12 @@ static void fill_towers(n2_queue *q, launch *l, tower *towers) {
     }
 }
 
+/* Those of many slices first: the others fill what is left of the multiprocessors. */
 static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
-    for (size_t i = 0; i < q->n; i++) {
+    for (size_t k = 0; k < 2 * q->n; k++) {
+        const size_t i = k % q->n;
         if (q->list[i].level != l->level || !q->list[i].sheets) continue;
+        if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
         gradient *t = &list[l->n_gradients++];
         n2_gradient_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;

@@ -260,17 +260,18 @@ static void plans_of_both_devices_share_tensors(void **state) {
 /* A queue of runs stops at the first bad one; the tensors are those of the run before. */
 /* ---- towers (src/cuda/tower.h) ---- */
 
-/* The paper's kind of network on so many rows of noise, and on its input alone. */
-static n2_plan *wide_network(n2ce_ctx *ctx, int64_t rows, const n2_backend *backend,
+/* The paper's kind of network on so many rows of noise, `size` times as large as it is meant for, and
+ * on its input alone. */
+static n2_plan *wide_network(n2ce_ctx *ctx, int64_t rows, double size, const n2_backend *backend,
                              n2_store **store, n2_graph **graph) {
     assert_int_equal(n2_store_new(ctx, sizeof(float), store), N2CE_OK);
     n2_graph *g = *graph = n2_graph_new(*store);
     n2_parameters p = n2_parameters_new(*store, 3), q = n2_parameters_new(*store, 4);
     const n2_ratio_net net = n2_ratio_net_new(&p, 20, 128, 2, 3);
     n2_tensor *shift = n2_parameter(&q, "shift", n2_dims(20), 1);
-    const n2_node num = n2_ratio_net_apply(g, &net, n2g_randn(g, n2_dims(128, 20)),
+    const n2_node num = n2_ratio_net_apply(g, &net, n2g_scale(g, n2g_randn(g, n2_dims(128, 20)), size),
                                            n2g_randint(g, n2_dims(128), 3));
-    const n2_node x = n2g_randn(g, n2_dims(rows, 20)), k = n2g_row_index(g, rows, 1, 3);
+    const n2_node x = n2g_scale(g, n2g_randn(g, n2_dims(rows, 20)), size), k = n2g_row_index(g, rows, 1, 3);
     const n2_node loss = n2g_n2ce_loss(g, num, n2_ratio_net_apply(g, &net, x, k), 9);
     const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-5, .clip = 100};
     n2_minimise(g, &adam, "net", &p, loss, NULL);
@@ -301,13 +302,13 @@ static void assert_like_moments(n2_store *a, n2_store *b, double tolerance) {
     }
 }
 
-static void check_rows(int64_t rows) {
+static void check_rows(int64_t rows, double size) {
     n2ce_ctx *ctx;
     n2_store *store[2];
     n2_graph *graph[2];
     assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
-    n2_plan *one = wide_network(ctx, rows, n2_cpu_backend(), &store[0], &graph[0]);
-    n2_plan *two = wide_network(ctx, rows, open_cuda_or_skip(false), &store[1], &graph[1]);
+    n2_plan *one = wide_network(ctx, rows, size, n2_cpu_backend(), &store[0], &graph[0]);
+    n2_plan *two = wide_network(ctx, rows, size, open_cuda_or_skip(false), &store[1], &graph[1]);
     assert_close(n2_plan_scalar(two, 0), n2_plan_scalar(one, 0), 2e-3, 0);
     assert_like_moments(store[0], store[1], 0.06); /* tf32; a row astray is 1 */
     n2_plan_free(one), n2_plan_free(two);
@@ -315,11 +316,18 @@ static void check_rows(int64_t rows) {
     n2ce_ctx_free(ctx);
 }
 
-/* Slices in a block's own order, rows that do not fill the last block, one block only. */
+/* Rows that do not fill the last sheet, or the last block; one block only. */
 static void gradients_of_wide_networks_are_the_processors(void **state) {
     (void)state;
     const int64_t rows[] = {256, 300, 97, 128};
-    for (size_t i = 0; i < COUNT_OF(rows); i++) check_rows(rows[i]);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) check_rows(rows[i], 1);
+}
+
+/* Halves end at 65504, and have fewer digits below 0.00006. */
+static void powers_of_two_keep_numbers_in_range(void **state) {
+    (void)state;
+    const double size[] = {1e6, 1e-6};
+    for (size_t i = 0; i < COUNT_OF(size); i++) check_rows(97, size[i]);
 }
 
 static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
@@ -357,6 +365,7 @@ int main(void) {
         cmocka_unit_test(plans_of_both_devices_share_tensors),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
         cmocka_unit_test(gradients_of_wide_networks_are_the_processors),
+        cmocka_unit_test(powers_of_two_keep_numbers_in_range),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),
