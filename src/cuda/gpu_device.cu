@@ -128,7 +128,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        "GPU %d, %s, has compute capability %d.%d; n2ce needs 8.0. Use --device "
                        "cpu.",
                        g->index, properties.name, properties.major, properties.minor);
-    g->towers = properties.major == 9 && !g->strict;
+    g->towers = properties.major == 9;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,

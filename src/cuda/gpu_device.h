@@ -10,7 +10,7 @@ typedef struct gpu_device {
     n2_backend backend;
     int index;
     bool strict;
-    bool towers;         /* capability 9.0, and not strict */
+    bool towers;         /* capability 9.0 */
     bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
     size_t bytes, most_bytes;

@@ -116,10 +116,11 @@ __device__ inline void products_wait(float sum[64]) {
     hold(sum);
 }
 
-/* sum = a b^T for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
+/* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
  * is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and columns 8j + 2t and
  * the next. */
-__device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b) {
+__device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b,
+                                     bool fresh) {
 #pragma unroll
     for (int j = 0; j < 8; j++)
         asm volatile("{\n"
@@ -131,7 +132,7 @@ __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const 
                      : ALL_64(CHANGED)
                      : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
                        "l"(image_descriptor(b + j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32, 16)),
-                       "r"(j));
+                       "r"(fresh ? j : 1));
 }
 
 /* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64

@@ -3,22 +3,23 @@
 
 #include "gpu_tensor.h"
 
-enum {
-    SHEETS_STEP = GRADIENT_STEP / SHEET_ROWS,
-    FACTOR_BYTES = SHEETS_STEP * SHEET_BYTES,
-    POWERS_BYTES = SHEETS_STEP * SHEET_POWERS * 4,
-    STAGE_BYTES = 2 * FACTOR_BYTES, /* of g and of x */
-    GRADIENT_STAGES = 3,
-    GRADIENT_THREADS = 256,
-    SUMS_FLOATS = 4 * TOWER_WIDTH,
-    GRADIENT_SHARED =
-        GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 + 2048
+enum { GRADIENT_STAGES = 3, GRADIENT_THREADS = 256, SUMS_FLOATS = 4 * TOWER_WIDTH };
+
+template <bool STRICT> struct gradient_sizes {
+    enum {
+        SHEETS = STRICT ? 1 : GRADIENT_STEP / SHEET_ROWS, /* that are multiplied at once */
+        FACTOR_BYTES = SHEETS * sheet_bytes(STRICT),
+        POWERS_BYTES = SHEETS * SHEET_POWERS * 4,
+        STAGE_BYTES = 2 * FACTOR_BYTES, /* of g and of x */
+        SHARED = GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 + 2048
+    };
 };
 
 #if GPU_HAS_TOWERS
 
 /* What a block has in shared memory. */
-struct gradient_memory {
+template <bool STRICT> struct gradient_memory {
+    typedef gradient_sizes<STRICT> size;
     char *factors;   /* [GRADIENT_STAGES] x (g, x) */
     float *powers;   /* the same */
     float *sums;     /* [4 x 128] */
@@ -26,49 +27,52 @@ struct gradient_memory {
 
     __device__ explicit gradient_memory(char *shared) {
         factors = shared;
-        powers = (float *)(shared + GRADIENT_STAGES * STAGE_BYTES);
-        sums = powers + GRADIENT_STAGES * (2 * POWERS_BYTES / 4);
+        powers = (float *)(shared + GRADIENT_STAGES * size::STAGE_BYTES);
+        sums = powers + GRADIENT_STAGES * (2 * size::POWERS_BYTES / 4);
         there = (uint64_t *)(sums + SUMS_FLOATS);
     }
-    __device__ char *g(int stage) const { return factors + stage * STAGE_BYTES; }
-    __device__ char *x(int stage) const { return g(stage) + FACTOR_BYTES; }
-    __device__ float *powers_g(int stage) const { return powers + stage * (2 * POWERS_BYTES / 4); }
-    __device__ float *powers_x(int stage) const { return powers_g(stage) + POWERS_BYTES / 4; }
+    __device__ char *g(int stage) const { return factors + stage * size::STAGE_BYTES; }
+    __device__ char *x(int stage) const { return g(stage) + size::FACTOR_BYTES; }
+    __device__ float *powers_g(int stage) const {
+        return powers + stage * (2 * size::POWERS_BYTES / 4);
+    }
+    __device__ float *powers_x(int stage) const { return powers_g(stage) + size::POWERS_BYTES / 4; }
 };
 
-struct gradient_block {
-    gradient_memory m;
+template <bool STRICT> struct gradient_block {
+    typedef gradient_sizes<STRICT> size;
+    gradient_memory<STRICT> m;
     const gradient &t;
     int64_t first_sheet, last_sheet; /* of this block: [first, last) */
     int steps;
     float unit; /* sums are 1 / unit too large */
 
-    __device__ gradient_block(const gradient_memory &memory, const gradient &which, int slice)
+    __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which, int slice)
         : m(memory), t(which), unit(1) {
         const int64_t all = sheets_of(t.rows), length = t.slice_rows / SHEET_ROWS;
         first_sheet = slice * length;
         last_sheet = first_sheet + length < all ? first_sheet + length : all;
-        steps = (int)((last_sheet - first_sheet + SHEETS_STEP - 1) / SHEETS_STEP);
+        steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
     }
 
     __device__ int sheets_in(int step) const {
-        const int64_t left = last_sheet - first_sheet - (int64_t)step * SHEETS_STEP;
-        return left < SHEETS_STEP ? (int)left : SHEETS_STEP;
+        const int64_t left = last_sheet - first_sheet - (int64_t)step * size::SHEETS;
+        return left < size::SHEETS ? (int)left : size::SHEETS;
     }
 
     /* One thread: the sheets of a step, if there is such a step. */
     __device__ void fetch(int step) {
         if (step >= steps) return;
         const int stage = step % GRADIENT_STAGES;
-        const unsigned sheets = (unsigned)sheets_in(step), bytes = sheets * SHEET_BYTES;
+        const unsigned sheets = (unsigned)sheets_in(step), bytes = sheets * sheet_bytes(STRICT);
         const unsigned powers = sheets * SHEET_POWERS * 4;
-        const int64_t at = first_sheet + (int64_t)step * SHEETS_STEP;
+        const int64_t at = first_sheet + (int64_t)step * size::SHEETS;
         arrival_expect(&m.there[stage], 2 * bytes + 2 * powers);
-        copy_bulk(m.g(stage), (const char *)t.g + at * SHEET_BYTES, bytes, &m.there[stage]);
-        copy_bulk(m.x(stage), (const char *)t.x + at * SHEET_BYTES, bytes, &m.there[stage]);
-        copy_bulk(m.powers_g(stage), powers_of(t.g, t.rows) + at * SHEET_POWERS, powers,
+        copy_bulk(m.g(stage), (const char *)t.g + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
+        copy_bulk(m.x(stage), (const char *)t.x + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
+        copy_bulk(m.powers_g(stage), powers_of(t.g, t.rows, STRICT) + at * SHEET_POWERS, powers,
                   &m.there[stage]);
-        copy_bulk(m.powers_x(stage), powers_of(t.x, t.rows) + at * SHEET_POWERS, powers,
+        copy_bulk(m.powers_x(stage), powers_of(t.x, t.rows, STRICT) + at * SHEET_POWERS, powers,
                   &m.there[stage]);
     }
 
@@ -81,9 +85,14 @@ struct gradient_block {
     }
 
     __device__ void multiply(int stage, int sixteen, float sum[64]) const {
-        const int at = sixteen / 4 * SHEET_BYTES + sixteen % 4 * (16 * 128);
+        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * (16 * 128);
         const int panel = (int)threadIdx.x / 128 * (SHEET_BYTES / 2);
-        multiply_columns(sum, m.g(stage) + at + panel, m.x(stage) + at);
+        const char *g = m.g(stage) + at + panel, *x = m.x(stage) + at;
+        multiply_columns(sum, g, x);
+        if (STRICT) {
+            multiply_columns(sum, g, x + SHEET_BYTES);
+            multiply_columns(sum, g + SHEET_BYTES, x);
+        }
     }
 
     /* Sixteen rows at a time, for they have a power of two each; mostly the same. */
@@ -103,16 +112,20 @@ struct gradient_block {
         products_end();
     }
 
-    /* A thread has two columns of each 32 rows. */
+    /* A thread has two columns of a quarter of the rows. */
     __device__ void add_columns(int stage, int sixteens, float2 *sum) const {
         const unsigned pair = threadIdx.x % 64, part = threadIdx.x / 64;
-        for (int k = 2 * (int)part; k < 2 * (int)part + 2 && k < sixteens; k++) {
-            const char *sheet = m.g(stage) + k / 4 * SHEET_BYTES;
+        const int begin = (int)part * size::SHEETS;
+        for (int k = begin; k < begin + size::SHEETS && k < sixteens; k++) {
+            const char *sheet = m.g(stage) + k / 4 * sheet_bytes(STRICT);
             float2 here = {0, 0};
 #pragma unroll
             for (int r = 0; r < 16; r++) {
                 const unsigned at = image_at(SHEET_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
-                const float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
+                float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
+                here.x += x.x, here.y += x.y;
+                if (!STRICT) continue;
+                x = unpack_halves(*(const uint32_t *)(sheet + SHEET_BYTES + 2 * at));
                 here.x += x.x, here.y += x.y;
             }
             const float power = m.powers_g(stage)[k];
@@ -175,11 +188,11 @@ struct gradient_block {
 };
 #endif
 
-__global__ void __launch_bounds__(GRADIENT_THREADS, 1)
-    run_gradients(const gradient *list, int n) {
+template <bool STRICT>
+__global__ void __launch_bounds__(GRADIENT_THREADS, 1) run_gradients(const gradient *list, int n) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
-    const gradient_memory m(image_aligned(shared));
+    const gradient_memory<STRICT> m(image_aligned(shared));
     grid_next();
     int which = 0;
     while (which + 1 < n && (int)blockIdx.x >= list[which + 1].first_block) which++;
@@ -190,18 +203,27 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     __syncthreads();
     const int slice = (int)blockIdx.x - list[which].first_block;
     grid_wait();
-    gradient_block(m, list[which], slice).run(slice);
+    gradient_block<STRICT>(m, list[which], slice).run(slice);
 #else
     (void)list, (void)n;
 #endif
 }
 
 cudaError_t n2_gradients_prepare(void) {
-    return cudaFuncSetAttribute(run_gradients, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                GRADIENT_SHARED);
+    const cudaError_t error =
+        cudaFuncSetAttribute(run_gradients<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             gradient_sizes<false>::SHARED);
+    if (error != cudaSuccess) return error;
+    return cudaFuncSetAttribute(run_gradients<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                gradient_sizes<true>::SHARED);
 }
 
-void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, cudaStream_t stream,
-                         bool early) {
-    GPU_LAUNCH(run_gradients, blocks, GRADIENT_THREADS, GRADIENT_SHARED, stream, early, list, n);
+void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, bool strict,
+                         cudaStream_t stream, bool early) {
+    if (strict)
+        GPU_LAUNCH(run_gradients<true>, blocks, GRADIENT_THREADS, gradient_sizes<true>::SHARED,
+                   stream, early, list, n);
+    else
+        GPU_LAUNCH(run_gradients<false>, blocks, GRADIENT_THREADS, gradient_sizes<false>::SHARED,
+                   stream, early, list, n);
 }

@@ -22,7 +22,7 @@ typedef struct gradient {
 } gradient;
 
 cudaError_t n2_gradients_prepare(void);
-void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, cudaStream_t stream,
-                         bool early);
+void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, bool strict,
+                         cudaStream_t stream, bool early);
 
 #endif

@@ -84,6 +84,7 @@ typedef struct job {
     float slope, slope_more;
     uint8_t add;
     uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
+    uint8_t strict;   /* of JOB_IMAGE: what is left over, too */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {

@@ -249,7 +249,7 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     const bool lies = j.op;
     const float *in = j.in[0];
     const float power =
-        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared)));
+        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared), j.strict));
     uint32_t *out = (uint32_t *)j.out;
     float2 v[PAIRS];
 #pragma unroll
@@ -266,10 +266,16 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
         const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
         const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        out[image_at(TOWER_WIDTH, row, k) / 2] = pack_halves(v[i].x * power, v[i].y * power);
+        const float x = v[i].x * power, y = v[i].y * power;
+        const uint32_t both = pack_halves(x, y);
+        out[image_at(TOWER_WIDTH, row, k) / 2] = both;
+        if (!j.strict) continue;
+        const float2 packed = unpack_halves(both);
+        out[IMAGE_FLOATS + image_at(TOWER_WIDTH, row, k) / 2] =
+            pack_halves(x - packed.x, y - packed.y);
     }
     if (block > 0) return;
-    float *behind = j.out + IMAGE_FLOATS;
+    float *behind = j.out + (j.strict ? 2 : 1) * IMAGE_FLOATS;
     if (threadIdx.x == 0) behind[TOWER_WIDTH] = inverse_power(power);
     if (threadIdx.x < TOWER_WIDTH)
         behind[threadIdx.x] = j.in[1] && threadIdx.x < rows ? j.in[1][threadIdx.x] : 0.0f;

@@ -190,21 +190,21 @@ typedef struct lanes {
     cudaEvent_t parted, met[N_LANES];
 } lanes;
 
-static void launch_one(const launch *l, cudaStream_t stream, bool early) {
+static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early) {
     if (l->way >= LANE_TOWERS)
-        n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), stream, early);
+        n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
     else if (l->way == LANE_GRADIENTS)
-        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, stream, early);
+        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, strict, stream, early);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
 }
 
 /* The first goes on in the first stream, the others beside it. early: it may begin before the
  * kernel before it ends. */
-static void launch_level(const launch *l, size_t n, const lanes *s, bool early) {
+static void launch_level(const launch *l, size_t n, bool strict, const lanes *s, bool early) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-    for (size_t k = n; k-- > 0;) launch_one(&l[k], s->stream[k], early);
+    for (size_t k = n; k-- > 0;) launch_one(&l[k], strict, s->stream[k], early);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
@@ -216,7 +216,8 @@ static void launch_all(const n2_program *p, const lanes *s) {
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         for (n = 1; k + n < p->n_launches; n++)
             if (p->launches[k + n].level != p->launches[k].level) break;
-        launch_level(&p->launches[k], n, s, p->device->waits && alone && n == 1);
+        launch_level(&p->launches[k], n, p->device->strict, s,
+                     p->device->waits && alone && n == 1);
         alone = n == 1;
     }
 }

@@ -95,7 +95,7 @@ static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_
 static bool is_fresh(const n2_queue *q, size_t i) {
     const job *j = &q->list[i].j;
     return !is_written_after(q, i, j->in[0], j->m * j->k) &&
-           !is_written_after(q, i, j->out, IMAGE_ALL_FLOATS) &&
+           !is_written_after(q, i, j->out, j->n) &&
            !(j->in[1] && is_written_after(q, i, j->in[1], j->m));
 }
 
@@ -117,16 +117,17 @@ const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int6
     j.op = tb;
     j.in[0] = b;
     j.in[1] = bias;
-    j.n = IMAGE_ALL_FLOATS;
+    j.n = image_floats(q->strict);
+    j.strict = q->strict;
     j.m = n;
     j.k = k;
     const float *there = find_image(q, &j);
     if (there) return there;
-    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), IMAGE_ALL_FLOATS);
+    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), j.n);
     noted *image = n2_queue_add(q, &j, IMAGE_BLOCKS);
     n2_note_read(image, b, n * k);
     n2_note_read(image, bias, n);
-    n2_note_write(image, j.out, IMAGE_ALL_FLOATS);
+    n2_note_write(image, j.out, j.n);
     return image ? j.out : NULL;
 }
 

@@ -37,7 +37,7 @@ struct n2_queue {
     n2ce_ctx *ctx;
     n2_device_state *state;
     void *const *watched; /* as many as the calls' guards say */
-    bool strict, towers;  /* towers: the GPU can, and tf32 will do */
+    bool strict, towers;  /* towers: the GPU can */
     noted *list;
     size_t n, capacity, n_towers, n_gradients;
     scratch *scratches;

@@ -364,7 +364,7 @@ static void slice_product(job_product *p, bool towers) {
 static void note_product_spans(const n2_call *c, noted *n, const job *j) {
     n2_note_read(n, j->in[0], n_in(c, 0));
     n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
-    n2_note_read(n, j->in[2], IMAGE_ALL_FLOATS);
+    n2_note_read(n, j->in[2], image_floats(c->queue->strict));
     n2_note_read(n, j->in[3], j->product.n);
     n2_note_read(n, j->gate, n_out(c));
     n2_note_read(n, j->addend, n_out(c));

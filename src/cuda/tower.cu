@@ -9,37 +9,46 @@
  * of other kernels) goes through shared memory in plain loops. */
 
 enum {
-    WEIGHT_STAGES = 4,
-    STAGE_BYTES = IMAGE_BYTES + 1024, /* weights, bias and power, at a multiple of 1024 */
     WARP_ROWS = 16,
-    WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows; or two sheets' share, 4096 bytes each */
-    SHEET_SHARE = SHEET_BYTES / 4,
-    TOWER_WARPS = TOWER_THREADS / 32,
-    TOWER_SHARED = WEIGHT_STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 +
-                   (int)sizeof(tower) + WEIGHT_STAGES * 16 + 1024
+    WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows; or its shares of two sheets */
+    SHARE_BYTES = SHEET_BYTES / 4,
+    TOWER_WARPS = TOWER_THREADS / 32
 };
-static_assert(2 * (int)SHEET_SHARE <= (int)WARP_FLOATS * 4, "sheets lie where rows do");
-static_assert(IMAGE_ALL_FLOATS * 4 <= (int)STAGE_BYTES, "a stage has room for all of an image");
+static_assert(2 * (int)SHARE_BYTES <= (int)WARP_FLOATS * 4, "sheets lie where rows do");
+
+template <bool STRICT> struct tower_sizes {
+    enum {
+        PARTS = STRICT ? 2 : 1,                   /* of a factor */
+        STAGES = STRICT ? 2 : 4,                  /* of weights */
+        STAGE_BYTES = PARTS * IMAGE_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
+        AHEAD = STRICT ? 1 : 2,  /* stages that are fetched ahead: who is slow may be behind */
+        SHARES = STRICT ? 1 : 2, /* sheets on their way at a time */
+        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 + (int)sizeof(tower) +
+                 STAGES * 16 + 1024
+    };
+    static_assert(PARTS * IMAGE_BYTES + IMAGE_BEHIND * 4 <= STAGE_BYTES, "room for an image");
+};
 
 #if GPU_HAS_TOWERS
 
 /* What a block has in shared memory. */
-struct tower_memory {
-    char *weights;     /* [WEIGHT_STAGES x STAGE_BYTES] */
-    float *rows;       /* this warp's, on their way in or out; or its share of sheets */
-    uint64_t *there;   /* a barrier a stage: the weights are there, */
-    uint64_t *done;    /* and no warp needs them any more */
+template <bool STRICT> struct tower_memory {
+    typedef tower_sizes<STRICT> size;
+    char *weights;   /* [STAGES x STAGE_BYTES] */
+    float *rows;     /* this warp's, on their way in or out; or its share of sheets */
+    uint64_t *there; /* a barrier a stage: the weights are there, */
+    uint64_t *done;  /* and no warp needs them any more */
     tower *t;
 
     __device__ explicit tower_memory(char *shared) {
         weights = shared;
-        float *all = (float *)(shared + WEIGHT_STAGES * STAGE_BYTES);
+        float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
         rows = all + threadIdx.x / 32 * WARP_FLOATS;
         there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
-        done = there + WEIGHT_STAGES;
-        t = (tower *)(done + WEIGHT_STAGES); /* at a multiple of 16 bytes */
+        done = there + size::STAGES;
+        t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
     }
-    __device__ char *stage(int which) const { return weights + which * STAGE_BYTES; }
+    __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
 };
 
 /* Where a thread is: of its warp's rows the first that it has, and the first of each eight
@@ -52,7 +61,7 @@ struct tower_place {
     int64_t share, power; /* where the warp's are, from the first sheet on; in bytes */
     int64_t gates;        /* where the thread's are, from the first gates on; in words */
 
-    __device__ tower_place(const tower &t, int block) {
+    __device__ tower_place(const tower &t, int block, bool strict) {
         const int lane = threadIdx.x % 32;
         row = lane / 4;
         column = lane % 4 * 2;
@@ -62,8 +71,8 @@ struct tower_place {
         const int64_t sheet = row0 / SHEET_ROWS;
         const int warp = (int)threadIdx.x / 32 % 4;
         has_sheet = sheet < sheets_of(t.rows);
-        share = sheet * SHEET_BYTES + warp * (SHEET_SHARE / 2);
-        power = (char *)(powers_of(NULL, t.rows) + sheet * SHEET_POWERS + warp) - (char *)NULL;
+        share = sheet * sheet_bytes(strict) + warp * (SHARE_BYTES / 2);
+        power = (char *)(powers_of(NULL, t.rows, strict) + sheet * SHEET_POWERS + warp) - (char *)NULL;
         gates = sheet * GATE_WORDS + threadIdx.x % 128;
     }
 };
@@ -173,25 +182,26 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
 
 /* What a warp multiplies next, as halves. All numbers that it has in registers are `power` times as
  * large as they should be, so that they fit. */
-struct tower_factors {
+template <bool STRICT> struct tower_factors {
     uint32_t a[32];
+    uint32_t rest[STRICT ? 32 : 1]; /* what they leave over */
     float power;
     int of; /* the last layer's output, its LeakyReLU, or something else */
 };
 enum { OF_NOTHING, OF_OUT, OF_MORE };
 
-__device__ inline float power_for(const float x[64]) {
+__device__ inline float power_for(const float x[64], bool strict) {
     uint32_t top = 0;
 #pragma unroll
     for (int i = 0; i < 64; i++) {
         const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
         top = bits > top ? bits : top;
     }
-    return __uint_as_float(power_bits(warp_most(top)));
+    return __uint_as_float(power_bits(warp_most(top), strict));
 }
 
-/* Whether the largest is within 1/8 and 16384, or all are zero. */
-__device__ inline bool is_in_range(const uint32_t a[32]) {
+/* Whether the largest is where power_bits would bring it, or not far from there; or all are zero. */
+__device__ inline bool is_in_range(const uint32_t a[32], bool strict) {
     uint32_t top[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) top[k] = larger_halves(a[k], a[k + 4]);
@@ -201,10 +211,12 @@ __device__ inline bool is_in_range(const uint32_t a[32]) {
         larger_halves(larger_halves(top[0], top[1]), larger_halves(top[2], top[3]));
     const uint32_t low = all & 0xffffu, high = all >> 16;
     const uint32_t most = warp_most(low > high ? low : high);
-    return most == 0 || (most >= 0x3000u && most < 0x7400u);
+    const uint32_t least = strict ? 0x5c00u : 0x3000u; /* 256, 1/8 */
+    const uint32_t end = strict ? 0x7800u : 0x7400u;   /* 32768, 16384 */
+    return most == 0 || (most >= least && most < end);
 }
 
-__device__ inline void pack(tower_factors *f, const float x[64], float slope) {
+__device__ inline void pack(tower_factors<false> *f, const float x[64], float slope) {
 #pragma unroll
     for (int i = 0; i < 32; i++) f->a[i] = pack_halves(x[2 * i], x[2 * i + 1]);
     if (slope == 1.0f) return;
@@ -213,14 +225,25 @@ __device__ inline void pack(tower_factors *f, const float x[64], float slope) {
     for (int i = 0; i < 32; i++) f->a[i] = leaky_halves(f->a[i], slopes);
 }
 
+__device__ inline void pack(tower_factors<true> *f, const float x[64], float slope) {
+#pragma unroll
+    for (int i = 0; i < 32; i++) {
+        const float u = leaky(x[2 * i], slope), v = leaky(x[2 * i + 1], slope);
+        f->a[i] = pack_halves(u, v);
+        const float2 packed = unpack_halves(f->a[i]);
+        f->rest[i] = pack_halves(u - packed.x, v - packed.y);
+    }
+}
+
 /* The LeakyReLU of what a thread has, as factors. */
-__device__ inline void make_factors(tower_factors *f, float x[64], float slope, int of) {
+template <bool STRICT>
+__device__ inline void make_factors(tower_factors<STRICT> *f, float x[64], float slope, int of) {
     f->of = of;
 #pragma unroll 1
     for (int attempt = 0; attempt < 2; attempt++) {
         pack(f, x, slope);
-        if (attempt || is_in_range(f->a)) return;
-        const float power = times_power(f->power, power_for(x));
+        if (attempt || is_in_range(f->a, STRICT)) return;
+        const float power = times_power(f->power, power_for(x, STRICT));
         const float ratio = power * inverse_power(f->power);
 #pragma unroll
         for (int i = 0; i < 64; i++) x[i] *= ratio;
@@ -229,8 +252,9 @@ __device__ inline void make_factors(tower_factors *f, float x[64], float slope, 
 }
 
 /* Of rows of memory. */
+template <bool STRICT>
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
-                                    float last[64], tower_factors *f) {
+                                    float last[64], tower_factors<STRICT> *f) {
     const float before = f->power;
     float x[64];
     load_rows(l.a, l.k, rows, p, x);
@@ -360,8 +384,10 @@ __device__ inline void narrow_product(const tower_layer &l, const tower_place &p
 
 /* ---- a block ---- */
 
-struct tower_block {
-    tower_memory m;
+template <bool STRICT> struct tower_block {
+    typedef tower_sizes<STRICT> size;
+    typedef tower_factors<STRICT> factors;
+    tower_memory<STRICT> m;
     tower_place p;
     int used;               /* products begun */
     int fetched, next;      /* by the first thread: images on their way, and the layer after them */
@@ -369,8 +395,8 @@ struct tower_block {
     void *waiting;          /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
 
-    __device__ tower_block(const tower_memory &memory, int b)
-        : m(memory), p(*memory.t, b), used(0), fetched(0), next(0), sheets(0), waiting(NULL),
+    __device__ tower_block(const tower_memory<STRICT> &memory, int b)
+        : m(memory), p(*memory.t, b, STRICT), used(0), fetched(0), next(0), sheets(0), waiting(NULL),
           waiting_gates(NULL) {}
 
     /* ---- weights ---- */
@@ -379,28 +405,29 @@ struct tower_block {
     __device__ void fetch_weights() {
         while (next < m.t->n_layers && m.t->layer[next].kind != LAYER_PRODUCT) next++;
         if (next == m.t->n_layers) return;
-        const int stage = fetched % WEIGHT_STAGES, round = fetched / WEIGHT_STAGES;
+        const int stage = fetched % size::STAGES, round = fetched / size::STAGES;
         if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
-        arrival_expect(&m.there[stage], IMAGE_ALL_FLOATS * 4);
-        copy_bulk(m.stage(stage), m.t->layer[next].b, IMAGE_ALL_FLOATS * 4, &m.there[stage]);
+        arrival_expect(&m.there[stage], image_floats(STRICT) * 4);
+        copy_bulk(m.stage(stage), m.t->layer[next].b, image_floats(STRICT) * 4, &m.there[stage]);
         fetched++;
         next++;
     }
 
-    /* Two stages ahead: whoever is slow may be a layer behind. */
     __device__ void keep_fetching() {
-        if (threadIdx.x == 0 && fetched < used + WEIGHT_STAGES - 2) fetch_weights();
+        if (threadIdx.x == 0 && fetched < used + size::AHEAD) fetch_weights();
     }
 
     /* ---- sheets ---- */
 
     /* Factors go to memory while the next product is made. */
-    __device__ void store_waiting(const tower_factors *f) {
+    __device__ void store_waiting(const factors *f) {
         if (waiting) {
-            char *share = (char *)m.rows + sheets++ % 2 * SHEET_SHARE;
-            if (threadIdx.x % 32 == 0) stores_read<2>(); /* of two sheets ago, there is none */
+            char *share = (char *)m.rows + sheets++ % size::SHARES * SHARE_BYTES;
+            /* a sheet is two stores, and what was stored in this place has been read */
+            if (threadIdx.x % 32 == 0) stores_read<(size::SHARES - 1) * 2>();
             __syncwarp();
             store_sheet(f->a, share);
+            if (STRICT) store_sheet(f->rest, share + SHARE_BYTES);
             shared_written();
             __syncwarp();
             if (threadIdx.x % 32 == 0 && p.has_sheet) send_sheet(share, f->power);
@@ -413,8 +440,10 @@ struct tower_block {
     /* One thread: a half of each panel. */
     __device__ void send_sheet(const char *share, float power) const {
         char *to = (char *)waiting + p.share;
-        store_bulk(to, share, SHEET_SHARE / 2);
-        store_bulk(to + SHEET_BYTES / 2, share + SHEET_SHARE / 2, SHEET_SHARE / 2);
+#pragma unroll
+        for (int half = 0; half < 2 * size::PARTS; half++)
+            store_bulk(to + half * (SHEET_BYTES / 2), share + half * (SHARE_BYTES / 2),
+                       SHARE_BYTES / 2);
         *(float *)((char *)waiting + p.power) = inverse_power(power);
     }
 
@@ -422,13 +451,18 @@ struct tower_block {
 
     template <bool PLAIN>
     __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
-                            tower_factors *f) {
-        const int stage = used % WEIGHT_STAGES;
-        const float *behind = (const float *)(m.stage(stage) + IMAGE_BYTES);
-        arrival_wait(&m.there[stage], (unsigned)(used / WEIGHT_STAGES));
+                            factors *f) {
+        const int stage = used % size::STAGES;
+        const char *image = m.stage(stage);
+        const float *behind = (const float *)(image + size::PARTS * IMAGE_BYTES);
+        arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
         used++;
         products_begin(sum);
-        multiply_rows(sum, f->a, m.stage(stage));
+        multiply_rows(sum, f->a, image, true);
+        if (STRICT) {
+            multiply_rows(sum, f->a, image + IMAGE_BYTES, false);
+            multiply_rows(sum, f->rest, image, false);
+        }
         products_end();
         const bool gated = l.gate;
         if (gated && PLAIN) load_gates(l.gates, p, open);
@@ -464,13 +498,13 @@ struct tower_block {
     }
 
     /* Sheets and gates leave when the next product is under way. */
-    __device__ void make_next(const tower_layer &l, bool more, float last[64], tower_factors *f) {
+    __device__ void make_next(const tower_layer &l, bool more, float last[64], factors *f) {
         make_factors(f, last, more ? l.slope_more : 1.0f, more ? OF_MORE : OF_OUT);
         waiting = more ? l.more_sheets : l.out_sheets;
         waiting_gates = more ? l.more_gates : NULL;
     }
 
-    __device__ void store(const tower_layer &l, float last[64], tower_factors *f) {
+    __device__ void store(const tower_layer &l, float last[64], factors *f) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
@@ -484,7 +518,7 @@ struct tower_block {
     }
 
     __device__ void layer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
-                          tower_factors *f) {
+                          factors *f) {
         const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
         if (l.kind != LAYER_PRODUCT) {
             outer(l, open, last, sum, f->power);
@@ -505,7 +539,7 @@ struct tower_block {
 
     /* Most layers: the same without what they do not have. */
     __device__ void plain_layer(const tower_layer &l, uint32_t open[2], float last[64],
-                                float sum[64], tower_factors *f) {
+                                float sum[64], factors *f) {
         product<true>(l, open, last, sum, f);
         if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
         make_next(l, l.plain_more, last, f);
@@ -514,15 +548,15 @@ struct tower_block {
     __device__ void run() {
         float last[64], sum[64];
         uint32_t open[2] = {0, 0};
-        tower_factors f;
+        factors f;
         f.power = 1;
         f.of = OF_NOTHING;
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = sum[i] = 0;
 #pragma unroll
-        for (int i = 0; i < 32; i++) f.a[i] = 0;
+        for (int i = 0; i < 32; i++) f.a[i] = f.rest[STRICT ? i : 0] = 0;
         if (threadIdx.x == 0)
-            for (int s = 0; s < WEIGHT_STAGES; s++) fetch_weights();
+            for (int s = 0; s < size::STAGES; s++) fetch_weights();
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers; k++) {
             const tower_layer &l = m.t->layer[k];
@@ -546,7 +580,8 @@ __device__ static void copy_tower(tower *to, const tower *from) {
         ((float4 *)to)[i] = ((const float4 *)from)[i];
 }
 
-__device__ static void prepare_block(const tower_memory &m, const tower *towers,
+template <bool STRICT>
+__device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower *towers,
                                      const tower_starts &starts) {
     int which = 0;
     for (; which + 1 < starts.n; which++) {
@@ -556,7 +591,7 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
     }
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
-        for (int s = 0; s < WEIGHT_STAGES; s++) {
+        for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
             arrival_init(&m.done[s], blockDim.x / 32);
         }
@@ -566,15 +601,16 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
 }
 #endif
 
-__global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towers,
-                                                             const __grid_constant__ tower_starts starts) {
+template <bool STRICT>
+__global__ void __launch_bounds__(TOWER_THREADS, 1)
+    run_towers(const tower *towers, const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
-    const tower_memory m(image_aligned(shared));
+    const tower_memory<STRICT> m(image_aligned(shared));
     grid_next();
     prepare_block(m, towers, starts);
     grid_wait();
-    tower_block(m, (int)blockIdx.x - m.t->first_block).run();
+    tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
 #else
     (void)towers, (void)starts;
 #endif
@@ -588,13 +624,22 @@ cudaError_t n2_towers_prepare(bool *there) {
     const cudaError_t error = cudaMemcpyFromSymbol(&has, code_has_towers, sizeof has);
     *there = has != 0;
     if (error != cudaSuccess || !has) return error;
-    return cudaFuncSetAttribute(run_towers, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                TOWER_SHARED);
+    const cudaError_t first =
+        cudaFuncSetAttribute(run_towers<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             tower_sizes<false>::SHARED);
+    if (first != cudaSuccess) return first;
+    return cudaFuncSetAttribute(run_towers<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                tower_sizes<true>::SHARED);
 }
 
 void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
-                      int block_rows, cudaStream_t stream, bool early) {
+                      int block_rows, bool strict, cudaStream_t stream, bool early) {
     const tower_starts copy = *starts;
-    GPU_LAUNCH(run_towers, blocks, (unsigned)block_rows * 2, TOWER_SHARED, stream, early, towers,
-               copy);
+    const unsigned threads = (unsigned)block_rows * 2;
+    if (strict)
+        GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
+                   towers, copy);
+    else
+        GPU_LAUNCH(run_towers<false>, blocks, threads, tower_sizes<false>::SHARED, stream, early,
+                   towers, copy);
 }

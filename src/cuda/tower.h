@@ -11,8 +11,11 @@
  * as fast with them, and memory has half as much to carry. What halves lack is range, so numbers
  * come with a power of two, chosen for 16 rows at a time or for a matrix of weights.
  *
- * For GPUs that have the instructions (compute capability 9.0) and tf32 only; others run the
- * same jobs one by one (jobs_matmul.h). */
+ * In strict float32 a factor is two halves, the second what the first leaves over: 22 bits, and
+ * three products for one.
+ *
+ * For GPUs that have the instructions (compute capability 9.0); others run the same jobs one by one
+ * (jobs_matmul.h). */
 #ifndef N2_CUDA_TOWER_H
 #define N2_CUDA_TOWER_H
 
@@ -38,11 +41,13 @@ __host__ __device__ inline unsigned image_at(unsigned rows, unsigned row, unsign
 }
 
 /* The power of two that brings a number as large as `bits` says into [1, 4096): its exponent is a
- * multiple of 12, so that most agree. What is 0 or not finite stays as it is. */
-__host__ __device__ inline uint32_t power_bits(uint32_t bits) {
-    const int exponent = (int)(bits >> 23 & 255) - 127;
+ * multiple of 12, so that most agree. If strict into [4096, 16384), where what is left over has all
+ * its digits. What is 0 or not finite stays as it is. */
+__host__ __device__ inline uint32_t power_bits(uint32_t bits, bool strict) {
+    const int exponent = (int)(bits >> 23 & 255) - 127, step = strict ? 2 : 12;
     const bool stays = (bits & 0x7fffffffu) == 0 || exponent == 128 || exponent < -108;
-    return (uint32_t)(stays ? 127 : 127 - (exponent + 120) / 12 * 12 + 120) << 23;
+    const int brings = (strict ? 12 : 0) + 120 - (exponent + 120) / step * step;
+    return (uint32_t)(127 + (stays ? 0 : brings > 120 ? 120 : brings)) << 23;
 }
 /* A power of that kind times another; the first alone where that would leave the range. */
 __device__ inline float times_power(float power, float other) {
@@ -54,38 +59,44 @@ __device__ inline float inverse_power(float power) {
     return __uint_as_float(0x7f000000u - __float_as_uint(power));
 }
 
-/* An image of weights [n x k], 128 x 128 with zeros around them; behind them the layer's bias and 1 /
- * the power of two by which products with the image are too large. */
+/* An image of weights [n x k], 128 x 128 with zeros around them; if strict, that of what is left
+ * over; behind them the layer's bias and 1 / the power of two by which products with the image are
+ * too large. */
 enum {
     IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
     IMAGE_FLOATS = IMAGE_BYTES / 4,
-    IMAGE_ALL_FLOATS = IMAGE_FLOATS + TOWER_WIDTH + 4,
+    IMAGE_BEHIND = TOWER_WIDTH + 4,
     IMAGE_BLOCKS = 4 /* that make it */
 };
+__host__ __device__ constexpr int image_floats(bool strict) {
+    return (strict ? 2 : 1) * IMAGE_FLOATS + IMAGE_BEHIND;
+}
 
-/* Sheets: rows that only towers and gradients read, 64 to a sheet, in the place of the matrix that
- * they are. Behind all sheets come their gates, which numbers are not negative, two words a thread
+/* Sheets: rows that only towers and gradients read, 64 to a sheet, if there is room in the place of
+ * the matrix that they are; if strict, each followed by what is left over. Behind all sheets come their gates, which numbers are not negative, two words a thread
  * of those that made them; behind these their powers of two, one for 16 rows. */
 enum {
     SHEET_ROWS = 64,
     SHEET_HALVES = SHEET_ROWS * TOWER_WIDTH,
     SHEET_BYTES = SHEET_HALVES * 2,
     GATE_WORDS = 256,
-    SHEET_POWERS = 4,
-    SHEET_ALL_FLOATS = SHEET_BYTES / 4 + GATE_WORDS + SHEET_POWERS
+    SHEET_POWERS = 4
 };
+__host__ __device__ constexpr int sheet_bytes(bool strict) {
+    return strict ? 2 * SHEET_BYTES : SHEET_BYTES;
+}
 __host__ __device__ inline int64_t sheets_of(int64_t rows) {
     return (rows + SHEET_ROWS - 1) / SHEET_ROWS;
 }
-__host__ __device__ inline uint32_t *gates_of(const void *sheets, int64_t rows) {
-    return (uint32_t *)((char *)sheets + sheets_of(rows) * SHEET_BYTES);
+__host__ __device__ inline uint32_t *gates_of(const void *sheets, int64_t rows, bool strict) {
+    return (uint32_t *)((char *)sheets + sheets_of(rows) * sheet_bytes(strict));
 }
-__host__ __device__ inline float *powers_of(const void *sheets, int64_t rows) {
-    return (float *)(gates_of(sheets, rows) + sheets_of(rows) * GATE_WORDS);
+__host__ __device__ inline float *powers_of(const void *sheets, int64_t rows, bool strict) {
+    return (float *)(gates_of(sheets, rows, strict) + sheets_of(rows) * GATE_WORDS);
 }
-/* Whether there is room for them where the rows themselves would be. */
-inline bool sheets_fit(int64_t rows) {
-    return sheets_of(rows) * SHEET_ALL_FLOATS <= rows * TOWER_WIDTH;
+/* Of all of them, with gates and powers. */
+inline int64_t sheet_floats(int64_t rows, bool strict) {
+    return sheets_of(rows) * (sheet_bytes(strict) / 4 + GATE_WORDS + SHEET_POWERS);
 }
 
 typedef enum tower_source { FROM_MEMORY, FROM_OUT, FROM_MORE } tower_source;
@@ -131,6 +142,6 @@ typedef struct tower_starts {
 cudaError_t n2_towers_prepare(bool *there);
 /* Towers of one launch have blocks of the same size. early: gpu.h. */
 void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
-                      int block_rows, cudaStream_t stream, bool early);
+                      int block_rows, bool strict, cudaStream_t stream, bool early);
 
 #endif

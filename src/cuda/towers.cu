@@ -203,15 +203,15 @@ static float *sheets_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int64_t rows = j->product.m;
     const bool alone = !(readers_of(q, i, x, j->n) & READ_FLOATS);
-    if (alone && j->product.n == TOWER_WIDTH && sheets_fit(rows) && (uintptr_t)x % 16 == 0)
-        return x;
-    return n2_queue_scratch(q, (char *)x + 3, sheets_of(rows) * SHEET_ALL_FLOATS);
+    const int64_t floats = sheet_floats(rows, q->strict);
+    if (alone && floats <= j->n && (uintptr_t)x % 16 == 0) return x;
+    return n2_queue_scratch(q, (char *)x + 3, floats);
 }
 
 /* And those of x, which layer i reads. */
 static float *read_sheets_at(n2_queue *q, size_t i, const float *x) {
     const int64_t rows = q->list[i].j.product.m;
-    return n2_queue_scratch(q, (const char *)x + 2, sheets_of(rows) * SHEET_ALL_FLOATS);
+    return n2_queue_scratch(q, (const char *)x + 2, sheet_floats(rows, q->strict));
 }
 
 /* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
@@ -338,7 +338,7 @@ static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int ways = readers_of(q, i, x, j->n);
     if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
-    if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m);
+    if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m, q->strict);
     return ways & READ_FLOATS ? NULL : (uint32_t *)x;
 }
 

@@ -244,9 +244,9 @@ static float half_at(const char *image, unsigned at) {
 }
 
 /* As gpu_tensor.h says. Lanes show each other sixteen inner numbers at a time. */
-void multiply_rows(float sum[64], const uint32_t a[32], const char *b) {
+void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh) {
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    memset(sum, 0, 64 * sizeof *sum);
+    if (fresh) memset(sum, 0, 64 * sizeof *sum);
     for (unsigned j = 0; j < 8; j++) {
         emulated_lane *lanes = emulated_warp();
         memcpy(lanes[lane].a, a + 4 * j, sizeof lanes[lane].a);

@@ -132,7 +132,7 @@ inline char *image_aligned(void *shared) { return (char *)shared; }
 inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
-void multiply_rows(float sum[64], const uint32_t a[32], const char *b);
+void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
 void multiply_columns(float sum[64], const char *a, const char *b);
 void store_sheet(const uint32_t a[32], char *sheet);
 
