@@ -153,13 +153,16 @@ static void gather_towers(schedule *s) {
     }
 }
 
+enum { MOST_GATHERED = 2000 };
+
 size_t n2_queue_schedule(n2_queue *q) {
     schedule s = {};
     s.q = q;
     s.levels = (int)find_levels(q);
     s.early = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.early);
     s.late = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.late);
-    if (q->towers && s.early && s.late && find_edges(&s)) { /* else the levels will do */
+    const bool few = q->n <= MOST_GATHERED; /* else it would take minutes, for a small part of the step */
+    if (q->towers && few && s.early && s.late && find_edges(&s)) { /* else the levels will do */
         for (size_t i = 0; i < q->n; i++) s.early[i] = q->list[i].level;
         gather_towers(&s);
         for (size_t i = 0; i < q->n; i++) q->list[i].level = s.early[q->list[i].chain];

@@ -472,6 +472,7 @@ template <bool STRICT> struct tower_block {
         begin_sums(l.adds_last, l.bias ? behind : NULL, f->power, p, last);
         const float unit = behind[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
+        __syncwarp(); /* all have read the bias */
         if (threadIdx.x % 32 == 0) arrive(&m.done[stage]);
         end_sums(gated, unit, slope, open, sum, last);
     }

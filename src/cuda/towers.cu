@@ -224,9 +224,11 @@ static bool are_alike(const n2_queue *q, size_t k, size_t i) {
 /* The sums that go along with gradient i, the first of those that they could go along with;
  * SIZE_MAX: none. */
 static size_t sums_of(const n2_queue *q, size_t i) {
-    for (size_t k = 0; k < q->n; k++) {
+    enum { NEAR = 64 }; /* they are asked for together */
+    const size_t begin = i > NEAR ? i - NEAR : 0, end = i + NEAR < q->n ? i + NEAR : q->n;
+    for (size_t k = begin; k < end; k++) {
         if (!are_alike(q, k, i)) continue;
-        for (size_t other = 0; other < i; other++)
+        for (size_t other = begin; other < i; other++)
             if (are_alike(q, k, other)) return SIZE_MAX;
         return k;
     }
@@ -323,6 +325,7 @@ static bool wants_sheets(const n2_queue *q, size_t i) {
     const int64_t rows = layer->product.m, width = layer->product.k;
     for (size_t k = i + 1; k < q->n; k++) {
         const job *j = &q->list[k].j;
+        if (reads_rows(&q->list[k], layer->in[0], rows, width)) return false; /* ask that one */
         if (!q->list[k].sheets || j->product.k != rows) continue;
         for (int f = 0; f < 2; f++)
             if (j->in[f] == layer->in[0] && (f ? j->product.n : j->product.m) == width &&
