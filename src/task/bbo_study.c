@@ -19,12 +19,18 @@ static const n2ce_option options_table[] = {
     {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
     {"seeds", 'k', N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
-    {"queries", 'Q', N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "Q",
-     "designs that are proposed; auto: 256, and 128 for Branin"},
+    {"queries", 'Q', N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
+     "how many designs are proposed, several numbers separated by commas; auto: 256, and 128 for "
+     "Branin"},
     {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
      "train networks of 1/S of the published width for 1/S of the published steps"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "seed of the first repetition; the others follow"},
+    {"reuse", 0, N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "FILES",
+     "take over the runs that are in these answers (bbo.json, or folders with it, separated by "
+     "commas); make the others"},
+    {"merge", 0, N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "FILES",
+     "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
@@ -88,13 +94,31 @@ static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *o
 static bool never(size_t i) { return i == SIZE_MAX; }
 static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
 
+/* The tasks asked for, each with every Q. */
+static n2ce_status choose_tasks(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
+    bool tasks[N2_BBO_TASKS] = {false};
+    double *queries;
+    size_t n;
+    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
+    N2_TRY(n2_options_reals(o, "queries", s->arena, &queries, &n));
+    for (size_t i = 0; n2_design_task_at(i); i++)
+        for (size_t k = 0; k < (n ? n : 1) && tasks[i]; k++) {
+            if (s->n_tasks == N2_BBO_TASKS || (n && queries[k] != floor(queries[k])))
+                return n2_fail(ctx, N2CE_EINVAL,
+                               "--queries takes whole numbers, and not more than %d of them for "
+                               "all tasks.",
+                               N2_BBO_TASKS);
+            s->tasks[s->n_tasks] = n2_design_task_at(i);
+            s->queries[s->n_tasks++] = n ? (size_t)queries[k] : n2_design_task_at(i)->queries;
+        }
+    return N2CE_OK;
+}
+
 /* The methods asked for, then the trivial ones that are shown beside any. */
 static n2ce_status choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
-    bool tasks[N2_BBO_TASKS] = {false}, methods[N2_BBO_METHODS] = {false};
-    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
+    bool methods[N2_BBO_METHODS] = {false};
+    N2_TRY(choose_tasks(ctx, o, s));
     N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
-    for (size_t i = 0; n2_design_task_at(i); i++)
-        if (tasks[i]) s->tasks[s->n_tasks++] = n2_design_task_at(i);
     for (size_t i = 0; i < n2_method_count; i++)
         if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
     s->n_asked = s->n_methods;
@@ -144,6 +168,7 @@ static n2ce_status keep_plane(const bbo_runner *r, const n2_proposals *p, n2_bbo
     if (!copy) return N2CE_ENOMEM;
     memcpy(copy, p->x, 2 * p->rows * sizeof *copy);
     run->plane = copy;
+    run->plane_rows = p->rows;
     return N2CE_OK;
 }
 
@@ -183,7 +208,7 @@ static void note_failure(const bbo_runner *r, const n2_listed_method *m, const c
 /* That a method fails on a task is a result; that memory is short, or the user in a hurry, is
  * not. */
 static n2ce_status run_method(bbo_runner *r, const n2_listed_method *m, n2_bbo_run *run) {
-    const size_t rows = n2_bbo_queries(r->study, r->task), n = r->bench->offline.space.n;
+    const size_t rows = r->study->queries[r->task], n = r->bench->offline.space.n;
     n2_arena arena = n2_arena_new(r->base.ctx);
     const desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
                     n2_arena_alloc(&arena, rows * n, sizeof *d.x),
@@ -210,17 +235,27 @@ static double best_offline(const n2_design_bench *b) {
     return n2_design_normalise(b->task, best);
 }
 
+/* Whether nothing is left to do for a seed: its runs were taken over. */
+static bool is_finished(const n2_bbo_study *s, size_t task, size_t k) {
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (!n2_bbo_run_at(s, task, m, k)->done) return false;
+    return isfinite(s->offline_best[task * s->n_seeds + k]);
+}
+
 /* Seeds outside, methods inside: the offline set and the oracle of a seed are made once, and what
  * an interruption leaves can be compared. */
 static n2ce_status run_task(bbo_runner *r) {
     n2_bbo_study *s = r->study;
     for (size_t k = 0; k < s->n_seeds; k++) {
+        if (is_finished(s, r->task, k)) continue;
         N2_TRY(n2_design_bench_begin(r->bench, s->first_seed + k));
         s->offline_best[r->task * s->n_seeds + k] = best_offline(r->bench);
         s->offline_rows[r->task] = r->bench->offline.rows;
         for (size_t m = 0; m < s->n_methods; m++) {
             n2_bbo_run *run = n2_bbo_run_at(s, r->task, m, k);
+            if (run->done) continue;
             run->seed = s->first_seed + k;
+            run->scale = s->effort.scale;
             N2_TRY(run_method(r, s->methods[m], run));
         }
     }
@@ -254,34 +289,59 @@ static n2ce_status check_data(n2ce_ctx *ctx, const n2_bbo_study *s) {
     return N2CE_OK;
 }
 
-static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *arena,
-                                n2_bbo_study *s) {
+static n2ce_status make_room(n2_bbo_study *s) {
+    s->runs = n2_arena_alloc(s->arena, n2_bbo_runs(s), sizeof *s->runs);
+    s->offline_best = n2_arena_alloc(s->arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
+    s->offline_rows = n2_arena_alloc(s->arena, s->n_tasks, sizeof *s->offline_rows);
+    if (!s->runs || !s->offline_best || !s->offline_rows) return N2CE_ENOMEM;
+    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) s->offline_best[i] = N2_NAN;
+    return N2CE_OK;
+}
+
+static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
+    const char *reuse = n2ce_options_get(o, "reuse");
+    n2_bbo_kept kept;
     n2_place place;
-    s->options = o;
-    s->arena = arena;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
-    s->queries = n2_options_is_auto(o, "queries") ? 0 : (size_t)n2_options_count(o, "queries");
     N2_TRY(choose(ctx, o, s));
     N2_TRY(n2_place_of_options(ctx, o, &place));
     s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
                             n2_place_backend(&place)};
-    s->runs = n2_arena_alloc(arena, n2_bbo_runs(s), sizeof *s->runs);
-    s->offline_best = n2_arena_alloc(arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
-    s->offline_rows = n2_arena_alloc(arena, s->n_tasks, sizeof *s->offline_rows);
-    if (!s->runs || !s->offline_best || !s->offline_rows) return N2CE_ENOMEM;
-    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) s->offline_best[i] = N2_NAN;
+    N2_TRY(make_room(s));
+    if (reuse) {
+        N2_TRY(n2_bbo_kept_read(ctx, reuse, s->arena, &kept));
+        n2_bbo_kept_take(&kept, false, s);
+    }
     return check_data(ctx, s);
+}
+
+/* Runs what is to be run. */
+static n2ce_status run_study(n2ce_ctx *ctx, n2_bbo_study *s) {
+    bbo_runner r = {.study = s};
+    N2_TRY(read_options(ctx, s->options, s));
+    N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(s), &r.base));
+    n2_runner_done(&r.base, (double)s->n_done);
+    const n2ce_status status = run_all(&r);
+    n2_runner_close(&r.base);
+    return status;
+}
+
+/* Puts answers together. */
+static n2ce_status merge_studies(n2ce_ctx *ctx, const char *paths, n2_bbo_study *s) {
+    n2_bbo_kept kept;
+    N2_TRY(n2_bbo_kept_read(ctx, paths, s->arena, &kept));
+    N2_TRY(n2_bbo_kept_choose(ctx, &kept, s));
+    N2_TRY(make_room(s));
+    n2_bbo_kept_take(&kept, true, s);
+    return N2CE_OK;
 }
 
 static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
                               n2ce_answer *answer) {
-    n2_bbo_study study = {0};
-    bbo_runner r = {.study = &study};
-    N2_TRY(read_options(ctx, options, arena, &study));
-    N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(&study), &r.base));
-    const n2ce_status status = run_all(&r);
-    n2_runner_close(&r.base);
+    const char *merge = n2ce_options_get(options, "merge");
+    n2_bbo_study study = {.options = options, .arena = arena};
+    const n2ce_status status = merge ? merge_studies(ctx, merge, &study) : run_study(ctx, &study);
     study.interrupted = status == N2CE_ECANCELED;
     if (status != N2CE_OK && !study.interrupted) return status;
     if (study.n_done > 0) N2_TRY(n2_bbo_study_show(ctx, &study, answer));
@@ -311,10 +371,16 @@ const n2ce_task n2_bbo_study_task = {
         "cube-0.01, cube-0.1. Networks of the published\n"
         "size train for hours on a few cores: --scale 8 makes them smaller, and the answer says\n"
         "so. Designs beyond the bounds are moved to them before they are tried; inside is the\n"
-        "share that needed no move. Ctrl-C keeps the finished runs.\n",
-    .examples = "n2ce study bbo\n"
-                "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
-                "n2ce study bbo --task all --data data --method all --report out --json\n",
+        "share that needed no move. Ctrl-C keeps the finished runs.\n"
+        "\n"
+        "Runs made in pieces, with other tasks, methods or seeds, or on other machines, become\n"
+        "one answer with --merge; a study that was interrupted goes on with --reuse.\n",
+    .examples =
+        "n2ce study bbo\n"
+        "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
+        "n2ce study bbo --task all --data data --method all --report out --json\n"
+        "n2ce study bbo --task all --data data --method all --reuse out --report out --force\n"
+        "n2ce study bbo --merge out,elsewhere/bbo.json --report together\n",
     .page = "bbo.html",
     .data = "bbo.json",
     .options = options_table,

@@ -39,7 +39,7 @@ static n2ce_status paper_of(const n2_bbo_study *s, size_t task, int percentile, 
     if (!x || !y) return N2CE_ENOMEM;
     for (size_t m = 0; m < s->n_methods; m++) {
         const n2_bbo_published *p = n2_bbo_published_find(
-            s->tasks[task]->name, s->methods[m]->method->name, n2_bbo_queries(s, task), percentile);
+            s->tasks[task]->name, s->methods[m]->method->name, s->queries[task], percentile);
         x[3 * m] = (double)(m + 1) - 0.35;
         x[3 * m + 1] = x[3 * m + 2] = (double)(m + 1) + 0.35;
         y[3 * m] = y[3 * m + 1] = p ? p->value : N2_NAN;
@@ -89,7 +89,7 @@ static n2ce_status add_plane(n2_text *page, const n2_bbo_study *s, size_t task, 
     const char *name = s->methods[m]->method->name;
     n2_series series[3];
     if (!r->plane) return N2CE_OK;
-    N2_TRY(points_of(r->plane, n2_bbo_queries(s, task), arena, &series[0]));
+    N2_TRY(points_of(r->plane, r->plane_rows, arena, &series[0]));
     N2_TRY(points_of(optima, 3, arena, &series[1]));
     series[0].colour = s->methods[m]->colour;
     series[0].label = name;
@@ -116,7 +116,7 @@ static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n
     if (!sheet.n_rows) return N2CE_OK;
     n2_page_section(page, s->tasks[task]->name);
     n2_page_paragraph(page, "%s. %zu rows offline, Q = %zu.", s->tasks[task]->summary,
-                      s->offline_rows[task], n2_bbo_queries(s, task));
+                      s->offline_rows[task], s->queries[task]);
     n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
                   "Mean +- standard deviation over the seeds; the best in bold. Unmoved: values of "
                   "designs as they were proposed, bounds or not.");

@@ -15,6 +15,9 @@ const char n2_bbo_caveat[] =
     "higher than their labels; on Branin chance beats several published methods. The baselines are "
     "this program's own with the published hyper-parameters (docs/bbo.md says where they differ).";
 
+const char n2_bbo_gaps[] =
+    "Not all methods were run on all tasks: their mean ranks do not compare.";
+
 /* ---- summaries ------------------------------------------------------------------------------- */
 
 n2_bbo_summary n2_bbo_summarise(const n2_bbo_study *s, size_t task, size_t method) {
@@ -36,36 +39,64 @@ n2_bbo_summary n2_bbo_summarise(const n2_bbo_study *s, size_t task, size_t metho
     return sum;
 }
 
+/* The mean over seeds; -inf: all runs failed; NaN: there was none. */
 static double value_of(const n2_bbo_study *s, size_t task, size_t method, int percentile) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, method);
-    return n2_tally_mean(percentile == 100 ? &sum.max : &sum.median);
+    const n2_tally *t = percentile == 100 ? &sum.max : &sum.median;
+    return t->n > 0 || sum.done == 0 ? n2_tally_mean(t) : -N2_INFINITY;
+}
+
+/* Whether a method has its place among others, of which one is `other`. */
+static bool is_rival(const n2_listed_method *m, const n2_listed_method *other) {
+    if (m == other || other->variant_of) return false;
+    return !m->variant_of || strcmp(m->variant_of, other->method->name) != 0;
 }
 
 double n2_bbo_rank(const n2_bbo_study *s, size_t task, size_t method, int percentile) {
     const double own = value_of(s, task, method, percentile);
     double rank = 1;
-    if (!isfinite(own)) return N2_NAN;
+    if (isnan(own)) return N2_NAN;
     for (size_t m = 0; m < s->n_methods; m++) {
+        if (!is_rival(s->methods[method], s->methods[m])) continue;
         const double other = value_of(s, task, m, percentile);
-        if (m != method) rank += other > own ? 1 : other == own ? 0.5 : 0;
+        rank += other > own ? 1 : other == own ? 0.5 : 0;
     }
     return rank;
 }
 
-double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile) {
+double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile, size_t *n) {
     n2_tally mean = {0};
     for (size_t t = 0; t < s->n_tasks; t++)
         n2_tally_add(&mean, n2_bbo_rank(s, t, method, percentile));
+    if (n) *n = mean.n;
     return n2_tally_mean(&mean);
 }
 
+/* Whether not all methods were run on the same number of tasks. */
+static bool has_gaps(const n2_bbo_study *s) {
+    size_t first, n;
+    n2_bbo_mean_rank(s, 0, 100, &first);
+    for (size_t m = 1; m < s->n_methods; m++) {
+        n2_bbo_mean_rank(s, m, 100, &n);
+        if (n != first) return true;
+    }
+    return false;
+}
+
 void n2_bbo_scale_text(const n2_bbo_study *s, char text[256]) {
+    size_t least = SIZE_MAX, most = 1;
+    for (size_t i = 0; i < n2_bbo_runs(s); i++) {
+        const n2_bbo_run *r = &s->runs[i];
+        if (!r->done || !s->methods[i / s->n_seeds % s->n_methods]->with) continue;
+        if (r->scale < least) least = r->scale;
+        if (r->scale > most) most = r->scale;
+    }
     text[0] = '\0';
-    if (s->effort.scale > 1)
+    if (most > 1)
         snprintf(text, 256,
-                 "Networks and training are not those of the paper: --scale %zu divides widths and "
-                 "steps by %zu (not below %d and %d).",
-                 s->effort.scale, s->effort.scale, N2_LEAST_WIDTH, N2_LEAST_STEPS);
+                 "Networks and training are not %sthose of the paper: --scale %zu divides widths "
+                 "and steps by %zu (not below %d and %d).",
+                 least < most ? "always " : "", most, most, N2_LEAST_WIDTH, N2_LEAST_STEPS);
 }
 
 /* ---- sheets ---------------------------------------------------------------------------------- */
@@ -91,11 +122,12 @@ static void put_all(sheet_writer *w, const char *const *texts, size_t n) {
 }
 
 static void put_spread(sheet_writer *w, const n2_tally *t, const char *mark) {
-    char number[32], cell[96];
+    char number[32], about[32], cell[96];
     const double spread = n2_tally_spread(t);
+    snprintf(about, sizeof about, fabs(spread) < 1e4 ? "%.3f" : "%.1e", spread);
     if (isfinite(spread))
-        snprintf(cell, sizeof cell, "%s%s +- %.3f", mark, n2_sheet_number(n2_tally_mean(t), number),
-                 spread);
+        snprintf(cell, sizeof cell, "%s%s +- %s", mark, n2_sheet_number(n2_tally_mean(t), number),
+                 about);
     else
         snprintf(cell, sizeof cell, "%s%s", mark, n2_sheet_number(n2_tally_mean(t), number));
     put(w, t->n ? cell : "");
@@ -126,15 +158,21 @@ static bool has_moved(const n2_bbo_study *s, size_t task) {
 }
 
 static const char *mark_of(const n2_bbo_study *s, size_t task, size_t m, int percentile) {
-    return n2_bbo_rank(s, task, m, percentile) == 1 && s->n_methods > 1 ? "*" : "";
+    const double own = value_of(s, task, m, percentile);
+    bool best = isfinite(own) && s->n_methods > 1;
+    for (size_t k = 0; k < s->n_methods; k++)
+        if (k != m && value_of(s, task, k, percentile) >= own) best = false;
+    return best ? "*" : "";
 }
 
 static void put_method(sheet_writer *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, m);
     const char *t = s->tasks[task]->name, *name = s->methods[m]->method->name;
-    const size_t q = n2_bbo_queries(s, task);
-    char label[96];
-    snprintf(label, sizeof label, "%s%s", name, sum.failed ? " (failed)" : "");
+    const size_t q = s->queries[task];
+    char label[192], some[80] = "";
+    if (sum.done < s->n_seeds)
+        snprintf(some, sizeof some, " (%zu of %zu seeds)", sum.done, s->n_seeds);
+    snprintf(label, sizeof label, "%s%s%s", name, some, sum.failed ? " (failed)" : "");
     put(w, label);
     put_spread(w, &sum.max, mark_of(s, task, m, 100));
     put_published(w, n2_bbo_published_find(t, name, q, 100));
@@ -170,26 +208,34 @@ n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *aren
 }
 
 n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *out) {
-    static const char *const header[] = {"method", "mean rank of max", "mean rank of median"};
+    static const char *const header[] = {"method", "mean rank of max", "of median", "of both",
+                                         "tasks"};
     sheet_writer w = {.arena = arena};
     *out = (n2_sheet){NULL, 0, 0};
-    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 3, sizeof(*w.cells));
+    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 5, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
-    put_all(&w, header, 3);
+    put_all(&w, header, 5);
     for (size_t m = 0; m < s->n_methods; m++) {
+        size_t n;
+        const double max = n2_bbo_mean_rank(s, m, 100, &n),
+                     median = n2_bbo_mean_rank(s, m, 50, NULL);
         put(&w, s->methods[m]->method->name);
-        put_number(&w, n2_bbo_mean_rank(s, m, 100), "%.1f");
-        put_number(&w, n2_bbo_mean_rank(s, m, 50), "%.1f");
+        put_number(&w, max, "%.1f");
+        put_number(&w, median, "%.1f");
+        put_number(&w, (max + median) / 2, "%.2f");
+        put_number(&w, (double)n, "%.0f");
     }
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, w.n / 3, 3};
+    *out = (n2_sheet){w.cells, w.n / 5, 5};
     return N2CE_OK;
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */
 
 static bool was_started(const n2_bbo_study *s, size_t task) {
-    return n2_bbo_run_at(s, task, 0, 0)->done;
+    for (size_t i = 0; i < s->n_methods * s->n_seeds; i++)
+        if (n2_bbo_run_at(s, task, 0, 0)[i].done) return true;
+    return false;
 }
 
 static bool has_method(const n2_bbo_study *s, const char *name) {
@@ -204,7 +250,7 @@ static void add_others(n2_text *out, const n2_bbo_study *s, size_t task, int per
     const n2_bbo_published *p;
     n2_text line = n2_text_new(out->ctx);
     for (size_t i = 0; (p = n2_bbo_published_at(i)); i++) {
-        if (p->percentile != percentile || p->queries != n2_bbo_queries(s, task) ||
+        if (p->percentile != percentile || p->queries != s->queries[task] ||
             strcmp(p->task, s->tasks[task]->name) != 0 || has_method(s, p->method))
             continue;
         n2_text_add(&line, "%s%s %.3f", separator, p->method, p->value);
@@ -225,7 +271,7 @@ static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2
         n2_tally_add(&best, s->offline_best[task * s->n_seeds + k]);
     n2_text_add(out, "%s: %s; %zu rows offline, the best %s; Q = %zu, %zu seed%s\n\n", t->name,
                 t->summary, s->offline_rows[task], n2_sheet_number(n2_tally_mean(&best), number),
-                n2_bbo_queries(s, task), s->n_seeds, s->n_seeds == 1 ? "" : "s");
+                s->queries[task], s->n_seeds, s->n_seeds == 1 ? "" : "s");
     n2_sheet_add(out, &sheet);
     n2_text_add(out, "\n");
     add_others(out, s, task, 100);
@@ -244,6 +290,7 @@ static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
     if (s->n_tasks > 1) {
         n2_sheet_add(out, &ranks);
         n2_text_add(out, "\n");
+        if (has_gaps(s)) n2_text_add(out, "%s\n\n", n2_bbo_gaps);
     }
     if (s->interrupted)
         n2_text_add(out, "Interrupted after %zu of %zu runs.\n\n", s->n_done, n2_bbo_runs(s));
@@ -263,6 +310,22 @@ static void add_key(n2_text *out, const char *key, double value) {
     n2_text_add_number(out, value);
 }
 
+/* Q as the options have it; 0: they do not say. */
+static size_t stated_queries(const n2_bbo_study *s, size_t t) {
+    const double q = n2ce_options_number(s->options, "queries");
+    if (n2_options_is_auto(s->options, "queries")) return s->tasks[t]->queries;
+    return q > 0 ? (size_t)q : 0;
+}
+
+/* What of a run is not as the options say. */
+static void add_exceptions(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
+                           const n2_bbo_run *r) {
+    if (s->queries[t] != stated_queries(s, t))
+        n2_text_add(out, ", \"queries\": %zu", s->queries[t]);
+    if (s->methods[m]->with && r->scale != n2_options_count(s->options, "scale"))
+        n2_text_add(out, ", \"scale\": %zu", r->scale);
+}
+
 static void add_names(n2_text *out, const n2_bbo_study *s, size_t t, size_t m) {
     n2_text_add(out, "{\"task\": \"%s\", \"method\": \"%s\"", s->tasks[t]->name,
                 s->methods[m]->method->name);
@@ -275,7 +338,9 @@ static void add_run(n2_text *out, const n2_bbo_study *s, size_t t, size_t m, con
     add_key(out, "median", r->median);
     n2_text_add(out, ", \"distinct\": %zu", r->distinct);
     add_key(out, "inside", r->inside);
-    n2_text_add(out, ", \"seconds\": %.3f}", r->seconds);
+    n2_text_add(out, ", \"seconds\": %.3f", r->seconds);
+    add_exceptions(out, s, t, m, r);
+    n2_text_add(out, "}");
 }
 
 /* As proposed: with the values that designs have beyond the bounds. */
@@ -285,6 +350,7 @@ static void add_unmoved(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
     n2_text_add(out, ", \"seed\": %llu", (unsigned long long)r->seed);
     add_key(out, "max", r->unmoved_max);
     add_key(out, "median", r->unmoved_median);
+    add_exceptions(out, s, t, m, r);
     n2_text_add(out, "}");
 }
 
@@ -307,6 +373,23 @@ static void add_list(n2_text *out, const n2_bbo_study *s, const char *key, size_
     n2_text_add(out, "%s],\n  ", *separator ? "\n  " : "");
 }
 
+static void add_offline(n2_text *out, const n2_bbo_study *s) {
+    const char *separator = "";
+    n2_text_add(out, "\"offline\": [");
+    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) {
+        const size_t t = i / s->n_seeds;
+        const bool again = t > 0 && s->tasks[t - 1] == s->tasks[t];
+        if (!isfinite(s->offline_best[i]) || again) continue;
+        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"seed\": %llu", separator, s->tasks[t]->name,
+                    (unsigned long long)(s->first_seed + i % s->n_seeds));
+        n2_text_add(out, ", \"rows\": %zu", s->offline_rows[t]);
+        add_key(out, "best", s->offline_best[i]);
+        n2_text_add(out, "}");
+        separator = ",";
+    }
+    n2_text_add(out, "%s],\n  ", *separator ? "\n  " : "");
+}
+
 static void add_summaries(n2_text *out, const n2_bbo_study *s) {
     const char *separator = "";
     n2_text_add(out, "\"summary\": [");
@@ -316,6 +399,7 @@ static void add_summaries(n2_text *out, const n2_bbo_study *s) {
         if (!sum.done) continue;
         n2_text_add(out, "%s\n    ", separator);
         add_names(out, s, t, m);
+        n2_text_add(out, ", \"queries\": %zu", s->queries[t]);
         n2_text_add(out, ", \"runs\": %zu, \"failed\": %zu", sum.done, sum.failed);
         add_key(out, "max_mean", n2_tally_mean(&sum.max));
         add_key(out, "max_sd", n2_tally_spread(&sum.max));
@@ -332,10 +416,14 @@ static void add_summaries(n2_text *out, const n2_bbo_study *s) {
 static void add_ranks(n2_text *out, const n2_bbo_study *s) {
     n2_text_add(out, "\"mean_ranks\": [");
     for (size_t m = 0; m < s->n_methods; m++) {
+        size_t n;
+        const double max = n2_bbo_mean_rank(s, m, 100, &n),
+                     median = n2_bbo_mean_rank(s, m, 50, NULL);
         n2_text_add(out, "%s\n    {\"method\": \"%s\"", m ? "," : "", s->methods[m]->method->name);
-        add_key(out, "max", n2_bbo_mean_rank(s, m, 100));
-        add_key(out, "median", n2_bbo_mean_rank(s, m, 50));
-        n2_text_add(out, "}");
+        add_key(out, "max", max);
+        add_key(out, "median", median);
+        add_key(out, "both", (max + median) / 2);
+        n2_text_add(out, ", \"tasks\": %zu}", n);
     }
     n2_text_add(out, "\n  ],\n  ");
 }
@@ -374,6 +462,7 @@ static n2ce_status add_json(n2_text *out, const void *about, n2_arena *arena) {
     add_list(out, s, "rows", 0, s->n_asked, add_run);
     add_list(out, s, "trivial", s->n_asked, s->n_methods, add_run);
     add_list(out, s, "unmoved", 0, s->n_methods, add_unmoved);
+    add_offline(out, s);
     add_summaries(out, s);
     add_ranks(out, s);
     add_published(out, s);
