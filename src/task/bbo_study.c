@@ -1,4 +1,4 @@
-/* "study bbo": from options to a list of runs, and through them. */
+/* "study bbo": its options, and its runs. */
 #include "bbo_study.h"
 
 #include "base/clock.h"
@@ -12,8 +12,11 @@
 #include <string.h>
 
 static const n2ce_option options_table[] = {
+    {"preset", 'p', N2CE_OPTION_WORD, NULL, 0, 0, "branin|table|ablation|queries|cubes", "NAME",
+     "what makes a table or figure of the paper; options that are given besides count"},
     {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
-     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all"},
+     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all; variants: "
+     "branin-all, branin-50-all"},
     {"method", 'm', N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods, separated by commas; all: those that are no variant of another; variants: those"},
     {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
@@ -22,6 +25,9 @@ static const n2ce_option options_table[] = {
     {"queries", 'Q', N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
      "how many designs are proposed, several numbers separated by commas; auto: 256, and 128 for "
      "Branin"},
+    {"targets", 0, N2CE_OPTION_REALS, NULL, -10, 10, NULL, "LIST",
+     "also draw Q designs for each of these values, 0 the least and 1 the best offline, by methods "
+     "that can"},
     {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
      "train networks of 1/S of the published width for 1/S of the published steps"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
@@ -36,98 +42,6 @@ static const n2ce_option options_table[] = {
     {0},
 };
 
-/* ---- which tasks and methods ----------------------------------------------------------------- */
-
-static const char *task_name(size_t i) {
-    const n2_design_task *t = n2_design_task_at(i);
-    return t ? t->name : NULL;
-}
-
-static const char *method_name(size_t i) {
-    return i < n2_method_count ? n2_methods[i].method->name : NULL;
-}
-
-static bool is_word(const char *word, size_t n, const char *name) {
-    return strlen(name) == n && memcmp(name, word, n) == 0;
-}
-
-static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                           const char *word, size_t n) {
-    const char *known[N2_BBO_METHODS + 1] = {"all"}, *nearest;
-    size_t count = 1;
-    char copy[64] = "";
-    n2_text list = n2_text_new(ctx);
-    for (size_t i = 0; name(i) && count <= N2_BBO_METHODS; i++) {
-        known[count++] = name(i);
-        n2_text_add(&list, "%s%s", i ? ", " : "", name(i));
-    }
-    if (n < sizeof copy) memcpy(copy, word, n);
-    nearest = *copy ? n2ce_nearest_word(copy, known, count) : NULL;
-    const n2ce_status status =
-        n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %s \"%.*s\"%s%s%s There are: %s; or all.",
-                option, option, (int)(n < 80 ? n : 80), word, nearest ? "; did you mean \"" : ".",
-                nearest ? nearest : "", nearest ? "\"?" : "", list.data ? list.data : "");
-    n2_text_free(&list);
-    return status;
-}
-
-/* Marks what one word asks for: a name, all but variants, or variants. */
-static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                        bool (*variant)(size_t), const char *word, size_t n, bool *marked) {
-    bool any = false;
-    for (size_t i = 0; name(i); i++)
-        if (is_word(word, n, name(i)) || is_word(word, n, variant(i) ? "variants" : "all"))
-            marked[i] = any = true;
-    return any ? N2CE_OK : unknown(ctx, option, name, word, n);
-}
-
-static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *option,
-                             const char *(*name)(size_t), bool (*variant)(size_t), bool *marked) {
-    for (const char *at = n2ce_options_get(o, option);; at++) {
-        const size_t n = strcspn(at, ",");
-        N2_TRY(mark(ctx, option, name, variant, at, n, marked));
-        at += n;
-        if (!*at) return N2CE_OK;
-    }
-}
-
-static bool never(size_t i) { return i == SIZE_MAX; }
-static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
-
-/* The tasks asked for, each with every Q. */
-static n2ce_status choose_tasks(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
-    bool tasks[N2_BBO_TASKS] = {false};
-    double *queries;
-    size_t n;
-    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
-    N2_TRY(n2_options_reals(o, "queries", s->arena, &queries, &n));
-    for (size_t i = 0; n2_design_task_at(i); i++)
-        for (size_t k = 0; k < (n ? n : 1) && tasks[i]; k++) {
-            if (s->n_tasks == N2_BBO_TASKS || (n && queries[k] != floor(queries[k])))
-                return n2_fail(ctx, N2CE_EINVAL,
-                               "--queries takes whole numbers, and not more than %d of them for "
-                               "all tasks.",
-                               N2_BBO_TASKS);
-            s->tasks[s->n_tasks] = n2_design_task_at(i);
-            s->queries[s->n_tasks++] = n ? (size_t)queries[k] : n2_design_task_at(i)->queries;
-        }
-    return N2CE_OK;
-}
-
-/* The methods asked for, then the trivial ones that are shown beside any. */
-static n2ce_status choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
-    bool methods[N2_BBO_METHODS] = {false};
-    N2_TRY(choose_tasks(ctx, o, s));
-    N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
-    for (size_t i = 0; i < n2_method_count; i++)
-        if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
-    s->n_asked = s->n_methods;
-    for (size_t i = 0; i < n2_method_count; i++)
-        if (!methods[i] && n2_methods[i].trivial && !n2_methods[i].variant_of)
-            s->methods[s->n_methods++] = &n2_methods[i];
-    return N2CE_OK;
-}
-
 /* ---- one run --------------------------------------------------------------------------------- */
 
 typedef struct bbo_runner {
@@ -140,6 +54,7 @@ typedef struct bbo_runner {
 /* Proposals in the making: x and unmoved, and values of them. */
 typedef struct desk {
     double *x, *unmoved, *y;
+    n2_aims aims;
 } desk;
 
 static n2ce_status score(const n2_design_bench *b, const double *x, size_t rows, double *y,
@@ -159,26 +74,13 @@ static bool has_unmoved(const n2_space *space, const double *x, size_t rows) {
     return true;
 }
 
-/* For the report's pictures. */
-static n2ce_status keep_plane(const bbo_runner *r, const n2_proposals *p, n2_bbo_run *run) {
-    const n2_space *space = &r->bench->offline.space;
-    if (space->n != 2 || !has_unmoved(space, p->x, p->rows) || run->seed != r->study->first_seed)
-        return N2CE_OK;
-    double *copy = n2_arena_alloc(r->study->arena, 2 * p->rows, sizeof *copy);
-    if (!copy) return N2CE_ENOMEM;
-    memcpy(copy, p->x, 2 * p->rows * sizeof *copy);
-    run->plane = copy;
-    run->plane_rows = p->rows;
-    return N2CE_OK;
-}
-
 static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk *d,
                          n2_bbo_run *run) {
     const n2_design_bench *b = r->bench;
     const n2_space *space = &b->offline.space;
     run->inside = p->inside;
     run->unmoved_max = run->unmoved_median = N2_NAN;
-    N2_TRY(keep_plane(r, p, run));
+    N2_TRY(n2_bbo_points_keep(r->study, b, p->x, p->rows, run->seed, &run->proposed));
     N2_TRY(n2_designs_distinct(r->base.ctx, p->x, p->rows, space->n, &run->distinct));
     N2_TRY(score(b, p->x, p->rows, d->y, &run->max, &run->median));
     if (!has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
@@ -187,14 +89,17 @@ static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk 
 
 static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows, const desk *d,
                            n2_bbo_run *run) {
+    const n2_aims *aims = m->aim && d->aims.n > 0 ? &d->aims : NULL;
     const n2_designs *offline = &r->bench->offline;
     n2_proposals p = {.rows = rows, .x = d->x, .inside = N2_NAN, .unmoved = d->unmoved};
     for (size_t i = 0; i < rows * offline->space.n; i++) d->unmoved[i] = N2_NAN;
     const double start = n2_seconds();
     const n2ce_status status =
-        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, &p);
+        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, aims, &p);
     run->seconds = n2_seconds() - start;
-    return status == N2CE_OK ? judge(r, &p, d, run) : status;
+    if (status != N2CE_OK) return status;
+    if (aims) N2_TRY(n2_bbo_aims_judge(r->study, r->bench, aims, run));
+    return judge(r, &p, d, run);
 }
 
 static void note_failure(const bbo_runner *r, const n2_listed_method *m, const char *message,
@@ -210,11 +115,14 @@ static void note_failure(const bbo_runner *r, const n2_listed_method *m, const c
 static n2ce_status run_method(bbo_runner *r, const n2_listed_method *m, n2_bbo_run *run) {
     const size_t rows = r->study->queries[r->task], n = r->bench->offline.space.n;
     n2_arena arena = n2_arena_new(r->base.ctx);
-    const desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
-                    n2_arena_alloc(&arena, rows * n, sizeof *d.x),
-                    n2_arena_alloc(&arena, rows, sizeof *d.x)};
-    const bool enough = d.x && d.unmoved && d.y;
-    const n2ce_status status = enough ? propose(r, m, rows, &d, run) : N2CE_ENOMEM;
+    desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+              n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+              n2_arena_alloc(&arena, rows, sizeof *d.x),
+              {0}};
+    n2ce_status status = d.x && d.unmoved && d.y ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK && m->aim)
+        status = n2_bbo_aims_open(r->study, r->task, r->bench, &arena, &d.aims);
+    if (status == N2CE_OK) status = propose(r, m, rows, &d, run);
     n2_arena_free(&arena);
     if (status == N2CE_ENOMEM || r->base.out_of_memory)
         return n2_fail(r->base.ctx, N2CE_ENOMEM,
@@ -304,7 +212,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
     n2_place place;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
-    N2_TRY(choose(ctx, o, s));
+    N2_TRY(n2_bbo_choose(ctx, o, s));
     N2_TRY(n2_place_of_options(ctx, o, &place));
     s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
                             n2_place_backend(&place)};
@@ -349,7 +257,11 @@ static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_are
 }
 
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer) {
-    return n2_task_in_arena(ctx, options, answer, study_with);
+    n2ce_options *all;
+    N2_TRY(n2_bbo_preset(ctx, options, options_table, &all));
+    const n2ce_status status = n2_task_in_arena(ctx, all, answer, study_with);
+    n2ce_options_free(all);
+    return status;
 }
 
 const n2ce_task n2_bbo_study_task = {

@@ -1,8 +1,9 @@
 /* The study of offline optimisation: methods on tasks with oracles, by seeds, beside what the paper
  * prints and what chance achieves.
  *
- * bbo_study.c runs it, bbo_study_kept.c takes over runs of earlier studies, bbo_study_view.c makes
- * tables, text and JSON, bbo_study_page.c the HTML report. */
+ * bbo_study_choose.c reads what is asked for, bbo_study.c and bbo_study_aims.c run it,
+ * bbo_study_kept.c takes over runs of earlier studies, bbo_study_view.c makes tables and text,
+ * bbo_study_json.c JSON, bbo_study_page.c the HTML report. */
 #ifndef N2_BBO_STUDY_H
 #define N2_BBO_STUDY_H
 
@@ -12,6 +13,18 @@
 #include "task.h"
 
 enum { N2_BBO_TASKS = 64, N2_BBO_METHODS = 64 };
+
+/* Designs drawn for a value, and what they are worth. Values are normalised, but for `scaled`. */
+typedef struct n2_bbo_aim {
+    double scaled, target;      /* the value: 0 the least, 1 the best offline; and as it is */
+    double mean, sd, low, high; /* of those of the draws; their 10th and 90th percentile */
+} n2_bbo_aim;
+
+/* Points of a plane. */
+typedef struct n2_bbo_points {
+    const double *x; /* NULL: there are none */
+    size_t n;
+} n2_bbo_points;
 
 /* One method on one task with one seed. Values are normalised. A run that failed has no numbers.
  * The seconds are the only number that varies from run to run. */
@@ -24,9 +37,11 @@ typedef struct n2_bbo_run {
     size_t distinct; /* different proposals */
     size_t scale;    /* n2_effort.scale */
     bool done, failed;
-    const double *plane; /* the proposals as they can be tried, where they are points of a plane and
-                          * the seed is the first; else NULL */
-    size_t plane_rows;
+    n2_bbo_aim *aims; /* target by target */
+    size_t n_aims;
+    n2_bbo_points
+        proposed;        /* as they can be tried, where they are points of a plane and the seed */
+    n2_bbo_points drawn; /* is the first; and draws for the best value offline, or nearest to it */
 } n2_bbo_run;
 
 typedef struct n2_bbo_study {
@@ -38,6 +53,8 @@ typedef struct n2_bbo_study {
     size_t n_tasks, n_methods, n_seeds;
     size_t n_asked; /* the first of the methods were asked for, the others are trivial ones */
     uint64_t first_seed;
+    const double *targets; /* scaled */
+    size_t n_targets;
     n2_effort effort;
     n2_bbo_run *runs;     /* task by task, in it method by method, in it seed by seed */
     double *offline_best; /* task by task, in it seed by seed; normalised */
@@ -53,6 +70,38 @@ static inline size_t n2_bbo_runs(const n2_bbo_study *s) {
 static inline n2_bbo_run *n2_bbo_run_at(const n2_bbo_study *s, size_t t, size_t m, size_t seed) {
     return &s->runs[(t * s->n_methods + m) * s->n_seeds + seed];
 }
+
+/* ---- what is asked for (bbo_study_choose.c) ---- */
+
+/* The options that were given, above those of the preset that they name. Free *out. */
+n2ce_status n2_bbo_preset(n2ce_ctx *ctx, const n2ce_options *given, const n2ce_option *table,
+                          n2ce_options **out);
+
+/* Tasks with their Q, targets, and methods: those asked for, then the trivial ones that are shown
+ * beside any. */
+n2ce_status n2_bbo_choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s);
+
+/* ---- draws for values (bbo_study_aims.c) ---- */
+
+/* Aims of a study at this bench, with room in the arena; none (n is 0) if nothing is asked for. */
+n2ce_status n2_bbo_aims_open(const n2_bbo_study *s, size_t task, const n2_design_bench *b,
+                             n2_arena *arena, n2_aims *aims);
+
+/* What the oracle says of them, into the run. */
+n2ce_status n2_bbo_aims_judge(const n2_bbo_study *s, const n2_design_bench *b, const n2_aims *aims,
+                              n2_bbo_run *run);
+
+/* Copies points of a plane into the study's arena, if its seed is the first and its space a
+ * plane. */
+n2ce_status n2_bbo_points_keep(const n2_bbo_study *s, const n2_design_bench *b, const double *x,
+                               size_t rows, uint64_t seed, n2_bbo_points *out);
+
+/* The first seed of which points were kept; 0: of none. */
+size_t n2_bbo_pictured(const n2_bbo_study *s, size_t task, size_t method);
+
+/* Means over seeds of a method's aims on a task; false: there are none. */
+bool n2_bbo_aim_mean(const n2_bbo_study *s, size_t task, size_t method, size_t aim,
+                     n2_bbo_aim *mean);
 
 /* ---- runs of earlier studies (bbo_study_kept.c) ---- */
 
@@ -106,12 +155,18 @@ n2_bbo_summary n2_bbo_summarise(const n2_bbo_study *s, size_t task, size_t metho
  * instead of the method it is a variant of. */
 double n2_bbo_rank(const n2_bbo_study *s, size_t task, size_t method, int percentile);
 
-/* The mean of that over the tasks that it was run on, *n of them if n is not NULL. */
+/* The mean of that over the tasks that it was run on, *n of them if n is not NULL; without
+ * variants of tasks. */
 double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile, size_t *n);
+
+/* Whether not all methods were run on the same number of tasks. */
+bool n2_bbo_has_gaps(const n2_bbo_study *s);
 
 /* Tables, in the arena; without rows where there is nothing to show. */
 n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
 n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *out);
+n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
+n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
 
 /* What the reader must know to judge the numbers, and ranks of methods that were not all run on all
  * tasks; and a sentence about --scale, "" at 1. */
@@ -119,6 +174,8 @@ extern const char n2_bbo_caveat[], n2_bbo_gaps[];
 void n2_bbo_scale_text(const n2_bbo_study *s, char text[256]);
 
 /* ---- answers ---- */
+
+n2_form n2_bbo_study_json; /* about an n2_bbo_study */
 
 n2ce_status n2_bbo_study_show(n2ce_ctx *ctx, const n2_bbo_study *study, n2ce_answer *answer);
 n2ce_status n2_bbo_study_page(n2ce_ctx *ctx, const n2_bbo_study *study, char **html);

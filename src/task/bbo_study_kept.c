@@ -17,40 +17,67 @@ typedef struct reader {
     n2_bbo_kept *kept;
     size_t queries, scale; /* as its options say; 0: the tasks' usual Q, or said row by row */
     size_t first_row;      /* of this file, in kept */
-    size_t at_row;         /* where the last one was that had unmoved values */
+    size_t at_row;         /* the last one of which another list said something */
 } reader;
 
 /* An entry of one of its lists: the keys that any of them has. */
 typedef struct entry {
     const char *task, *method;
-    double seed, queries, scale, max, median, distinct, inside, seconds, rows, best;
+    double seed, queries, scale, max, median, distinct, inside, seconds, rows, best, drawn;
+    n2_bbo_aim aim;
+    double *x; /* of a sample */
+    size_t n;
 } entry;
 
-static n2ce_status read_entry_value(n2_json *json, const char *key, entry *e) {
+/* Room for one more; what is there may move. */
+static void *grown(n2_arena *arena, void *items, size_t n, size_t size) {
+    if (n > 0 && (n & (n - 1)) != 0) return items;
+    void *larger = n2_arena_alloc(arena, n ? 2 * n : 1, size);
+    if (larger && n) memcpy(larger, items, n * size);
+    return larger;
+}
+
+static n2ce_status read_numbers(reader *r, entry *e) {
+    bool more;
+    N2_TRY(n2_json_enter(&r->json, '['));
+    for (;;) {
+        N2_TRY(n2_json_next(&r->json, ']', &more));
+        if (!more) return N2CE_OK;
+        e->x = grown(r->kept->arena, e->x, e->n, sizeof *e->x);
+        if (!e->x) return N2CE_ENOMEM;
+        N2_TRY(n2_json_number(&r->json, &e->x[e->n++]));
+    }
+}
+
+static n2ce_status read_entry_value(reader *r, const char *key, entry *e) {
     const struct {
         const char *key;
         double *to;
-    } numbers[] = {{"seed", &e->seed},     {"queries", &e->queries}, {"scale", &e->scale},
-                   {"max", &e->max},       {"median", &e->median},   {"distinct", &e->distinct},
-                   {"inside", &e->inside}, {"seconds", &e->seconds}, {"rows", &e->rows},
-                   {"best", &e->best}};
-    if (strcmp(key, "task") == 0) return n2_json_string(json, &e->task);
-    if (strcmp(key, "method") == 0) return n2_json_string(json, &e->method);
+    } numbers[] = {{"seed", &e->seed},         {"queries", &e->queries}, {"scale", &e->scale},
+                   {"max", &e->max},           {"median", &e->median},   {"distinct", &e->distinct},
+                   {"inside", &e->inside},     {"seconds", &e->seconds}, {"rows", &e->rows},
+                   {"best", &e->best},         {"drawn", &e->drawn},     {"scaled", &e->aim.scaled},
+                   {"target", &e->aim.target}, {"mean", &e->aim.mean},   {"sd", &e->aim.sd},
+                   {"low", &e->aim.low},       {"high", &e->aim.high}};
+    if (strcmp(key, "task") == 0) return n2_json_string(&r->json, &e->task);
+    if (strcmp(key, "method") == 0) return n2_json_string(&r->json, &e->method);
+    if (strcmp(key, "x") == 0) return read_numbers(r, e);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (strcmp(key, numbers[i].key) == 0) return n2_json_number(json, numbers[i].to);
-    return n2_json_skip(json);
+        if (strcmp(key, numbers[i].key) == 0) return n2_json_number(&r->json, numbers[i].to);
+    return n2_json_skip(&r->json);
 }
 
-static n2ce_status read_entry(n2_json *json, entry *e) {
+static n2ce_status read_entry(reader *r, entry *e) {
     const char *key;
     bool more;
-    *e = (entry){"", "", 0, 0, 0, N2_NAN, N2_NAN, 0, N2_NAN, 0, 0, N2_NAN};
-    N2_TRY(n2_json_enter(json, '{'));
+    *e = (entry){.task = "", .method = "", .max = N2_NAN, .median = N2_NAN, .inside = N2_NAN};
+    e->best = N2_NAN;
+    N2_TRY(n2_json_enter(&r->json, '{'));
     for (;;) {
-        N2_TRY(n2_json_next(json, '}', &more));
+        N2_TRY(n2_json_next(&r->json, '}', &more));
         if (!more) return N2CE_OK;
-        N2_TRY(n2_json_key(json, &key));
-        N2_TRY(read_entry_value(json, key, e));
+        N2_TRY(n2_json_key(&r->json, &key));
+        N2_TRY(read_entry_value(r, key, e));
     }
 }
 
@@ -66,14 +93,6 @@ static n2ce_status find_task(const reader *r, const entry *e, const n2_design_ta
         return n2_fail(r->json.ctx, N2CE_EDATA,
                        "%s: a seed, or a number of designs, is no whole number.", r->json.source);
     return N2CE_OK;
-}
-
-/* Room for one more; what is there may move. */
-static void *grown(n2_arena *arena, void *items, size_t n, size_t size) {
-    if (n > 0 && (n & (n - 1)) != 0) return items;
-    void *larger = n2_arena_alloc(arena, n ? 2 * n : 1, size);
-    if (larger && n) memcpy(larger, items, n * size);
-    return larger;
 }
 
 static n2ce_status add_row(reader *r, const entry *e, bool asked) {
@@ -102,20 +121,39 @@ static n2ce_status add_row(reader *r, const entry *e, bool asked) {
     return N2CE_OK;
 }
 
-/* Unmoved values come in the order of the rows that they belong to. */
-static n2ce_status add_unmoved(reader *r, const entry *e) {
-    n2_bbo_kept *k = r->kept;
-    const size_t n = k->n_rows - r->first_row;
+/* The row of this file that an entry of another list belongs to; they come in the same order. */
+static n2_bbo_row *row_of(reader *r, const entry *e) {
+    const size_t n = r->kept->n_rows - r->first_row;
     for (size_t i = 0; i < n; i++) {
-        n2_bbo_row *row = &k->rows[r->first_row + (r->at_row + i) % n];
+        const size_t at = (r->at_row + i) % n;
+        n2_bbo_row *row = &r->kept->rows[r->first_row + at];
         if (strcmp(row->task->name, e->task) != 0 || (double)row->run.seed != e->seed ||
             strcmp(row->method->method->name, e->method) != 0 ||
             (e->queries > 0 && (double)row->queries != e->queries))
             continue;
+        r->at_row = at;
+        return row;
+    }
+    return NULL;
+}
+
+static n2ce_status add_aim(reader *r, n2_bbo_run *run, const n2_bbo_aim *aim) {
+    run->aims = grown(r->kept->arena, run->aims, run->n_aims, sizeof *aim);
+    if (!run->aims) return N2CE_ENOMEM;
+    run->aims[run->n_aims++] = *aim;
+    return N2CE_OK;
+}
+
+/* What other lists say of a row. */
+static n2ce_status add_to_row(reader *r, const char *list, const entry *e) {
+    n2_bbo_row *row = row_of(r, e);
+    if (!row) return N2CE_OK;
+    if (strcmp(list, "targets") == 0) return add_aim(r, &row->run, &e->aim);
+    if (strcmp(list, "samples") == 0) {
+        *(e->drawn > 0 ? &row->run.drawn : &row->run.proposed) = (n2_bbo_points){e->x, e->n / 2};
+    } else {
         row->run.unmoved_max = e->max;
         row->run.unmoved_median = e->median;
-        r->at_row = (r->at_row + i) % n;
-        break;
     }
     return N2CE_OK;
 }
@@ -137,13 +175,13 @@ static n2ce_status read_list(reader *r, const char *key) {
         entry e;
         N2_TRY(n2_json_next(&r->json, ']', &more));
         if (!more) return N2CE_OK;
-        N2_TRY(read_entry(&r->json, &e));
-        if (strcmp(key, "unmoved") == 0)
-            N2_TRY(add_unmoved(r, &e));
-        else if (strcmp(key, "offline") == 0)
+        N2_TRY(read_entry(r, &e));
+        if (strcmp(key, "offline") == 0)
             N2_TRY(add_offline(r, &e));
-        else
+        else if (strcmp(key, "rows") == 0 || strcmp(key, "trivial") == 0)
             N2_TRY(add_row(r, &e, strcmp(key, "rows") == 0));
+        else
+            N2_TRY(add_to_row(r, key, &e));
     }
 }
 
@@ -181,7 +219,8 @@ static n2ce_status read_options(reader *r) {
 }
 
 static bool is_list(const char *key) {
-    static const char *const lists[] = {"rows", "trivial", "unmoved", "offline"};
+    static const char *const lists[] = {"rows",    "trivial", "unmoved",
+                                        "targets", "offline", "samples"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (strcmp(key, lists[i]) == 0) return true;
     return false;
@@ -329,7 +368,8 @@ static void take_row(const n2_bbo_row *row, bool any_scale, n2_bbo_study *s) {
     const bool scaled = row->method->with && row->run.scale != s->effort.scale;
     if (t == s->n_tasks || m == s->n_methods || k >= s->n_seeds || (scaled && !any_scale)) return;
     n2_bbo_run *run = n2_bbo_run_at(s, t, m, (size_t)k);
-    if (run->done) return;
+    if (run->done || (s->n_targets > 0 && row->method->aim && row->run.n_aims != s->n_targets))
+        return;
     *run = row->run;
     s->n_done++;
 }

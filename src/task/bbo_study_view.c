@@ -1,4 +1,4 @@
-/* The study of offline optimisation as tables, text and JSON. */
+/* The study of offline optimisation as tables and text. */
 #include "base/numerics.h"
 #include "bbo_published.h"
 #include "bbo_study.h"
@@ -67,13 +67,18 @@ double n2_bbo_rank(const n2_bbo_study *s, size_t task, size_t method, int percen
 double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile, size_t *n) {
     n2_tally mean = {0};
     for (size_t t = 0; t < s->n_tasks; t++)
-        n2_tally_add(&mean, n2_bbo_rank(s, t, method, percentile));
+        if (!s->tasks[t]->variant_of) n2_tally_add(&mean, n2_bbo_rank(s, t, method, percentile));
     if (n) *n = mean.n;
     return n2_tally_mean(&mean);
 }
 
-/* Whether not all methods were run on the same number of tasks. */
-static bool has_gaps(const n2_bbo_study *s) {
+static size_t ranked_tasks(const n2_bbo_study *s) {
+    size_t n = 0;
+    for (size_t t = 0; t < s->n_tasks; t++) n += s->tasks[t]->variant_of == NULL;
+    return n;
+}
+
+bool n2_bbo_has_gaps(const n2_bbo_study *s) {
     size_t first, n;
     n2_bbo_mean_rank(s, 0, 100, &first);
     for (size_t m = 1; m < s->n_methods; m++) {
@@ -212,6 +217,7 @@ n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *
                                          "tasks"};
     sheet_writer w = {.arena = arena};
     *out = (n2_sheet){NULL, 0, 0};
+    if (ranked_tasks(s) < 2) return N2CE_OK;
     w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 5, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
     put_all(&w, header, 5);
@@ -227,6 +233,82 @@ n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *
     }
     if (w.failed) return N2CE_ENOMEM;
     *out = (n2_sheet){w.cells, w.n / 5, 5};
+    return N2CE_OK;
+}
+
+/* Methods that have drawn designs for values on a task, into a list. */
+static size_t aiming(const n2_bbo_study *s, size_t task, size_t list[N2_BBO_METHODS],
+                     size_t *aims) {
+    size_t n = 0;
+    n2_bbo_aim ignored;
+    *aims = 0;
+    for (size_t m = 0; m < s->n_methods; m++) {
+        size_t i = 0;
+        while (n2_bbo_aim_mean(s, task, m, i, &ignored)) i++;
+        if (i > 0) list[n++] = m;
+        if (i > *aims) *aims = i;
+    }
+    return n;
+}
+
+static void put_aim(sheet_writer *w, const n2_bbo_aim *a) {
+    char mean[32], low[32], high[32], cell[128];
+    snprintf(cell, sizeof cell, "%s (%s to %s)", n2_sheet_number(a->mean, mean),
+             n2_sheet_number(a->low, low), n2_sheet_number(a->high, high));
+    put(w, isfinite(a->mean) ? cell : "");
+}
+
+n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+    size_t list[N2_BBO_METHODS], rows;
+    const size_t n = aiming(s, task, list, &rows), columns = n + 2;
+    sheet_writer w = {.arena = arena};
+    *out = (n2_sheet){NULL, 0, 0};
+    if (n == 0) return N2CE_OK;
+    w.cells = n2_arena_alloc(arena, (rows + 1) * columns, sizeof(*w.cells));
+    if (!w.cells) return N2CE_ENOMEM;
+    put(&w, "target");
+    put(&w, "value");
+    for (size_t k = 0; k < n; k++) put(&w, s->methods[list[k]]->method->name);
+    for (size_t i = 0; i < rows; i++) {
+        n2_bbo_aim aim;
+        char number[32];
+        n2_bbo_aim_mean(s, task, list[0], i, &aim);
+        put_number(&w, aim.scaled, "%g");
+        put(&w, n2_sheet_number(aim.target, number));
+        for (size_t k = 0; k < n; k++) {
+            n2_bbo_aim_mean(s, task, list[k], i, &aim);
+            put_aim(&w, &aim);
+        }
+    }
+    if (w.failed) return N2CE_ENOMEM;
+    *out = (n2_sheet){w.cells, rows + 1, columns};
+    return N2CE_OK;
+}
+
+n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+    static const char *const header[] = {"method", "Q", "max", "paper", "median", "paper"};
+    size_t end = task;
+    sheet_writer w = {.arena = arena};
+    *out = (n2_sheet){NULL, 0, 0};
+    while (end < s->n_tasks && s->tasks[end] == s->tasks[task]) end++;
+    if (end - task < 2 || (task > 0 && s->tasks[task - 1] == s->tasks[task])) return N2CE_OK;
+    w.cells = n2_arena_alloc(arena, (s->n_methods * (end - task) + 1) * 6, sizeof(*w.cells));
+    if (!w.cells) return N2CE_ENOMEM;
+    put_all(&w, header, 6);
+    for (size_t m = 0; m < s->n_methods; m++)
+        for (size_t t = task; t < end; t++) {
+            const n2_bbo_summary sum = n2_bbo_summarise(s, t, m);
+            const char *name = s->methods[m]->method->name, *of = s->tasks[t]->name;
+            if (!sum.done) continue;
+            put(&w, name);
+            put_number(&w, (double)s->queries[t], "%.0f");
+            put_spread(&w, &sum.max, "");
+            put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 100));
+            put_spread(&w, &sum.median, "");
+            put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 50));
+        }
+    if (w.failed) return N2CE_ENOMEM;
+    *out = (n2_sheet){w.cells, w.n / 6, 6};
     return N2CE_OK;
 }
 
@@ -277,6 +359,14 @@ static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2
     add_others(out, s, task, 100);
     add_others(out, s, task, 50);
     n2_text_add(out, "\n");
+    N2_TRY(n2_bbo_aim_sheet(s, task, arena, &sheet));
+    if (!sheet.n_rows) return N2CE_OK;
+    n2_text_add(out,
+                "%s: values of designs drawn for a value (0: the least, 1: the best offline), "
+                "mean and 10th to 90th percentile\n\n",
+                t->name);
+    n2_sheet_add(out, &sheet);
+    n2_text_add(out, "\n");
     return N2CE_OK;
 }
 
@@ -287,10 +377,10 @@ static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
     for (size_t t = 0; t < s->n_tasks; t++)
         if (was_started(s, t)) N2_TRY(add_task(out, s, t, arena));
     N2_TRY(n2_bbo_rank_sheet(s, arena, &ranks));
-    if (s->n_tasks > 1) {
+    if (ranks.n_rows) {
         n2_sheet_add(out, &ranks);
         n2_text_add(out, "\n");
-        if (has_gaps(s)) n2_text_add(out, "%s\n\n", n2_bbo_gaps);
+        if (n2_bbo_has_gaps(s)) n2_text_add(out, "%s\n\n", n2_bbo_gaps);
     }
     if (s->interrupted)
         n2_text_add(out, "Interrupted after %zu of %zu runs.\n\n", s->n_done, n2_bbo_runs(s));
@@ -300,172 +390,6 @@ static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
         n2_text_add(out, "\n");
     }
     n2_text_wrapped(out, n2_bbo_caveat);
-    return N2CE_OK;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void add_key(n2_text *out, const char *key, double value) {
-    n2_text_add(out, ", \"%s\": ", key);
-    n2_text_add_number(out, value);
-}
-
-/* Q as the options have it; 0: they do not say. */
-static size_t stated_queries(const n2_bbo_study *s, size_t t) {
-    const double q = n2ce_options_number(s->options, "queries");
-    if (n2_options_is_auto(s->options, "queries")) return s->tasks[t]->queries;
-    return q > 0 ? (size_t)q : 0;
-}
-
-/* What of a run is not as the options say. */
-static void add_exceptions(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
-                           const n2_bbo_run *r) {
-    if (s->queries[t] != stated_queries(s, t))
-        n2_text_add(out, ", \"queries\": %zu", s->queries[t]);
-    if (s->methods[m]->with && r->scale != n2_options_count(s->options, "scale"))
-        n2_text_add(out, ", \"scale\": %zu", r->scale);
-}
-
-static void add_names(n2_text *out, const n2_bbo_study *s, size_t t, size_t m) {
-    n2_text_add(out, "{\"task\": \"%s\", \"method\": \"%s\"", s->tasks[t]->name,
-                s->methods[m]->method->name);
-}
-
-static void add_run(n2_text *out, const n2_bbo_study *s, size_t t, size_t m, const n2_bbo_run *r) {
-    add_names(out, s, t, m);
-    n2_text_add(out, ", \"seed\": %llu", (unsigned long long)r->seed);
-    add_key(out, "max", r->max);
-    add_key(out, "median", r->median);
-    n2_text_add(out, ", \"distinct\": %zu", r->distinct);
-    add_key(out, "inside", r->inside);
-    n2_text_add(out, ", \"seconds\": %.3f", r->seconds);
-    add_exceptions(out, s, t, m, r);
-    n2_text_add(out, "}");
-}
-
-/* As proposed: with the values that designs have beyond the bounds. */
-static void add_unmoved(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
-                        const n2_bbo_run *r) {
-    add_names(out, s, t, m);
-    n2_text_add(out, ", \"seed\": %llu", (unsigned long long)r->seed);
-    add_key(out, "max", r->unmoved_max);
-    add_key(out, "median", r->unmoved_median);
-    add_exceptions(out, s, t, m, r);
-    n2_text_add(out, "}");
-}
-
-typedef void run_writer(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
-                        const n2_bbo_run *r);
-
-/* Runs of methods [first, end), in the order of tasks, methods, seeds. */
-static void add_list(n2_text *out, const n2_bbo_study *s, const char *key, size_t first, size_t end,
-                     run_writer *write) {
-    const char *separator = "";
-    n2_text_add(out, "\"%s\": [", key);
-    for (size_t i = 0; i < n2_bbo_runs(s); i++) {
-        const size_t t = i / s->n_seeds / s->n_methods, m = i / s->n_seeds % s->n_methods;
-        if (!s->runs[i].done || m < first || m >= end) continue;
-        if (write == add_unmoved && !isfinite(s->runs[i].unmoved_max)) continue;
-        n2_text_add(out, "%s\n    ", separator);
-        write(out, s, t, m, &s->runs[i]);
-        separator = ",";
-    }
-    n2_text_add(out, "%s],\n  ", *separator ? "\n  " : "");
-}
-
-static void add_offline(n2_text *out, const n2_bbo_study *s) {
-    const char *separator = "";
-    n2_text_add(out, "\"offline\": [");
-    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) {
-        const size_t t = i / s->n_seeds;
-        const bool again = t > 0 && s->tasks[t - 1] == s->tasks[t];
-        if (!isfinite(s->offline_best[i]) || again) continue;
-        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"seed\": %llu", separator, s->tasks[t]->name,
-                    (unsigned long long)(s->first_seed + i % s->n_seeds));
-        n2_text_add(out, ", \"rows\": %zu", s->offline_rows[t]);
-        add_key(out, "best", s->offline_best[i]);
-        n2_text_add(out, "}");
-        separator = ",";
-    }
-    n2_text_add(out, "%s],\n  ", *separator ? "\n  " : "");
-}
-
-static void add_summaries(n2_text *out, const n2_bbo_study *s) {
-    const char *separator = "";
-    n2_text_add(out, "\"summary\": [");
-    for (size_t i = 0; i < s->n_tasks * s->n_methods; i++) {
-        const size_t t = i / s->n_methods, m = i % s->n_methods;
-        const n2_bbo_summary sum = n2_bbo_summarise(s, t, m);
-        if (!sum.done) continue;
-        n2_text_add(out, "%s\n    ", separator);
-        add_names(out, s, t, m);
-        n2_text_add(out, ", \"queries\": %zu", s->queries[t]);
-        n2_text_add(out, ", \"runs\": %zu, \"failed\": %zu", sum.done, sum.failed);
-        add_key(out, "max_mean", n2_tally_mean(&sum.max));
-        add_key(out, "max_sd", n2_tally_spread(&sum.max));
-        add_key(out, "median_mean", n2_tally_mean(&sum.median));
-        add_key(out, "median_sd", n2_tally_spread(&sum.median));
-        add_key(out, "rank_max", n2_bbo_rank(s, t, m, 100));
-        add_key(out, "rank_median", n2_bbo_rank(s, t, m, 50));
-        n2_text_add(out, "}");
-        separator = ",";
-    }
-    n2_text_add(out, "\n  ],\n  ");
-}
-
-static void add_ranks(n2_text *out, const n2_bbo_study *s) {
-    n2_text_add(out, "\"mean_ranks\": [");
-    for (size_t m = 0; m < s->n_methods; m++) {
-        size_t n;
-        const double max = n2_bbo_mean_rank(s, m, 100, &n),
-                     median = n2_bbo_mean_rank(s, m, 50, NULL);
-        n2_text_add(out, "%s\n    {\"method\": \"%s\"", m ? "," : "", s->methods[m]->method->name);
-        add_key(out, "max", max);
-        add_key(out, "median", median);
-        add_key(out, "both", (max + median) / 2);
-        n2_text_add(out, ", \"tasks\": %zu}", n);
-    }
-    n2_text_add(out, "\n  ],\n  ");
-}
-
-static bool has_task(const n2_bbo_study *s, const char *name) {
-    for (size_t t = 0; t < s->n_tasks; t++)
-        if (strcmp(s->tasks[t]->name, name) == 0) return true;
-    return false;
-}
-
-static void add_published(n2_text *out, const n2_bbo_study *s) {
-    const char *separator = "";
-    const n2_bbo_published *p;
-    n2_text_add(out, "\"published\": [");
-    for (size_t i = 0; (p = n2_bbo_published_at(i)); i++) {
-        if (!has_task(s, p->task)) continue;
-        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"method\": \"%s\", \"queries\": %zu",
-                    separator, p->task, p->method, p->queries);
-        n2_text_add(out, ", \"percentile\": %d", p->percentile);
-        add_key(out, "value", p->value);
-        add_key(out, "sd", p->spread);
-        n2_text_add(out, "}");
-        separator = ",";
-    }
-    n2_text_add(out, "%s]\n}\n", *separator ? "\n  " : "");
-}
-
-static n2ce_status add_json(n2_text *out, const void *about, n2_arena *arena) {
-    const n2_bbo_study *s = about;
-    (void)arena;
-    n2_text_add(out, "{\"study\": \"bbo\", \"version\": \"%s\", \"interrupted\": %s,\n  ",
-                n2ce_version(), s->interrupted ? "true" : "false");
-    n2_text_add(out, "\"options\": ");
-    n2_options_json(s->options, out);
-    n2_text_add(out, ",\n  ");
-    add_list(out, s, "rows", 0, s->n_asked, add_run);
-    add_list(out, s, "trivial", s->n_asked, s->n_methods, add_run);
-    add_list(out, s, "unmoved", 0, s->n_methods, add_unmoved);
-    add_offline(out, s);
-    add_summaries(out, s);
-    add_ranks(out, s);
-    add_published(out, s);
     return N2CE_OK;
 }
 
@@ -491,7 +415,7 @@ static n2ce_status add_kept(n2_text *out, const void *about, n2_arena *arena) {
 
 n2ce_status n2_bbo_study_show(n2ce_ctx *ctx, const n2_bbo_study *study, n2ce_answer *answer) {
     N2_TRY(n2_form_write(ctx, study, add_text, &answer->text));
-    N2_TRY(n2_form_write(ctx, study, add_json, &answer->json));
+    N2_TRY(n2_form_write(ctx, study, n2_bbo_study_json, &answer->json));
     N2_TRY(n2_form_write(ctx, study, add_brief, &answer->brief));
     N2_TRY(n2_form_write(ctx, study, add_kept, &answer->kept));
     return n2_bbo_study_page(ctx, study, &answer->html);

@@ -14,6 +14,7 @@
 static n2_bbo_study study_of(n2_bbo_run *runs, size_t tasks, size_t methods, size_t seeds) {
     n2_bbo_study s = {.n_tasks = tasks, .n_methods = methods, .n_seeds = seeds, .runs = runs};
     size_t n = methods;
+    for (size_t t = 0; t < tasks; t++) s.tasks[t] = n2_design_task_at(t);
     for (size_t i = n2_method_count; i-- > 0 && n > 0;)
         if (!n2_methods[i].variant_of) s.methods[--n] = &n2_methods[i];
     return s;
