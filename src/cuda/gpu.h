@@ -50,6 +50,41 @@ __device__ inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t 
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+/* ---- halves ---- */
+
+/* To nearest; x in the low half. */
+__device__ inline uint32_t pack_halves(float x, float y) {
+    uint32_t both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+}
+__device__ inline float2 unpack_halves(uint32_t both) {
+    float2 x;
+    asm("{\n"
+        ".reg .f16 low, high;\n"
+        "mov.b32 {low, high}, %2;\n"
+        "cvt.f32.f16 %0, low;\n"
+        "cvt.f32.f16 %1, high;\n"
+        "}"
+        : "=f"(x.x), "=f"(x.y)
+        : "r"(both));
+    return x;
+}
+/* The larger magnitudes of two pairs. */
+__device__ inline uint32_t larger_halves(uint32_t a, uint32_t b) {
+    uint32_t top;
+    asm("{\n"
+        ".reg .b32 x, y;\n"
+        "abs.f16x2 x, %1;\n"
+        "abs.f16x2 y, %2;\n"
+        "max.f16x2 %0, x, y;\n"
+        "}"
+        : "=r"(top)
+        : "r"(a), "r"(b));
+    return top;
+}
+__device__ inline uint32_t warp_most(uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
 #endif
 
 #endif

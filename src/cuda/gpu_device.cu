@@ -3,7 +3,7 @@
 
 #include "cuda.h"
 #include "jobs.h"
-#include "tower.h"
+#include "gradient.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -168,6 +168,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     GPU_TRY(ctx, n2_jobs_prepare(), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");
+    if (g->towers) GPU_TRY(ctx, n2_gradients_prepare(), "load the kernels");
     fill_tables(g);
     return N2CE_OK;
 }

@@ -20,8 +20,14 @@ __device__ inline unsigned shared_address(const void *at) {
 #if GPU_HAS_TOWERS
 /* ---- copies that a barrier counts the bytes of ---- */
 
-__device__ inline void arrival_init(uint64_t *arrival) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)));
+__device__ inline void arrival_init(uint64_t *arrival, unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(arrival)),
+                 "r"(count));
+}
+__device__ inline void arrive(uint64_t *arrival) {
+    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(
+                     shared_address(arrival))
+                 : "memory");
 }
 __device__ inline void arrivals_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -32,7 +38,7 @@ __device__ inline void arrival_expect(uint64_t *arrival, unsigned bytes) {
         "r"(bytes)
         : "memory");
 }
-__device__ inline void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival) {
+__device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(arrival))
@@ -51,9 +57,21 @@ __device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
                  : "memory");
 }
 
+/* The other way: nobody waits until the memory is read from, but for what comes there next. */
+__device__ inline void store_bulk(void *to, const void *from, unsigned bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(shared_address(from)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/* All but the last LEFT that this thread asked for have been read. */
+template <int LEFT> __device__ inline void stores_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+}
+
 /* Images begin at multiples of 1024 bytes of shared memory. */
-__device__ inline float *image_aligned(float *shared) {
-    return shared + (1024 - shared_address(shared) % 1024) % 1024 / 4;
+__device__ inline char *image_aligned(void *shared) {
+    return (char *)shared + (1024 - shared_address(shared) % 1024) % 1024;
 }
 
 /* What threads wrote to shared memory is seen by tensor cores and copies. */
@@ -61,17 +79,13 @@ __device__ inline void shared_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* For the four warps that multiply together. */
-__device__ inline void group_sync() {
-    asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");
-}
-
 /* ---- products ---- */
 
-/* Of an image, from here on: rows of 128 bytes, groups of eight 1024 bytes apart. */
-__device__ inline uint64_t image_descriptor(const float *at) {
-    return (uint64_t)(shared_address(at) >> 4 & 0x3fff) | (uint64_t)1 << 16 | (uint64_t)64 << 32 |
-           (uint64_t)1 << 62;
+/* Of an image with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel to
+ * panel, which counts where the inner axis is that of the rows. */
+__device__ inline uint64_t image_descriptor(const void *at, unsigned panels) {
+    return (uint64_t)(shared_address(at) >> 4 & 0x3fff) | (uint64_t)(panels >> 4) << 16 |
+           (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
 #define EIGHT(x, i) x(i), x(i + 1), x(i + 2), x(i + 3), x(i + 4), x(i + 5), x(i + 6), x(i + 7)
@@ -102,40 +116,51 @@ __device__ inline void products_wait(float sum[64]) {
     hold(sum);
 }
 
-/* sum += a b^T for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
- * is row 16 warp + 8h + g, column 8j + 2t + c; a[4j + 2p + h] its row 8h + g and inner number
- * t + 4p of the j-th eight. */
-__device__ inline void multiply_rows(float sum[64], const uint32_t a[64], const float *b) {
+/* sum = a b^T for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
+ * is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and columns 8j + 2t and
+ * the next. */
+__device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b) {
 #pragma unroll
-    for (int j = 0; j < 16; j++)
+    for (int j = 0; j < 8; j++)
         asm volatile("{\n"
                      ".reg .pred add;\n"
-                     ".reg .b32 one;\n"
-                     "mov.b32 one, 1;\n"
-                     "setp.ne.b32 add, one, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " SUMS_64
-                     ", {%64, %65, %66, %67}, %68, add, 1, 1;\n"
+                     "setp.ne.b32 add, %69, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
+                     ", {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
                      "}"
                      : ALL_64(CHANGED)
                      : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
-                       "l"(image_descriptor(b + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)));
+                       "l"(image_descriptor(b + j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32, 16)),
+                       "r"(j));
 }
 
-/* sum += a b^T for images both; `a` is where this warpgroup's 64 rows begin. */
-__device__ inline void multiply_images(float sum[64], const float *a, const float *b) {
+/* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
+ * columns, `b` where those of its first panel do. */
+__device__ inline void multiply_columns(float sum[64], const char *a, const char *b) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
+                 ", %64, %65, add, 1, 1, 1, 1;\n"
+                 "}"
+                 : ALL_64(CHANGED)
+                 : "l"(image_descriptor(a, SHEET_BYTES / 2)),
+                   "l"(image_descriptor(b, SHEET_BYTES / 2)));
+}
+
+/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet: 2048 bytes
+ * of each panel. */
+__device__ inline void store_sheet(const uint32_t a[32], char *share) {
+    const unsigned lane = threadIdx.x % 32, row = lane % 16;
+    const unsigned at = shared_address(share) + row * 128;
 #pragma unroll
-    for (int j = 0; j < 16; j++)
-        asm volatile("{\n"
-                     ".reg .pred add;\n"
-                     ".reg .b32 one;\n"
-                     "mov.b32 one, 1;\n"
-                     "setp.ne.b32 add, one, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " SUMS_64
-                     ", %64, %65, add, 1, 1;\n"
-                     "}"
-                     : ALL_64(CHANGED)
-                     : "l"(image_descriptor(a + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)),
-                       "l"(image_descriptor(b + j / 4 * (32 * TOWER_WIDTH) + j % 4 * 8)));
+    for (unsigned j = 0; j < 8; j++) {
+        const unsigned unit = 2 * j + lane / 16; /* of 8 columns */
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         at + unit / 8 * (SHEET_BYTES / 8) + (unit % 8 ^ row % 8) * 16),
+                     "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3])
+                     : "memory");
+    }
 }
 #endif
 #endif

@@ -30,7 +30,7 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     case JOB_SUM_SLICES:
         return run_sum_slices(j, block);
     case JOB_IMAGE:
-        return run_image(j, block);
+        return run_image(j, shared);
     case JOB_REDUCE:
         return run_reduce(j, block);
     case JOB_MEDIAN:

@@ -189,15 +189,50 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
     });
 }
 
-/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them. */
-GPU_JOB void run_image(const job &j, uint32_t block) {
-    each_element(j, block, [&](uint32_t i) {
-        const int row = (int)(i / 32 % TOWER_WIDTH), unit = (int)(i % 32 / 4 ^ (uint32_t)row % 8);
-        const int k = inner_order((int)(i / (32 * TOWER_WIDTH)) * 32 + unit * 4 + (int)(i % 4));
-        const bool inside = row < j.m && k < j.k;
-        const float x = !inside ? 0.0f : j.in[0][j.op ? row * j.k + k : k * j.m + row];
-        j.out[i] = __uint_as_float(to_tf32(x));
-    });
+/* The largest magnitude of a block's numbers, as bits. */
+__device__ inline uint32_t block_top(uint32_t top, uint32_t *shared) {
+    if (threadIdx.x == 0) *shared = 0;
+    __syncthreads();
+    atomicMax(shared, warp_most(top));
+    __syncthreads();
+    return *shared;
+}
+
+/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them; neighbours
+ * read what lies side by side. */
+GPU_JOB void run_image(const job &j, float *shared) {
+    enum { PAIRS = IMAGE_FLOATS / JOB_THREADS };
+    const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
+    const bool lies = j.op;
+    float x[2 * PAIRS];
+    uint32_t top = 0;
+#pragma unroll
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const unsigned p = i * JOB_THREADS + threadIdx.x;
+        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
+        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
+        for (unsigned c = 0; c < 2; c++) {
+            const bool inside = row < rows && k + c < columns;
+            const unsigned from = lies ? row * columns + k + c : (k + c) * rows + row;
+            const float v = inside ? j.in[0][from] : 0.0f;
+            const uint32_t bits = __float_as_uint(v) & 0x7fffffffu;
+            x[2 * i + c] = v;
+            top = bits > top ? bits : top;
+        }
+    }
+    const float power = __uint_as_float(power_bits(block_top(top, (uint32_t *)shared)));
+#pragma unroll
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const unsigned p = i * JOB_THREADS + threadIdx.x;
+        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
+        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
+        ((uint32_t *)j.out)[image_at(TOWER_WIDTH, row, k) / 2] =
+            pack_halves(x[2 * i] * power, x[2 * i + 1] * power);
+    }
+    float *behind = j.out + IMAGE_FLOATS;
+    if (threadIdx.x == 0) behind[TOWER_WIDTH] = inverse_power(power);
+    if (threadIdx.x < TOWER_WIDTH)
+        behind[threadIdx.x] = j.in[1] && threadIdx.x < rows ? j.in[1][threadIdx.x] : 0.0f;
 }
 
 /* ---- updates ---- */

@@ -84,8 +84,7 @@ GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     *out = (float)(j.add ? (double)*out + sum : sum);
 }
 
-/* n rows of m numbers, which are added in their order: many loads are on their way at once. k: the
- * numbers lie as a tower's threads have them. */
+/* n rows of m numbers, which are added in their order: many loads are on their way at once. */
 GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
     const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
     if (column >= j.m) return;
@@ -104,8 +103,7 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
             for (int i = 0; i < 4 && column + i < j.m; i++) sum[i] += (double)in[r * j.m + i];
     }
     for (int i = 0; i < 4 && column + i < j.m; i++) {
-        const int place = (int)column + i;
-        float *out = j.out + (j.k ? own_row(place) * TOWER_WIDTH + own_column(place) : place);
+        float *out = j.out + column + i;
         *out = (float)(j.add ? (double)*out + sum[i] : sum[i]);
     }
 }

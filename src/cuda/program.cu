@@ -1,5 +1,6 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
 #include "gpu_device.h"
+#include "gradient.h"
 #include "jobs.h"
 #include "tower.h"
 
@@ -9,7 +10,14 @@ enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this 
 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
-typedef enum lane { LANE_JOBS, LANE_PRODUCTS, LANE_TOWERS, LANE_SMALL_TOWERS, N_LANES } lane;
+typedef enum lane {
+    LANE_JOBS,
+    LANE_PRODUCTS,
+    LANE_GRADIENTS,
+    LANE_TOWERS,
+    LANE_SMALL_TOWERS,
+    N_LANES
+} lane;
 
 typedef struct launch {
     int level;
@@ -17,7 +25,8 @@ typedef struct launch {
     job_list list;
     uint32_t blocks;
     const tower *towers;
-    int n_towers;
+    const gradient *gradients;
+    int n_towers, n_gradients;
 } launch;
 
 struct n2_program {
@@ -27,7 +36,8 @@ struct n2_program {
     size_t n_launches;
     job *jobs; /* on the device, with the starts behind them */
     uint32_t *starts;
-    tower *towers; /* on the device, with the jobs */
+    tower *towers;       /* on the device, with the jobs */
+    gradient *gradients; /* the same */
     cudaGraphExec_t one, many; /* one run; REPEATS of them; NULL: not made yet */
 };
 
@@ -89,6 +99,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
+        if (n->sheets || n->taken) continue;
         if ((n->j.kind == JOB_MATMUL) == (l->way == LANE_PRODUCTS))
             add_chain(q, l, i, jobs, starts);
     }
@@ -96,7 +107,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
 
 static int rows_of(lane way) { return way == LANE_TOWERS ? TOWER_ROWS : SMALL_ROWS; }
 
-static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
+static void fill_towers(n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
@@ -107,10 +118,19 @@ static void fill_towers(const n2_queue *q, launch *l, tower *towers) {
     }
 }
 
+static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
+    for (size_t i = 0; i < q->n; i++) {
+        if (q->list[i].level != l->level || !q->list[i].sheets) continue;
+        gradient *t = &list[l->n_gradients++];
+        n2_gradient_make(q, i, l->blocks, t);
+        l->blocks += (uint32_t)t->n_blocks;
+    }
+}
+
 /* All launches, in the order of their levels; memory of the host, to be copied. */
-static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *starts,
-                          tower *towers) {
-    size_t at = 0, towers_at = 0;
+static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *starts, tower *towers,
+                          gradient *gradients) {
+    size_t at = 0, towers_at = 0, gradients_at = 0;
     for (size_t k = 0; k < levels * N_LANES; k++) {
         launch *l = &p->launches[p->n_launches];
         *l = (launch){};
@@ -119,32 +139,38 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         l->list.jobs = p->jobs + at;
         l->list.first = p->starts + at + p->n_launches;
         l->towers = p->towers + towers_at;
+        l->gradients = p->gradients + gradients_at;
         if (l->way >= LANE_TOWERS)
             fill_towers(p->queue, l, towers + towers_at);
+        else if (l->way == LANE_GRADIENTS)
+            fill_gradients(p->queue, l, gradients + gradients_at);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
         at += (size_t)l->list.n;
         towers_at += (size_t)l->n_towers;
+        gradients_at += (size_t)l->n_gradients;
         p->n_launches += l->blocks > 0;
     }
 }
 
-/* Jobs, starts and towers in one block of the device's memory. */
+/* Jobs, towers, gradients and starts in one block of the device's memory. */
 static n2ce_status upload_jobs(n2_program *p, size_t levels) {
     n2_queue *q = p->queue;
     n2_device *d = &p->device->api;
     const size_t towers_at = (q->n * sizeof(job) + 15) / 16 * 16;
-    const size_t starts_at = towers_at + q->n_towers * sizeof(tower);
+    const size_t gradients_at = towers_at + q->n_towers * sizeof(tower);
+    const size_t starts_at = gradients_at + q->n_gradients * sizeof(gradient);
     const size_t bytes = starts_at + (q->n + levels * N_LANES + 1) * sizeof(uint32_t);
     void *memory;
     N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
     p->jobs = (job *)memory;
     p->towers = (tower *)((char *)memory + towers_at);
+    p->gradients = (gradient *)((char *)memory + gradients_at);
     p->starts = (uint32_t *)((char *)memory + starts_at);
     char *host = (char *)n2_alloc(q->ctx, bytes, 1);
     if (!host) return N2CE_ENOMEM;
     fill_launches(p, levels, (job *)host, (uint32_t *)(host + starts_at),
-                  (tower *)(host + towers_at));
+                  (tower *)(host + towers_at), (gradient *)(host + gradients_at));
     const n2ce_status status = d->upload(d, q->ctx, memory, host, bytes);
     n2_free(q->ctx, host);
     return status;
@@ -161,6 +187,8 @@ typedef struct lanes {
 static void launch_one(const launch *l, cudaStream_t stream) {
     if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, l->n_towers, l->blocks, rows_of(l->way), stream);
+    else if (l->way == LANE_GRADIENTS)
+        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, stream);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream);
 }
@@ -257,12 +285,16 @@ static n2ce_status build(n2_program *p, bool ends) {
     n2_queue_simplify(q);
     if (q->towers) n2_towers_trim(q);
     size_t levels = n2_queue_schedule(q);
+    if (q->towers) n2_towers_settle(q);
     if (ends) note_end(q, (int)levels++);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
     if (!p->launches) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
-    for (size_t i = 0; i < q->n; i++) q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
+    for (size_t i = 0; i < q->n; i++) {
+        q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
+        q->n_gradients += q->list[i].sheets;
+    }
     N2_TRY(upload_jobs(p, levels));
     GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
     return N2CE_OK;

@@ -80,43 +80,53 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats) {
     return (float *)s->memory;
 }
 
-/* Whether the image that job i makes is still that of its matrix. */
-static bool is_fresh(const n2_queue *q, size_t i) {
-    const uintptr_t begin = (uintptr_t)q->list[i].j.in[0];
-    const uintptr_t end = begin + (uintptr_t)(q->list[i].j.m * q->list[i].j.k) * sizeof(float);
+/* Whether something noted after job i writes any of these numbers. */
+static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    const uintptr_t begin = (uintptr_t)x, end = (uintptr_t)(x + floats);
     for (size_t k = i + 1; k < q->n; k++)
         for (int s = 0; s < q->list[k].n_spans; s++) {
-            const span *x = &q->list[k].spans[s];
-            if (x->written && x->begin < end && x->end > begin) return false;
+            const span *at = &q->list[k].spans[s];
+            if (at->written && at->begin < end && at->end > begin) return true;
         }
-    return true;
+    return false;
+}
+
+/* Whether the image that job i makes is still there, and still that of its matrix. */
+static bool is_fresh(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    return !is_written_after(q, i, j->in[0], j->m * j->k) &&
+           !is_written_after(q, i, j->out, IMAGE_ALL_FLOATS) &&
+           !(j->in[1] && is_written_after(q, i, j->in[1], j->m));
 }
 
 static const float *find_image(const n2_queue *q, const job *wanted) {
     for (size_t i = q->n; i-- > 0;) {
         const job *j = &q->list[i].j;
-        if (j->kind == JOB_IMAGE && j->in[0] == wanted->in[0] && j->op == wanted->op &&
-            j->m == wanted->m && j->k == wanted->k)
+        if (j->kind == JOB_IMAGE && j->in[0] == wanted->in[0] && j->in[1] == wanted->in[1] &&
+            j->op == wanted->op && j->m == wanted->m && j->k == wanted->k)
             return is_fresh(q, i) ? j->out : NULL;
     }
     return NULL;
 }
 
-const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb) {
+const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
+                            bool tb) {
     job j;
     memset(&j, 0, sizeof j);
     j.kind = JOB_IMAGE;
     j.op = tb;
     j.in[0] = b;
-    j.n = IMAGE_FLOATS;
+    j.in[1] = bias;
+    j.n = IMAGE_ALL_FLOATS;
     j.m = n;
     j.k = k;
     const float *there = find_image(q, &j);
     if (there) return there;
-    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb, IMAGE_FLOATS);
-    noted *image = n2_queue_add(q, &j, IMAGE_FLOATS / JOB_ELEMENTS);
+    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), IMAGE_ALL_FLOATS);
+    noted *image = n2_queue_add(q, &j, 1);
     n2_note_read(image, b, n * k);
-    n2_note_write(image, j.out, IMAGE_FLOATS);
+    n2_note_read(image, bias, n);
+    n2_note_write(image, j.out, IMAGE_ALL_FLOATS);
     return image ? j.out : NULL;
 }
 
@@ -181,7 +191,8 @@ static bool has_whole_rows(const job *j) {
 /* Blocks of their own are one: whatever they do, they do it one after the other. */
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
-           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
+           j->kind != JOB_IMAGE;
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {

@@ -20,12 +20,10 @@ typedef struct noted {
     size_t chain;    /* the first job of its chain: itself, if it has no other */
     size_t last;     /* of the first of a chain: the last product that joined it */
     bool kept;       /* what it writes is read after the run */
-    bool taken;      /* along by the tower of its chain */
-    uint8_t has;     /* of a layer: what was taken along after it, HAS_... */
+    bool sheets;     /* a weight's gradient from sheets, not a job: gradient.h */
+    bool taken;      /* sums of columns: along with such a gradient */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
-
-enum { HAS_GRADIENT = 1, HAS_SUMS = 2 };
 
 /* Memory for partial results, by whom it is for: the next tile uses it again. */
 typedef struct scratch {
@@ -41,7 +39,7 @@ struct n2_queue {
     void *const *watched; /* as many as the calls' guards say */
     bool strict, towers;  /* towers: the GPU can, and tf32 will do */
     noted *list;
-    size_t n, capacity, n_towers;
+    size_t n, capacity, n_towers, n_gradients;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
     n2ce_status status; /* of the first failure; nothing is noted after it */
@@ -56,9 +54,10 @@ void n2_note_write(noted *n, const void *at, int64_t floats);
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 
-/* The image of a product's factor b [n x k], or [k x n] if not `tb`; noted, if it is not there
- * already. NULL after a failure. */
-const float *n2_queue_image(n2_queue *q, const float *b, int64_t n, int64_t k, bool tb);
+/* The image of a product's factor b [n x k], or [k x n] if not `tb`, with its bias, if it has one;
+ * noted, if it is not there already. NULL after a failure. */
+const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
+                            bool tb);
 
 /* Whether a job after i, or the caller after the run, reads what job i wrote to x before it is
  * written anew. */
@@ -90,17 +89,18 @@ static inline bool n2_is_tower(const noted *n) {
     return n->j.kind == JOB_MATMUL && n->j.product.tower;
 }
 
-/* True if job i could be taken along by a tower. */
-bool n2_tower_takes(const noted *n);
 /* True if job i, which conflicts with this chain only, may become part of it. */
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
-/* Notes that it did. */
-void n2_tower_add(n2_queue *q, size_t chain, size_t i);
+/* Once levels are known: which gradients are made from sheets, and which sums go along. */
+void n2_towers_settle(n2_queue *q);
 /* Rows that its blocks have. */
 int n2_tower_rows(const n2_queue *q, size_t chain);
 struct tower;
 /* The chain that begins with a job as a tower whose blocks begin at first_block. */
-void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
+void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
+struct gradient;
+/* Job i as a gradient, likewise. */
+void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];

@@ -1,7 +1,7 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
 #include "queue.h"
-#include "tower.h"
+#include "gradient.h"
 
 #include <math.h>
 #include <string.h>
@@ -209,7 +209,6 @@ static void note_pad(const n2_call *c) {
 static void note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
                             int64_t inner) {
     job j = job_of(c, JOB_SUM_SLICES);
-    j.k = 0;
     j.in[0] = in;
     j.out = out;
     j.n = rows;
@@ -354,10 +353,10 @@ static void slice_product(job_product *p, bool towers) {
     enum { LEAST = 256, MOST = 32 };
     const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
     const bool layer = towers && p->ta && p->m == TOWER_WIDTH && p->n == TOWER_WIDTH;
-    if (p->batches > 1 || p->k < (layer ? TOWER_ROWS + 1 : 2 * LEAST) || blocks > 64) return;
-    int64_t length = pieces(pieces(p->k, MOST), TILE_K) * TILE_K;
+    if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
+    const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
+    int64_t length = pieces(pieces(p->k, MOST), unit) * unit;
     if (length < LEAST) length = LEAST;
-    if (layer) length = TOWER_ROWS; /* what a block of a tower has */
     p->slice_k = (int32_t)length;
     p->slices = (int32_t)pieces(p->k, length);
 }
@@ -365,7 +364,7 @@ static void slice_product(job_product *p, bool towers) {
 static void note_product_spans(const n2_call *c, noted *n, const job *j) {
     n2_note_read(n, j->in[0], n_in(c, 0));
     n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
-    n2_note_read(n, j->in[2], IMAGE_FLOATS);
+    n2_note_read(n, j->in[2], IMAGE_ALL_FLOATS);
     n2_note_read(n, j->in[3], j->product.n);
     n2_note_read(n, j->gate, n_out(c));
     n2_note_read(n, j->addend, n_out(c));
@@ -376,14 +375,14 @@ static void note_product_spans(const n2_call *c, noted *n, const job *j) {
  * that it needs no tensor cores. */
 static void note_layer(const n2_call *c, job *j) {
     job_product *p = &j->product;
-    const bool fits = p->rows && !j->add && p->m > 0;
+    const bool fits = p->rows && !j->add && p->m > 0 && !(j->gate && j->in[3]);
     const bool outer = p->k <= TOWER_NARROW && !p->tb;
     if (!c->queue->towers || !fits) return;
     if (j->kind == JOB_NARROW) {
         p->tower = p->tb && !j->gate && !j->addend;
         return;
     }
-    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], p->n, p->k, p->tb);
+    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], j->in[3], p->n, p->k, p->tb);
     p->tower = outer || j->in[2];
 }
 

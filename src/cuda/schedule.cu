@@ -20,18 +20,17 @@ static int last_conflict(const n2_queue *q, size_t i) {
 /* The one chain that job i could lengthen: everything of that launch that it conflicts with is
  * part of it, and leaves it alone element by element. SIZE_MAX: none. */
 static size_t find_chain(const n2_queue *q, size_t i, int level) {
-    const bool takes = q->towers && n2_tower_takes(&q->list[i]);
     size_t chain = SIZE_MAX;
     for (size_t k = i; k-- > 0;) {
         const noted *n = &q->list[k];
         if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
         if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
-        if (!takes && !n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
+        if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
         chain = n->chain;
     }
     if (chain == SIZE_MAX) return SIZE_MAX;
     const noted *first = &q->list[chain];
-    if (takes || first->j.kind == JOB_NARROW || n2_is_tower(first))
+    if (first->j.kind == JOB_NARROW || n2_is_tower(first))
         return n2_tower_admits(q, chain, i) ? chain : SIZE_MAX;
     const int most = first->j.n_blocks == 1 ? MOST_SINGLES : MOST_CHAIN;
     return first->j.chained < most ? chain : SIZE_MAX;
@@ -43,8 +42,8 @@ static int find_level(n2_queue *q, size_t i) {
     q->list[i].chain = chain != SIZE_MAX ? chain : i;
     q->list[i].last = i;
     if (chain == SIZE_MAX) return last + 1;
-    if (n2_is_tower(&q->list[chain])) n2_tower_add(q, chain, i);
-    if (!q->list[i].taken) q->list[chain].j.chained++;
+    if (q->list[i].j.kind == JOB_MATMUL) q->list[chain].last = i;
+    q->list[chain].j.chained++;
     return last;
 }
 

@@ -3,56 +3,63 @@
 
 #include "gpu_tensor.h"
 
-/* Code is small on purpose: a block runs through it once a layer, and what does not fit the
- * instruction cache costs more than arithmetic. What is done for every layer works on registers;
- * what is rare (inputs and outputs that are not 128 wide, addends of other kernels) goes through
- * shared memory in plain loops. */
+/* Sixteen rows of every 64 are a warp's, and nothing else of the block touches them: warps share
+ * weights only, so nobody waits for others but for those. What is done for every layer works on
+ * registers and in straight lines; what is rare (inputs and outputs that are not 128 wide, addends
+ * of other kernels) goes through shared memory in plain loops. */
 
 enum {
-    WEIGHT_STAGES = 2,
-    ROWS_FLOATS = TOWER_ROWS * ROW_FLOATS,
-    TOWER_SHARED = 4 * (IMAGE_FLOATS + 2 * ROWS_FLOATS + MOST_LAYERS * TOWER_WIDTH) +
-                   (int)sizeof(tower) + 3072
+    WEIGHT_STAGES = 4,
+    STAGE_BYTES = IMAGE_BYTES + 1024, /* weights, bias and power, at a multiple of 1024 */
+    WARP_ROWS = 16,
+    WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows; or two sheets' share, 4096 bytes each */
+    SHEET_SHARE = SHEET_BYTES / 4,
+    TOWER_WARPS = TOWER_THREADS / 32,
+    TOWER_SHARED = WEIGHT_STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 +
+                   (int)sizeof(tower) + WEIGHT_STAGES * 16 + 1024
 };
+static_assert(2 * (int)SHEET_SHARE <= (int)WARP_FLOATS * 4, "sheets lie where rows do");
+static_assert(IMAGE_ALL_FLOATS * 4 <= (int)STAGE_BYTES, "a stage has room for all of an image");
 
 #if GPU_HAS_TOWERS
 
 /* What a block has in shared memory. */
 struct tower_memory {
-    float *weights[WEIGHT_STAGES]; /* the second is the gradient's input, if there are gradients */
-    float *rows;                   /* on their way in or out; a factor of the gradient */
-    float *bias;                   /* [MOST_LAYERS x 128] */
-    float *column_sums;            /* [2 x 128] */
-    uint64_t *weights_there;       /* a barrier a stage */
-    int *done, *asked;             /* groups done with a stage; layers whose weights were asked for */
+    char *weights;     /* [WEIGHT_STAGES x STAGE_BYTES] */
+    float *rows;       /* this warp's, on their way in or out; or its share of sheets */
+    uint64_t *there;   /* a barrier a stage: the weights are there, */
+    uint64_t *done;    /* and no warp needs them any more */
     tower *t;
 
-    __device__ explicit tower_memory(float *shared) {
-        weights[0] = shared;
-        rows = shared + IMAGE_FLOATS;
-        weights[1] = rows + ROWS_FLOATS;
-        bias = weights[1] + ROWS_FLOATS;
-        column_sums = bias + MOST_LAYERS * TOWER_WIDTH;
-        weights_there = (uint64_t *)(column_sums + 2 * TOWER_WIDTH);
-        done = (int *)(weights_there + WEIGHT_STAGES);
-        asked = done + WEIGHT_STAGES;
-        t = (tower *)(asked + 2);
+    __device__ explicit tower_memory(char *shared) {
+        weights = shared;
+        float *all = (float *)(shared + WEIGHT_STAGES * STAGE_BYTES);
+        rows = all + threadIdx.x / 32 * WARP_FLOATS;
+        there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
+        done = there + WEIGHT_STAGES;
+        t = (tower *)(done + WEIGHT_STAGES);
     }
+    __device__ char *stage(int which) const { return weights + which * STAGE_BYTES; }
 };
 
-/* Where a thread is: its first row of the block and first column of each eight. */
+/* Where a thread is: of its warp's rows the first that it has, and the first of each eight
+ * columns. */
 struct tower_place {
-    int row, column, rows;
-    int64_t row0;
+    int row, column;
+    int rows;     /* that the warp has; none, or less than none, beyond the last */
+    int64_t row0; /* the warp's first */
 
     __device__ tower_place(const tower &t, int block) {
         const int lane = threadIdx.x % 32;
-        row = (int)threadIdx.x / 32 * 16 + lane / 4;
+        row = lane / 4;
         column = lane % 4 * 2;
-        row0 = (int64_t)block * t.block_rows;
+        row0 = (int64_t)block * t.block_rows + threadIdx.x / 32 * WARP_ROWS;
         const int64_t left = t.rows - row0;
-        rows = left < t.block_rows ? (int)left : t.block_rows;
+        rows = left < WARP_ROWS ? (int)left : WARP_ROWS;
     }
+    __device__ int64_t sheet() const { return row0 / SHEET_ROWS; }
+    /* Sheets are whole: the rows of the last one that nobody has are there, too. */
+    __device__ bool has_sheet(const tower &t) const { return sheet() < sheets_of(t.rows); }
 };
 
 /* f(i, h, j) for the 32 pairs i, i + 1 of a thread's 64 numbers: its row 8h, columns 8j on. */
@@ -68,36 +75,41 @@ __device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x)
 
 /* ---- rows in shared memory ---- */
 
-/* f(i, row, column) for the numbers of `rows` rows of n, which lie one after the other. */
-template <typename F> __device__ inline void each_number(int rows, int n, F f) {
-#pragma unroll 8
-    for (int i = (int)threadIdx.x; i < rows * n; i += (int)blockDim.x) f(i, i / n, i % n);
-}
-
-__device__ inline void clear_rows(float *rows) {
-    float4 *to = (float4 *)rows;
-#pragma unroll 4
-    for (int i = (int)threadIdx.x; i < ROWS_FLOATS / 4; i += (int)blockDim.x)
-        to[i] = float4{0, 0, 0, 0};
-}
-
 __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int j) {
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
 }
 
-/* n columns of this block's rows, zeros around them. */
+/* Nobody uses them any more, nor the sheets in their place. */
+__device__ inline void rows_free() {
+    if (threadIdx.x % 32 == 0) stores_read<0>();
+    __syncwarp();
+}
+
+/* n columns of this warp's rows, zeros around them. */
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
-    __syncthreads();
+    const int lane = threadIdx.x % 32;
     const float *x = from + p.row0 * n;
-    if (n < TOWER_WIDTH || p.rows < (int)blockDim.x / 2) clear_rows(to);
-    __syncthreads();
-    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0)
-        each_number(p.rows, TOWER_WIDTH / 4, [&](int i, int r, int c) {
-            *(float4 *)(to + r * ROW_FLOATS + 4 * c) = ((const float4 *)x)[i];
-        });
-    else
-        each_number(p.rows, n, [&](int i, int r, int c) { to[r * ROW_FLOATS + c] = x[i]; });
-    __syncthreads();
+    const bool wide = n == TOWER_WIDTH && (uintptr_t)from % 16 == 0;
+    rows_free();
+#pragma unroll 8
+    for (int r = 0; r < WARP_ROWS; r++) {
+        if (wide) {
+            const float4 zero = {0, 0, 0, 0};
+            *(float4 *)(to + r * ROW_FLOATS + 4 * lane) =
+                r < p.rows ? ((const float4 *)x)[r * 32 + lane] : zero;
+            continue;
+        }
+#pragma unroll
+        for (int c = lane; c < TOWER_WIDTH; c += 32)
+            to[r * ROW_FLOATS + c] = r < p.rows && c < n ? x[r * n + c] : 0.0f;
+    }
+    __syncwarp();
+}
+
+/* f(i, pair) for what a thread has of them; then there may be others. */
+template <typename F> __device__ inline void each_pair_of(float *rows, const tower_place &p, F f) {
+    each_pair([&](int i, int h, int j) { f(i, *pair_at(rows, p, h, j)); });
+    __syncwarp();
 }
 
 /* The LeakyReLU of what a thread has; `rows` in between, unless the matrix is 128 wide. */
@@ -112,154 +124,162 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         });
         return;
     }
-    __syncthreads();
+    rows_free();
     each_pair([&](int i, int h, int j) {
         *pair_at(rows, p, h, j) = float2{leaky(x[i], slope), leaky(x[i + 1], slope)};
     });
-    __syncthreads();
-    each_number(p.rows, n, [&](int i, int r, int c) { out[i] = rows[r * ROW_FLOATS + c]; });
-}
-
-/* The same in a block's own order, for a later tower with these blocks or for who adds slices
- * up. */
-__device__ inline void own_out(float *to, int block, const float x[64], float slope) {
-    float4 *out =
-        (float4 *)(to + (int64_t)block * IMAGE_FLOATS + own_place((int)threadIdx.x, 0));
-#pragma unroll
-    for (int i = 0; i < 64; i += 4)
-        out[i / 4 * 128] = float4{leaky(x[i], slope), leaky(x[i + 1], slope),
-                                  leaky(x[i + 2], slope), leaky(x[i + 3], slope)};
+    __syncwarp();
+    for (int r = 0; r < p.rows; r++)
+        for (int c = threadIdx.x % 32; c < n; c += 32) out[r * n + c] = rows[r * ROW_FLOATS + c];
+    __syncwarp();
 }
 
 /* ---- factors ---- */
 
-/* Tensor cores cut the last 13 bits off. A little more of the number itself makes that a rounding:
- * without bias, off by at most 0.7 of the last bit that counts; what is not finite stays so. */
-__device__ inline uint32_t to_factor(float x) {
-    return __float_as_uint(fmaf(x, 0.7f / 2048, x));
+/* What a warp multiplies next, as halves, and the power of two that they were multiplied by. */
+struct tower_factors {
+    uint32_t a[32];
+    float power;
+    int of; /* the last layer's output, its LeakyReLU, or something else */
+};
+enum { OF_NOTHING, OF_OUT, OF_MORE };
+
+__device__ inline float power_for(const float x[64]) {
+    uint32_t top = 0;
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
+    return __uint_as_float(power_bits(warp_most(top)));
 }
 
-/* Pair i of sums as factors. */
-__device__ inline void set_factors(uint32_t a[64], int i, float x, float y) {
-    a[i / 4 * 4 + i % 4 / 2] = to_factor(x);
-    a[i / 4 * 4 + i % 4 / 2 + 2] = to_factor(y);
+/* Whether the largest is within 1/8 and 16384, or all are zero. */
+__device__ inline bool is_in_range(const uint32_t a[32]) {
+    uint32_t top[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) top[k] = larger_halves(a[k], a[k + 4]);
+#pragma unroll
+    for (int i = 8; i < 32; i++) top[i % 4] = larger_halves(top[i % 4], a[i]);
+    const uint32_t all =
+        larger_halves(larger_halves(top[0], top[1]), larger_halves(top[2], top[3]));
+    const uint32_t low = all & 0xffffu, high = all >> 16;
+    const uint32_t most = warp_most(low > high ? low : high);
+    return most == 0 || (most >= 0x3000u && most < 0x7400u);
+}
+
+/* The LeakyReLU of what a thread has, as factors. */
+__device__ inline void make_factors(tower_factors *f, const float x[64], float slope, int of) {
+    bool good = false;
+    f->of = of;
+#pragma unroll 1
+    for (int attempt = 0; attempt < 2 && !good; attempt++) {
+        if (attempt) f->power = power_for(x);
+        const float power = f->power, slanted = slope * f->power;
+#pragma unroll
+        for (int i = 0; i < 64; i += 2)
+            f->a[i / 2] = pack_halves(fmaxf(x[i] * power, x[i] * slanted),
+                                      fmaxf(x[i + 1] * power, x[i + 1] * slanted));
+        good = is_in_range(f->a);
+    }
 }
 
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
-                                    const float last[64], uint32_t a[64]) {
-    if (l.source == FROM_MEMORY) {
-        rows_in(rows, l.a, l.k, p);
-        each_pair([&](int i, int h, int j) {
-            const float2 x = *pair_at(rows, p, h, j);
-            set_factors(a, i, x.x, x.y);
-        });
+                                    const float last[64], tower_factors *f) {
+    if (l.source != FROM_MEMORY) {
+        const bool more = l.source == FROM_MORE;
+        const int of = more ? OF_MORE : OF_OUT;
+        if (f->of != of) make_factors(f, last, more ? l.slope_a : 1.0f, of);
         return;
     }
-    const float slope = l.source == FROM_MORE ? l.slope_a : 1.0f;
-    each_pair([&](int i, int, int) {
-        set_factors(a, i, leaky(last[i], slope), leaky(last[i + 1], slope));
-    });
+    float x[64];
+    rows_in(rows, l.a, l.k, p);
+    each_pair_of(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+    make_factors(f, x, 1.0f, OF_NOTHING);
+}
+
+/* ---- gates ---- */
+
+/* Bits of a thread: of pair i / 2 the first number's is i / 2 % 16 of word i / 32, the second's 16
+ * further on. */
+__device__ inline uint32_t gate_bit(int i) { return 1u << (i / 2 % 16 + i % 2 * 16); }
+
+/* A thread's words of its sheet. */
+__device__ inline uint32_t *gate_words(const uint32_t *gates, const tower_place &p) {
+    return (uint32_t *)gates + p.sheet() * GATE_WORDS + threadIdx.x % 128;
+}
+
+/* Which of the factors are not negative. */
+__device__ inline void store_gates(uint32_t *to, const tower_place &p, const uint32_t a[32]) {
+    uint32_t *at = gate_words(to, p);
+    if (p.rows <= 0) return;
+#pragma unroll
+    for (int w = 0; w < 2; w++) {
+        uint32_t closed = 0;
+#pragma unroll
+        for (int k = 0; k < 16; k++) closed |= a[16 * w + k] >> (15 - k) & 0x00010001u << k;
+        at[w * (GATE_WORDS / 2)] = ~closed;
+    }
+}
+
+__device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
+    if (x.x > 0.0f) open[i / 32] |= gate_bit(i);
+    if (x.y > 0.0f) open[i / 32] |= gate_bit(i + 1);
+}
+
+__device__ inline void load_gate(const tower_layer &l, const tower_place &p, float *rows,
+                                 uint32_t open[2]) {
+    open[0] = open[1] = 0;
+    if (l.gates) {
+        const uint32_t *at = gate_words(l.gates, p);
+        if (p.rows > 0) open[0] = at[0], open[1] = at[GATE_WORDS / 2];
+        return;
+    }
+    rows_in(rows, l.gate, l.n, p);
+    each_pair_of(rows, p, [&](int i, float2 x) { open_gate(open, i, x); });
 }
 
 /* ---- a product and what comes with it ---- */
 
-/* Sums begin with the bias and, if no gate comes between, with what is added. */
-__device__ inline void begin_sums(const tower_layer &l, const tower_place &p, const float *bias,
-                                  float *rows, const float last[64], float sum[64]) {
+/* What sums are added to: the bias and the layer before. */
+__device__ inline void begin_sums(bool adds, const float *bias, const tower_place &p,
+                                  float last[64]) {
     each_pair([&](int i, int, int j) {
         const float2 b = *(const float2 *)(bias + 8 * j + p.column);
-        sum[i] = b.x, sum[i + 1] = b.y;
+        last[i] = (adds ? last[i] : 0.0f) + b.x;
+        last[i + 1] = (adds ? last[i + 1] : 0.0f) + b.y;
     });
-    if (l.gate || !l.addend) return;
-    if (l.adds_last) {
-        each_pair([&](int i, int, int) { sum[i] += last[i], sum[i + 1] += last[i + 1]; });
+}
+
+/* last += the sums, which are 1 / unit too large; times `slope` where a gate is closed. */
+__device__ inline void end_sums(bool gated, float unit, float slope, const uint32_t open[2],
+                                const float sum[64], float last[64]) {
+    if (!gated) {
+#pragma unroll
+        for (int i = 0; i < 64; i++) last[i] = fmaf(sum[i], unit, last[i]);
         return;
     }
-    rows_in(rows, l.addend, l.n, p);
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        sum[i] += x.x, sum[i + 1] += x.y;
-    });
-}
-
-/* Two words a thread. */
-__device__ inline uint32_t *bits_of(const float *at, int block) {
-    return (uint32_t *)at + (int64_t)block * (2 * (int)blockDim.x) + threadIdx.x;
-}
-
-/* Which numbers are positive, a bit each. */
-__device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
-    open[i / 32] |= (uint32_t)(x.x > 0.0f) << i % 32 | (uint32_t)(x.y > 0.0f) << (i + 1) % 32;
-}
-
-__device__ inline void store_bits(float *to, int block, const float x[64]) {
-    uint32_t open[2] = {0, 0};
-    each_pair([&](int i, int, int) { open_gate(open, i, float2{x[i], x[i + 1]}); });
-    uint32_t *at = bits_of(to, block);
-    at[0] = open[0];
-    at[blockDim.x] = open[1];
-}
-
-__device__ inline void load_gate(const tower_layer &l, const tower_place &p, int block,
-                                 float *rows, uint32_t open[2]) {
-    if (l.gate_bits) {
-        const uint32_t *at = bits_of(l.gate, block);
-        open[0] = at[0];
-        open[1] = at[blockDim.x];
-        return;
-    }
-    open[0] = open[1] = 0;
-    if (!l.wide) {
-        rows_in(rows, l.gate, l.n, p);
-        each_pair([&](int i, int h, int j) { open_gate(open, i, *pair_at(rows, p, h, j)); });
-        return;
-    }
-    const float *gate = l.gate + p.row0 * TOWER_WIDTH + p.column;
-    each_pair([&](int i, int h, int j) {
-        const int row = p.row + 8 * h < p.rows ? p.row + 8 * h : p.rows - 1;
-        open_gate(open, i, *(const float2 *)(gate + row * TOWER_WIDTH + 8 * j));
-    });
-}
-
-__device__ inline void end_sums(const tower_layer &l, const tower_place &p, float *rows,
-                                const uint32_t open[2], float sum[64], float last[64]) {
-    if (!l.gate) {
-        each_pair([&](int i, int, int) { last[i] = sum[i], last[i + 1] = sum[i + 1]; });
-        return;
-    }
-    const float slope = l.slope;
-    const bool adds = l.adds_last;
-    each_pair([&](int i, int, int) {
-        const float u = open[i / 32] & 1u << i % 32 ? 1.0f : slope;
-        const float v = open[i / 32] & 1u << (i + 1) % 32 ? 1.0f : slope;
-        last[i] = fmaf(sum[i], u, adds ? last[i] : 0.0f);
-        last[i + 1] = fmaf(sum[i + 1], v, adds ? last[i + 1] : 0.0f);
-    });
-    if (adds) return;
-    if (!l.addend) return;
-    rows_in(rows, l.addend, l.n, p);
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        last[i] += x.x, last[i + 1] += x.y;
-    });
+    const float closed = unit * slope;
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        last[i] = fmaf(sum[i], open[i / 32] & gate_bit(i) ? unit : closed, last[i]);
 }
 
 /* k <= TOWER_NARROW: no tensor cores. */
-__device__ inline void outer_sums(const tower_layer &l, const tower_place &p, float *rows,
-                                  float sum[64]) {
-    __syncthreads();
-    const float *a = l.a + p.row0 * l.k;
-    clear_rows(rows);
-    __syncthreads();
-    for (int k = 0; k < l.k; k++)
-        each_number(p.rows, l.n, [&](int, int r, int c) {
-            rows[r * ROW_FLOATS + c] += a[r * l.k + k] * l.b[k * l.n + c];
+__device__ inline void outer_sums(const tower_layer &l, const tower_place &p, float sum[64]) {
+#pragma unroll
+    for (int i = 0; i < 64; i++) sum[i] = 0;
+    for (int k = 0; k < l.k; k++) {
+        float a[2];
+        for (int h = 0; h < 2; h++)
+            a[h] = p.row + 8 * h < p.rows ? l.a[(p.row0 + p.row + 8 * h) * l.k + k] : 0.0f;
+        const float *b = l.b + k * l.n;
+        each_pair([&](int i, int h, int j) {
+            const int c = 8 * j + p.column;
+            sum[i] += a[h] * (c < l.n ? b[c] : 0.0f);
+            sum[i + 1] += a[h] * (c + 1 < l.n ? b[c + 1] : 0.0f);
         });
-    __syncthreads();
-    each_pair([&](int i, int h, int j) {
-        const float2 x = *pair_at(rows, p, h, j);
-        sum[i] += x.x, sum[i + 1] += x.y;
-    });
+    }
 }
 
 /* n <= TOWER_NARROW; the four threads of a row add what they have. */
@@ -285,216 +305,170 @@ __device__ inline void narrow_product(const tower_layer &l, const tower_place &p
     }
 }
 
-/* ---- gradients ---- */
-
-/* Factors as the image of their transpose: columns are rows of it, rows its inner numbers. */
-__device__ inline void store_transposed(const tower_place &p, const uint32_t a[64], float *image) {
-    each_pair([&](int i, int h, int j) {
-        const unsigned r = (unsigned)(p.row + 8 * h), c = (unsigned)(8 * j + p.column);
-        image[image_at(c, r)] = __uint_as_float(a[i / 4 * 4 + i % 4 / 2]);
-        image[image_at(c + 1, r)] = __uint_as_float(a[i / 4 * 4 + i % 4 / 2 + 2]);
-    });
-}
-
-/* A thread's numbers of the layer's input. */
-__device__ inline void load_input(const tower_layer &l, const tower_place &p, int block,
-                                  float x[64]) {
-    if (l.own_input) {
-        const float4 *in = (const float4 *)(l.input + (int64_t)block * IMAGE_FLOATS +
-                                            own_place((int)threadIdx.x, 0));
-#pragma unroll
-        for (int i = 0; i < 64; i += 4) {
-            const float4 v = in[i / 4 * 128];
-            x[i] = v.x, x[i + 1] = v.y, x[i + 2] = v.z, x[i + 3] = v.w;
-        }
-        return;
-    }
-    const float *in = l.input + p.row0 * TOWER_WIDTH + p.column;
-    each_pair([&](int i, int h, int j) {
-        const int row = p.row + 8 * h < p.rows ? p.row + 8 * h : p.rows - 1;
-        const float2 v = *(const float2 *)(in + row * TOWER_WIDTH + 8 * j);
-        x[i] = v.x, x[i + 1] = v.y;
-    });
-}
-
-/* As factors, zeros beyond the last row, and which are positive. */
-__device__ inline void take_input(const tower_place &p, const float x[64], uint32_t a[64],
-                                  uint32_t open[2]) {
-    open[0] = open[1] = 0;
-    each_pair([&](int i, int h, int) {
-        const bool inside = p.row + 8 * h < p.rows;
-        set_factors(a, i, inside ? x[i] : 0.0f, inside ? x[i + 1] : 0.0f);
-        open_gate(open, i, float2{x[i], x[i + 1]});
-    });
-}
-
-/* Half of the rows each for two threads a column. */
-__device__ inline void sum_columns(const float *image, float *sums) {
-    const unsigned column = threadIdx.x % 128, half = threadIdx.x / 128;
-    float sum = 0;
-#pragma unroll 4
-    for (unsigned r = half * 64; r < half * 64 + 64; r += 4) {
-        const float4 x = *(const float4 *)(image + image_at(column, r));
-        sum += x.x + x.y + (x.z + x.w);
-    }
-    sums[threadIdx.x] = sum;
-}
-
-__device__ inline void store_gradient(const tower_layer &l, const tower_place &p, int block,
-                                      const float sum[64]) {
-    if (l.own_gradient) {
-        own_out(l.gradient, block, sum, 1.0f);
-        return;
-    }
-    float *out = l.gradient + (int64_t)block * IMAGE_FLOATS + p.row * TOWER_WIDTH + p.column;
-    if (l.gradient_adds)
-        each_pair([&](int i, int h, int j) {
-            float2 *at = (float2 *)(out + 8 * h * TOWER_WIDTH + 8 * j);
-            *at = float2{sum[i] + at->x, sum[i + 1] + at->y};
-        });
-    else
-        each_pair([&](int i, int h, int j) {
-            *(float2 *)(out + 8 * h * TOWER_WIDTH + 8 * j) = float2{sum[i], sum[i + 1]};
-        });
-}
-
-__device__ inline void store_sums(const tower_layer &l, int block, const float *sums) {
-    if (!l.sums || threadIdx.x >= TOWER_WIDTH) return;
-    float *at = l.sums + (int64_t)block * TOWER_WIDTH + threadIdx.x;
-    const float x = sums[threadIdx.x] + sums[threadIdx.x + TOWER_WIDTH];
-    *at = l.sums_add ? *at + x : x;
-}
-
 /* ---- a block ---- */
 
 struct tower_block {
     tower_memory m;
     tower_place p;
-    int block;
-    int stages, used; /* weights: stages there are, products done */
+    int used;               /* products begun */
+    int fetched, next;      /* by the first thread: images on their way, and the layer after them */
+    int sheets;             /* stored */
+    void *waiting;          /* factors are still to be stored here, as a sheet, */
+    uint32_t *waiting_gates; /* and their gates here; NULL: not */
 
     __device__ tower_block(const tower_memory &memory, int b)
-        : m(memory), p(*memory.t, b), block(b), stages(m.t->gradients ? 1 : WEIGHT_STAGES),
-          used(0) {}
+        : m(memory), p(*memory.t, b), used(0), fetched(0), next(0), sheets(0), waiting(NULL),
+          waiting_gates(NULL) {}
 
-    /* One thread: the next layer's weights, if there is one, into the stage that is free. */
-    __device__ void fetch_weights(int stage) {
-        int next = *(volatile int *)m.asked;
+    /* ---- weights ---- */
+
+    /* One thread: the next layer's, if there is one, as soon as its stage is free. */
+    __device__ void fetch_weights() {
         while (next < m.t->n_layers && m.t->layer[next].kind != LAYER_PRODUCT) next++;
         if (next == m.t->n_layers) return;
-        *(volatile int *)m.asked = next + 1;
-        arrival_expect(&m.weights_there[stage], IMAGE_FLOATS * 4);
-        copy_bulk(stage ? m.weights[1] : m.weights[0], m.t->layer[next].b, IMAGE_FLOATS * 4,
-                  &m.weights_there[stage]);
+        const int stage = fetched % WEIGHT_STAGES, round = fetched / WEIGHT_STAGES;
+        if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
+        arrival_expect(&m.there[stage], IMAGE_ALL_FLOATS * 4);
+        copy_bulk(m.stage(stage), m.t->layer[next].b, IMAGE_ALL_FLOATS * 4, &m.there[stage]);
+        fetched++;
+        next++;
     }
 
-    /* This group no longer reads a stage. The last one to say so asks for what comes next: groups
-     * do not wait for one another, so that one multiplies while the other stores. */
-    __device__ void leave_stage(int stage) {
-        group_sync();
-        if (threadIdx.x % 128) return;
-        __threadfence_block();
-        const int groups = (int)blockDim.x / 128;
-        if (atomicAdd(&m.done[stage], 1) % groups != groups - 1) return;
-        __threadfence_block();
-        fetch_weights(stage);
+    /* Two stages ahead: whoever is slow may be a layer behind. */
+    __device__ void keep_fetching() {
+        if (threadIdx.x == 0 && fetched < used + WEIGHT_STAGES - 2) fetch_weights();
     }
 
-    __device__ void begin() {
-        if (threadIdx.x == 0)
-            for (int s = 0; s < stages; s++) fetch_weights(s);
+    /* ---- sheets ---- */
+
+    /* Factors go to memory while the next product is made. */
+    __device__ void store_waiting(const tower_factors *f) {
+        if (waiting) {
+            char *share = (char *)m.rows + sheets++ % 2 * SHEET_SHARE;
+            if (threadIdx.x % 32 == 0) stores_read<2>(); /* of two sheets ago, there is none */
+            __syncwarp();
+            store_sheet(f->a, share);
+            shared_written();
+            __syncwarp();
+            if (threadIdx.x % 32 == 0 && p.has_sheet(*m.t)) send_sheet(share, f->power);
+        }
+        if (waiting_gates) store_gates(waiting_gates, p, f->a);
+        waiting = NULL;
+        waiting_gates = NULL;
     }
 
-    __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64]) {
-        uint32_t a[64];
-        load_factors(l, p, m.rows, last, a);
-        const int stage = used % stages;
-        arrival_wait(&m.weights_there[stage], (unsigned)(used / stages));
+    /* One thread: a half of each panel. */
+    __device__ void send_sheet(const char *share, float power) const {
+        const int warp = (int)threadIdx.x / 32 % 4;
+        char *to = (char *)waiting + p.sheet() * SHEET_BYTES + warp * (SHEET_SHARE / 2);
+        store_bulk(to, share, SHEET_SHARE / 2);
+        store_bulk(to + SHEET_BYTES / 2, share + SHEET_SHARE / 2, SHEET_SHARE / 2);
+        powers_of(waiting, m.t->rows)[p.sheet() * SHEET_POWERS + warp] = inverse_power(power);
+    }
+
+    /* ---- layers ---- */
+
+    __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
+                            tower_factors *f) {
+        const int stage = used % WEIGHT_STAGES;
+        const float *behind = (const float *)(m.stage(stage) + IMAGE_BYTES);
+        const bool gated = l.gate, adds = l.adds_last;
+        arrival_wait(&m.there[stage], (unsigned)(used / WEIGHT_STAGES));
         used++;
         products_begin(sum);
-        multiply_rows(sum, a, stage ? m.weights[1] : m.weights[0]);
+        multiply_rows(sum, f->a, m.stage(stage));
         products_end();
-        if (l.gate && !l.gates_input && l.wide) load_gate(l, p, block, m.rows, open);
+        if (gated) load_gate(l, p, m.rows, open);
+        store_waiting(f);
+        keep_fetching();
+        begin_sums(adds, behind, p, last);
+        const float unit = behind[TOWER_WIDTH] * inverse_power(f->power), slope = l.slope;
         products_wait(sum);
-        leave_stage(stage);
+        if (threadIdx.x % 32 == 0) arrive(&m.done[stage]);
+        end_sums(gated, unit, slope, open, sum, last);
     }
 
-    /* And which of the input's numbers are positive. `sum` has the input until it has sums. */
-    __device__ void gradient(const tower_layer &l, const float last[64], float sum[64],
-                             uint32_t open[2]) {
-        uint32_t a[64];
-        load_input(l, p, block, sum);
-        __syncthreads(); /* nobody reads rows any more */
-        each_pair([&](int i, int, int) { set_factors(a, i, last[i], last[i + 1]); });
-        store_transposed(p, a, m.rows);
-        take_input(p, sum, a, open);
-        store_transposed(p, a, m.weights[1]);
-        shared_written();
-        __syncthreads();
+    __device__ void outer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64]) {
+        outer_sums(l, p, sum);
+        if (l.gate) load_gate(l, p, m.rows, open);
+        if (!l.adds_last)
 #pragma unroll
-        for (int i = 0; i < 64; i++) sum[i] = 0;
-        products_begin(sum);
-        multiply_images(sum, m.rows + threadIdx.x / 128 * (64 * 32), m.weights[1]);
-        products_end();
-        if (l.sums) sum_columns(m.rows, m.column_sums);
-        products_wait(sum);
-        shared_written();
-        __syncthreads(); /* nobody reads the factors any more */
-        store_gradient(l, p, block, sum);
-        store_sums(l, block, m.column_sums);
+            for (int i = 0; i < 64; i++) last[i] = 0;
+        end_sums(l.gate, 1.0f, l.slope, open, sum, last);
+        if (!l.bias) return;
+        each_pair([&](int i, int, int j) {
+            const int c = 8 * j + p.column;
+            last[i] += c < l.n ? l.bias[c] : 0.0f;
+            last[i + 1] += c + 1 < l.n ? l.bias[c + 1] : 0.0f;
+        });
     }
 
-    __device__ void layer(int k, uint32_t open[2], float last[64], float sum[64]) {
-        const tower_layer &l = m.t->layer[k];
-        begin_sums(l, p, m.bias + k * TOWER_WIDTH, m.rows, last, sum);
-        if (l.kind == LAYER_PRODUCT)
-            product(l, open, last, sum);
-        else
-            outer_sums(l, p, m.rows, sum);
-        if (l.gate && !l.gates_input && !(l.wide && l.kind == LAYER_PRODUCT))
-            load_gate(l, p, block, m.rows, open);
-        end_sums(l, p, m.rows, open, sum, last);
+    __device__ void add_rows(const float *addend, int n, float last[64]) {
+        rows_in(m.rows, addend, n, p);
+        each_pair_of(m.rows, p, [&](int i, float2 x) { last[i] += x.x, last[i + 1] += x.y; });
+    }
+
+    /* Numbers at once; sheets and gates when the next product is under way. */
+    __device__ void store(const tower_layer &l, const float last[64], tower_factors *f) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
+            const float slope = more ? l.slope_more : 1.0f;
             float *to = more ? l.more : l.out;
-            if (!to || (more && (l.own_more || l.more_bits))) continue;
-            rows_out(to, l.n, l.wide, m.rows, p, last, more ? l.slope_more : 1.0f);
+            if (to) rows_out(to, l.n, l.wide, m.rows, p, last, slope);
+            void *sheet = more ? l.more_sheets : l.out_sheets;
+            uint32_t *gates = more ? l.more_gates : NULL;
+            if (!sheet && !gates) continue;
+            store_waiting(f);
+            make_factors(f, last, slope, more ? OF_MORE : OF_OUT);
+            waiting = sheet;
+            waiting_gates = gates;
         }
-        if (l.own_more) own_out(l.more, block, last, l.slope_more);
-        if (l.more_bits) store_bits(l.more, block, last);
-        if (l.input) gradient(l, last, sum, open);
+    }
+
+    __device__ void layer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
+                          tower_factors *f) {
+        if (l.kind == LAYER_PRODUCT) {
+            if (l.source == FROM_MEMORY) store_waiting(f);
+            load_factors(l, p, m.rows, last, f);
+            product(l, open, last, sum, f);
+        } else {
+            outer(l, open, last, sum);
+        }
+        f->of = OF_NOTHING;
+        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, last);
+        store(l, last, f);
     }
 
     __device__ void run() {
         float last[64], sum[64];
         uint32_t open[2] = {0, 0};
+        tower_factors f;
+        f.power = 1;
+        f.of = OF_NOTHING;
 #pragma unroll
-        for (int i = 0; i < 64; i++) last[i] = 0;
-        begin();
+        for (int i = 0; i < 64; i++) last[i] = sum[i] = 0;
+#pragma unroll
+        for (int i = 0; i < 32; i++) f.a[i] = 0;
+        if (threadIdx.x == 0)
+            for (int s = 0; s < WEIGHT_STAGES; s++) fetch_weights();
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers; k++) {
             const tower_layer &l = m.t->layer[k];
             if (l.kind == LAYER_NARROW)
                 narrow_product(l, p, last);
             else
-                layer(k, open, last, sum);
+                layer(l, open, last, sum, &f);
         }
+        store_waiting(&f);
+        if (threadIdx.x % 32 == 0) stores_read<0>(); /* shared memory lasts no longer than we do */
     }
 };
 
 __device__ static void copy_tower(tower *to, const tower *from) {
     const uint32_t *x = (const uint32_t *)from;
-    for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 4); i += (int)blockDim.x)
-        ((uint32_t *)to)[i] = x[i];
-}
-
-__device__ static void copy_biases(const tower_memory &m) {
+    const int words = (int)(offsetof(tower, layer) + (size_t)from->n_layers * sizeof(tower_layer)) / 4;
 #pragma unroll 4
-    for (int i = (int)threadIdx.x; i < m.t->n_layers * TOWER_WIDTH; i += (int)blockDim.x) {
-        const tower_layer &l = m.t->layer[i / TOWER_WIDTH];
-        const int c = i % TOWER_WIDTH;
-        m.bias[i] = l.bias && c < l.n ? l.bias[c] : 0.0f;
-    }
+    for (int i = (int)threadIdx.x; i < words; i += (int)blockDim.x) ((uint32_t *)to)[i] = x[i];
 }
 
 __device__ static void prepare_block(const tower_memory &m, const tower *towers, int n) {
@@ -502,12 +476,12 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
     while (which + 1 < n && (int)blockIdx.x >= towers[which + 1].first_block) which++;
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
-        for (int s = 0; s < WEIGHT_STAGES; s++) arrival_init(&m.weights_there[s]), m.done[s] = 0;
-        *m.asked = 0;
+        for (int s = 0; s < WEIGHT_STAGES; s++) {
+            arrival_init(&m.there[s], 1);
+            arrival_init(&m.done[s], blockDim.x / 32);
+        }
         arrivals_ready();
     }
-    __syncthreads();
-    copy_biases(m);
     __syncthreads();
 }
 #endif
@@ -515,7 +489,7 @@ __device__ static void prepare_block(const tower_memory &m, const tower *towers,
 __global__ void __launch_bounds__(TOWER_THREADS, 1) run_towers(const tower *towers, int n) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
-    const tower_memory m(image_aligned((float *)shared));
+    const tower_memory m(image_aligned(shared));
     prepare_block(m, towers, n);
     tower_block(m, (int)blockIdx.x - m.t->first_block).run();
 #else

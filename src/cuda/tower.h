@@ -3,13 +3,13 @@
  * A chain of products over the same rows (n2_noted_chain), none wider than 128, is a network.
  * Here a block has 128 of its rows, in registers: what a layer makes is what the next one
  * multiplies. Weights come through shared memory, as images that tensor cores read. What
- * others read is stored on the way: for a later backward pass the LeakyReLU of each layer.
+ * others read is stored on the way: for a later backward pass the LeakyReLU of each layer, on
+ * the way back the gradient of each layer's output. Weights' gradients are products of the two
+ * (gradient.h).
  *
- * On the way back a block also has everything that its share of a weight's gradient needs:
- * the gradient of the layer's output, in registers, and the layer's input, which decides the
- * gate. So products a^T b over the same rows are taken along (n2_tower_takes), and sums of
- * columns, the gradients of biases: a block writes a slice each, and the gradients in
- * between are never stored.
+ * Factors have the 11 significant bits of tf32, but in 16 bits, as halves: tensor cores are twice
+ * as fast with them, and memory has half as much to carry. What halves lack is range, so numbers
+ * come with a power of two, chosen for 16 rows at a time or for a matrix of weights.
  *
  * For GPUs that have the instructions (compute capability 9.0) and tf32 only; others run the
  * same jobs one by one (jobs_matmul.h). */
@@ -20,28 +20,66 @@
 #include "job.h"
 
 enum {
-    TOWER_ROWS = 128,  /* of a block, with gradients: 64 for each four of its warps */
+    TOWER_ROWS = 128,  /* of a block: 64 for each four of its warps */
     SMALL_ROWS = 64,   /* of a block of a small tower: half the work, twice the blocks */
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
     TOWER_THREADS = 256,
     TOWER_NARROW = 4, /* columns, or inner numbers, that need no tensor cores */
-    MOST_LAYERS = 28,
-    IMAGE_FLOATS = TOWER_WIDTH * TOWER_WIDTH,
-    ROW_FLOATS = TOWER_WIDTH + 8 /* of rows in shared memory that are read by pairs */
+    ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
+    MOST_LAYERS = 28
 };
 
-/* Where (row, k) of a matrix of 128 rows is in its image: 32 k to a piece, 128 bytes a row and
- * piece, whose units of 16 bytes are exchanged so that eight rows lie in all banks. */
-__host__ __device__ inline unsigned image_at(unsigned row, unsigned k) {
-    return k / 32 * (32 * TOWER_WIDTH) + row * 32 + (k % 32 / 4 ^ row % 8) * 4 + k % 4;
+/* Matrices as tensor cores read them: 64 columns to a panel, 128 bytes a row and panel, whose units
+ * of 16 bytes are exchanged so that eight rows lie in all banks. The half (row, column) of a
+ * matrix with `rows` rows: */
+__host__ __device__ inline unsigned image_at(unsigned rows, unsigned row, unsigned column) {
+    return column / 64 * (rows * 64) + row * 64 + (column % 64 / 8 ^ row % 8) * 8 + column % 8;
 }
 
-/* A thread has neighbours (2t, 2t+1) of its sums, but multiplies t and t+4 of eight: so inner
- * numbers are taken in the order 0 2 4 6 1 3 5 7. */
-__host__ __device__ inline int inner_order(int k) {
-    const int p = k % 8;
-    return k - p + (p < 4 ? 2 * p : 2 * p - 7);
+/* The power of two that brings a number as large as `bits` says into [1, 256): its exponent is a
+ * multiple of 8, so that most agree. What is 0 or not finite stays as it is. */
+__host__ __device__ inline uint32_t power_bits(uint32_t bits) {
+    const int exponent = (int)(bits >> 23 & 255) - 127;
+    const bool stays = (bits & 0x7fffffffu) == 0 || exponent == 128 || exponent < -110;
+    return (uint32_t)(stays ? 127 : 127 - (exponent >> 3) * 8) << 23;
+}
+/* 1 / power. */
+__device__ inline float inverse_power(float power) {
+    return __uint_as_float(0x7f000000u - __float_as_uint(power));
+}
+
+/* An image of weights [n x k], 128 x 128 with zeros around them; behind them the layer's bias and 1 /
+ * the power of two by which products with the image are too large. */
+enum {
+    IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
+    IMAGE_FLOATS = IMAGE_BYTES / 4,
+    IMAGE_ALL_FLOATS = IMAGE_FLOATS + TOWER_WIDTH + 4
+};
+
+/* Sheets: rows that only towers and gradients read, 64 to a sheet, in the place of the matrix that
+ * they are. Behind all sheets come their gates, which numbers are not negative, two words a thread
+ * of those that made them; behind these their powers of two, one for 16 rows. */
+enum {
+    SHEET_ROWS = 64,
+    SHEET_HALVES = SHEET_ROWS * TOWER_WIDTH,
+    SHEET_BYTES = SHEET_HALVES * 2,
+    GATE_WORDS = 256,
+    SHEET_POWERS = 4,
+    SHEET_ALL_FLOATS = SHEET_BYTES / 4 + GATE_WORDS + SHEET_POWERS
+};
+__host__ __device__ inline int64_t sheets_of(int64_t rows) {
+    return (rows + SHEET_ROWS - 1) / SHEET_ROWS;
+}
+__host__ __device__ inline uint32_t *gates_of(const void *sheets, int64_t rows) {
+    return (uint32_t *)((char *)sheets + sheets_of(rows) * SHEET_BYTES);
+}
+__host__ __device__ inline float *powers_of(const void *sheets, int64_t rows) {
+    return (float *)(gates_of(sheets, rows) + sheets_of(rows) * GATE_WORDS);
+}
+/* Whether there is room for them where the rows themselves would be. */
+inline bool sheets_fit(int64_t rows) {
+    return sheets_of(rows) * SHEET_ALL_FLOATS <= rows * TOWER_WIDTH;
 }
 
 typedef enum tower_source { FROM_MEMORY, FROM_OUT, FROM_MORE } tower_source;
@@ -55,41 +93,19 @@ typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
     const float *bias, *gate, *addend;
-    float *out, *more;      /* NULL: nobody reads it */
-    const float *input;     /* of the gradient; NULL: none */
-    float *gradient, *sums; /* slices: a block writes its own */
+    float *out, *more;              /* NULL: nobody reads it */
+    void *out_sheets, *more_sheets; /* the same as sheets */
+    uint32_t *more_gates;           /* which numbers of `more` are not negative */
+    const uint32_t *gates;          /* instead of `gate` */
     int32_t k, n;
     float slope, slope_a, slope_more;
     uint8_t kind, source;
-    uint8_t adds_last;   /* the layer before is the addend */
-    uint8_t gates_input; /* the gate is the `input` of the layer before */
-    uint8_t wide;        /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
-    uint8_t gradient_adds, sums_add;
-    /* In the order in which threads have their numbers (own_place), which nobody else knows: */
-    uint8_t own_more, own_input, own_gradient;
-    uint8_t more_bits, gate_bits; /* nobody wants more than to know which are positive */
+    uint8_t adds_last; /* the layer before is the addend */
+    uint8_t wide;      /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
 } tower_layer;
-
-/* Blocks that write for themselves, or for who knows the order, write what the threads of a group
- * have at the same place next to each other: whole lines, where rows would be pieces of 32
- * bytes. */
-enum { GROUP_FLOATS = IMAGE_FLOATS / 2 };
-__host__ __device__ inline int own_place(int thread, int i) {
-    return thread / 128 * GROUP_FLOATS + i / 4 * 512 + thread % 128 * 4 + i % 4;
-}
-
-/* Row and column of a number in that order. */
-__host__ __device__ inline int own_row(int place) {
-    const int warp = place / GROUP_FLOATS * 4 + place % 512 / 128;
-    return warp * 16 + place % 4 / 2 * 8 + place % 128 / 16;
-}
-__host__ __device__ inline int own_column(int place) {
-    return place % GROUP_FLOATS / 512 * 8 + place / 4 % 4 * 2 + place % 2;
-}
 
 typedef struct tower {
     int32_t first_block, n_blocks, n_layers;
-    int32_t gradients;  /* whether some layer has one */
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
     int64_t rows;
     tower_layer layer[MOST_LAYERS];

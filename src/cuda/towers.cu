@@ -1,5 +1,5 @@
 /* Which jobs a tower consists of, and the tower made of them: tower.h. */
-#include "tower.h"
+#include "gradient.h"
 
 #include "queue.h"
 
@@ -23,8 +23,7 @@ static bool covers(const span *s, const float *x, int64_t floats) {
 static size_t layer_before(const n2_queue *q, size_t i) {
     const size_t chain = q->list[i].chain;
     while (i-- > chain)
-        if (q->list[i].chain == chain && q->list[i].j.kind == JOB_MATMUL && !q->list[i].taken)
-            return i;
+        if (q->list[i].chain == chain && q->list[i].j.kind == JOB_MATMUL) return i;
     return SIZE_MAX;
 }
 
@@ -32,23 +31,36 @@ static bool is_made_by(const noted *layer, const float *x) {
     return x && (x == layer->j.out || x == layer->j.more[0]);
 }
 
-/* A way to read what layer i made: does job k? */
-typedef bool reading(const n2_queue *q, size_t k, size_t i);
-
-static bool in_no_way(const n2_queue *, size_t, size_t) { return false; }
-
-/* From registers: it is the next layer of the same tower, or taken along there. */
+/* From registers: it is the next layer of the same tower. */
 static bool in_registers(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k], *layer = &q->list[i];
     if (n->chain != layer->chain) return false;
-    if (n->taken) return true; /* only from the layer that made it: n2_tower_admits */
     const bool adds_more = n->j.addend && n->j.addend == layer->j.more[0];
     return layer_before(q, k) == i && !is_made_by(layer, n->j.gate) && !adds_more;
 }
 
-/* Whether all that read the numbers at x, which job i wrote, before they are written anew, do so in
- * the given way. */
-static bool all_read(const n2_queue *q, size_t i, const float *x, int64_t floats, reading *way) {
+/* As the gate of a layer with the same rows, two words a thread. */
+static bool as_gate(const noted *n, const noted *layer) {
+    const float *x = layer->j.more[0];
+    return is_layer(n) && n->j.gate == x && n->j.in[0] != x && n->j.addend != x &&
+           n->j.product.m == layer->j.product.m && n->j.product.m > 1 &&
+           n->j.product.n == TOWER_WIDTH;
+}
+
+/* How what a layer made is read. */
+enum { READ_FLOATS = 1, READ_SHEETS = 2, READ_GATES = 4 };
+
+static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
+    const noted *n = &q->list[k];
+    if (n->sheets || n->taken) return READ_SHEETS;
+    if (!is_layer(&q->list[i]) || !is_layer(n)) return READ_FLOATS;
+    if (in_registers(q, k, i)) return 0;
+    return as_gate(n, &q->list[i]) ? READ_GATES : READ_FLOATS;
+}
+
+/* All ways in which the numbers at x, which job i wrote, are read before they are written anew. */
+static int readers_of(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    int ways = 0;
     for (size_t k = i + 1; k < q->n; k++) {
         const noted *n = &q->list[k];
         bool ends = false;
@@ -57,20 +69,27 @@ static bool all_read(const n2_queue *q, size_t i, const float *x, int64_t floats
             if (!overlaps(at, x, floats)) continue;
             if (at->written && !n->j.add && covers(at, x, floats))
                 ends = true;
-            else if (at->written || !way(q, k, i))
-                return false;
+            else
+                ways |= at->written ? READ_FLOATS : way_of_reading(q, k, i);
         }
-        if (ends) return true;
+        if (ends) return ways;
     }
-    return !q->list[i].kept;
+    return q->list[i].kept ? ways | READ_FLOATS : ways;
 }
 
 bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats) {
-    return !all_read(q, i, x, floats, in_no_way);
-}
-
-static bool is_read_from_memory(const n2_queue *q, size_t i, const float *x) {
-    return x && !all_read(q, i, x, q->list[i].j.n, in_registers);
+    for (size_t k = i + 1; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        bool ends = false;
+        for (int s = 0; s < n->n_spans; s++) {
+            const span *at = &n->spans[s];
+            if (!overlaps(at, x, floats)) continue;
+            if (!at->written || n->j.add || !covers(at, x, floats)) return true;
+            ends = true;
+        }
+        if (ends) return false;
+    }
+    return q->list[i].kept;
 }
 
 static void forget_write(noted *n, const float *x) {
@@ -91,44 +110,6 @@ void n2_towers_trim(n2_queue *q) {
 
 /* ---- what belongs together ----------------------------------------------- */
 
-/* A weight's gradient: a slice is what a block of a tower has. */
-static bool is_gradient(const job *j) {
-    const job_product *p = &j->product;
-    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m == TOWER_WIDTH &&
-           p->n == TOWER_WIDTH && p->slice_k <= TOWER_ROWS && !j->in[3] && !j->gate && !j->addend;
-}
-
-static bool is_column_sum(const job *j) {
-    return j->kind == JOB_SUM_COLUMNS && j->m == TOWER_WIDTH &&
-           j->n_blocks == j->k * (TOWER_WIDTH / 32);
-}
-
-bool n2_tower_takes(const noted *n) { return is_gradient(&n->j) || is_column_sum(&n->j); }
-
-static int64_t rows_of(const job *j) {
-    return is_column_sum(j) ? j->n : is_gradient(j) ? j->product.k : j->product.m;
-}
-
-/* The layer of the chain whose output, in registers at that point, is x. */
-static size_t layer_with(const n2_queue *q, size_t chain, size_t end, const float *x) {
-    for (size_t k = end; k-- > chain;) {
-        const noted *n = &q->list[k];
-        if (n->chain == chain && !n->taken && n->j.kind == JOB_MATMUL && n->j.out == x) return k;
-    }
-    return SIZE_MAX;
-}
-
-static bool may_be_taken(const n2_queue *q, size_t chain, size_t i) {
-    const noted *n = &q->list[i];
-    const size_t k = layer_with(q, chain, i, n->j.in[0]);
-    if (k == SIZE_MAX || q->list[k].j.product.n != TOWER_WIDTH) return false;
-    if (rows_of(&n->j) != q->list[k].j.product.m) return false;
-    if (!is_gradient(&n->j)) return (q->list[k].has & (HAS_GRADIENT | HAS_SUMS)) == HAS_GRADIENT;
-    for (size_t x = chain; x < i; x++) /* its input must be there before the tower begins */
-        if (q->list[x].chain == chain && is_made_by(&q->list[x], n->j.in[1])) return false;
-    return !(q->list[k].has & HAS_GRADIENT);
-}
-
 /* Threads read what they wrote themselves, but for a narrow layer's output. */
 static bool is_spread(const n2_queue *q, size_t chain, size_t i) {
     for (size_t k = chain; k < i; k++)
@@ -141,115 +122,128 @@ static bool is_spread(const n2_queue *q, size_t chain, size_t i) {
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
     const noted *first = &q->list[chain], *n = &q->list[i];
     if (!is_layer(first) || first->j.kind != JOB_MATMUL) return false;
-    if (n2_tower_takes(n)) return may_be_taken(q, chain, i);
     if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
     if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
     return n->j.in[2] && !is_spread(q, chain, i);
 }
 
-/* Slices are written as threads have them; who adds them up puts them in order. */
-static void keep_own_order(n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    if (!is_gradient(j) || j->product.slices == 1) return;
-    for (size_t k = i + 1; k < q->n; k++)
-        if (q->list[k].j.kind == JOB_SUM_SLICES && q->list[k].j.in[0] == j->out) {
-            q->list[k].j.k = 1;
-            return;
-        }
-}
-
-void n2_tower_add(n2_queue *q, size_t chain, size_t i) {
-    noted *n = &q->list[i];
-    n->taken = n2_tower_takes(n);
-    if (n->taken) keep_own_order(q, i);
-    if (n->taken)
-        q->list[layer_with(q, chain, i, n->j.in[0])].has |=
-            is_gradient(&n->j) ? HAS_GRADIENT : HAS_SUMS;
-    else if (n->j.kind == JOB_MATMUL)
-        q->list[chain].last = i;
-}
-
-/* ---- what only towers read ----------------------------------------------- */
-
-/* The gradient that is taken along after layer i; SIZE_MAX: none. */
-static size_t gradient_after(const n2_queue *q, size_t i) {
-    const size_t chain = q->list[i].chain;
-    for (size_t k = i + 1; k < q->n; k++) {
-        const noted *n = &q->list[k];
-        if (n->chain == chain && n->taken && is_gradient(&n->j) &&
-            layer_with(q, chain, k, n->j.in[0]) == i)
-            return k;
-    }
-    return SIZE_MAX;
-}
-
-/* Whether the gate of layer k is the input of the gradient before it, which the block has. */
-static bool gates_input(const n2_queue *q, size_t k) {
-    const noted *n = &q->list[k];
-    if (!is_layer(n) || !n->j.gate || n->j.product.n != TOWER_WIDTH) return false;
-    const size_t before = layer_before(q, k);
-    const size_t gradient = before == SIZE_MAX ? SIZE_MAX : gradient_after(q, before);
-    return gradient != SIZE_MAX && q->list[gradient].j.in[1] == n->j.gate;
-}
-
-/* As the input of a gradient, or as the gate that goes with it, of a tower with the same rows. */
-static bool in_blocks(const n2_queue *q, size_t k, size_t i) {
-    const noted *n = &q->list[k];
-    const float *x = q->list[i].j.more[0];
-    if (in_registers(q, k, i)) return true;
-    if (n->taken) return n->j.in[1] == x && rows_of(&n->j) == q->list[i].j.product.m;
-    return n->j.gate == x && n->j.in[0] != x && n->j.addend != x && gates_input(q, k);
-}
-
-/* Whether a gradient is made with the LeakyReLU of layer i. */
-static bool has_gradient(const n2_queue *q, size_t i) {
-    for (size_t k = i + 1; k < q->n; k++)
-        if (q->list[k].taken && q->list[k].j.in[1] == q->list[i].j.more[0]) return true;
-    return false;
-}
-
-/* Whether only towers with the same blocks read the LeakyReLU of layer i, some of them for a
- * gradient: then it can lie as their threads want it. */
-static bool is_private(const n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    const float *x = j->more[0];
-    if (!x || j->product.n != TOWER_WIDTH || j->product.m % TOWER_ROWS != 0) return false;
-    return (uintptr_t)x % 16 == 0 && has_gradient(q, i) && all_read(q, i, x, j->n, in_blocks);
-}
-
-/* Rows that a block of the tower has: those whose numbers lie in a block's own order, or that
- * take gradients along, are large. */
 int n2_tower_rows(const n2_queue *q, size_t chain) {
-    if (q->list[chain].j.product.m > SMALL_MOST) return TOWER_ROWS;
-    for (size_t i = chain; i < q->n; i++) {
+    return q->list[chain].j.product.m > SMALL_MOST ? TOWER_ROWS : SMALL_ROWS;
+}
+
+/* ---- gradients ------------------------------------------------------------ */
+
+static bool is_gradient(const job *j) {
+    const job_product *p = &j->product;
+    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m == TOWER_WIDTH &&
+           p->n == TOWER_WIDTH && !j->in[3] && !j->gate && !j->addend &&
+           (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
+}
+
+/* As many as there are steps. */
+static bool is_column_sum(const job *j) {
+    return j->kind == JOB_SUM_COLUMNS && j->m == TOWER_WIDTH &&
+           j->n_blocks == j->k * (TOWER_WIDTH / 32);
+}
+
+/* The layer that made x, as job i finds it; SIZE_MAX: it was no layer. */
+static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    while (i-- > 0) {
         const noted *n = &q->list[i];
-        if (n->chain == chain && (n->taken || (is_layer(n) && is_private(q, i)))) return TOWER_ROWS;
+        for (int s = 0; s < n->n_spans; s++)
+            if (n->spans[s].written && overlaps(&n->spans[s], x, floats))
+                return n2_is_tower(n) && is_made_by(n, x) ? i : SIZE_MAX;
     }
-    return SMALL_ROWS;
-}
-
-/* As a gate of a tower with the same blocks. */
-static bool as_gate(const n2_queue *q, size_t k, size_t i) {
-    const noted *n = &q->list[k], *layer = &q->list[i];
-    const float *x = layer->j.more[0];
-    if (in_registers(q, k, i)) return true;
-    return is_layer(n) && n->j.gate == x && n->j.in[0] != x && n->j.addend != x &&
-           n->j.product.m == layer->j.product.m && n->j.product.n == TOWER_WIDTH &&
-           n2_tower_rows(q, n->chain) == n2_tower_rows(q, layer->chain);
-}
-
-/* Whether nobody wants to know more of the LeakyReLU of layer i than its sign. */
-static bool is_only_gate(const n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    if (!j->more[0] || j->product.n != TOWER_WIDTH || is_private(q, i)) return false;
-    return all_read(q, i, j->more[0], j->n, as_gate);
-}
-
-/* The layer before job i whose LeakyReLU is x; SIZE_MAX: none. */
-static size_t maker_of(const n2_queue *q, size_t i, const float *x) {
-    while (i-- > 0)
-        if (is_layer(&q->list[i]) && q->list[i].j.more[0] == x) return i;
     return SIZE_MAX;
+}
+
+/* Whether x, which job i reads, can be sheets. */
+static bool can_be_sheets(const n2_queue *q, size_t i, const float *x) {
+    const int64_t rows = q->list[i].j.product.k;
+    const size_t maker = maker_of(q, i, x, rows * TOWER_WIDTH);
+    return maker != SIZE_MAX && q->list[maker].j.product.m == rows &&
+           q->list[maker].j.product.n == TOWER_WIDTH;
+}
+
+/* Where the sheets of x are, which layer i made: where it would be itself, or elsewhere if it is
+ * there too. */
+static float *sheets_at(n2_queue *q, size_t i, float *x) {
+    const job *j = &q->list[i].j;
+    const int64_t rows = j->product.m;
+    const bool alone = !(readers_of(q, i, x, j->n) & READ_FLOATS);
+    if (alone && sheets_fit(rows) && (uintptr_t)x % 16 == 0) return x;
+    return n2_queue_scratch(q, (char *)x + 3, sheets_of(rows) * SHEET_ALL_FLOATS);
+}
+
+/* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
+static bool are_alike(const n2_queue *q, size_t k, size_t i) {
+    const job *sums = &q->list[k].j, *j = &q->list[i].j;
+    return is_column_sum(sums) && is_gradient(j) && sums->in[0] == j->in[0] &&
+           sums->n == j->product.k && q->list[k].level == q->list[i].level;
+}
+
+/* The sums that go along with gradient i, the first of those that they could go along with;
+ * SIZE_MAX: none. */
+static size_t sums_of(const n2_queue *q, size_t i) {
+    for (size_t k = 0; k < q->n; k++) {
+        if (!are_alike(q, k, i)) continue;
+        for (size_t other = 0; other < i; other++)
+            if (are_alike(q, k, other)) return SIZE_MAX;
+        return k;
+    }
+    return SIZE_MAX;
+}
+
+/* There are many layers, so a few slices each are enough for all multiprocessors, and who adds them
+ * up has less to do. */
+static void use_fewer_slices(n2_queue *q, size_t i) {
+    enum { MOST = 6 };
+    job *j = &q->list[i].j;
+    if (j->product.slices <= MOST) return;
+    const int64_t steps = (j->product.k + GRADIENT_STEP - 1) / GRADIENT_STEP;
+    const int64_t length = (steps + MOST - 1) / MOST;
+    for (size_t k = i + 1; k < q->n; k++) {
+        job *sum = &q->list[k].j;
+        if (sum->kind != JOB_SUM_SLICES || sum->in[0] != j->out) continue;
+        j->product.slice_k = (int32_t)(length * GRADIENT_STEP);
+        j->product.slices = (int32_t)((steps + length - 1) / length);
+        sum->n = j->product.slices;
+        return;
+    }
+}
+
+void n2_towers_settle(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        const job *j = &q->list[i].j;
+        if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0]) || !can_be_sheets(q, i, j->in[1]))
+            continue;
+        const size_t sums = sums_of(q, i);
+        q->list[i].sheets = true;
+        if (sums != SIZE_MAX) q->list[sums].taken = true;
+        use_fewer_slices(q, i);
+    }
+}
+
+/* The sheets of x, as job i finds them. */
+static const void *sheets_for(n2_queue *q, size_t i, const float *x) {
+    return sheets_at(q, maker_of(q, i, x, q->list[i].j.product.k * TOWER_WIDTH), (float *)x);
+}
+
+void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
+    const job *j = &q->list[i].j;
+    const size_t sums = sums_of(q, i);
+    memset(t, 0, sizeof *t);
+    t->g = sheets_for(q, i, j->in[0]);
+    t->x = sheets_for(q, i, j->in[1]);
+    t->out = j->out;
+    t->rows = j->product.k;
+    t->first_block = (int32_t)first_block;
+    t->n_blocks = j->product.slices;
+    t->slice_rows = t->n_blocks > 1 ? j->product.slice_k : (int32_t)(sheets_of(t->rows) * SHEET_ROWS);
+    t->adds = j->add;
+    if (sums == SIZE_MAX) return;
+    t->sums = q->list[sums].j.out;
+    t->sums_add = q->list[sums].j.add;
 }
 
 /* ---- the tower ----------------------------------------------------------- */
@@ -266,7 +260,34 @@ static void connect(const noted *before, const job *j, tower_layer *l) {
     l->adds_last = j->addend && j->addend == before->j.out && j->product.n == n;
 }
 
-static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
+/* The gates of what layer i made; NULL: whoever wants them has the numbers themselves. */
+static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
+    const job *j = &q->list[i].j;
+    const int ways = readers_of(q, i, x, j->n);
+    if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
+    if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m);
+    return ways & READ_FLOATS ? NULL : (uint32_t *)x;
+}
+
+static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
+    const job *j = &q->list[i].j;
+    const int out = j->out ? readers_of(q, i, j->out, j->n) : 0;
+    const int more = j->more[0] ? readers_of(q, i, j->more[0], j->n) : 0;
+    if (l->kind == LAYER_NARROW || out & (READ_FLOATS | READ_GATES)) l->out = j->out;
+    if (out & READ_SHEETS) l->out_sheets = sheets_at(q, i, j->out);
+    if (more & READ_SHEETS) l->more_sheets = sheets_at(q, i, j->more[0]);
+    if (more) l->more_gates = gates_at(q, i, j->more[0]);
+    if (more & READ_FLOATS) l->more = j->more[0];
+}
+
+static void make_gate(n2_queue *q, size_t i, tower_layer *l) {
+    const job *j = &q->list[i].j;
+    const size_t maker = j->gate ? maker_of(q, i, j->gate, j->n) : SIZE_MAX;
+    if (maker != SIZE_MAX && as_gate(&q->list[i], &q->list[maker]))
+        l->gates = gates_at(q, maker, (float *)j->gate);
+}
+
+static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     const noted *n = &q->list[i];
     const job *j = &n->j;
     const size_t at = layer_before(q, i);
@@ -283,51 +304,17 @@ static void make_layer(const n2_queue *q, size_t i, tower_layer *l) {
     l->k = (int32_t)j->product.k;
     l->n = (int32_t)j->product.n;
     connect(before, j, l);
-    const bool narrow = l->kind == LAYER_NARROW;
-    if (narrow || is_read_from_memory(q, i, j->out)) l->out = j->out;
-    if (is_read_from_memory(q, i, j->more[0])) l->more = j->more[0];
-    l->own_more = l->more && is_private(q, i);
-    l->more_bits = l->more && is_only_gate(q, i);
-    const size_t gate_maker = j->gate ? maker_of(q, i, j->gate) : SIZE_MAX;
-    l->gate_bits = gate_maker != SIZE_MAX && is_only_gate(q, gate_maker);
-    l->gates_input = gates_input(q, i);
-    l->wide = l->n == TOWER_WIDTH && is_even(l->gate) && is_even(l->out) && is_even(l->more);
+    make_stores(q, i, l);
+    make_gate(q, i, l);
+    l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
-static void take_along(const n2_queue *q, size_t i, tower_layer *l) {
-    const job *j = &q->list[i].j;
-    if (is_gradient(j)) {
-        l->input = j->in[1];
-        l->gradient = j->out;
-        l->gradient_adds = j->add;
-        l->own_gradient = j->product.slices > 1;
-        const size_t maker = maker_of(q, q->list[i].chain, j->in[1]);
-        l->own_input = maker != SIZE_MAX && is_private(q, maker);
-    } else {
-        l->sums = j->out;
-        l->sums_add = j->add;
-    }
-}
-
-void n2_tower_make(const n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
-    size_t place[MOST_LAYERS];
+void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
     t->block_rows = n2_tower_rows(q, chain);
     t->n_blocks = (int32_t)((t->rows + t->block_rows - 1) / t->block_rows);
     t->n_layers = 0;
-    t->gradients = 0;
-    for (size_t i = chain; i < q->n; i++) {
-        const noted *n = &q->list[i];
-        if (n->chain != chain) continue;
-        if (!n->taken) {
-            place[t->n_layers] = i;
-            make_layer(q, i, &t->layer[t->n_layers++]);
-            continue;
-        }
-        int k = t->n_layers - 1;
-        while (k > 0 && q->list[place[k]].j.out != n->j.in[0]) k--;
-        take_along(q, i, &t->layer[k]);
-        t->gradients = 1;
-    }
+    for (size_t i = chain; i < q->n; i++)
+        if (q->list[i].chain == chain) make_layer(q, i, &t->layer[t->n_layers++]);
 }

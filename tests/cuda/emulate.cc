@@ -147,28 +147,37 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
 
 struct arrival_state { /* as many bytes as a barrier has */
     int32_t pending;
-    uint16_t turns, expects;
+    uint16_t turns;
+    uint8_t count, left; /* arrivals */
 };
 
 static arrival_state *state_of(uint64_t *arrival) { return (arrival_state *)arrival; }
 
 static void look(arrival_state *a) {
-    if (!a->expects || a->pending) return;
+    if (a->left || a->pending) return;
     a->turns++;
-    a->expects = 0;
+    a->left = a->count;
 }
 
-void arrival_init(uint64_t *arrival) { *arrival = 0; }
-void arrival_expect(uint64_t *arrival, unsigned bytes) {
-    state_of(arrival)->pending += (int32_t)bytes;
-    state_of(arrival)->expects = 1;
+void arrival_init(uint64_t *arrival, unsigned count) {
+    *state_of(arrival) = arrival_state{0, 0, (uint8_t)count, (uint8_t)count};
+}
+void arrive(uint64_t *arrival) {
+    state_of(arrival)->left--;
     look(state_of(arrival));
 }
-void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival) {
+void arrival_expect(uint64_t *arrival, unsigned bytes) {
+    state_of(arrival)->pending += (int32_t)bytes;
+    arrive(arrival);
+}
+static void check_bulk(const void *to, const void *from, unsigned bytes) {
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) {
         fprintf(stderr, "emulate: a bulk copy that is not aligned\n");
         abort();
     }
+}
+void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival) {
+    check_bulk(to, from, bytes);
     memcpy(to, from, bytes);
     state_of(arrival)->pending -= (int32_t)bytes;
     look(state_of(arrival));
@@ -177,33 +186,99 @@ void arrival_wait(uint64_t *arrival, unsigned turn) {
     while (state_of(arrival)->turns == (uint16_t)turn) wait_at(READY);
 }
 
-static float cut(float x) { return __uint_as_float(__float_as_uint(x) & ~0x1fffu); }
+void store_bulk(void *to, const void *from, unsigned bytes) {
+    check_bulk(to, from, bytes);
+    memcpy(to, from, bytes);
+}
 
-/* As gpu_tensor.h says. Lanes show each other eight inner numbers at a time. */
-void multiply_rows(float sum[64], const uint32_t a[64], const float *b) {
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    for (int j = 0; j < 16; j++) {
+/* ---- halves ---------------------------------------------------------------- */
+
+/* To nearest, ties to even; too large becomes infinite. */
+static uint16_t to_half(float x) {
+    const uint32_t bits = __float_as_uint(x), sign = bits >> 16 & 0x8000;
+    const float size = fabsf(x);
+    if (isnan(x)) return 0x7fff;
+    if (size >= 65520.0f) return (uint16_t)(sign | 0x7c00);
+    if (size < 6.103515625e-05f) /* in units of 2^-24 */
+        return (uint16_t)(sign | (uint32_t)nearbyintf(size * 16777216.0f));
+    const uint32_t rest = bits & 0x1fff, cut = (bits & 0x7fffffff) >> 13;
+    const uint32_t up = rest > 0x1000 || (rest == 0x1000 && cut & 1);
+    return (uint16_t)(sign | (cut + up - (112 << 10)));
+}
+
+static float from_half(uint16_t h) {
+    const int exponent = h >> 10 & 31, digits = h & 1023;
+    const float size = exponent == 31  ? (digits ? NAN : INFINITY)
+                       : exponent == 0 ? ldexpf((float)digits, -24)
+                                       : ldexpf((float)(digits + 1024), exponent - 25);
+    return h >> 15 ? -size : size;
+}
+
+uint32_t pack_halves(float x, float y) { return to_half(x) | (uint32_t)to_half(y) << 16; }
+float2 unpack_halves(uint32_t both) {
+    return float2{from_half((uint16_t)both), from_half((uint16_t)(both >> 16))};
+}
+uint32_t larger_halves(uint32_t a, uint32_t b) {
+    const float2 x = unpack_halves(a), y = unpack_halves(b);
+    return pack_halves(fmaxf(fabsf(x.x), fabsf(y.x)), fmaxf(fabsf(x.y), fabsf(y.y)));
+}
+uint32_t warp_most(uint32_t x) {
+    for (int mask = 16; mask > 0; mask /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, x, mask);
+        x = x > other ? x : other;
+    }
+    return x;
+}
+
+/* ---- products -------------------------------------------------------------- */
+
+static float half_at(const char *image, unsigned at) {
+    uint16_t h;
+    memcpy(&h, image + 2 * at, 2);
+    return from_half(h);
+}
+
+/* As gpu_tensor.h says. Lanes show each other sixteen inner numbers at a time. */
+void multiply_rows(float sum[64], const uint32_t a[32], const char *b) {
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    memset(sum, 0, 64 * sizeof *sum);
+    for (unsigned j = 0; j < 8; j++) {
         emulated_lane *lanes = emulated_warp();
         memcpy(lanes[lane].a, a + 4 * j, sizeof lanes[lane].a);
         emulated_warp_barrier();
-        for (int i = 0; i < 64; i++) {
-            const int h = i / 2 % 2, column = i / 4 * 8 + 2 * t + i % 2;
-            float s = sum[i];
-            for (int k = 0; k < 8; k++)
-                s += cut(__uint_as_float(lanes[g * 4 + k % 4].a[k / 4 * 2 + h])) *
-                     cut(b[image_at(column, 8 * j + k)]);
-            sum[i] = s;
-        }
+        float row[2][16];
+        for (unsigned h = 0; h < 2; h++)
+            for (unsigned k = 0; k < 16; k += 2) {
+                const float2 x = unpack_halves(lanes[g * 4 + k / 2 % 4].a[k / 8 * 2 + h]);
+                row[h][k] = x.x, row[h][k + 1] = x.y;
+            }
+        for (unsigned i = 0; i < 64; i += 4)
+            for (unsigned c = 0; c < 2; c++)
+                for (unsigned k = 0; k < 16; k++) {
+                    const unsigned column = i / 4 * 8 + 2 * t + c;
+                    const float w = half_at(b, image_at(TOWER_WIDTH, column, 16 * j + k));
+                    sum[i + c] += row[0][k] * w;
+                    sum[i + 2 + c] += row[1][k] * w;
+                }
     }
 }
 
-void multiply_images(float sum[64], const float *a, const float *b) {
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-    for (int i = 0; i < 64; i++) {
-        const int row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
-        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        for (int k = 0; k < TOWER_ROWS; k++)
-            sum[i] += cut(a[image_at(row, k)]) * cut(b[image_at(column, k)]);
+void multiply_columns(float sum[64], const char *a, const char *b) {
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    for (unsigned k = 0; k < 16; k++)
+        for (unsigned i = 0; i < 64; i++) {
+            const unsigned row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
+            const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            sum[i] += half_at(a, image_at(SHEET_ROWS, k, row)) *
+                      half_at(b, image_at(SHEET_ROWS, k, column));
+        }
+}
+
+void store_sheet(const uint32_t a[32], char *share) {
+    const unsigned lane = threadIdx.x % 32;
+    for (unsigned i = 0; i < 32; i++) {
+        const unsigned row = i % 2 * 8 + lane / 4, column = i / 2 * 8 + lane % 4 * 2;
+        memcpy(share + 2 * image_at(SHEET_ROWS / 4, row, column), &a[i], 4);
     }
 }
 

@@ -105,24 +105,31 @@ inline uint32_t to_tf32(float x) {
 
 void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 
+uint32_t pack_halves(float x, float y);
+float2 unpack_halves(uint32_t both);
+uint32_t larger_halves(uint32_t a, uint32_t b);
+uint32_t warp_most(uint32_t x);
+
 /* ---- gpu_tensor.h ---- */
 
 #define GPU_HAS_TOWERS 1
 inline void __syncwarp() { emulated_warp_barrier(); }
-void arrival_init(uint64_t *arrival);
+void arrival_init(uint64_t *arrival, unsigned count);
+void arrive(uint64_t *arrival);
 void arrival_expect(uint64_t *arrival, unsigned bytes);
-void copy_bulk(float *to, const float *from, unsigned bytes, uint64_t *arrival);
+void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 void arrival_wait(uint64_t *arrival, unsigned turn);
-inline void group_sync() { __syncthreads(); } /* all groups come to it equally often */
-inline void __threadfence_block() {}
 inline void arrivals_ready() {}
 inline void shared_written() {}
-inline float *image_aligned(float *shared) { return shared; }
+void store_bulk(void *to, const void *from, unsigned bytes);
+template <int LEFT> void stores_read() {}
+inline char *image_aligned(void *shared) { return (char *)shared; }
 inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
-void multiply_rows(float sum[64], const uint32_t a[64], const float *b);
-void multiply_images(float sum[64], const float *a, const float *b);
+void multiply_rows(float sum[64], const uint32_t a[32], const char *b);
+void multiply_columns(float sum[64], const char *a, const char *b);
+void store_sheet(const uint32_t a[32], char *sheet);
 
 /* ---- launches ---- */
 

@@ -1,0 +1,26 @@
+/* Gradients of weights, from what towers stored: g^T x for the gradient g of a layer's output and
+ * its input x, both as sheets (tower.h), and the sums of g's columns, the bias's gradient.
+ *
+ * A block has a slice of the rows and all 128 x 128 numbers, in registers. Sheets come by bulk
+ * copies, several on their way at once: the memory's speed is the limit. */
+#ifndef N2_CUDA_GRADIENT_H
+#define N2_CUDA_GRADIENT_H
+
+#include "tower.h"
+
+enum { GRADIENT_STEP = 128 /* rows that are multiplied at once, and whose columns are one sum */ };
+
+typedef struct gradient {
+    const void *g, *x; /* sheets */
+    float *out;        /* [slices x 128 x 128] */
+    float *sums;       /* [steps x 128]; NULL: none */
+    int64_t rows;
+    int32_t first_block, n_blocks; /* a block has a slice */
+    int32_t slice_rows;            /* a multiple of GRADIENT_STEP */
+    uint8_t adds, sums_add;        /* to what is there */
+} gradient;
+
+cudaError_t n2_gradients_prepare(void);
+void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, cudaStream_t stream);
+
+#endif
