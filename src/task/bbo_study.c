@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const n2ce_option options_table[] = {
-    {"preset", 'p', N2CE_OPTION_WORD, NULL, 0, 0, "branin|table|ablation|queries|cubes", "NAME",
-     "what makes a table or figure of the paper; options that are given besides count"},
+    {"preset", 'p', N2CE_OPTION_WORD, "none", 0, 0, "none|branin|table|ablation|queries|cubes",
+     "NAME", "what makes a table or figure of the paper; options that are given besides count"},
     {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
      "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all; variants: "
      "branin-all, branin-50-all"},
@@ -25,17 +25,17 @@ static const n2ce_option options_table[] = {
     {"queries", 'Q', N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
      "how many designs are proposed, several numbers separated by commas; auto: 256, and 128 for "
      "Branin"},
-    {"targets", 0, N2CE_OPTION_REALS, NULL, -10, 10, NULL, "LIST",
+    {"targets", 0, N2CE_OPTION_REALS, "auto", -10, 10, NULL, "LIST",
      "also draw Q designs for each of these values, 0 the least and 1 the best offline, by methods "
-     "that can"},
+     "that can; auto: none, or the preset's"},
     {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
      "train networks of 1/S of the published width for 1/S of the published steps"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "seed of the first repetition; the others follow"},
-    {"reuse", 0, N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "FILES",
+    {"reuse", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "take over the runs that are in these answers (bbo.json, or folders with it, separated by "
      "commas); make the others"},
-    {"merge", 0, N2CE_OPTION_TEXT, NULL, 0, 0, NULL, "FILES",
+    {"merge", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
