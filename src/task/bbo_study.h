@@ -99,8 +99,12 @@ n2ce_status n2_bbo_points_keep(const n2_bbo_study *s, const n2_design_bench *b, 
 /* The first seed of which points were kept; 0: of none. */
 size_t n2_bbo_pictured(const n2_bbo_study *s, size_t task, size_t method);
 
-/* Means over seeds of a method's aims on a task; false: there are none. */
-bool n2_bbo_aim_mean(const n2_bbo_study *s, size_t task, size_t method, size_t aim,
+/* The scaled values that methods drew for on a task, from the least on, in the arena. */
+n2ce_status n2_bbo_aim_values(const n2_bbo_study *s, size_t task, n2_arena *arena, double **scaled,
+                              size_t *n);
+
+/* The mean over seeds of a method's aim at one of them; false, and NaN: there is none. */
+bool n2_bbo_aim_mean(const n2_bbo_study *s, size_t task, size_t method, double scaled,
                      n2_bbo_aim *mean);
 
 /* ---- runs of earlier studies (bbo_study_kept.c) ---- */

@@ -76,20 +76,53 @@ n2ce_status n2_bbo_aims_judge(const n2_bbo_study *s, const n2_design_bench *b, c
                               run->seed, &run->drawn);
 }
 
-bool n2_bbo_aim_mean(const n2_bbo_study *s, size_t task, size_t method, size_t aim,
+/* Keeps a list of distinct numbers sorted. */
+static size_t insert(double *list, size_t n, double x) {
+    size_t at = 0;
+    while (at < n && list[at] < x) at++;
+    if (at < n && list[at] == x) return n;
+    memmove(list + at + 1, list + at, (n - at) * sizeof *list);
+    list[at] = x;
+    return n + 1;
+}
+
+n2ce_status n2_bbo_aim_values(const n2_bbo_study *s, size_t task, n2_arena *arena, double **scaled,
+                              size_t *n) {
+    const n2_bbo_run *runs = n2_bbo_run_at(s, task, 0, 0);
+    size_t most = 0;
+    *n = 0;
+    for (size_t i = 0; i < s->n_methods * s->n_seeds; i++) most += runs[i].n_aims;
+    *scaled = n2_arena_alloc(arena, most + 1, sizeof **scaled);
+    if (!*scaled) return N2CE_ENOMEM;
+    for (size_t i = 0; i < s->n_methods * s->n_seeds; i++)
+        for (size_t k = 0; runs[i].done && !runs[i].failed && k < runs[i].n_aims; k++)
+            *n = insert(*scaled, *n, runs[i].aims[k].scaled);
+    return N2CE_OK;
+}
+
+static const n2_bbo_aim *find_aim(const n2_bbo_run *r, double scaled) {
+    for (size_t k = 0; r->done && !r->failed && k < r->n_aims; k++)
+        if (r->aims[k].scaled == scaled) return &r->aims[k];
+    return NULL;
+}
+
+bool n2_bbo_aim_mean(const n2_bbo_study *s, size_t task, size_t method, double scaled,
                      n2_bbo_aim *mean) {
-    n2_tally scaled = {0}, target = {0}, achieved = {0}, sd = {0}, low = {0}, high = {0};
+    n2_tally target = {0}, achieved = {0}, sd = {0}, low = {0}, high = {0};
     for (size_t k = 0; k < s->n_seeds; k++) {
-        const n2_bbo_run *r = n2_bbo_run_at(s, task, method, k);
-        if (!r->done || r->failed || aim >= r->n_aims) continue;
-        n2_tally_add(&scaled, r->aims[aim].scaled);
-        n2_tally_add(&target, r->aims[aim].target);
-        n2_tally_add(&achieved, r->aims[aim].mean);
-        n2_tally_add(&sd, r->aims[aim].sd);
-        n2_tally_add(&low, r->aims[aim].low);
-        n2_tally_add(&high, r->aims[aim].high);
+        const n2_bbo_aim *aim = find_aim(n2_bbo_run_at(s, task, method, k), scaled);
+        if (!aim) continue;
+        n2_tally_add(&target, aim->target);
+        n2_tally_add(&achieved, aim->mean);
+        n2_tally_add(&sd, aim->sd);
+        n2_tally_add(&low, aim->low);
+        n2_tally_add(&high, aim->high);
     }
-    *mean = (n2_bbo_aim){n2_tally_mean(&scaled), n2_tally_mean(&target), n2_tally_mean(&achieved),
-                         n2_tally_mean(&sd),     n2_tally_mean(&low),    n2_tally_mean(&high)};
-    return scaled.n > 0;
+    *mean = (n2_bbo_aim){scaled,
+                         n2_tally_mean(&target),
+                         n2_tally_mean(&achieved),
+                         n2_tally_mean(&sd),
+                         n2_tally_mean(&low),
+                         n2_tally_mean(&high)};
+    return target.n > 0;
 }

@@ -361,6 +361,17 @@ n2ce_status n2_bbo_kept_choose(n2ce_ctx *ctx, const n2_bbo_kept *k, n2_bbo_study
     return N2CE_OK;
 }
 
+/* Whether a run has drawn for all values that the study asks for, if its method can. */
+static bool has_targets(const n2_bbo_row *row, const n2_bbo_study *s) {
+    if (!row->method->aim || row->run.failed) return true;
+    for (size_t i = 0; i < s->n_targets; i++) {
+        size_t k = 0;
+        while (k < row->run.n_aims && row->run.aims[k].scaled != s->targets[i]) k++;
+        if (k == row->run.n_aims) return false;
+    }
+    return true;
+}
+
 static void take_row(const n2_bbo_row *row, bool any_scale, n2_bbo_study *s) {
     const size_t t = place_of_task(s, row->task, row->queries);
     const size_t m = place_of_method(s, row->method);
@@ -368,8 +379,7 @@ static void take_row(const n2_bbo_row *row, bool any_scale, n2_bbo_study *s) {
     const bool scaled = row->method->with && row->run.scale != s->effort.scale;
     if (t == s->n_tasks || m == s->n_methods || k >= s->n_seeds || (scaled && !any_scale)) return;
     n2_bbo_run *run = n2_bbo_run_at(s, t, m, (size_t)k);
-    if (run->done || (s->n_targets > 0 && row->method->aim && row->run.n_aims != s->n_targets))
-        return;
+    if (run->done || !has_targets(row, s)) return;
     *run = row->run;
     s->n_done++;
 }

@@ -131,18 +131,16 @@ static n2ce_status add_planes(n2_text *page, const n2_bbo_study *s, size_t task,
 
 /* ---- target and achieved value -------------------------------------------------------------- */
 
-/* Means over seeds of the aims of a method from a scaled value on, with their spread as a band. */
-static n2ce_status aims_of(const n2_bbo_study *s, size_t task, size_t m, double from,
-                           n2_arena *arena, n2_series *out) {
-    n2_bbo_aim aim;
-    size_t n = 0, kept = 0;
-    while (n2_bbo_aim_mean(s, task, m, n, &aim)) n++;
+/* Means over seeds of what a method drew for n values, with their spread as a band. */
+static n2ce_status aims_of(const n2_bbo_study *s, size_t task, size_t m, const double *scaled,
+                           size_t n, n2_arena *arena, n2_series *out) {
     double *numbers = n2_arena_alloc(arena, 4 * n + 1, sizeof *numbers);
     if (!numbers) return N2CE_ENOMEM;
     double *x = numbers, *y = x + n, *low = y + n, *high = low + n;
+    size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        n2_bbo_aim_mean(s, task, m, i, &aim);
-        if (aim.scaled < from) continue;
+        n2_bbo_aim aim;
+        if (!n2_bbo_aim_mean(s, task, m, scaled[i], &aim)) continue;
         x[kept] = aim.target;
         y[kept] = aim.mean;
         low[kept] = aim.low;
@@ -159,9 +157,12 @@ static n2ce_status aims_of(const n2_bbo_study *s, size_t task, size_t m, double 
 static n2ce_status add_aims(n2_text *page, const n2_bbo_study *s, size_t task, double from,
                             const char *title, n2_arena *arena) {
     n2_series series[N2_BBO_METHODS + 1];
-    size_t n = 0;
+    double *scaled;
+    size_t n = 0, values, first = 0;
+    N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &values));
+    while (first < values && scaled[first] < from) first++;
     for (size_t m = 0; m < s->n_methods; m++) {
-        N2_TRY(aims_of(s, task, m, from, arena, &series[n]));
+        N2_TRY(aims_of(s, task, m, scaled + first, values - first, arena, &series[n]));
         series[n].colour = (int)n;
         if (n > 0) series[n].low = series[n].high = NULL;
         n += series[n].n > 0;

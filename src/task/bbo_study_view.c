@@ -236,19 +236,11 @@ n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *
     return N2CE_OK;
 }
 
-/* Methods that have drawn designs for values on a task, into a list. */
-static size_t aiming(const n2_bbo_study *s, size_t task, size_t list[N2_BBO_METHODS],
-                     size_t *aims) {
-    size_t n = 0;
-    n2_bbo_aim ignored;
-    *aims = 0;
-    for (size_t m = 0; m < s->n_methods; m++) {
-        size_t i = 0;
-        while (n2_bbo_aim_mean(s, task, m, i, &ignored)) i++;
-        if (i > 0) list[n++] = m;
-        if (i > *aims) *aims = i;
-    }
-    return n;
+/* Whether a method has drawn designs for some value on a task. */
+static bool has_aimed(const n2_bbo_study *s, size_t task, size_t m) {
+    for (size_t k = 0; k < s->n_seeds; k++)
+        if (n2_bbo_run_at(s, task, m, k)->n_aims > 0) return true;
+    return false;
 }
 
 static void put_aim(sheet_writer *w, const n2_bbo_aim *a) {
@@ -258,26 +250,36 @@ static void put_aim(sheet_writer *w, const n2_bbo_aim *a) {
     put(w, isfinite(a->mean) ? cell : "");
 }
 
+/* The value for a scaled one, from the first method that drew for it. */
+static void put_target(sheet_writer *w, const n2_bbo_study *s, size_t task, double scaled) {
+    n2_bbo_aim aim = {0};
+    char number[32];
+    put_number(w, scaled, "%g");
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (n2_bbo_aim_mean(s, task, m, scaled, &aim)) break;
+    put(w, n2_sheet_number(aim.target, number));
+}
+
 n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
-    size_t list[N2_BBO_METHODS], rows;
-    const size_t n = aiming(s, task, list, &rows), columns = n + 2;
+    double *scaled;
+    size_t rows, columns = 2;
     sheet_writer w = {.arena = arena};
     *out = (n2_sheet){NULL, 0, 0};
-    if (n == 0) return N2CE_OK;
+    N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &rows));
+    if (rows == 0) return N2CE_OK;
+    for (size_t m = 0; m < s->n_methods; m++) columns += has_aimed(s, task, m);
     w.cells = n2_arena_alloc(arena, (rows + 1) * columns, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
     put(&w, "target");
     put(&w, "value");
-    for (size_t k = 0; k < n; k++) put(&w, s->methods[list[k]]->method->name);
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (has_aimed(s, task, m)) put(&w, s->methods[m]->method->name);
     for (size_t i = 0; i < rows; i++) {
-        n2_bbo_aim aim;
-        char number[32];
-        n2_bbo_aim_mean(s, task, list[0], i, &aim);
-        put_number(&w, aim.scaled, "%g");
-        put(&w, n2_sheet_number(aim.target, number));
-        for (size_t k = 0; k < n; k++) {
-            n2_bbo_aim_mean(s, task, list[k], i, &aim);
-            put_aim(&w, &aim);
+        put_target(&w, s, task, scaled[i]);
+        for (size_t m = 0; m < s->n_methods; m++) {
+            n2_bbo_aim aim;
+            n2_bbo_aim_mean(s, task, m, scaled[i], &aim);
+            if (has_aimed(s, task, m)) put_aim(&w, &aim);
         }
     }
     if (w.failed) return N2CE_ENOMEM;

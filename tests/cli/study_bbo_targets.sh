@@ -17,6 +17,8 @@ n2ce study bbo --merge earlier.json --report r >text
 sed -n '/drawn for a value/,/^$/p; /^  target/,/^$/p' text
 grep -c '<svg' r/bbo.html
 grep -o 'Target and achieved value\|Draws for the best value offline' r/bbo.html | sort | uniq -c | sed 's/^ *//'
+sed -e 's/"method": "n2ce"/"method": "n2ce-m1"/; s/"scaled": 0.5/"scaled": 0.9/' earlier.json >other.json
+n2ce study bbo --merge earlier.json,other.json | sed -n '/^  target/,/^$/p' # values that only one drew for
 n2ce study bbo --merge r --json | sed '/"options"/d' >again
 sed '/"options"/d' r/bbo.json | cmp - again
 sed -n '/^  "targets"/,/^  ],/p; /^  "samples"/,/^  ],/p' r/bbo.json

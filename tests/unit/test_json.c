@@ -1,4 +1,5 @@
-/* Facts about reading JSON values; strings, objects and lists are also read in test_safetensors.c. */
+/* Facts about reading JSON values; strings, objects and lists are also read in test_safetensors.c.
+ */
 #include "close.h"
 #include "io/json.h"
 
@@ -19,8 +20,9 @@ static void numbers_are_read_exactly(void **state) {
     static const struct {
         const char *text;
         double value;
-    } all[] = {{"0", 0},       {" -12 ", -12},         {"0.1", 0.1},
-               {"1e3", 1000},  {"-2.5E-1", -0.25},     {"-6.284787986942299", -6.284787986942299},
+    } all[] = {{"0", 0},           {" -12 ", -12},
+               {"0.1", 0.1},       {"1e3", 1000},
+               {"-2.5E-1", -0.25}, {"-6.284787986942299", -6.284787986942299},
                {"1e-310", 1e-310}, {"9007199254740993", 9007199254740992.0}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         double x;
@@ -38,8 +40,8 @@ static void null_is_not_a_number(void **state) {
 
 static void other_values_are_refused(void **state) {
     (void)state;
-    static const char *const all[] = {"",    "nul", "nan", "\"1\"", "[1]", "+1",  ".5",
-                                      "1.",  "01",  "1e",  "0x10",  "inf", "1e999", "true"};
+    static const char *const all[] = {"",   "nul", "nan", "\"1\"", "[1]", "+1",    ".5",
+                                      "1.", "01",  "1e",  "0x10",  "inf", "1e999", "true"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         double x;
         assert_int_equal(number_of(all[i], &x), N2CE_EDATA);
