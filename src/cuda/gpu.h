@@ -84,6 +84,18 @@ __device__ inline uint32_t larger_halves(uint32_t a, uint32_t b) {
         : "r"(a), "r"(b));
     return top;
 }
+/* LeakyReLU of both, for a slope up to 1 in both halves. */
+__device__ inline uint32_t leaky_halves(uint32_t x, uint32_t slope) {
+    uint32_t y;
+    asm("{\n"
+        ".reg .b32 slanted;\n"
+        "mul.rn.f16x2 slanted, %1, %2;\n"
+        "max.f16x2 %0, %1, slanted;\n"
+        "}"
+        : "=r"(y)
+        : "r"(x), "r"(slope));
+    return y;
+}
 __device__ inline uint32_t warp_most(uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
 #endif
 

@@ -112,21 +112,22 @@ template <typename F> __device__ inline void each_pair_of(float *rows, const tow
     __syncwarp();
 }
 
-/* The LeakyReLU of what a thread has; `rows` in between, unless the matrix is 128 wide. */
+/* The LeakyReLU of what a thread has, times `unit`; `rows` in between, unless the matrix is 128
+ * wide. */
 __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const tower_place &p,
-                                const float x[64], float slope) {
+                                const float x[64], float unit, float slope) {
     float *out = to + p.row0 * n;
     if (wide) {
         each_pair([&](int i, int h, int j) {
             if (p.row + 8 * h < p.rows)
                 *(float2 *)(out + (p.row + 8 * h) * TOWER_WIDTH + 8 * j + p.column) =
-                    float2{leaky(x[i], slope), leaky(x[i + 1], slope)};
+                    float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
         });
         return;
     }
     rows_free();
     each_pair([&](int i, int h, int j) {
-        *pair_at(rows, p, h, j) = float2{leaky(x[i], slope), leaky(x[i + 1], slope)};
+        *pair_at(rows, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
     });
     __syncwarp();
     for (int r = 0; r < p.rows; r++)
@@ -136,7 +137,8 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
 
 /* ---- factors ---- */
 
-/* What a warp multiplies next, as halves, and the power of two that they were multiplied by. */
+/* What a warp multiplies next, as halves. All numbers that it has in registers are `power` times as
+ * large as they should be, so that they fit. */
 struct tower_factors {
     uint32_t a[32];
     float power;
@@ -168,34 +170,41 @@ __device__ inline bool is_in_range(const uint32_t a[32]) {
     return most == 0 || (most >= 0x3000u && most < 0x7400u);
 }
 
+__device__ inline void pack(tower_factors *f, const float x[64], float slope) {
+#pragma unroll
+    for (int i = 0; i < 32; i++) f->a[i] = pack_halves(x[2 * i], x[2 * i + 1]);
+    if (slope == 1.0f) return;
+    const uint32_t slopes = pack_halves(slope, slope);
+#pragma unroll
+    for (int i = 0; i < 32; i++) f->a[i] = leaky_halves(f->a[i], slopes);
+}
+
 /* The LeakyReLU of what a thread has, as factors. */
-__device__ inline void make_factors(tower_factors *f, const float x[64], float slope, int of) {
-    bool good = false;
+__device__ inline void make_factors(tower_factors *f, float x[64], float slope, int of) {
     f->of = of;
 #pragma unroll 1
-    for (int attempt = 0; attempt < 2 && !good; attempt++) {
-        if (attempt) f->power = power_for(x);
-        const float power = f->power, slanted = slope * f->power;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        pack(f, x, slope);
+        if (attempt || is_in_range(f->a)) return;
+        const float power = times_power(f->power, power_for(x));
+        const float ratio = power * inverse_power(f->power);
 #pragma unroll
-        for (int i = 0; i < 64; i += 2)
-            f->a[i / 2] = pack_halves(fmaxf(x[i] * power, x[i] * slanted),
-                                      fmaxf(x[i + 1] * power, x[i + 1] * slanted));
-        good = is_in_range(f->a);
+        for (int i = 0; i < 64; i++) x[i] *= ratio;
+        f->power = power;
     }
 }
 
+/* Of rows of memory. */
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
-                                    const float last[64], tower_factors *f) {
-    if (l.source != FROM_MEMORY) {
-        const bool more = l.source == FROM_MORE;
-        const int of = more ? OF_MORE : OF_OUT;
-        if (f->of != of) make_factors(f, last, more ? l.slope_a : 1.0f, of);
-        return;
-    }
+                                    float last[64], tower_factors *f) {
+    const float before = f->power;
     float x[64];
     rows_in(rows, l.a, l.k, p);
-    each_pair_of(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+    each_pair_of(rows, p, [&](int i, float2 v) { x[i] = v.x * before, x[i + 1] = v.y * before; });
     make_factors(f, x, 1.0f, OF_NOTHING);
+    const float ratio = f->power * inverse_power(before);
+#pragma unroll
+    for (int i = 0; i < 64; i++) last[i] *= ratio;
 }
 
 /* ---- gates ---- */
@@ -227,27 +236,36 @@ __device__ inline void open_gate(uint32_t open[2], int i, float2 x) {
     if (x.y > 0.0f) open[i / 32] |= gate_bit(i + 1);
 }
 
+__device__ inline void load_gates(const uint32_t *gates, const tower_place &p, uint32_t open[2]) {
+    const uint32_t *at = gate_words(gates, p);
+    open[0] = p.rows > 0 ? at[0] : 0;
+    open[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
+}
+
 __device__ inline void load_gate(const tower_layer &l, const tower_place &p, float *rows,
                                  uint32_t open[2]) {
-    open[0] = open[1] = 0;
     if (l.gates) {
-        const uint32_t *at = gate_words(l.gates, p);
-        if (p.rows > 0) open[0] = at[0], open[1] = at[GATE_WORDS / 2];
+        load_gates(l.gates, p, open);
         return;
     }
+    open[0] = open[1] = 0;
     rows_in(rows, l.gate, l.n, p);
     each_pair_of(rows, p, [&](int i, float2 x) { open_gate(open, i, x); });
 }
 
 /* ---- a product and what comes with it ---- */
 
-/* What sums are added to: the bias and the layer before. */
-__device__ inline void begin_sums(bool adds, const float *bias, const tower_place &p,
+/* What sums are added to: the layer before, if `adds`, and the bias, if it is not NULL. */
+__device__ inline void begin_sums(bool adds, const float *bias, float power, const tower_place &p,
                                   float last[64]) {
+    if (!adds)
+#pragma unroll
+        for (int i = 0; i < 64; i++) last[i] = 0;
+    if (!bias) return;
     each_pair([&](int i, int, int j) {
         const float2 b = *(const float2 *)(bias + 8 * j + p.column);
-        last[i] = (adds ? last[i] : 0.0f) + b.x;
-        last[i + 1] = (adds ? last[i + 1] : 0.0f) + b.y;
+        last[i] = fmaf(b.x, power, last[i]);
+        last[i + 1] = fmaf(b.y, power, last[i + 1]);
     });
 }
 
@@ -283,7 +301,7 @@ __device__ inline void outer_sums(const tower_layer &l, const tower_place &p, fl
 }
 
 /* n <= TOWER_NARROW; the four threads of a row add what they have. */
-__device__ inline void narrow_product(const tower_layer &l, const tower_place &p,
+__device__ inline void narrow_product(const tower_layer &l, const tower_place &p, float unit,
                                       const float last[64]) {
     const float slope = l.source == FROM_MORE ? l.slope_a : 1.0f;
     for (int c = 0; c < l.n; c++) {
@@ -300,7 +318,7 @@ __device__ inline void narrow_product(const tower_layer &l, const tower_place &p
             v += __shfl_xor_sync(0xffffffffu, v, 2);
             const int r = p.row + 8 * h;
             if (p.column || r >= p.rows) continue;
-            l.out[(p.row0 + r) * l.n + c] = v + (l.bias ? l.bias[c] : 0.0f);
+            l.out[(p.row0 + r) * l.n + c] = fmaf(v, unit, l.bias ? l.bias[c] : 0.0f);
         }
     }
 }
@@ -368,75 +386,93 @@ struct tower_block {
 
     /* ---- layers ---- */
 
+    template <bool PLAIN>
     __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
                             tower_factors *f) {
         const int stage = used % WEIGHT_STAGES;
         const float *behind = (const float *)(m.stage(stage) + IMAGE_BYTES);
-        const bool gated = l.gate, adds = l.adds_last;
         arrival_wait(&m.there[stage], (unsigned)(used / WEIGHT_STAGES));
         used++;
         products_begin(sum);
         multiply_rows(sum, f->a, m.stage(stage));
         products_end();
-        if (gated) load_gate(l, p, m.rows, open);
+        const bool gated = l.gate;
+        if (gated && PLAIN) load_gates(l.gates, p, open);
+        if (gated && !PLAIN) load_gate(l, p, m.rows, open);
         store_waiting(f);
         keep_fetching();
-        begin_sums(adds, behind, p, last);
-        const float unit = behind[TOWER_WIDTH] * inverse_power(f->power), slope = l.slope;
+        begin_sums(PLAIN || l.adds_last, l.bias ? behind : NULL, f->power, p, last);
+        const float unit = behind[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
         if (threadIdx.x % 32 == 0) arrive(&m.done[stage]);
         end_sums(gated, unit, slope, open, sum, last);
     }
 
-    __device__ void outer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64]) {
+    __device__ void outer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
+                          float power) {
         outer_sums(l, p, sum);
         if (l.gate) load_gate(l, p, m.rows, open);
-        if (!l.adds_last)
-#pragma unroll
-            for (int i = 0; i < 64; i++) last[i] = 0;
-        end_sums(l.gate, 1.0f, l.slope, open, sum, last);
+        begin_sums(l.adds_last, NULL, power, p, last);
+        end_sums(l.gate, power, l.slope, open, sum, last);
         if (!l.bias) return;
         each_pair([&](int i, int, int j) {
             const int c = 8 * j + p.column;
-            last[i] += c < l.n ? l.bias[c] : 0.0f;
-            last[i + 1] += c + 1 < l.n ? l.bias[c + 1] : 0.0f;
+            last[i] += c < l.n ? power * l.bias[c] : 0.0f;
+            last[i + 1] += c + 1 < l.n ? power * l.bias[c + 1] : 0.0f;
         });
     }
 
-    __device__ void add_rows(const float *addend, int n, float last[64]) {
+    __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
         rows_in(m.rows, addend, n, p);
-        each_pair_of(m.rows, p, [&](int i, float2 x) { last[i] += x.x, last[i + 1] += x.y; });
+        each_pair_of(m.rows, p, [&](int i, float2 x) {
+            last[i] = fmaf(x.x, power, last[i]), last[i + 1] = fmaf(x.y, power, last[i + 1]);
+        });
     }
 
-    /* Numbers at once; sheets and gates when the next product is under way. */
-    __device__ void store(const tower_layer &l, const float last[64], tower_factors *f) {
+    /* Sheets and gates leave when the next product is under way. */
+    __device__ void make_next(const tower_layer &l, bool more, float last[64], tower_factors *f) {
+        make_factors(f, last, more ? l.slope_more : 1.0f, more ? OF_MORE : OF_OUT);
+        waiting = more ? l.more_sheets : l.out_sheets;
+        waiting_gates = more ? l.more_gates : NULL;
+    }
+
+    __device__ void store(const tower_layer &l, float last[64], tower_factors *f) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
-            const float slope = more ? l.slope_more : 1.0f;
             float *to = more ? l.more : l.out;
-            if (to) rows_out(to, l.n, l.wide, m.rows, p, last, slope);
-            void *sheet = more ? l.more_sheets : l.out_sheets;
-            uint32_t *gates = more ? l.more_gates : NULL;
-            if (!sheet && !gates) continue;
+            if (to)
+                rows_out(to, l.n, l.wide, m.rows, p, last, inverse_power(f->power),
+                         more ? l.slope_more : 1.0f);
+            if (!(more ? l.more_sheets || l.more_gates : l.out_sheets != NULL)) continue;
             store_waiting(f);
-            make_factors(f, last, slope, more ? OF_MORE : OF_OUT);
-            waiting = sheet;
-            waiting_gates = gates;
+            make_next(l, more, last, f);
         }
     }
 
     __device__ void layer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
                           tower_factors *f) {
-        if (l.kind == LAYER_PRODUCT) {
-            if (l.source == FROM_MEMORY) store_waiting(f);
-            load_factors(l, p, m.rows, last, f);
-            product(l, open, last, sum, f);
+        const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
+        if (l.kind != LAYER_PRODUCT) {
+            outer(l, open, last, sum, f->power);
         } else {
-            outer(l, open, last, sum);
+            if (l.source == FROM_MEMORY) {
+                store_waiting(f);
+                load_factors(l, p, m.rows, last, f);
+            } else if (f->of != wanted) {
+                make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
+            }
+            product<false>(l, open, last, sum, f);
         }
         f->of = OF_NOTHING;
-        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, last);
+        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
         store(l, last, f);
+    }
+
+    /* Most layers: the same without what they do not have. */
+    __device__ void plain_layer(const tower_layer &l, uint32_t open[2], float last[64],
+                                float sum[64], tower_factors *f) {
+        product<true>(l, open, last, sum, f);
+        make_next(l, l.plain_more, last, f);
     }
 
     __device__ void run() {
@@ -454,8 +490,11 @@ struct tower_block {
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers; k++) {
             const tower_layer &l = m.t->layer[k];
-            if (l.kind == LAYER_NARROW)
-                narrow_product(l, p, last);
+            const bool ready = f.of == (l.source == FROM_MORE ? OF_MORE : OF_OUT);
+            if (l.plain && ready)
+                plain_layer(l, open, last, sum, &f);
+            else if (l.kind == LAYER_NARROW)
+                narrow_product(l, p, inverse_power(f.power), last);
             else
                 layer(l, open, last, sum, &f);
         }

@@ -44,6 +44,11 @@ __host__ __device__ inline uint32_t power_bits(uint32_t bits) {
     const bool stays = (bits & 0x7fffffffu) == 0 || exponent == 128 || exponent < -110;
     return (uint32_t)(stays ? 127 : 127 - (exponent >> 3) * 8) << 23;
 }
+/* A power of that kind times another; the first alone where that would leave the range. */
+__device__ inline float times_power(float power, float other) {
+    const float product = power * other;
+    return product >= 0x1p-100f && product <= 0x1p100f ? product : power;
+}
 /* 1 / power. */
 __device__ inline float inverse_power(float power) {
     return __uint_as_float(0x7f000000u - __float_as_uint(power));
@@ -101,6 +106,8 @@ typedef struct tower_layer {
     float slope, slope_a, slope_more;
     uint8_t kind, source;
     uint8_t adds_last; /* the layer before is the addend */
+    uint8_t plain;      /* adds to the rows of the layer before, and makes factors of its output */
+    uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;      /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
 } tower_layer;
 

@@ -306,6 +306,10 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     connect(before, j, l);
     make_stores(q, i, l);
     make_gate(q, i, l);
+    l->plain = l->kind == LAYER_PRODUCT && l->source != FROM_MEMORY && !l->out && !l->more &&
+               l->adds_last && (!l->gate || l->gates) &&
+               !(l->out_sheets && (l->more_sheets || l->more_gates));
+    l->plain_more = l->more_sheets || l->more_gates;
     l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
@@ -317,4 +321,6 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     t->n_layers = 0;
     for (size_t i = chain; i < q->n; i++)
         if (q->list[i].chain == chain) make_layer(q, i, &t->layer[t->n_layers++]);
+    for (int k = 0; k + 1 < t->n_layers; k++)
+        t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
 }

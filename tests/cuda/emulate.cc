@@ -222,6 +222,11 @@ uint32_t larger_halves(uint32_t a, uint32_t b) {
     const float2 x = unpack_halves(a), y = unpack_halves(b);
     return pack_halves(fmaxf(fabsf(x.x), fabsf(y.x)), fmaxf(fabsf(x.y), fabsf(y.y)));
 }
+uint32_t leaky_halves(uint32_t both, uint32_t slope) {
+    const float2 x = unpack_halves(both), s = unpack_halves(slope);
+    const float2 y = unpack_halves(pack_halves(x.x * s.x, x.y * s.y));
+    return pack_halves(x.x > y.x ? x.x : y.x, x.y > y.y ? x.y : y.y);
+}
 uint32_t warp_most(uint32_t x) {
     for (int mask = 16; mask > 0; mask /= 2) {
         const uint32_t other = __shfl_xor_sync(0xffffffffu, x, mask);

@@ -108,6 +108,7 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 uint32_t pack_halves(float x, float y);
 float2 unpack_halves(uint32_t both);
 uint32_t larger_halves(uint32_t a, uint32_t b);
+uint32_t leaky_halves(uint32_t x, uint32_t slope);
 uint32_t warp_most(uint32_t x);
 
 /* ---- gpu_tensor.h ---- */
