@@ -198,8 +198,8 @@ __device__ inline uint32_t block_top(uint32_t top, uint32_t *shared) {
     return *shared;
 }
 
-/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them;
- * neighbours read what lies side by side. */
+/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them; neighbours
+ * read what lies side by side. */
 GPU_JOB void run_image(const job &j, float *shared) {
     enum { PAIRS = IMAGE_FLOATS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;

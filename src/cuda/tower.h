@@ -25,7 +25,7 @@ enum {
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
     TOWER_THREADS = 256,
-    TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
+    TOWER_NARROW = 4, /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
     MOST_LAYERS = 28
 };
@@ -54,8 +54,8 @@ __device__ inline float inverse_power(float power) {
     return __uint_as_float(0x7f000000u - __float_as_uint(power));
 }
 
-/* An image of weights [n x k], 128 x 128 with zeros around them; behind them the layer's bias and 1
- * / the power of two by which products with the image are too large. */
+/* An image of weights [n x k], 128 x 128 with zeros around them; behind them the layer's bias and 1 /
+ * the power of two by which products with the image are too large. */
 enum {
     IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
     IMAGE_FLOATS = IMAGE_BYTES / 4,
