@@ -216,6 +216,10 @@ const char *n2ce_options_get(const n2ce_options *o, const char *name) {
     return value ? value : row->fallback;
 }
 
+const char *n2_options_given(const n2ce_options *o, const char *name) {
+    return o->values[n2ce_option_find(o->table, name) - o->table];
+}
+
 static bool has_value(const n2ce_options *o, const char *name, const char *wanted) {
     const char *text = n2ce_options_get(o, name);
     return text && strcmp(text, wanted) == 0;

@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "text.h"
 
+const char *n2_options_given(const n2ce_options *o, const char *name); /* NULL: it was not set */
 bool n2_options_is_auto(const n2ce_options *o, const char *name);
 bool n2_options_flag(const n2ce_options *o, const char *name);
 uint64_t n2_options_count(const n2ce_options *o, const char *name);

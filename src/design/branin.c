@@ -1,8 +1,8 @@
 /* Branin's function, turned round so that larger is better, on [-5, 10] x [0, 15].
  *
  * Offline are `setting` points drawn uniformly by the seed without the best tenth of them: their
- * best value is about -5.9, that of the three optima -0.397887. A value outside the square is that
- * of the formula, which can be terrible. */
+ * best value is about -5.9, that of the three optima -0.397887. Variants keep that tenth. A value
+ * outside the square is that of the formula, which can be terrible. */
 #include "design_space.h"
 #include "design_task.h"
 
@@ -34,7 +34,7 @@ static n2ce_status drop_the_best(n2_design_bench *b) {
     return N2CE_OK;
 }
 
-static n2ce_status begin(n2_design_bench *b, uint64_t seed) {
+static n2ce_status begin_all(n2_design_bench *b, uint64_t seed) {
     const size_t n = (size_t)b->task->setting;
     const n2_stream stream = {seed, STREAM, 0};
     N2_TRY(n2_design_make_room(b, n, 2));
@@ -42,18 +42,30 @@ static n2ce_status begin(n2_design_bench *b, uint64_t seed) {
     if (!b->offline.space.factor) return N2CE_ENOMEM;
     b->offline.space.factor[0] = (n2_factor){N2_CONTINUOUS, -5, 10, 0};
     n2_space_uniform(&b->offline.space, stream, n, b->offline.x);
-    N2_TRY(score(b, b->offline.x, n, b->offline.y));
+    return score(b, b->offline.x, n, b->offline.y);
+}
+
+static n2ce_status begin(n2_design_bench *b, uint64_t seed) {
+    N2_TRY(begin_all(b, seed));
     return drop_the_best(b);
 }
 
 /* Values are reported as they are. */
-#define BRANIN(title, about, points)                                                             \
+#define BRANIN(title, about, points, of, how)                                                    \
     {                                                                                            \
         .name = title, .summary = about, .low = 0, .high = 1, .queries = 128, .setting = points, \
-        .begin = begin, .score = score                                                           \
+        .variant_of = of, .begin = how, .score = score                                           \
     }
 
 const n2_design_task n2_branin_task =
-    BRANIN("branin", "Branin's function in the plane; 5000 points without the best tenth", 5000);
+    BRANIN("branin", "Branin's function in the plane; 5000 points without the best tenth", 5000,
+           NULL, begin);
 const n2_design_task n2_branin_50_task =
-    BRANIN("branin-50", "Branin's function in the plane; 50 points without the best tenth", 50);
+    BRANIN("branin-50", "Branin's function in the plane; 50 points without the best tenth", 50,
+           NULL, begin);
+const n2_design_task n2_branin_all_task =
+    BRANIN("branin-all", "Branin's function in the plane; 5000 points, the best among them", 5000,
+           "branin", begin_all);
+const n2_design_task n2_branin_50_all_task =
+    BRANIN("branin-50-all", "Branin's function in the plane; 50 points, the best among them", 50,
+           "branin-50", begin_all);

@@ -22,10 +22,11 @@ struct n2_design_bench;
 
 typedef struct n2_design_task {
     const char *name, *summary;
-    const char *folder; /* of its files, below the folder of all data; NULL: it needs none */
-    double low, high;   /* least and largest y of the full data: 0 and 1 after normalising */
-    size_t queries;     /* how many designs are usually proposed */
-    double setting;     /* what tells this task from another of its file; see there */
+    const char *folder;     /* of its files, below the folder of all data; NULL: it needs none */
+    double low, high;       /* least and largest y of the full data: 0 and 1 after normalising */
+    size_t queries;         /* how many designs are usually proposed */
+    const char *variant_of; /* the task that this is with something changed; NULL: none */
+    double setting;         /* what tells this task from another of its file; see there */
 
     /* Reads the data into bench->data, bench->always; `folder` is the task's own. */
     n2ce_status (*open)(struct n2_design_bench *bench, const char *folder);
@@ -81,8 +82,8 @@ double n2_branin(double x1, double x2);
 
 /* ---- for the files of tasks ---- */
 
-extern const n2_design_task n2_branin_task, n2_branin_50_task, n2_tfbind8_task, n2_tfbind10_task,
-    n2_superconductor_task;
+extern const n2_design_task n2_branin_task, n2_branin_50_task, n2_branin_all_task,
+    n2_branin_50_all_task, n2_tfbind8_task, n2_tfbind10_task, n2_superconductor_task;
 
 /* A space of n equal factors in the arena; factor is NULL if memory is short. */
 n2_space n2_space_of(n2_arena *arena, size_t n, n2_factor factor);

@@ -1,5 +1,7 @@
 #include "file.h"
 
+#include "input.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -104,4 +106,18 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) 
     if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return N2CE_OK;
     return n2_fail(ctx, N2CE_EIO, "%s cannot be written: there is no folder %s. Make it first.",
                    path, folder);
+}
+
+n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text) {
+    char buffer[1 << 14];
+    size_t n = 1;
+    n2_input in;
+    N2_TRY(n2_input_open(ctx, path, &in));
+    n2ce_status status = N2CE_OK;
+    while (n > 0 && status == N2CE_OK) {
+        status = n2_input_read(&in, buffer, sizeof buffer, &n);
+        if (status == N2CE_OK) n2_text_add_raw(text, buffer, n);
+    }
+    n2_input_close(&in);
+    return text->failed ? N2CE_ENOMEM : status;
 }

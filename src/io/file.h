@@ -1,8 +1,9 @@
-/* Writing files so that a crash, a full disk or a Ctrl-C never leaves half of one. */
+/* Writing files so that a crash, a full disk or a Ctrl-C never leaves half of one; and reading
+ * small ones whole. */
 #ifndef N2_FILE_H
 #define N2_FILE_H
 
-#include "base/ctx.h"
+#include "base/text.h"
 
 /* Creates a folder if it does not exist; its parent must. */
 n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path);
@@ -23,5 +24,8 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
 
 /* The whole file at once: temporary name in the same folder, fsync, rename. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
+
+/* Adds all bytes of a file; fails as n2_input_open does, or with N2CE_ENOMEM. */
+n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text);
 
 #endif

@@ -1,5 +1,9 @@
 #include "json.h"
 
+#include "base/numerics.h"
+#include "base/text.h"
+#include "csv.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -231,6 +235,26 @@ static n2ce_status skip_scalar(n2_json *json) {
         return N2CE_OK;
     }
     return refuse(json, "a value");
+}
+
+bool n2_json_at_string(n2_json *json) {
+    skip_space(json);
+    return at_char(json, '"');
+}
+
+n2ce_status n2_json_number(n2_json *json, double *out) {
+    skip_space(json);
+    const char *const text = json->at;
+    *out = N2_NAN;
+    if (at_char(json, 'n')) return skip_scalar(json);
+    if (!at_char(json, '-') && !at_digit(json)) return refuse(json, "a number");
+    N2_TRY(skip_number(json));
+    const n2_c_locale scope = n2_c_locale_enter();
+    const n2_value kind = n2_value_parse(text, (size_t)(json->at - text), out);
+    n2_c_locale_leave(scope);
+    if (kind == N2_VALUE_NUMBER) return N2CE_OK;
+    json->at = text;
+    return refuse(json, "a number that is finite");
 }
 
 n2ce_status n2_json_skip(n2_json *json) {

@@ -50,6 +50,12 @@ n2ce_status n2_json_key(n2_json *json, const char **out);
 /* A whole number from 0 to 2^63 - 1, without fraction or exponent. */
 n2ce_status n2_json_count(n2_json *json, int64_t *out);
 
+/* A number, or null: NaN. */
+n2ce_status n2_json_number(n2_json *json, double *out);
+
+/* Whether the next value is a string. */
+bool n2_json_at_string(n2_json *json);
+
 /* Any value, at most N2_JSON_DEPTH deep. */
 n2ce_status n2_json_skip(n2_json *json);
 

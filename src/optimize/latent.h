@@ -36,7 +36,7 @@ typedef struct n2_latent_options {
     n2_latent_prior prior;
     n2_latent_sampler sampler;
     double magnitude;           /* M */
-    size_t stages;              /* K: 1, 3 or 6 */
+    size_t stages;              /* K: 1 to N2_LATENT_STAGES_MAX */
     size_t members, width;      /* value networks and their hidden units */
     size_t latent, code_width;  /* nz; hidden units of encoder and decoder */
     size_t ratio_width, blocks; /* of the ratio network */
@@ -54,7 +54,7 @@ n2_latent_options n2_latent_defaults(void);
 n2_latent_options n2_latent_paper(void); /* the paper's sizes and steps */
 
 /* What training saw. */
-enum { N2_LATENT_MEMBERS_MAX = 8, N2_LATENT_STAGES_MAX = 6 };
+enum { N2_LATENT_MEMBERS_MAX = 8, N2_LATENT_STAGES_MAX = 8 };
 typedef struct n2_latent_record {
     size_t rows, code_numbers;
     double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
@@ -83,6 +83,11 @@ const n2_latent_record *n2_latent_seen(const n2_latent *m);
 /* Fills at most out->rows proposals, best first, and sets out->rows to how many there are:
  * fewer only if the space has not that many designs that are new and plausible. */
 n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out);
+
+/* Fills rows with draws of x given y = target, in units of y: 300 moves of SVGD (or Langevin
+ * dynamics) along the density above from codes of designs by chance, decoded. Nothing is chosen
+ * among them, and none is refused. */
+n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x);
 
 /* Prediction and its spread over members, in units of y, and ln p(z) of n designs; any but
  * the designs may be NULL. */

@@ -2,12 +2,18 @@
 #ifndef N2_LATENT_METHODS_H
 #define N2_LATENT_METHODS_H
 
-#include "design/design.h"
+#include "methods.h"
 
-/* The default, and it with one thing changed: M = 1, 10 or 1000, one stage, no learnt prior,
- * Langevin dynamics instead of SVGD, the prior by maximum likelihood (with either sampler). */
+/* The default, and it with one thing changed: M = 1, 10 or 1000, K = 1, 2, 4 or 8, no
+ * learnt prior, Langevin dynamics instead of SVGD, the prior by maximum likelihood (with either
+ * sampler). */
 extern const n2_method n2_latent_method, n2_latent_m1_method, n2_latent_m10_method,
-    n2_latent_m1000_method, n2_latent_k1_method, n2_latent_gaussian_method,
-    n2_latent_langevin_method, n2_latent_mle_method, n2_latent_mle_langevin_method;
+    n2_latent_m1000_method, n2_latent_k1_method, n2_latent_k2_method, n2_latent_k4_method,
+    n2_latent_k8_method, n2_latent_gaussian_method, n2_latent_langevin_method, n2_latent_mle_method,
+    n2_latent_mle_langevin_method;
+
+n2_propose_and_aim n2_latent_aim, n2_latent_m1_aim, n2_latent_m10_aim, n2_latent_m1000_aim,
+    n2_latent_k1_aim, n2_latent_k2_aim, n2_latent_k4_aim, n2_latent_k8_aim, n2_latent_gaussian_aim,
+    n2_latent_langevin_aim, n2_latent_mle_aim, n2_latent_mle_langevin_aim;
 
 #endif

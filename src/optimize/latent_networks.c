@@ -205,17 +205,12 @@ static n2ce_status build_train_code(n2_latent *m) {
 
 /* ---- prior --------------------------------------------------------------- */
 
-/* Variances of the waymarks between N(0, I) and the codes, both ends exact; docs/math.md. */
-static const double *variances(size_t stages) {
-    static const double one[] = {0, 1}, three[] = {0, 0.69175489, 0.92238785, 1},
-                        six[] = {0, 0.3237, 0.5165, 0.6322, 0.7132, 0.7734, 1};
-    return stages == 1 ? one : stages == 3 ? three : six;
-}
-
 static n2ce_status make_waymarks(n2_latent *m) {
+    double variances[N2_LATENT_STAGES_MAX + 1];
+    n2_latent_waymarks(m->o.stages, variances);
     m->waymarks = n2_store_add(m->store, "waymarks", n2_dims((int64_t)m->o.stages + 1, 1));
     if (!m->waymarks) return N2CE_ENOMEM;
-    n2_tensor_set(m->store, m->waymarks, variances(m->o.stages));
+    n2_tensor_set(m->store, m->waymarks, variances);
     return N2CE_OK;
 }
 

@@ -5,26 +5,34 @@
 
 #include <string.h>
 
+#define LATENT(name, variant_of) \
+    { &name##_method, NULL, name##_aim, variant_of, false, 0 }
+
 const n2_listed_method n2_methods[] = {
-    {&n2_latent_method, NULL, NULL, false, 0},
-    {&n2_latent_m1_method, NULL, "n2ce", false, 0},
-    {&n2_latent_m10_method, NULL, "n2ce", false, 0},
-    {&n2_latent_m1000_method, NULL, "n2ce", false, 0},
-    {&n2_latent_k1_method, NULL, "n2ce", false, 0},
-    {&n2_latent_gaussian_method, NULL, "n2ce", false, 0},
-    {&n2_latent_langevin_method, NULL, "n2ce", false, 0},
-    {&n2_latent_mle_method, NULL, "n2ce", false, 0},
-    {&n2_latent_mle_langevin_method, NULL, "n2ce", false, 0},
-    {&n2_gradient_method, n2_gradient_with, NULL, false, 1},
-    {&n2_coms_method, n2_coms_with, NULL, false, 2},
-    {&n2_cma_es_method, n2_cma_es_with, NULL, false, 3},
-    {&n2_reinforce_method, n2_reinforce_with, NULL, false, 4},
-    {&n2_cbas_method, n2_cbas_with, NULL, false, 5},
-    {&n2_ddom_method, n2_ddom_with, NULL, false, 6},
-    {&n2_random_method, NULL, NULL, true, 7},
-    {&n2_top_method, NULL, NULL, true, 8},
-    {&n2_cube_1_method, NULL, "random", true, 9},
-    {&n2_cube_10_method, NULL, "random", true, 9},
+    LATENT(n2_latent, NULL),
+    LATENT(n2_latent_m1, "n2ce"),
+    LATENT(n2_latent_m10, "n2ce"),
+    LATENT(n2_latent_m1000, "n2ce"),
+    LATENT(n2_latent_k1, "n2ce"),
+    LATENT(n2_latent_k2, "n2ce"),
+    LATENT(n2_latent_k4, "n2ce"),
+    LATENT(n2_latent_k8, "n2ce"),
+    LATENT(n2_latent_gaussian, "n2ce"),
+    LATENT(n2_latent_langevin, "n2ce"),
+    LATENT(n2_latent_mle, "n2ce"),
+    LATENT(n2_latent_mle_langevin, "n2ce"),
+    {&n2_gradient_method, n2_gradient_with, NULL, NULL, false, 1},
+    {&n2_coms_method, n2_coms_with, NULL, NULL, false, 2},
+    {&n2_cma_es_method, n2_cma_es_with, NULL, NULL, false, 3},
+    {&n2_reinforce_method, n2_reinforce_with, NULL, NULL, false, 4},
+    {&n2_cbas_method, n2_cbas_with, NULL, NULL, false, 5},
+    {&n2_ddom_method, n2_ddom_with, NULL, NULL, false, 6},
+    {&n2_random_method, NULL, NULL, NULL, true, 7},
+    {&n2_top_method, NULL, NULL, NULL, true, 8},
+    {&n2_cube_05_method, NULL, NULL, "random", true, 9},
+    {&n2_cube_1_method, NULL, NULL, "random", true, 9},
+    {&n2_cube_5_method, NULL, NULL, "random", true, 9},
+    {&n2_cube_10_method, NULL, NULL, "random", true, 9},
 };
 
 const size_t n2_method_count = sizeof n2_methods / sizeof n2_methods[0];
@@ -49,9 +57,11 @@ uint64_t n2_effort_steps(const n2_effort *effort, uint64_t published) {
 }
 
 n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_designs *offline,
-                          uint64_t seed, const n2_effort *effort, n2_proposals *out) {
+                          uint64_t seed, const n2_effort *effort, const n2_aims *aims,
+                          n2_proposals *out) {
     if (offline->rows < 1)
         return n2_fail(ctx, N2CE_EINVAL, "%s has no designs to learn from.", m->method->name);
+    if (m->aim && aims) return m->aim(ctx, offline, seed, aims, out);
     if (m->with) return m->with(ctx, offline, seed, effort, out);
     return m->method->propose(ctx, offline, seed, out);
 }

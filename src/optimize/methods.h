@@ -29,12 +29,24 @@ uint64_t n2_effort_steps(const n2_effort *effort, uint64_t published);
 typedef n2ce_status n2_propose_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                                     const n2_effort *effort, n2_proposals *out);
 
+/* Designs for values: n targets, in the data's units, and room for `rows` designs for each. */
+typedef struct n2_aims {
+    size_t n, rows;
+    const double *target;
+    double *x; /* target by target */
+} n2_aims;
+
+/* As n2_method.propose; besides, draws of designs given each of the values. */
+typedef n2ce_status n2_propose_and_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
+                                       const n2_aims *aims, n2_proposals *out);
+
 typedef struct n2_listed_method {
     const n2_method *method;
-    n2_propose_with *with;  /* NULL: effort is nothing to it */
-    const char *variant_of; /* the method it is a variant of; NULL: none */
-    bool trivial;           /* learns nothing: what others have to beat */
-    int colour;             /* in plots */
+    n2_propose_with *with;   /* NULL: effort is nothing to it */
+    n2_propose_and_aim *aim; /* NULL: it cannot be asked for a value */
+    const char *variant_of;  /* the method it is a variant of; NULL: none */
+    bool trivial;            /* learns nothing: what others have to beat */
+    int colour;              /* in plots */
 } n2_listed_method;
 
 extern const n2_listed_method n2_methods[];
@@ -42,15 +54,18 @@ extern const size_t n2_method_count;
 
 const n2_listed_method *n2_method_find(const char *name); /* NULL if there is none */
 
-/* Proposals of a listed method; N2CE_EINVAL for an offline set without rows. */
+/* Proposals of a listed method, and what it draws for values where it can and aims is not NULL;
+ * N2CE_EINVAL for an offline set without rows. */
 n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_designs *offline,
-                          uint64_t seed, const n2_effort *effort, n2_proposals *out);
+                          uint64_t seed, const n2_effort *effort, const n2_aims *aims,
+                          n2_proposals *out);
 
 /* ---- the methods ---- */
 
 extern const n2_method n2_random_method, n2_top_method, n2_gradient_method, n2_coms_method,
     n2_cma_es_method, n2_reinforce_method, n2_cbas_method, n2_ddom_method;
-extern const n2_method n2_cube_1_method, n2_cube_10_method; /* variants of random */
+extern const n2_method n2_cube_05_method, n2_cube_1_method, n2_cube_5_method,
+    n2_cube_10_method; /* variants of random */
 
 n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_with, n2_cbas_with,
     n2_ddom_with;

@@ -41,20 +41,18 @@ static n2ce_status in_cube(n2ce_ctx *ctx, const n2_designs *offline, uint64_t se
     return N2CE_OK;
 }
 
-static n2ce_status in_cube_1(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
-                             n2_proposals *out) {
-    return in_cube(ctx, offline, seed, 0.01, out);
-}
-
-static n2ce_status in_cube_10(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
-                              n2_proposals *out) {
-    return in_cube(ctx, offline, seed, 0.1, out);
-}
-
 const n2_method n2_random_method = {"random", "uniform in the space", anywhere};
-const n2_method n2_cube_1_method = {
-    "cube-0.01", "uniform in a cube of 1 % of the ranges around the best design offline",
-    in_cube_1};
-const n2_method n2_cube_10_method = {
-    "cube-0.1", "uniform in a cube of 10 % of the ranges around the best design offline",
-    in_cube_10};
+
+#define CUBE(name, title, width)                                                               \
+    static n2ce_status in_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,      \
+                                 n2_proposals *out) {                                          \
+        return in_cube(ctx, offline, seed, width, out);                                        \
+    }                                                                                          \
+    const n2_method n2_##name##_method = {                                                     \
+        title, "uniform in a cube of this share of the ranges around the best design offline", \
+        in_##name}
+
+CUBE(cube_05, "cube-0.005", 0.005);
+CUBE(cube_1, "cube-0.01", 0.01);
+CUBE(cube_5, "cube-0.05", 0.05);
+CUBE(cube_10, "cube-0.1", 0.1);

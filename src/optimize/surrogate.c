@@ -38,12 +38,13 @@ n2_first_layer n2_first_layer_new(n2_parameters *p, const char *name, const n2_c
 }
 
 /* Every level at every position has its own sum: a table [positions * levels x out] that is the
- * same for all rows, so that rows cost no more than without an embedding. */
+ * same for all rows, so that rows cost no more than without an embedding. The weight, which is
+ * large, stands first, so that it is never transposed. */
 static n2_node table_of_sums(n2_graph *g, const n2_first_layer *l) {
     const n2_node e = n2g_read(g, l->embedding);
     const int64_t levels = n2_shape_at(g, e).dim[0];
-    n2_node t = n2g_matmul(g, e, n2g_read(g, l->weight), false, true);
-    t = n2g_transpose(g, n2g_reshape(g, t, n2_dims(levels, l->positions, l->out)), 0, 1);
+    n2_node t = n2g_matmul(g, n2g_read(g, l->weight), e, false, true);
+    t = n2g_transpose(g, n2g_reshape(g, t, n2_dims(l->positions, l->out, levels)), 1, 2);
     return n2g_reshape(g, t, n2_dims(l->positions * levels, l->out));
 }
 

@@ -1,4 +1,4 @@
-/* "study bbo": from options to a list of runs, and through them. */
+/* "study bbo": its options, and its runs. */
 #include "bbo_study.h"
 
 #include "base/clock.h"
@@ -12,97 +12,35 @@
 #include <string.h>
 
 static const n2ce_option options_table[] = {
+    {"preset", 'p', N2CE_OPTION_WORD, "none", 0, 0, "none|branin|table|ablation|queries|cubes",
+     "NAME", "what makes a table or figure of the paper; options that are given besides count"},
     {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
-     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all"},
+     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all; variants: "
+     "branin-all, branin-50-all"},
     {"method", 'm', N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods, separated by commas; all: those that are no variant of another; variants: those"},
     {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
     {"seeds", 'k', N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
-    {"queries", 'Q', N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "Q",
-     "designs that are proposed; auto: 256, and 128 for Branin"},
+    {"queries", 'Q', N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
+     "how many designs are proposed, several numbers separated by commas; auto: 256, and 128 for "
+     "Branin"},
+    {"targets", 0, N2CE_OPTION_REALS, "auto", -10, 10, NULL, "LIST",
+     "also draw Q designs for each of these values, 0 the least and 1 the best offline, by methods "
+     "that can; auto: none, or the preset's"},
     {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
      "train networks of 1/S of the published width for 1/S of the published steps"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "seed of the first repetition; the others follow"},
+    {"reuse", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
+     "take over the runs that are in these answers (bbo.json, or folders with it, separated by "
+     "commas); make the others"},
+    {"merge", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
+     "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };
-
-/* ---- which tasks and methods ----------------------------------------------------------------- */
-
-static const char *task_name(size_t i) {
-    const n2_design_task *t = n2_design_task_at(i);
-    return t ? t->name : NULL;
-}
-
-static const char *method_name(size_t i) {
-    return i < n2_method_count ? n2_methods[i].method->name : NULL;
-}
-
-static bool is_word(const char *word, size_t n, const char *name) {
-    return strlen(name) == n && memcmp(name, word, n) == 0;
-}
-
-static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                           const char *word, size_t n) {
-    const char *known[N2_BBO_METHODS + 1] = {"all"}, *nearest;
-    size_t count = 1;
-    char copy[64] = "";
-    n2_text list = n2_text_new(ctx);
-    for (size_t i = 0; name(i) && count <= N2_BBO_METHODS; i++) {
-        known[count++] = name(i);
-        n2_text_add(&list, "%s%s", i ? ", " : "", name(i));
-    }
-    if (n < sizeof copy) memcpy(copy, word, n);
-    nearest = *copy ? n2ce_nearest_word(copy, known, count) : NULL;
-    const n2ce_status status =
-        n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %s \"%.*s\"%s%s%s There are: %s; or all.",
-                option, option, (int)(n < 80 ? n : 80), word, nearest ? "; did you mean \"" : ".",
-                nearest ? nearest : "", nearest ? "\"?" : "", list.data ? list.data : "");
-    n2_text_free(&list);
-    return status;
-}
-
-/* Marks what one word asks for: a name, all but variants, or variants. */
-static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                        bool (*variant)(size_t), const char *word, size_t n, bool *marked) {
-    bool any = false;
-    for (size_t i = 0; name(i); i++)
-        if (is_word(word, n, name(i)) || is_word(word, n, variant(i) ? "variants" : "all"))
-            marked[i] = any = true;
-    return any ? N2CE_OK : unknown(ctx, option, name, word, n);
-}
-
-static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *option,
-                             const char *(*name)(size_t), bool (*variant)(size_t), bool *marked) {
-    for (const char *at = n2ce_options_get(o, option);; at++) {
-        const size_t n = strcspn(at, ",");
-        N2_TRY(mark(ctx, option, name, variant, at, n, marked));
-        at += n;
-        if (!*at) return N2CE_OK;
-    }
-}
-
-static bool never(size_t i) { return i == SIZE_MAX; }
-static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
-
-/* The methods asked for, then the trivial ones that are shown beside any. */
-static n2ce_status choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
-    bool tasks[N2_BBO_TASKS] = {false}, methods[N2_BBO_METHODS] = {false};
-    N2_TRY(mark_list(ctx, o, "task", task_name, never, tasks));
-    N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
-    for (size_t i = 0; n2_design_task_at(i); i++)
-        if (tasks[i]) s->tasks[s->n_tasks++] = n2_design_task_at(i);
-    for (size_t i = 0; i < n2_method_count; i++)
-        if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
-    s->n_asked = s->n_methods;
-    for (size_t i = 0; i < n2_method_count; i++)
-        if (!methods[i] && n2_methods[i].trivial && !n2_methods[i].variant_of)
-            s->methods[s->n_methods++] = &n2_methods[i];
-    return N2CE_OK;
-}
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
@@ -116,6 +54,7 @@ typedef struct bbo_runner {
 /* Proposals in the making: x and unmoved, and values of them. */
 typedef struct desk {
     double *x, *unmoved, *y;
+    n2_aims aims;
 } desk;
 
 static n2ce_status score(const n2_design_bench *b, const double *x, size_t rows, double *y,
@@ -135,25 +74,13 @@ static bool has_unmoved(const n2_space *space, const double *x, size_t rows) {
     return true;
 }
 
-/* For the report's pictures. */
-static n2ce_status keep_plane(const bbo_runner *r, const n2_proposals *p, n2_bbo_run *run) {
-    const n2_space *space = &r->bench->offline.space;
-    if (space->n != 2 || !has_unmoved(space, p->x, p->rows) || run->seed != r->study->first_seed)
-        return N2CE_OK;
-    double *copy = n2_arena_alloc(r->study->arena, 2 * p->rows, sizeof *copy);
-    if (!copy) return N2CE_ENOMEM;
-    memcpy(copy, p->x, 2 * p->rows * sizeof *copy);
-    run->plane = copy;
-    return N2CE_OK;
-}
-
 static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk *d,
                          n2_bbo_run *run) {
     const n2_design_bench *b = r->bench;
     const n2_space *space = &b->offline.space;
     run->inside = p->inside;
     run->unmoved_max = run->unmoved_median = N2_NAN;
-    N2_TRY(keep_plane(r, p, run));
+    N2_TRY(n2_bbo_points_keep(r->study, b, p->x, p->rows, run->seed, &run->proposed));
     N2_TRY(n2_designs_distinct(r->base.ctx, p->x, p->rows, space->n, &run->distinct));
     N2_TRY(score(b, p->x, p->rows, d->y, &run->max, &run->median));
     if (!has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
@@ -162,14 +89,17 @@ static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk 
 
 static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows, const desk *d,
                            n2_bbo_run *run) {
+    const n2_aims *aims = m->aim && d->aims.n > 0 ? &d->aims : NULL;
     const n2_designs *offline = &r->bench->offline;
     n2_proposals p = {.rows = rows, .x = d->x, .inside = N2_NAN, .unmoved = d->unmoved};
     for (size_t i = 0; i < rows * offline->space.n; i++) d->unmoved[i] = N2_NAN;
     const double start = n2_seconds();
     const n2ce_status status =
-        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, &p);
+        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, aims, &p);
     run->seconds = n2_seconds() - start;
-    return status == N2CE_OK ? judge(r, &p, d, run) : status;
+    if (status != N2CE_OK) return status;
+    if (aims) N2_TRY(n2_bbo_aims_judge(r->study, r->bench, aims, run));
+    return judge(r, &p, d, run);
 }
 
 static void note_failure(const bbo_runner *r, const n2_listed_method *m, const char *message,
@@ -183,13 +113,16 @@ static void note_failure(const bbo_runner *r, const n2_listed_method *m, const c
 /* That a method fails on a task is a result; that memory is short, or the user in a hurry, is
  * not. */
 static n2ce_status run_method(bbo_runner *r, const n2_listed_method *m, n2_bbo_run *run) {
-    const size_t rows = n2_bbo_queries(r->study, r->task), n = r->bench->offline.space.n;
+    const size_t rows = r->study->queries[r->task], n = r->bench->offline.space.n;
     n2_arena arena = n2_arena_new(r->base.ctx);
-    const desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
-                    n2_arena_alloc(&arena, rows * n, sizeof *d.x),
-                    n2_arena_alloc(&arena, rows, sizeof *d.x)};
-    const bool enough = d.x && d.unmoved && d.y;
-    const n2ce_status status = enough ? propose(r, m, rows, &d, run) : N2CE_ENOMEM;
+    desk d = {n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+              n2_arena_alloc(&arena, rows * n, sizeof *d.x),
+              n2_arena_alloc(&arena, rows, sizeof *d.x),
+              {0}};
+    n2ce_status status = d.x && d.unmoved && d.y ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK && m->aim)
+        status = n2_bbo_aims_open(r->study, r->task, r->bench, &arena, &d.aims);
+    if (status == N2CE_OK) status = propose(r, m, rows, &d, run);
     n2_arena_free(&arena);
     if (status == N2CE_ENOMEM || r->base.out_of_memory)
         return n2_fail(r->base.ctx, N2CE_ENOMEM,
@@ -210,17 +143,27 @@ static double best_offline(const n2_design_bench *b) {
     return n2_design_normalise(b->task, best);
 }
 
+/* Whether nothing is left to do for a seed: its runs were taken over. */
+static bool is_finished(const n2_bbo_study *s, size_t task, size_t k) {
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (!n2_bbo_run_at(s, task, m, k)->done) return false;
+    return isfinite(s->offline_best[task * s->n_seeds + k]);
+}
+
 /* Seeds outside, methods inside: the offline set and the oracle of a seed are made once, and what
  * an interruption leaves can be compared. */
 static n2ce_status run_task(bbo_runner *r) {
     n2_bbo_study *s = r->study;
     for (size_t k = 0; k < s->n_seeds; k++) {
+        if (is_finished(s, r->task, k)) continue;
         N2_TRY(n2_design_bench_begin(r->bench, s->first_seed + k));
         s->offline_best[r->task * s->n_seeds + k] = best_offline(r->bench);
         s->offline_rows[r->task] = r->bench->offline.rows;
         for (size_t m = 0; m < s->n_methods; m++) {
             n2_bbo_run *run = n2_bbo_run_at(s, r->task, m, k);
+            if (run->done) continue;
             run->seed = s->first_seed + k;
+            run->scale = s->effort.scale;
             N2_TRY(run_method(r, s->methods[m], run));
         }
     }
@@ -254,34 +197,59 @@ static n2ce_status check_data(n2ce_ctx *ctx, const n2_bbo_study *s) {
     return N2CE_OK;
 }
 
-static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *arena,
-                                n2_bbo_study *s) {
+static n2ce_status make_room(n2_bbo_study *s) {
+    s->runs = n2_arena_alloc(s->arena, n2_bbo_runs(s), sizeof *s->runs);
+    s->offline_best = n2_arena_alloc(s->arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
+    s->offline_rows = n2_arena_alloc(s->arena, s->n_tasks, sizeof *s->offline_rows);
+    if (!s->runs || !s->offline_best || !s->offline_rows) return N2CE_ENOMEM;
+    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) s->offline_best[i] = N2_NAN;
+    return N2CE_OK;
+}
+
+static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
+    const char *reuse = n2ce_options_get(o, "reuse");
+    n2_bbo_kept kept;
     n2_place place;
-    s->options = o;
-    s->arena = arena;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
-    s->queries = n2_options_is_auto(o, "queries") ? 0 : (size_t)n2_options_count(o, "queries");
-    N2_TRY(choose(ctx, o, s));
+    N2_TRY(n2_bbo_choose(ctx, o, s));
     N2_TRY(n2_place_of_options(ctx, o, &place));
     s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
                             n2_place_backend(&place)};
-    s->runs = n2_arena_alloc(arena, n2_bbo_runs(s), sizeof *s->runs);
-    s->offline_best = n2_arena_alloc(arena, s->n_tasks * s->n_seeds, sizeof *s->offline_best);
-    s->offline_rows = n2_arena_alloc(arena, s->n_tasks, sizeof *s->offline_rows);
-    if (!s->runs || !s->offline_best || !s->offline_rows) return N2CE_ENOMEM;
-    for (size_t i = 0; i < s->n_tasks * s->n_seeds; i++) s->offline_best[i] = N2_NAN;
+    N2_TRY(make_room(s));
+    if (reuse) {
+        N2_TRY(n2_bbo_kept_read(ctx, reuse, s->arena, &kept));
+        n2_bbo_kept_take(&kept, false, s);
+    }
     return check_data(ctx, s);
+}
+
+/* Runs what is to be run. */
+static n2ce_status run_study(n2ce_ctx *ctx, n2_bbo_study *s) {
+    bbo_runner r = {.study = s};
+    N2_TRY(read_options(ctx, s->options, s));
+    N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(s), &r.base));
+    n2_runner_done(&r.base, (double)s->n_done);
+    const n2ce_status status = run_all(&r);
+    n2_runner_close(&r.base);
+    return status;
+}
+
+/* Puts answers together. */
+static n2ce_status merge_studies(n2ce_ctx *ctx, const char *paths, n2_bbo_study *s) {
+    n2_bbo_kept kept;
+    N2_TRY(n2_bbo_kept_read(ctx, paths, s->arena, &kept));
+    N2_TRY(n2_bbo_kept_choose(ctx, &kept, s));
+    N2_TRY(make_room(s));
+    n2_bbo_kept_take(&kept, true, s);
+    return N2CE_OK;
 }
 
 static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
                               n2ce_answer *answer) {
-    n2_bbo_study study = {0};
-    bbo_runner r = {.study = &study};
-    N2_TRY(read_options(ctx, options, arena, &study));
-    N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(&study), &r.base));
-    const n2ce_status status = run_all(&r);
-    n2_runner_close(&r.base);
+    const char *merge = n2ce_options_get(options, "merge");
+    n2_bbo_study study = {.options = options, .arena = arena};
+    const n2ce_status status = merge ? merge_studies(ctx, merge, &study) : run_study(ctx, &study);
     study.interrupted = status == N2CE_ECANCELED;
     if (status != N2CE_OK && !study.interrupted) return status;
     if (study.n_done > 0) N2_TRY(n2_bbo_study_show(ctx, &study, answer));
@@ -289,7 +257,11 @@ static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_are
 }
 
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer) {
-    return n2_task_in_arena(ctx, options, answer, study_with);
+    n2ce_options *all;
+    N2_TRY(n2_bbo_preset(ctx, options, options_table, &all));
+    const n2ce_status status = n2_task_in_arena(ctx, all, answer, study_with);
+    n2ce_options_free(all);
+    return status;
 }
 
 const n2ce_task n2_bbo_study_task = {
@@ -302,19 +274,30 @@ const n2ce_task n2_bbo_study_task = {
         "paper, over seeds, beside the paper's numbers and what chance (random) and the best\n"
         "designs offline (top-offline) achieve: what does not beat those has learned nothing.\n"
         "\n"
-        "Tasks: branin and branin-50 need no data. tfbind8, tfbind10 and superconductor read\n"
-        "theirs from the folders of these names in --data.\n"
+        "Tasks: branin and branin-50 need no data, nor do their variants with the best tenth,\n"
+        "branin-all and branin-50-all. tfbind8, tfbind10 and superconductor read theirs from\n"
+        "the folders of these names in --data.\n"
         "\n"
-        "Methods: n2ce, the latent model of n2ce optimize, with the variants n2ce-m1, n2ce-m10,\n"
-        "n2ce-m1000, n2ce-k1, n2ce-ld, gaussian, mle and mle-ld; gradient-ascent, coms, cma-es,\n"
-        "reinforce, cbas, ddom with the published hyper-parameters; random, top-offline,\n"
-        "cube-0.01, cube-0.1. Networks of the published\n"
+        "Methods: n2ce, the latent model of n2ce optimize, with the variants n2ce-m1, -m10,\n"
+        "-m1000, -k1, -k2, -k4, -k8, -ld, gaussian, mle and mle-ld; gradient-ascent, coms,\n"
+        "cma-es, reinforce, cbas, ddom with the published hyper-parameters; random, with the\n"
+        "variants cube-0.005, -0.01, -0.05, -0.1, and top-offline. Networks of the published\n"
         "size train for hours on a few cores: --scale 8 makes them smaller, and the answer says\n"
         "so. Designs beyond the bounds are moved to them before they are tried; inside is the\n"
-        "share that needed no move. Ctrl-C keeps the finished runs.\n",
-    .examples = "n2ce study bbo\n"
-                "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
-                "n2ce study bbo --task all --data data --method all --report out --json\n",
+        "share that needed no move. Ctrl-C keeps the finished runs.\n"
+        "\n"
+        "Presets: branin, the paper's figures and table of Branin; table, its tables at Q = 128\n"
+        "and 256; ablation, M, K, samplers and objectives; queries, Q; cubes, the control by\n"
+        "random cubes.\n"
+        "\n"
+        "Runs made in pieces, with other tasks, methods or seeds, or on other machines, become\n"
+        "one answer with --merge; a study that was interrupted goes on with --reuse.\n",
+    .examples =
+        "n2ce study bbo\n"
+        "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
+        "n2ce study bbo --task all --data data --method all --report out --json\n"
+        "n2ce study bbo --task all --data data --method all --reuse out --report out --force\n"
+        "n2ce study bbo --merge out,elsewhere/bbo.json --report together\n",
     .page = "bbo.html",
     .data = "bbo.json",
     .options = options_table,

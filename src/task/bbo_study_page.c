@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- every run as a dot ---------------------------------------------------------------------- */
 
@@ -39,7 +40,7 @@ static n2ce_status paper_of(const n2_bbo_study *s, size_t task, int percentile, 
     if (!x || !y) return N2CE_ENOMEM;
     for (size_t m = 0; m < s->n_methods; m++) {
         const n2_bbo_published *p = n2_bbo_published_find(
-            s->tasks[task]->name, s->methods[m]->method->name, n2_bbo_queries(s, task), percentile);
+            s->tasks[task]->name, s->methods[m]->method->name, s->queries[task], percentile);
         x[3 * m] = (double)(m + 1) - 0.35;
         x[3 * m + 1] = x[3 * m + 2] = (double)(m + 1) + 0.35;
         y[3 * m] = y[3 * m + 1] = p ? p->value : N2_NAN;
@@ -79,19 +80,18 @@ static n2ce_status points_of(const double *plane, size_t n, n2_arena *arena, n2_
     return N2CE_OK;
 }
 
-/* Where a method proposes, and where the square and the optima of Branin's function are: it is the
- * only task in the plane. */
-static n2ce_status add_plane(n2_text *page, const n2_bbo_study *s, size_t task, size_t m,
-                             n2_arena *arena) {
+/* Points of a method, and where the square and the optima of Branin's function are: it is the only
+ * task in the plane. */
+static n2ce_status add_plane(n2_text *page, const n2_listed_method *m, const n2_bbo_points *p,
+                             const char *caption, n2_arena *arena) {
     static const double optima[] = {-3.14159, 12.275, 3.14159, 2.275, 9.42478, 2.475};
     static const double corner[2][5] = {{-5, 10, 10, -5, -5}, {0, 0, 15, 15, 0}};
-    const n2_bbo_run *r = n2_bbo_run_at(s, task, m, 0);
-    const char *name = s->methods[m]->method->name;
+    const char *name = m->method->name;
     n2_series series[3];
-    if (!r->plane) return N2CE_OK;
-    N2_TRY(points_of(r->plane, n2_bbo_queries(s, task), arena, &series[0]));
+    if (!p->x) return N2CE_OK;
+    N2_TRY(points_of(p->x, p->n, arena, &series[0]));
     N2_TRY(points_of(optima, 3, arena, &series[1]));
-    series[0].colour = s->methods[m]->colour;
+    series[0].colour = m->colour;
     series[0].label = name;
     series[1].colour = -1;
     series[1].label = "optima";
@@ -104,26 +104,118 @@ static n2ce_status add_plane(n2_text *page, const n2_bbo_study *s, size_t task, 
                           .equal_scale = true,
                           .series = series,
                           .n_series = 3};
-    n2_page_figure(page, &plot, "Proposals of the first seed.");
+    n2_page_figure(page, &plot, caption);
     return N2CE_OK;
+}
+
+/* The place of a method in the paper's figure of samples; the others follow. */
+static size_t place_in_figure(const n2_listed_method *m) {
+    static const char *const order[] = {"n2ce-m1", "n2ce-m10", "n2ce",   "n2ce-m1000",
+                                        "ddom",    "gaussian", "mle-ld", "mle"};
+    size_t i = 0;
+    while (i < sizeof order / sizeof order[0] && strcmp(order[i], m->method->name) != 0) i++;
+    return i;
+}
+
+static n2ce_status add_planes(n2_text *page, const n2_bbo_study *s, size_t task, bool drawn,
+                              const char *caption, n2_arena *arena) {
+    for (size_t place = 0; place < N2_BBO_METHODS; place++)
+        for (size_t m = 0; m < s->n_methods; m++) {
+            const n2_bbo_run *r = n2_bbo_run_at(s, task, m, n2_bbo_pictured(s, task, m));
+            if (place_in_figure(s->methods[m]) == place)
+                N2_TRY(add_plane(page, s->methods[m], drawn ? &r->drawn : &r->proposed, caption,
+                                 arena));
+        }
+    return N2CE_OK;
+}
+
+/* ---- target and achieved value -------------------------------------------------------------- */
+
+/* Means over seeds of what a method drew for n values, with their spread as a band. */
+static n2ce_status aims_of(const n2_bbo_study *s, size_t task, size_t m, const double *scaled,
+                           size_t n, n2_arena *arena, n2_series *out) {
+    double *numbers = n2_arena_alloc(arena, 4 * n + 1, sizeof *numbers);
+    if (!numbers) return N2CE_ENOMEM;
+    double *x = numbers, *y = x + n, *low = y + n, *high = low + n;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        n2_bbo_aim aim;
+        if (!n2_bbo_aim_mean(s, task, m, scaled[i], &aim)) continue;
+        x[kept] = aim.target;
+        y[kept] = aim.mean;
+        low[kept] = aim.low;
+        high[kept++] = aim.high;
+    }
+    *out = (n2_series){.label = s->methods[m]->method->name, .x = x, .y = y, .n = kept};
+    out->markers = true;
+    out->low = low;
+    out->high = high;
+    return N2CE_OK;
+}
+
+/* One line a method, the first with its band, and where target and value are equal. */
+static n2ce_status add_aims(n2_text *page, const n2_bbo_study *s, size_t task, double from,
+                            const char *title, n2_arena *arena) {
+    n2_series series[N2_BBO_METHODS + 1];
+    double *scaled;
+    size_t n = 0, values, first = 0;
+    N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &values));
+    while (first < values && scaled[first] < from) first++;
+    for (size_t m = 0; m < s->n_methods; m++) {
+        N2_TRY(aims_of(s, task, m, scaled + first, values - first, arena, &series[n]));
+        series[n].colour = (int)n;
+        if (n > 0) series[n].low = series[n].high = NULL;
+        n += series[n].n > 0;
+    }
+    if (n == 0) return N2CE_OK;
+    series[n] = (n2_series){.label = "equal", .x = series[0].x, .y = series[0].x};
+    series[n].n = series[0].n;
+    series[n].colour = -1;
+    series[n++].dashed = true;
+    const n2_plot plot = {.title = title,
+                          .x_label = "target value",
+                          .y_label = "value of the draws",
+                          .series = series,
+                          .n_series = n};
+    n2_page_figure(page, &plot,
+                   "Mean over draws and seeds; the band is from the 10th to the 90th "
+                   "percentile of the draws, of the first method.");
+    return N2CE_OK;
+}
+
+static n2ce_status add_targets(n2_text *page, const n2_bbo_study *s, size_t task, n2_arena *arena) {
+    n2_sheet sheet;
+    N2_TRY(n2_bbo_aim_sheet(s, task, arena, &sheet));
+    if (!sheet.n_rows) return N2CE_OK;
+    n2_page_table(
+        page, sheet.cells, sheet.n_rows, sheet.n_columns,
+        "Designs drawn for a value, 0 the least and 1 the best offline: mean of what they "
+        "are worth, 10th to 90th percentile, over the seeds.");
+    N2_TRY(add_aims(page, s, task, -N2_INFINITY, "Target and achieved value", arena));
+    N2_TRY(add_aims(page, s, task, 0.9, "The same near the best", arena));
+    return add_planes(page, s, task, true, "Draws for the best value offline, first seed.", arena);
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n2_arena *arena) {
-    n2_sheet sheet;
+    n2_sheet sheet, queries;
     N2_TRY(n2_bbo_task_sheet(s, task, arena, &sheet));
     if (!sheet.n_rows) return N2CE_OK;
     n2_page_section(page, s->tasks[task]->name);
+    N2_TRY(n2_bbo_query_sheet(s, task, arena, &queries));
+    if (queries.n_rows)
+        n2_page_table(page, queries.cells, queries.n_rows, queries.n_columns,
+                      "By the number of proposals Q: mean +- standard deviation over the seeds.");
     n2_page_paragraph(page, "%s. %zu rows offline, Q = %zu.", s->tasks[task]->summary,
-                      s->offline_rows[task], n2_bbo_queries(s, task));
+                      s->offline_rows[task], s->queries[task]);
     n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
                   "Mean +- standard deviation over the seeds; the best in bold. Unmoved: values of "
                   "designs as they were proposed, bounds or not.");
     N2_TRY(add_figure(page, s, task, 100, arena));
     N2_TRY(add_figure(page, s, task, 50, arena));
-    for (size_t m = 0; m < s->n_methods; m++) N2_TRY(add_plane(page, s, task, m, arena));
-    return N2CE_OK;
+    N2_TRY(add_planes(page, s, task, false, "Proposals of the first seed.", arena));
+    return add_targets(page, s, task, arena);
 }
 
 static n2ce_status add_tasks(n2_text *page, const n2_bbo_study *s) {
@@ -133,11 +225,12 @@ static n2ce_status add_tasks(n2_text *page, const n2_bbo_study *s) {
     for (size_t t = 0; t < s->n_tasks && status == N2CE_OK; t++)
         status = add_task(page, s, t, &arena);
     if (status == N2CE_OK) status = n2_bbo_rank_sheet(s, &arena, &ranks);
-    if (status == N2CE_OK && s->n_tasks > 1) {
+    if (status == N2CE_OK && ranks.n_rows) {
         n2_page_section(page, "Mean ranks");
         n2_page_table(page, ranks.cells, ranks.n_rows, ranks.n_columns,
                       "Place of the mean over seeds among the methods here, averaged over the "
-                      "tasks.");
+                      "tasks. A variant has the place it would have instead of its method.");
+        if (n2_bbo_has_gaps(s)) n2_page_paragraph(page, "%s", n2_bbo_gaps);
     }
     n2_arena_free(&arena);
     return status;

@@ -1,4 +1,4 @@
-/* The study of offline optimisation as tables, text and JSON. */
+/* The study of offline optimisation as tables and text. */
 #include "base/numerics.h"
 #include "bbo_published.h"
 #include "bbo_study.h"
@@ -14,6 +14,9 @@ const char n2_bbo_caveat[] =
     "forest fitted to 1,000 rows, drawn anew for every seed, which scores the best designs offline "
     "higher than their labels; on Branin chance beats several published methods. The baselines are "
     "this program's own with the published hyper-parameters (docs/bbo.md says where they differ).";
+
+const char n2_bbo_gaps[] =
+    "Not all methods were run on all tasks: their mean ranks do not compare.";
 
 /* ---- summaries ------------------------------------------------------------------------------- */
 
@@ -36,36 +39,69 @@ n2_bbo_summary n2_bbo_summarise(const n2_bbo_study *s, size_t task, size_t metho
     return sum;
 }
 
+/* The mean over seeds; -inf: all runs failed; NaN: there was none. */
 static double value_of(const n2_bbo_study *s, size_t task, size_t method, int percentile) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, method);
-    return n2_tally_mean(percentile == 100 ? &sum.max : &sum.median);
+    const n2_tally *t = percentile == 100 ? &sum.max : &sum.median;
+    return t->n > 0 || sum.done == 0 ? n2_tally_mean(t) : -N2_INFINITY;
+}
+
+/* Whether a method has its place among others, of which one is `other`. */
+static bool is_rival(const n2_listed_method *m, const n2_listed_method *other) {
+    if (m == other || other->variant_of) return false;
+    return !m->variant_of || strcmp(m->variant_of, other->method->name) != 0;
 }
 
 double n2_bbo_rank(const n2_bbo_study *s, size_t task, size_t method, int percentile) {
     const double own = value_of(s, task, method, percentile);
     double rank = 1;
-    if (!isfinite(own)) return N2_NAN;
+    if (isnan(own)) return N2_NAN;
     for (size_t m = 0; m < s->n_methods; m++) {
+        if (!is_rival(s->methods[method], s->methods[m])) continue;
         const double other = value_of(s, task, m, percentile);
-        if (m != method) rank += other > own ? 1 : other == own ? 0.5 : 0;
+        rank += other > own ? 1 : other == own ? 0.5 : 0;
     }
     return rank;
 }
 
-double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile) {
+double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile, size_t *n) {
     n2_tally mean = {0};
     for (size_t t = 0; t < s->n_tasks; t++)
-        n2_tally_add(&mean, n2_bbo_rank(s, t, method, percentile));
+        if (!s->tasks[t]->variant_of) n2_tally_add(&mean, n2_bbo_rank(s, t, method, percentile));
+    if (n) *n = mean.n;
     return n2_tally_mean(&mean);
 }
 
+static size_t ranked_tasks(const n2_bbo_study *s) {
+    size_t n = 0;
+    for (size_t t = 0; t < s->n_tasks; t++) n += s->tasks[t]->variant_of == NULL;
+    return n;
+}
+
+bool n2_bbo_has_gaps(const n2_bbo_study *s) {
+    size_t first, n;
+    n2_bbo_mean_rank(s, 0, 100, &first);
+    for (size_t m = 1; m < s->n_methods; m++) {
+        n2_bbo_mean_rank(s, m, 100, &n);
+        if (n != first) return true;
+    }
+    return false;
+}
+
 void n2_bbo_scale_text(const n2_bbo_study *s, char text[256]) {
+    size_t least = SIZE_MAX, most = 1;
+    for (size_t i = 0; i < n2_bbo_runs(s); i++) {
+        const n2_bbo_run *r = &s->runs[i];
+        if (!r->done || !s->methods[i / s->n_seeds % s->n_methods]->with) continue;
+        if (r->scale < least) least = r->scale;
+        if (r->scale > most) most = r->scale;
+    }
     text[0] = '\0';
-    if (s->effort.scale > 1)
+    if (most > 1)
         snprintf(text, 256,
-                 "Networks and training are not those of the paper: --scale %zu divides widths and "
-                 "steps by %zu (not below %d and %d).",
-                 s->effort.scale, s->effort.scale, N2_LEAST_WIDTH, N2_LEAST_STEPS);
+                 "Networks and training are not %sthose of the paper: --scale %zu divides widths "
+                 "and steps by %zu (not below %d and %d).",
+                 least < most ? "always " : "", most, most, N2_LEAST_WIDTH, N2_LEAST_STEPS);
 }
 
 /* ---- sheets ---------------------------------------------------------------------------------- */
@@ -91,11 +127,12 @@ static void put_all(sheet_writer *w, const char *const *texts, size_t n) {
 }
 
 static void put_spread(sheet_writer *w, const n2_tally *t, const char *mark) {
-    char number[32], cell[96];
+    char number[32], about[32], cell[96];
     const double spread = n2_tally_spread(t);
+    snprintf(about, sizeof about, fabs(spread) < 1e4 ? "%.3f" : "%.1e", spread);
     if (isfinite(spread))
-        snprintf(cell, sizeof cell, "%s%s +- %.3f", mark, n2_sheet_number(n2_tally_mean(t), number),
-                 spread);
+        snprintf(cell, sizeof cell, "%s%s +- %s", mark, n2_sheet_number(n2_tally_mean(t), number),
+                 about);
     else
         snprintf(cell, sizeof cell, "%s%s", mark, n2_sheet_number(n2_tally_mean(t), number));
     put(w, t->n ? cell : "");
@@ -126,15 +163,21 @@ static bool has_moved(const n2_bbo_study *s, size_t task) {
 }
 
 static const char *mark_of(const n2_bbo_study *s, size_t task, size_t m, int percentile) {
-    return n2_bbo_rank(s, task, m, percentile) == 1 && s->n_methods > 1 ? "*" : "";
+    const double own = value_of(s, task, m, percentile);
+    bool best = isfinite(own) && s->n_methods > 1;
+    for (size_t k = 0; k < s->n_methods; k++)
+        if (k != m && value_of(s, task, k, percentile) >= own) best = false;
+    return best ? "*" : "";
 }
 
 static void put_method(sheet_writer *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, m);
     const char *t = s->tasks[task]->name, *name = s->methods[m]->method->name;
-    const size_t q = n2_bbo_queries(s, task);
-    char label[96];
-    snprintf(label, sizeof label, "%s%s", name, sum.failed ? " (failed)" : "");
+    const size_t q = s->queries[task];
+    char label[192], some[80] = "";
+    if (sum.done < s->n_seeds)
+        snprintf(some, sizeof some, " (%zu of %zu seeds)", sum.done, s->n_seeds);
+    snprintf(label, sizeof label, "%s%s%s", name, some, sum.failed ? " (failed)" : "");
     put(w, label);
     put_spread(w, &sum.max, mark_of(s, task, m, 100));
     put_published(w, n2_bbo_published_find(t, name, q, 100));
@@ -170,26 +213,113 @@ n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *aren
 }
 
 n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *out) {
-    static const char *const header[] = {"method", "mean rank of max", "mean rank of median"};
+    static const char *const header[] = {"method", "mean rank of max", "of median", "of both",
+                                         "tasks"};
     sheet_writer w = {.arena = arena};
     *out = (n2_sheet){NULL, 0, 0};
-    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 3, sizeof(*w.cells));
+    if (ranked_tasks(s) < 2) return N2CE_OK;
+    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 5, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
-    put_all(&w, header, 3);
+    put_all(&w, header, 5);
     for (size_t m = 0; m < s->n_methods; m++) {
+        size_t n;
+        const double max = n2_bbo_mean_rank(s, m, 100, &n),
+                     median = n2_bbo_mean_rank(s, m, 50, NULL);
         put(&w, s->methods[m]->method->name);
-        put_number(&w, n2_bbo_mean_rank(s, m, 100), "%.1f");
-        put_number(&w, n2_bbo_mean_rank(s, m, 50), "%.1f");
+        put_number(&w, max, "%.1f");
+        put_number(&w, median, "%.1f");
+        put_number(&w, (max + median) / 2, "%.2f");
+        put_number(&w, (double)n, "%.0f");
     }
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, w.n / 3, 3};
+    *out = (n2_sheet){w.cells, w.n / 5, 5};
+    return N2CE_OK;
+}
+
+/* Whether a method has drawn designs for some value on a task. */
+static bool has_aimed(const n2_bbo_study *s, size_t task, size_t m) {
+    for (size_t k = 0; k < s->n_seeds; k++)
+        if (n2_bbo_run_at(s, task, m, k)->n_aims > 0) return true;
+    return false;
+}
+
+static void put_aim(sheet_writer *w, const n2_bbo_aim *a) {
+    char mean[32], low[32], high[32], cell[128];
+    snprintf(cell, sizeof cell, "%s (%s to %s)", n2_sheet_number(a->mean, mean),
+             n2_sheet_number(a->low, low), n2_sheet_number(a->high, high));
+    put(w, isfinite(a->mean) ? cell : "");
+}
+
+/* The value for a scaled one, from the first method that drew for it. */
+static void put_target(sheet_writer *w, const n2_bbo_study *s, size_t task, double scaled) {
+    n2_bbo_aim aim = {0};
+    char number[32];
+    put_number(w, scaled, "%g");
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (n2_bbo_aim_mean(s, task, m, scaled, &aim)) break;
+    put(w, n2_sheet_number(aim.target, number));
+}
+
+n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+    double *scaled;
+    size_t rows, columns = 2;
+    sheet_writer w = {.arena = arena};
+    *out = (n2_sheet){NULL, 0, 0};
+    N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &rows));
+    if (rows == 0) return N2CE_OK;
+    for (size_t m = 0; m < s->n_methods; m++) columns += has_aimed(s, task, m);
+    w.cells = n2_arena_alloc(arena, (rows + 1) * columns, sizeof(*w.cells));
+    if (!w.cells) return N2CE_ENOMEM;
+    put(&w, "target");
+    put(&w, "value");
+    for (size_t m = 0; m < s->n_methods; m++)
+        if (has_aimed(s, task, m)) put(&w, s->methods[m]->method->name);
+    for (size_t i = 0; i < rows; i++) {
+        put_target(&w, s, task, scaled[i]);
+        for (size_t m = 0; m < s->n_methods; m++) {
+            n2_bbo_aim aim;
+            n2_bbo_aim_mean(s, task, m, scaled[i], &aim);
+            if (has_aimed(s, task, m)) put_aim(&w, &aim);
+        }
+    }
+    if (w.failed) return N2CE_ENOMEM;
+    *out = (n2_sheet){w.cells, rows + 1, columns};
+    return N2CE_OK;
+}
+
+n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+    static const char *const header[] = {"method", "Q", "max", "paper", "median", "paper"};
+    size_t end = task;
+    sheet_writer w = {.arena = arena};
+    *out = (n2_sheet){NULL, 0, 0};
+    while (end < s->n_tasks && s->tasks[end] == s->tasks[task]) end++;
+    if (end - task < 2 || (task > 0 && s->tasks[task - 1] == s->tasks[task])) return N2CE_OK;
+    w.cells = n2_arena_alloc(arena, (s->n_methods * (end - task) + 1) * 6, sizeof(*w.cells));
+    if (!w.cells) return N2CE_ENOMEM;
+    put_all(&w, header, 6);
+    for (size_t m = 0; m < s->n_methods; m++)
+        for (size_t t = task; t < end; t++) {
+            const n2_bbo_summary sum = n2_bbo_summarise(s, t, m);
+            const char *name = s->methods[m]->method->name, *of = s->tasks[t]->name;
+            if (!sum.done) continue;
+            put(&w, name);
+            put_number(&w, (double)s->queries[t], "%.0f");
+            put_spread(&w, &sum.max, "");
+            put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 100));
+            put_spread(&w, &sum.median, "");
+            put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 50));
+        }
+    if (w.failed) return N2CE_ENOMEM;
+    *out = (n2_sheet){w.cells, w.n / 6, 6};
     return N2CE_OK;
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */
 
 static bool was_started(const n2_bbo_study *s, size_t task) {
-    return n2_bbo_run_at(s, task, 0, 0)->done;
+    for (size_t i = 0; i < s->n_methods * s->n_seeds; i++)
+        if (n2_bbo_run_at(s, task, 0, 0)[i].done) return true;
+    return false;
 }
 
 static bool has_method(const n2_bbo_study *s, const char *name) {
@@ -204,7 +334,7 @@ static void add_others(n2_text *out, const n2_bbo_study *s, size_t task, int per
     const n2_bbo_published *p;
     n2_text line = n2_text_new(out->ctx);
     for (size_t i = 0; (p = n2_bbo_published_at(i)); i++) {
-        if (p->percentile != percentile || p->queries != n2_bbo_queries(s, task) ||
+        if (p->percentile != percentile || p->queries != s->queries[task] ||
             strcmp(p->task, s->tasks[task]->name) != 0 || has_method(s, p->method))
             continue;
         n2_text_add(&line, "%s%s %.3f", separator, p->method, p->value);
@@ -225,11 +355,19 @@ static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2
         n2_tally_add(&best, s->offline_best[task * s->n_seeds + k]);
     n2_text_add(out, "%s: %s; %zu rows offline, the best %s; Q = %zu, %zu seed%s\n\n", t->name,
                 t->summary, s->offline_rows[task], n2_sheet_number(n2_tally_mean(&best), number),
-                n2_bbo_queries(s, task), s->n_seeds, s->n_seeds == 1 ? "" : "s");
+                s->queries[task], s->n_seeds, s->n_seeds == 1 ? "" : "s");
     n2_sheet_add(out, &sheet);
     n2_text_add(out, "\n");
     add_others(out, s, task, 100);
     add_others(out, s, task, 50);
+    n2_text_add(out, "\n");
+    N2_TRY(n2_bbo_aim_sheet(s, task, arena, &sheet));
+    if (!sheet.n_rows) return N2CE_OK;
+    n2_text_add(out,
+                "%s: values of designs drawn for a value (0: the least, 1: the best offline), "
+                "mean and 10th to 90th percentile\n\n",
+                t->name);
+    n2_sheet_add(out, &sheet);
     n2_text_add(out, "\n");
     return N2CE_OK;
 }
@@ -241,9 +379,10 @@ static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
     for (size_t t = 0; t < s->n_tasks; t++)
         if (was_started(s, t)) N2_TRY(add_task(out, s, t, arena));
     N2_TRY(n2_bbo_rank_sheet(s, arena, &ranks));
-    if (s->n_tasks > 1) {
+    if (ranks.n_rows) {
         n2_sheet_add(out, &ranks);
         n2_text_add(out, "\n");
+        if (n2_bbo_has_gaps(s)) n2_text_add(out, "%s\n\n", n2_bbo_gaps);
     }
     if (s->interrupted)
         n2_text_add(out, "Interrupted after %zu of %zu runs.\n\n", s->n_done, n2_bbo_runs(s));
@@ -253,130 +392,6 @@ static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
         n2_text_add(out, "\n");
     }
     n2_text_wrapped(out, n2_bbo_caveat);
-    return N2CE_OK;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void add_key(n2_text *out, const char *key, double value) {
-    n2_text_add(out, ", \"%s\": ", key);
-    n2_text_add_number(out, value);
-}
-
-static void add_names(n2_text *out, const n2_bbo_study *s, size_t t, size_t m) {
-    n2_text_add(out, "{\"task\": \"%s\", \"method\": \"%s\"", s->tasks[t]->name,
-                s->methods[m]->method->name);
-}
-
-static void add_run(n2_text *out, const n2_bbo_study *s, size_t t, size_t m, const n2_bbo_run *r) {
-    add_names(out, s, t, m);
-    n2_text_add(out, ", \"seed\": %llu", (unsigned long long)r->seed);
-    add_key(out, "max", r->max);
-    add_key(out, "median", r->median);
-    n2_text_add(out, ", \"distinct\": %zu", r->distinct);
-    add_key(out, "inside", r->inside);
-    n2_text_add(out, ", \"seconds\": %.3f}", r->seconds);
-}
-
-/* As proposed: with the values that designs have beyond the bounds. */
-static void add_unmoved(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
-                        const n2_bbo_run *r) {
-    add_names(out, s, t, m);
-    n2_text_add(out, ", \"seed\": %llu", (unsigned long long)r->seed);
-    add_key(out, "max", r->unmoved_max);
-    add_key(out, "median", r->unmoved_median);
-    n2_text_add(out, "}");
-}
-
-typedef void run_writer(n2_text *out, const n2_bbo_study *s, size_t t, size_t m,
-                        const n2_bbo_run *r);
-
-/* Runs of methods [first, end), in the order of tasks, methods, seeds. */
-static void add_list(n2_text *out, const n2_bbo_study *s, const char *key, size_t first, size_t end,
-                     run_writer *write) {
-    const char *separator = "";
-    n2_text_add(out, "\"%s\": [", key);
-    for (size_t i = 0; i < n2_bbo_runs(s); i++) {
-        const size_t t = i / s->n_seeds / s->n_methods, m = i / s->n_seeds % s->n_methods;
-        if (!s->runs[i].done || m < first || m >= end) continue;
-        if (write == add_unmoved && !isfinite(s->runs[i].unmoved_max)) continue;
-        n2_text_add(out, "%s\n    ", separator);
-        write(out, s, t, m, &s->runs[i]);
-        separator = ",";
-    }
-    n2_text_add(out, "%s],\n  ", *separator ? "\n  " : "");
-}
-
-static void add_summaries(n2_text *out, const n2_bbo_study *s) {
-    const char *separator = "";
-    n2_text_add(out, "\"summary\": [");
-    for (size_t i = 0; i < s->n_tasks * s->n_methods; i++) {
-        const size_t t = i / s->n_methods, m = i % s->n_methods;
-        const n2_bbo_summary sum = n2_bbo_summarise(s, t, m);
-        if (!sum.done) continue;
-        n2_text_add(out, "%s\n    ", separator);
-        add_names(out, s, t, m);
-        n2_text_add(out, ", \"runs\": %zu, \"failed\": %zu", sum.done, sum.failed);
-        add_key(out, "max_mean", n2_tally_mean(&sum.max));
-        add_key(out, "max_sd", n2_tally_spread(&sum.max));
-        add_key(out, "median_mean", n2_tally_mean(&sum.median));
-        add_key(out, "median_sd", n2_tally_spread(&sum.median));
-        add_key(out, "rank_max", n2_bbo_rank(s, t, m, 100));
-        add_key(out, "rank_median", n2_bbo_rank(s, t, m, 50));
-        n2_text_add(out, "}");
-        separator = ",";
-    }
-    n2_text_add(out, "\n  ],\n  ");
-}
-
-static void add_ranks(n2_text *out, const n2_bbo_study *s) {
-    n2_text_add(out, "\"mean_ranks\": [");
-    for (size_t m = 0; m < s->n_methods; m++) {
-        n2_text_add(out, "%s\n    {\"method\": \"%s\"", m ? "," : "", s->methods[m]->method->name);
-        add_key(out, "max", n2_bbo_mean_rank(s, m, 100));
-        add_key(out, "median", n2_bbo_mean_rank(s, m, 50));
-        n2_text_add(out, "}");
-    }
-    n2_text_add(out, "\n  ],\n  ");
-}
-
-static bool has_task(const n2_bbo_study *s, const char *name) {
-    for (size_t t = 0; t < s->n_tasks; t++)
-        if (strcmp(s->tasks[t]->name, name) == 0) return true;
-    return false;
-}
-
-static void add_published(n2_text *out, const n2_bbo_study *s) {
-    const char *separator = "";
-    const n2_bbo_published *p;
-    n2_text_add(out, "\"published\": [");
-    for (size_t i = 0; (p = n2_bbo_published_at(i)); i++) {
-        if (!has_task(s, p->task)) continue;
-        n2_text_add(out, "%s\n    {\"task\": \"%s\", \"method\": \"%s\", \"queries\": %zu",
-                    separator, p->task, p->method, p->queries);
-        n2_text_add(out, ", \"percentile\": %d", p->percentile);
-        add_key(out, "value", p->value);
-        add_key(out, "sd", p->spread);
-        n2_text_add(out, "}");
-        separator = ",";
-    }
-    n2_text_add(out, "%s]\n}\n", *separator ? "\n  " : "");
-}
-
-static n2ce_status add_json(n2_text *out, const void *about, n2_arena *arena) {
-    const n2_bbo_study *s = about;
-    (void)arena;
-    n2_text_add(out, "{\"study\": \"bbo\", \"version\": \"%s\", \"interrupted\": %s,\n  ",
-                n2ce_version(), s->interrupted ? "true" : "false");
-    n2_text_add(out, "\"options\": ");
-    n2_options_json(s->options, out);
-    n2_text_add(out, ",\n  ");
-    add_list(out, s, "rows", 0, s->n_asked, add_run);
-    add_list(out, s, "trivial", s->n_asked, s->n_methods, add_run);
-    add_list(out, s, "unmoved", 0, s->n_methods, add_unmoved);
-    add_summaries(out, s);
-    add_ranks(out, s);
-    add_published(out, s);
     return N2CE_OK;
 }
 
@@ -402,7 +417,7 @@ static n2ce_status add_kept(n2_text *out, const void *about, n2_arena *arena) {
 
 n2ce_status n2_bbo_study_show(n2ce_ctx *ctx, const n2_bbo_study *study, n2ce_answer *answer) {
     N2_TRY(n2_form_write(ctx, study, add_text, &answer->text));
-    N2_TRY(n2_form_write(ctx, study, add_json, &answer->json));
+    N2_TRY(n2_form_write(ctx, study, n2_bbo_study_json, &answer->json));
     N2_TRY(n2_form_write(ctx, study, add_brief, &answer->brief));
     N2_TRY(n2_form_write(ctx, study, add_kept, &answer->kept));
     return n2_bbo_study_page(ctx, study, &answer->html);

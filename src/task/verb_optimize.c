@@ -45,7 +45,7 @@ static const n2ce_option optimize_options[] = {
     {"sampler", 0, N2CE_OPTION_WORD, "svgd", 0, 0, "svgd|langevin", "NAME",
      "how chains move"},
     {"M", 'M', N2CE_OPTION_REAL, "100", 1, 1e6, NULL, "M", "noise magnitude of the prior"},
-    {"stages", 'k', N2CE_OPTION_WORD, "6", 0, 0, "1|3|6", "K", "ratios of the prior's telescope"},
+    {"stages", 'k', N2CE_OPTION_WORD, "6", 0, 0, "1|2|3|4|5|6|7|8", "K", "ratios of the prior's telescope"},
     {"steps", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F",
      "factor on the steps of training"},
     {"joint", 0, N2CE_OPTION_COUNT, "auto", 0, 1e6, NULL, "N",

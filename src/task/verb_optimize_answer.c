@@ -151,7 +151,7 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     add_number(out, "prior_median", a->prior_median);
     add_number(out, "prior_floor", a->prior_floor);
     add_number(out, "doubt", a->doubt * a->y_sd);
-    add_list(out, "stages", a->stage_mean, N2_LATENT_STAGES_MAX, 1);
+    add_list(out, "stages", a->stage_mean, (size_t)n2_options_count(r->options, "stages"), 1);
     n2_text_add(out, "\"steps\": %zu, \"out_of_time\": %s, \"resumed\": %s}, ", a->steps_done,
                 a->out_of_time ? "true" : "false", a->resumed ? "true" : "false");
 }

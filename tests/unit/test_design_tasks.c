@@ -81,6 +81,29 @@ static void branin_has_three_optima(void **state) {
     assert_close(n2_branin(-5, 0), -308.13, 0, 0.01);
 }
 
+/* A variant is its task with those that were left out, in their places. */
+static void branin_with_its_best_tenth(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_design_bench *less = open_task(ctx, "branin-50"), *all = open_task(ctx, "branin-50-all");
+    begin_seed(less, 3);
+    begin_seed(all, 3);
+    assert_int_equal(all->offline.rows, 50);
+    assert_string_equal(all->task->variant_of, "branin-50");
+    const double most = largest(less->offline.y, less->offline.rows);
+    for (size_t i = 0, k = 0; i < 50; i++) {
+        if (all->offline.y[i] > most) continue;
+        assert_memory_equal(all->offline.x + 2 * i, less->offline.x + 2 * k++, 2 * sizeof(double));
+    }
+    n2_design_bench_close(less);
+    n2_design_bench_close(all);
+    all = open_task(ctx, "branin-all");
+    begin_seed(all, 0);
+    assert_int_equal(all->offline.rows, 5000);
+    n2_design_bench_close(all);
+    n2ce_ctx_free(ctx);
+}
+
 /* 4,500 points are left, the best of them -5.93 +- .27 over draws; of 50, 45. */
 static void branin_without_its_best_tenth(void **state) {
     (void)state;
@@ -371,6 +394,7 @@ int main(void) {
         cmocka_unit_test(uniform_draws_reach_all_levels),
         cmocka_unit_test(branin_has_three_optima),
         cmocka_unit_test(branin_without_its_best_tenth),
+        cmocka_unit_test(branin_with_its_best_tenth),
         cmocka_unit_test(a_design_that_is_no_number_is_refused),
         cmocka_unit_test(chance_on_branin),
         cmocka_unit_test(chance_on_tfbind8),

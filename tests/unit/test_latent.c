@@ -223,7 +223,7 @@ static void the_ablations_run(void **state) {
     static sample s;
     static proposed p;
     fill(&s);
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         n2_latent_options o = small();
         o.rounds = 2;
         if (k == 0) o.prior = N2_LATENT_MLE;
@@ -234,8 +234,63 @@ static void the_ablations_run(void **state) {
             o.stages = 1;
             o.joint_steps = 50;
         }
+        if (k == 4) o.stages = N2_LATENT_STAGES_MAX;
         propose(2, &s.designs, &o, &p);
         assert_true(p.rows > WANTED / 2);
+    }
+}
+
+/* As the paper prints them for K = 3 and K = 6, both ends exact; they rise for every K. */
+static void the_waymarks_are_those_of_the_paper(void **state) {
+    (void)state;
+    static const double six[] = {0, 0.3237, 0.5165, 0.6322, 0.7132, 0.7734, 1};
+    static const double three[] = {0, 0.6918, 0.9224, 1};
+    double v[N2_LATENT_STAGES_MAX + 1];
+    n2_latent_waymarks(6, v);
+    assert_memory_equal(v, six, sizeof six);
+    n2_latent_waymarks(3, v);
+    assert_memory_equal(v, three, sizeof three);
+    for (size_t stages = 1; stages <= N2_LATENT_STAGES_MAX; stages++) {
+        n2_latent_waymarks(stages, v);
+        assert_close(v[0], 0, 0, 0);
+        assert_close(v[stages], 1, 0, 0);
+        for (size_t k = 0; k < stages; k++) assert_true(v[k] < v[k + 1]);
+    }
+}
+
+enum { DRAWN = 300 }; /* more than a group of particles */
+
+static double mean_drawn(n2_latent *m, double target, double *x) {
+    double predicted[DRAWN], mean = 0;
+    assert_int_equal(n2_latent_draw(m, target, DRAWN, x), N2CE_OK);
+    assert_int_equal(n2_latent_appraise(m, x, DRAWN, predicted, NULL, NULL), N2CE_OK);
+    for (size_t i = 0; i < DRAWN; i++) {
+        const double *d = x + i * COLUMNS;
+        assert_true(fabs(d[0]) <= 2 && d[1] >= 0 && d[1] <= 5 && d[3] >= 0 && d[3] < 3);
+        assert_close(d[2], floor(d[2]), 0, 0);
+        mean += predicted[i] / DRAWN;
+    }
+    return mean;
+}
+
+/* Draws for a value are near it, by either sampler, and the same again. */
+static void designs_are_drawn_for_a_value(void **state) {
+    (void)state;
+    static sample s;
+    static double x[DRAWN * COLUMNS], again[DRAWN * COLUMNS];
+    fill(&s);
+    for (int k = 0; k < 2; k++) {
+        n2ce_ctx *ctx = new_ctx(2);
+        n2_latent_options o = small();
+        n2_latent *m;
+        if (k == 1) o.sampler = N2_LATENT_LANGEVIN;
+        assert_int_equal(n2_latent_fit(ctx, &s.designs, &o, &m), N2CE_OK);
+        assert_close(mean_drawn(m, -3, x), -3, 0, 0.6);
+        assert_close(mean_drawn(m, 0, x), 0, 0, 0.6);
+        mean_drawn(m, 0, again);
+        if (k == 0) assert_memory_equal(x, again, sizeof x);
+        n2_latent_free(m);
+        n2ce_ctx_free(ctx);
     }
 }
 
@@ -333,6 +388,8 @@ int main(void) {
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(stopped_and_resumed_is_uninterrupted),
         cmocka_unit_test(the_ablations_run),
+        cmocka_unit_test(the_waymarks_are_those_of_the_paper),
+        cmocka_unit_test(designs_are_drawn_for_a_value),
         cmocka_unit_test(designs_without_anything_to_learn),
         cmocka_unit_test(bounds_that_exclude_everything),
         cmocka_unit_test(nothing_leaks_when_memory_is_short),

@@ -47,7 +47,7 @@ static void propose(const n2_listed_method *m, const problem *p, amount a, int t
     n2ce_ctx *ctx = new_ctx(threads);
     const n2_effort effort = effort_of(a);
     n2_proposals out = {.rows = rows, .x = x};
-    const n2ce_status status = n2_method_run(ctx, m, &p->designs, 5, &effort, &out);
+    const n2ce_status status = n2_method_run(ctx, m, &p->designs, 5, &effort, NULL, &out);
     if (status != N2CE_OK) print_error("%s: %s\n", m->method->name, n2ce_errmsg(ctx));
     assert_int_equal(status, N2CE_OK);
     assert_true(out.inside >= 0 && out.inside <= 1);
@@ -257,7 +257,7 @@ static n2ce_status live(const n2_listed_method *m, const problem *p, failing_all
     n2_proposals out = {.rows = ROWS, .x = x};
     n2ce_ctx *ctx;
     n2ce_status status = n2ce_ctx_new(&ctx, &options);
-    if (status == N2CE_OK) status = n2_method_run(ctx, m, &p->designs, 1, &effort, &out);
+    if (status == N2CE_OK) status = n2_method_run(ctx, m, &p->designs, 1, &effort, NULL, &out);
     n2ce_ctx_free(ctx);
     assert_int_equal(memory->live, 0);
     return status;
