@@ -2,6 +2,7 @@
 #ifndef N2_LATENT_MODEL_H
 #define N2_LATENT_MODEL_H
 
+#include "design/forest.h"
 #include "latent.h"
 #include "latent_code.h"
 #include "model/ratio_net.h"
@@ -27,6 +28,7 @@ struct n2_latent {
     double bend, bend_scale;              /* below the bend, values are compressed */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
+    n2_forest *forest[N2_LATENT_MEMBERS_MAX];
     n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */
     n2_tensor *best;                     /* that error and its step, for each member */
     n2_latent_vae vae;
@@ -67,6 +69,16 @@ n2ce_status n2_latent_fit_lines(n2_latent *m);
 n2ce_status n2_latent_bend(n2_latent *m);
 double n2_latent_bent(const n2_latent *m, double y);
 double n2_latent_unbent(const n2_latent *m, double y);
+
+/* ---- latent_forest.c ---- */
+
+/* A forest for each member, and the share of it in the member's prediction that is best for the
+ * rows that the member has not seen; record.forest_share and record.r2 are set. */
+n2ce_status n2_latent_fit_forests(n2_latent *m);
+
+/* Mixes what the forests say of coded rows into what the networks said, [n x members]. */
+n2ce_status n2_latent_ask_forests(const n2_latent *m, const float *rows, size_t n, double *members);
+void n2_latent_free_forests(n2_latent *m);
 
 /* ---- latent_train.c ---- */
 

@@ -295,8 +295,8 @@ static n2ce_status look_at_designs(n2_latent *m) {
     }
     m->record.doubt = fmax(sqrt(spread), 1e-3);
     qsort(prior, n, sizeof *prior, by_value);
-    m->record.prior_floor = prior[n / 100];
     m->record.prior_median = prior[n / 2];
+    m->record.prior_floor = prior[n / 100] - (prior[n / 2] - prior[n / 100]);
     n2_free(m->ctx, members);
     return status;
 }
@@ -310,6 +310,7 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(fill_rows(m));
     N2_TRY(n2_latent_build(m));
     N2_TRY(n2_latent_train(m));
+    N2_TRY(n2_latent_fit_forests(m));
     return look_at_designs(m);
 }
 
@@ -334,6 +335,7 @@ void n2_latent_free(n2_latent *m) {
                                     &m->train_prior, &m->train_joint, &m->appraise};
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) n2_program_free(programs[i]);
     if (m->store) n2_store_free(m->store);
+    n2_latent_free_forests(m);
     n2_latent_code_free(m->code);
     n2_free(m->ctx, m->out);
     n2_free(m->ctx, m);

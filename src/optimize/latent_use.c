@@ -34,7 +34,7 @@ n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, double *mem
             add_stages(m, said + e + 1 + nz, 1 / (double)n);
         }
     }
-    return N2CE_OK;
+    return members ? n2_latent_ask_forests(m, rows, n, members) : N2CE_OK;
 }
 
 static void summarise(const double *members, size_t n, double *mean, double *spread) {
