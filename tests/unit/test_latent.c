@@ -100,8 +100,11 @@ static void a_design_that_does_not_move_comes_back(void **state) {
         float uniform[2 * COLUMNS];
         for (size_t k = 0; k < 2 * COLUMNS; k++) uniform[k] = 0.5f;
         decoded[code->column[3].at + (size_t)x[3]] = 10;
-        n2_latent_code_read(code, decoded, decoded, x, uniform, 1, back);
+        const n2_latent_move move = {decoded, decoded, x, uniform};
+        n2_latent_code_read(code, &move, 1, back);
         assert_memory_equal(back, x, sizeof back);
+        n2_latent_code_read_part(code, &move, back); /* a category may change by chance */
+        assert_memory_equal(back, x, 3 * sizeof *x);
     }
     n2_latent_code_free(code);
     n2ce_ctx_free(ctx);
@@ -120,7 +123,11 @@ static void designs_stay_within_the_bounds(void **state) {
         float uniform[2 * COLUMNS];
         for (size_t k = 0; k < 16; k++) decoded[k] = (i + k) % 2 ? 3 : -3;
         n2_fill_uniform((n2_stream){1, (uint32_t)i, 0}, 0, 2 * COLUMNS, uniform);
-        n2_latent_code_read(code, decoded, from, s.x + i * COLUMNS, uniform, 1, out);
+        const n2_latent_move move = {decoded, from, s.x + i * COLUMNS, uniform};
+        if (i % 2)
+            n2_latent_code_read(code, &move, 1, out);
+        else
+            n2_latent_code_read_part(code, &move, out);
         for (size_t j = 0; j < 3; j++)
             assert_true(out[j] >= s.factor[j].low && out[j] <= s.factor[j].high);
         assert_true(out[2] == floor(out[2]));
