@@ -67,7 +67,9 @@ typedef struct n2_latent_record {
     double prior_loss;                       /* the last */
     double stage_mean[N2_LATENT_STAGES_MAX]; /* of f_k over codes of designs, nats */
     double prior_floor, prior_median;        /* ln p(z): the least that is plausible, a design's */
-    double doubt;                            /* spread of the members, standardised */
+    double misfit_ceiling;                   /* -ln p(x|z) that 1 % of the designs exceed */
+    double structure; /* share of designs with columns from different rows that exceed it */
+    double doubt;     /* spread of the members, standardised */
     size_t steps_done, steps_all;
     bool out_of_time, resumed;
 } n2_latent_record;

@@ -92,7 +92,7 @@ static n2ce_status compete(n2_latent *m, size_t e, contest *c) {
     double *networks = n2_alloc(m->ctx, n * (members + 1), sizeof *networks);
     n2ce_status status = networks ? N2CE_OK : N2CE_ENOMEM;
     double *forest = networks + n * members;
-    if (status == N2CE_OK) status = n2_latent_say(m, x, n, networks, NULL, NULL);
+    if (status == N2CE_OK) status = n2_latent_say(m, x, n, &(n2_latent_words){.members = networks});
     if (status == N2CE_OK) status = ask(m, e, x, n, forest);
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         const double network = networks[i * members + e];

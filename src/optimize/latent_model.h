@@ -86,9 +86,13 @@ n2ce_status n2_latent_train(n2_latent *m);
 
 /* ---- latent_use.c ---- */
 
-/* What the networks say of coded rows: predictions [n x members], ln p(z) [n], codes
- * [n x latent]; any may be NULL. Standardised. */
-n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, double *members,
-                          double *log_prior, double *codes);
+/* What the model says of coded rows, standardised; any may be NULL. */
+typedef struct n2_latent_words {
+    double *members;   /* predictions, n x members */
+    double *log_prior; /* ln p(z) of the code z of the row */
+    double *misfit;    /* -ln p(x|z): how badly the code holds the row */
+    double *codes;     /* n x latent */
+} n2_latent_words;
+n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2,
-                    LEAST_SPACING = 1e-18;
+                    LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
 enum {
     GROUP = 256,
     LOOKS = 4
@@ -88,7 +88,7 @@ typedef struct search {
     double *from;  /* chains x columns: where a chain is */
     double *best;  /* what it found, */
     double *value; /* how good that is, standardised; -inf: nothing yet */
-    double *decoded, *decoded_from, *codes, *members, *prior, *found;
+    double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *found;
     float *coded, *uniform;
     uint32_t draws;
 } search;
@@ -150,13 +150,14 @@ static n2ce_status allocate(search *s) {
     s->found = n2_alloc(ctx, LOOKS * n * s->columns, sizeof(double));
     s->value = n2_alloc(ctx, n, sizeof(double));
     s->prior = n2_alloc(ctx, LOOKS * n, sizeof(double));
+    s->misfit = n2_alloc(ctx, LOOKS * n, sizeof(double));
     s->decoded = n2_alloc(ctx, n * s->width, sizeof(double));
     s->decoded_from = n2_alloc(ctx, n * s->width, sizeof(double));
     s->codes = n2_alloc(ctx, n * s->nz, sizeof(double));
     s->members = n2_alloc(ctx, LOOKS * n * s->m->o.members, sizeof(double));
     s->coded = n2_alloc(ctx, LOOKS * n * s->width, sizeof(float));
     s->uniform = n2_alloc(ctx, LOOKS * n * 2 * s->columns, sizeof(float));
-    return s->from && s->best && s->found && s->value && s->prior && s->decoded &&
+    return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->decoded &&
                    s->decoded_from && s->codes && s->members && s->coded && s->uniform
                ? N2CE_OK
                : N2CE_ENOMEM;
@@ -164,8 +165,9 @@ static n2ce_status allocate(search *s) {
 
 static void search_close(search *s) {
     n2ce_ctx *ctx = s->m->ctx;
-    void *const blocks[] = {s->from,         s->best,  s->found,   s->value, s->prior,  s->decoded,
-                            s->decoded_from, s->codes, s->members, s->coded, s->uniform};
+    void *const blocks[] = {s->from,  s->best,    s->found,   s->value,
+                            s->prior, s->misfit,  s->decoded, s->decoded_from,
+                            s->codes, s->members, s->coded,   s->uniform};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_program_free(&s->move);
     n2_program_free(&s->decode);
@@ -233,7 +235,7 @@ static n2ce_status set_out(search *s, double noise) {
     float *z = s->z->data, unit[N2_DRAW_GROUP * 8];
     for (size_t i = 0; i < s->chains; i++)
         n2_latent_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
-    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, NULL, NULL, s->codes));
+    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, &(n2_latent_words){.codes = s->codes}));
     for (size_t i = 0; i < s->chains * s->nz; i++) z[i] = (float)s->codes[i];
     N2_TRY(decode_into(s, s->decoded_from));
     for (size_t i = 0; i < 3; i++)
@@ -304,6 +306,12 @@ static n2ce_status choose_spacing(search *s) {
     return N2CE_OK;
 }
 
+/* Where columns depend on one another, three of four chains stay with designs that the code can
+ * hold; the others go further, in case the best is nothing like what was tried. */
+static bool is_careful(const search *s, size_t i) {
+    return s->m->record.structure > STRUCTURED && i % 4 != 0;
+}
+
 /* Keeps what is better than the best of chain i, new and plausible; k is its place among what was
  * found. */
 static void consider(search *s, size_t i, size_t k) {
@@ -311,7 +319,9 @@ static void consider(search *s, size_t i, size_t k) {
     const double *x = s->found + k * s->columns;
     double value = mean_of(s->members + k * e, e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
-    const bool plausible = s->prior[k] >= s->m->record.prior_floor;
+    const n2_latent_record *r = &s->m->record;
+    const bool plausible =
+        s->prior[k] >= r->prior_floor && (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
     if (!(value > s->value[i]) || !plausible || set_has(&s->known, x)) return;
     if (is_crowded(s, i, x)) return;
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
@@ -334,19 +344,24 @@ static n2ce_status look(search *s) {
             n2_latent_code_read(s->m->code, &move, TEMPERATURE, x);
         n2_latent_code_write(s->m->code, x, s->coded + k * s->width);
     }
-    N2_TRY(n2_latent_say(s->m, s->coded, LOOKS * n, s->members, s->prior, NULL));
+    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
+    N2_TRY(n2_latent_say(s->m, s->coded, LOOKS * n, &words));
     for (size_t k = 0; k < LOOKS * n; k++) consider(s, k % n, k);
     return N2CE_OK;
 }
 
-/* A chain that is left behind the best quarter, by half of what is believed possible, goes on
- * from where one of that quarter is: there may be room for more. Others stay with their starts,
- * so that proposals do not all come from one place. */
-static void regroup(search *s) {
-    const size_t n = s->chains, quarter = n / 4;
+/* Among the chains that are careful, or among those that are not, one that is left behind the best
+ * quarter, by half of what is believed possible, goes on from where one of that quarter is: there
+ * may be room for more. Others stay with their starts, so that proposals do not all come from one
+ * place. */
+static void regroup(search *s, bool careful) {
     ranked order[GROUP];
     const n2_stream draw = next_draw(s);
-    for (size_t i = 0; i < n; i++) order[i] = (ranked){s->value[i], i};
+    size_t n = 0;
+    for (size_t i = 0; i < s->chains; i++)
+        if (is_careful(s, i) == careful) order[n++] = (ranked){s->value[i], i};
+    const size_t quarter = n / 4;
+    if (quarter == 0) return;
     qsort(order, n, sizeof *order, by_rank);
     const double behind = order[quarter].value - s->m->o.ambition / 2;
     for (size_t k = n; k-- > quarter && order[k].value < behind;) {
@@ -368,7 +383,9 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
     for (size_t i = 0; i < s->chains; i++)
         if (s->value[i] > -N2_INFINITY)
             memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
-    if (2 * round >= s->m->o.rounds && s->chains >= 4) regroup(s);
+    if (2 * round < s->m->o.rounds) return N2CE_OK;
+    regroup(s, true);
+    regroup(s, false);
     return N2CE_OK;
 }
 
@@ -383,7 +400,8 @@ static n2ce_status expect(n2_latent *m, double *expected) {
     n2ce_status status = members && rows ? N2CE_OK : N2CE_ENOMEM;
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++)
         n2_latent_code_write(m->code, d->x + i * d->space.n, rows + i * width);
-    if (status == N2CE_OK) status = n2_latent_say(m, rows, d->rows, members, NULL, NULL);
+    if (status == N2CE_OK)
+        status = n2_latent_say(m, rows, d->rows, &(n2_latent_words){.members = members});
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++)
         expected[i] = mean_of(members + i * e, e);
     n2_free(m->ctx, members);
