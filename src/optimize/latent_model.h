@@ -25,7 +25,7 @@ struct n2_latent {
     n2_store *store;
     n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
     n2_parameters value_parameters, code_parameters, prior_parameters;
-    double bend, bend_scale;              /* below the bend, values are compressed */
+    double bend, bend_scale;              /* below the bend, and far above, values are compressed */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
@@ -60,12 +60,13 @@ n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x);
  * numbers a row. */
 n2ce_status n2_latent_fit_lines(n2_latent *m);
 
-/* Values as they are learnt: standardised, and compressed far below the best,
+/* Values as they are learnt: standardised, and compressed far below and far above,
  *
- *     y for y >= b,  b - s ln(1 + (b - y)/s) below,  b the median, s from there to the 90 %
- *     quantile,
+ *     b - s ln(1 + (b - y)/s) for y < b,  t + s ln(1 + (y - t)/s) for y > t = b + 3 s,
+ *     b the median, s from there to the 90 % quantile,
  *
- * because how bad a bad design is does not matter, and heavy tails drown what does. */
+ * because how bad a bad design is does not matter, and heavy tails drown what does. Values of a
+ * normal distribution are not that far above. */
 n2ce_status n2_latent_bend(n2_latent *m);
 double n2_latent_bent(const n2_latent *m, double y);
 double n2_latent_unbent(const n2_latent *m, double y);
