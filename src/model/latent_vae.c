@@ -83,34 +83,33 @@ n2_node n2_build_latent_expected(n2_graph *g, const n2_latent_vae *vae, n2_node 
     return append(g, append(g, append(g, p.with_atom, p.plain), p.atoms), p.levels);
 }
 
-static n2_node row_mean(n2_graph *g, n2_node x, double factor) {
-    const double n = (double)n2_shape_at(g, x).dim[0];
-    return n2g_scale(g, n2g_total(g, x), factor / n);
+/* A row's sum, times a factor, added to what there is: [n x 1]. */
+static n2_node plus(n2_graph *g, n2_node sum, n2_node x, double factor) {
+    const n2_node rows = n2g_scale(g, n2g_sum(g, x, n2_axis(1)), factor);
+    return sum.id ? n2g_add(g, sum, rows) : rows;
 }
 
-static n2_node plus(n2_graph *g, n2_node a, n2_node b) { return a.id ? n2g_add(g, a, b) : b; }
-
-n2_node n2_build_latent_misfit(n2_graph *g, const n2_latent_vae *vae, n2_node decoded, n2_node x,
-                               double sd) {
+n2_node n2_build_latent_misfits(n2_graph *g, const n2_latent_vae *vae, n2_node decoded, n2_node x,
+                                double sd) {
     if (!decoded.id || !x.id) return N2_NONE;
     const row_parts o = split(g, vae, decoded), t = split(g, vae, x);
     const double precision = 1 / (2 * sd * sd);
     n2_node loss = N2_NONE;
     if (o.plain.id) {
         const n2_node miss = n2g_sub(g, o.plain, t.plain);
-        loss = plus(g, loss, row_mean(g, n2g_mul(g, miss, miss), precision));
+        loss = plus(g, loss, n2g_mul(g, miss, miss), precision);
     }
     if (o.atoms.id) {
         const n2_node miss = n2g_sub(g, o.with_atom, t.with_atom);
         const n2_node there = n2g_affine(g, t.atoms, -1, 1); /* an atom has no number */
-        loss = plus(g, loss, row_mean(g, n2g_mul(g, there, n2g_mul(g, miss, miss)), precision));
+        loss = plus(g, loss, n2g_mul(g, there, n2g_mul(g, miss, miss)), precision);
         const n2_node wrong = n2g_sub(g, n2g_softplus(g, o.atoms), n2g_mul(g, t.atoms, o.atoms));
-        loss = plus(g, loss, row_mean(g, wrong, 1));
+        loss = plus(g, loss, wrong, 1);
     }
     if (o.levels.id) {
         const n2_node log_sum = n2g_log(g, category_sums(g, vae, o.levels));
         const n2_node wrong = n2g_mul(g, t.levels, n2g_sub(g, log_sum, o.levels));
-        loss = plus(g, loss, row_mean(g, wrong, 1));
+        loss = plus(g, loss, wrong, 1);
     }
     return loss;
 }

@@ -44,10 +44,10 @@ n2_node n2_build_latent_decode(n2_graph *g, const n2_latent_vae *vae, n2_node z)
 #define n2_latent_expected(g, ...) N2_BUILT(g, n2_build_latent_expected(g, __VA_ARGS__))
 n2_node n2_build_latent_expected(n2_graph *g, const n2_latent_vae *vae, n2_node decoded);
 
-/* -ln p(x|z) in nats without its constant, mean over rows; numbers have this standard
+/* -ln p(x|z) of rows in nats without its constant, [n x 1]; numbers have this standard
  * deviation. */
-#define n2_latent_misfit(g, ...) N2_BUILT(g, n2_build_latent_misfit(g, __VA_ARGS__))
-n2_node n2_build_latent_misfit(n2_graph *g, const n2_latent_vae *vae, n2_node decoded, n2_node x,
-                               double sd);
+#define n2_latent_misfits(g, ...) N2_BUILT(g, n2_build_latent_misfits(g, __VA_ARGS__))
+n2_node n2_build_latent_misfits(n2_graph *g, const n2_latent_vae *vae, n2_node decoded, n2_node x,
+                                double sd);
 
 #endif

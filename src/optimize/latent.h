@@ -3,7 +3,8 @@
  * What is learnt, in three phases, each with its own steps, from offline designs only:
  *
  *   value   E[y|x], by networks that each leave out a fold of the rows and stop where the
- *           error on it is least; their mean is the prediction, their spread its doubt
+ *           error on it is least, and by forests without the same folds, mixed as is best for
+ *           them; their mean is the prediction, their spread its doubt
  *   code    a variational autoencoder p(x|z), q(z|x) with a small weight on its divergence,
  *           so that the code carries the design
  *   prior   p(z) = N(z; 0, I) exp sum_k f_k(z), the stages' log ratios f_k by N2CE on the
@@ -16,8 +17,8 @@
  *
  * by SVGD (or Langevin dynamics), decodes, and keeps a decoded design that the value networks
  * predict to be better, that nobody has tried or proposed, and whose prior density is not
- * below what offline designs have (their lowest 1 %). Predictions more than `ambition`
- * standard deviations of y above the best are not believed: they count as that. */
+ * further below that of the median design than twice the lowest 1 % are. Predictions more than
+ * `ambition` standard deviations of y above the best are not believed: they count as that. */
 #ifndef N2_LATENT_H
 #define N2_LATENT_H
 
@@ -60,12 +61,15 @@ typedef struct n2_latent_record {
     double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
     double y_best;
     double r2;                               /* of held-out rows: 1 - error / variance */
+    double forest_share;                     /* of the trees in a prediction, 0 to 1 */
     size_t best_step[N2_LATENT_MEMBERS_MAX]; /* where a member was best */
     double misfit, divergence;               /* of the code, nats: the ELBO is minus their sum */
     double prior_loss;                       /* the last */
     double stage_mean[N2_LATENT_STAGES_MAX]; /* of f_k over codes of designs, nats */
-    double prior_floor, prior_median;        /* ln p(z) of codes of designs: 1 %, half */
-    double doubt;                            /* spread of the members, standardised */
+    double prior_floor, prior_median;        /* ln p(z): the least that is plausible, a design's */
+    double misfit_ceiling;                   /* -ln p(x|z) that 1 % of the designs exceed */
+    double structure; /* share of designs with columns from different rows that exceed it */
+    double doubt;     /* spread of the members, standardised */
     size_t steps_done, steps_all;
     bool out_of_time, resumed;
 } n2_latent_record;

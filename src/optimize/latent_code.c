@@ -268,17 +268,49 @@ static double read_number(const n2_latent_code_column *c, const double *o, const
     return within(c, value_at(c, place_of(c, from) + move));
 }
 
-void n2_latent_code_read(const n2_latent_code *code, const double *decoded,
-                         const double *decoded_from, const double *from, const float *uniform,
-                         double temperature, double *design) {
+void n2_latent_code_read(const n2_latent_code *code, const n2_latent_move *move, double temperature,
+                         double *design) {
     for (size_t j = 0; j < code->columns; j++) {
         const n2_latent_code_column *c = &code->column[j];
+        const float *uniform = move->uniform + 2 * j;
         if (c->constant)
             design[j] = c->value;
         else if (c->factor.kind == N2_CATEGORY)
-            design[j] = (double)pick_level(decoded + c->at, c->factor.levels,
-                                           (double)uniform[2 * j], temperature);
+            design[j] = (double)pick_level(move->decoded + c->at, c->factor.levels,
+                                           (double)uniform[0], temperature);
         else
-            design[j] = read_number(c, decoded, decoded_from, from[j], uniform + 2 * j);
+            design[j] = read_number(c, move->decoded, move->decoded_from, move->from[j], uniform);
+    }
+}
+
+/* Levels by the change of their log odds; the one there was is ahead by so much that, with no
+ * change, one of all the categories is another one on average. */
+static size_t change_level(const n2_latent_code_column *c, const n2_latent_move *move, size_t was,
+                           size_t categories, double uniform) {
+    double odds[N2_CODE_LEVELS_MAX];
+    const size_t n = c->factor.levels;
+    for (size_t k = 0; k < n; k++)
+        odds[k] = move->decoded[c->at + k] - move->decoded_from[c->at + k];
+    odds[was] += log((double)(categories * (n - 1)));
+    return pick_level(odds, n, uniform, 1);
+}
+
+void n2_latent_code_read_part(const n2_latent_code *code, const n2_latent_move *move,
+                              double *design) {
+    size_t categories = 0;
+    for (size_t j = 0; j < code->columns; j++)
+        categories += !code->column[j].constant && code->column[j].factor.kind == N2_CATEGORY;
+    for (size_t j = 0; j < code->columns; j++) {
+        const n2_latent_code_column *c = &code->column[j];
+        const float *uniform = move->uniform + 2 * j;
+        if (c->constant)
+            design[j] = c->value;
+        else if (c->factor.kind == N2_CATEGORY)
+            design[j] = (double)change_level(c, move, (size_t)move->from[j], categories,
+                                             (double)uniform[0]);
+        else if (uniform[0] > 0.5f)
+            design[j] = within(c, move->from[j]);
+        else
+            design[j] = read_number(c, move->decoded, move->decoded_from, move->from[j], uniform);
     }
 }

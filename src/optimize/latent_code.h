@@ -39,12 +39,21 @@ void n2_latent_code_free(n2_latent_code *code); /* NULL is fine */
 /* One design to one row of `width` numbers. */
 void n2_latent_code_write(const n2_latent_code *code, const double *design, float *row);
 
-/* One design from a decoded row: numbers in (-1, 1) and log odds. `from` and `decoded_from`
- * are the design that the search came from and its own decoding: numbers and atoms are
- * changed by the difference of the two decodings only, so that what the code cannot hold is
- * not lost. `uniform` has two numbers in (0, 1] a column. */
-void n2_latent_code_read(const n2_latent_code *code, const double *decoded,
-                         const double *decoded_from, const double *from, const float *uniform,
-                         double temperature, double *design);
+/* A move of the search: a decoded row (numbers in (-1, 1) and log odds), the design that the
+ * search came from, that design's own decoding, and two numbers in (0, 1] a column. */
+typedef struct n2_latent_move {
+    const double *decoded, *decoded_from, *from;
+    const float *uniform;
+} n2_latent_move;
+
+/* The design at the end of a move: numbers and atoms are changed by the difference of the two
+ * decodings only, so that what the code cannot hold is not lost; categories are drawn. */
+void n2_latent_code_read(const n2_latent_code *code, const n2_latent_move *move, double temperature,
+                         double *design);
+
+/* The same for a part of the move: half of the numbers stay as they were, and a category changes
+ * only if the decoder has changed its mind, but for one column or so by chance. */
+void n2_latent_code_read_part(const n2_latent_code *code, const n2_latent_move *move,
+                              double *design);
 
 #endif

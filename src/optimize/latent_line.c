@@ -9,19 +9,23 @@
 
 /* ---- values -------------------------------------------------------------- */
 
+static const double TAIL = 3; /* scales above the median where values count as far out */
+
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 double n2_latent_bent(const n2_latent *m, double y) {
-    if (y >= m->bend || !(m->bend_scale > 0)) return y;
-    return m->bend - m->bend_scale * log1p((m->bend - y) / m->bend_scale);
+    const double s = m->bend_scale, top = m->bend + TAIL * s;
+    if (!(s > 0) || (y >= m->bend && y <= top)) return y;
+    return y > top ? top + s * log1p((y - top) / s) : m->bend - s * log1p((m->bend - y) / s);
 }
 
 double n2_latent_unbent(const n2_latent *m, double y) {
-    if (y >= m->bend || !(m->bend_scale > 0)) return y;
-    return m->bend - m->bend_scale * expm1((m->bend - y) / m->bend_scale);
+    const double s = m->bend_scale, top = m->bend + TAIL * s;
+    if (!(s > 0) || (y >= m->bend && y <= top)) return y;
+    return y > top ? top + s * expm1((y - top) / s) : m->bend - s * expm1((m->bend - y) / s);
 }
 
 n2ce_status n2_latent_bend(n2_latent *m) {

@@ -2,6 +2,7 @@
 #ifndef N2_LATENT_MODEL_H
 #define N2_LATENT_MODEL_H
 
+#include "design/forest.h"
 #include "latent.h"
 #include "latent_code.h"
 #include "model/ratio_net.h"
@@ -24,9 +25,10 @@ struct n2_latent {
     n2_store *store;
     n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
     n2_parameters value_parameters, code_parameters, prior_parameters;
-    double bend, bend_scale;              /* below the bend, values are compressed */
+    double bend, bend_scale;              /* below the bend, and far above, values are compressed */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
+    n2_forest *forest[N2_LATENT_MEMBERS_MAX];
     n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */
     n2_tensor *best;                     /* that error and its step, for each member */
     n2_latent_vae vae;
@@ -64,15 +66,26 @@ void n2_latent_waymarks(size_t stages, double *variances);
  * numbers a row. */
 n2ce_status n2_latent_fit_lines(n2_latent *m);
 
-/* Values as they are learnt: standardised, and compressed far below the best,
+/* Values as they are learnt: standardised, and compressed far below and far above,
  *
- *     y for y >= b,  b - s ln(1 + (b - y)/s) below,  b the median, s from there to the 90 %
- *     quantile,
+ *     b - s ln(1 + (b - y)/s) for y < b,  t + s ln(1 + (y - t)/s) for y > t = b + 3 s,
+ *     b the median, s from there to the 90 % quantile,
  *
- * because how bad a bad design is does not matter, and heavy tails drown what does. */
+ * because how bad a bad design is does not matter, and heavy tails drown what does. Values of a
+ * normal distribution are not that far above. */
 n2ce_status n2_latent_bend(n2_latent *m);
 double n2_latent_bent(const n2_latent *m, double y);
 double n2_latent_unbent(const n2_latent *m, double y);
+
+/* ---- latent_forest.c ---- */
+
+/* A forest for each member, and the share of it in the member's prediction that is best for the
+ * rows that the member has not seen; record.forest_share and record.r2 are set. */
+n2ce_status n2_latent_fit_forests(n2_latent *m);
+
+/* Mixes what the forests say of coded rows into what the networks said, [n x members]. */
+n2ce_status n2_latent_ask_forests(const n2_latent *m, const float *rows, size_t n, double *members);
+void n2_latent_free_forests(n2_latent *m);
 
 /* ---- latent_train.c ---- */
 
@@ -80,9 +93,13 @@ n2ce_status n2_latent_train(n2_latent *m);
 
 /* ---- latent_use.c ---- */
 
-/* What the networks say of coded rows: predictions [n x members], ln p(z) [n], codes
- * [n x latent]; any may be NULL. Standardised. */
-n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, double *members,
-                          double *log_prior, double *codes);
+/* What the model says of coded rows, standardised; any may be NULL. */
+typedef struct n2_latent_words {
+    double *members;   /* predictions, n x members */
+    double *log_prior; /* ln p(z) of the code z of the row */
+    double *misfit;    /* -ln p(x|z): how badly the code holds the row */
+    double *codes;     /* n x latent */
+} n2_latent_words;
+n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words);
 
 #endif

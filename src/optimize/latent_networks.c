@@ -184,13 +184,21 @@ static n2_node draw_code(n2_graph *g, const n2_latent *m, n2_node x, n2_node *me
     return n2g_reparameterise(g, *mean, *logvar, eps);
 }
 
+/* -ln p(x|z) of rows, [n x 1]. */
+static n2_node misfits(n2_graph *g, const n2_latent *m, n2_node x, n2_node z) {
+    return n2_latent_misfits(g, &m->vae, n2_latent_decode(g, &m->vae, z), x, NUMBER_SD);
+}
+
+static n2_node mean_misfit(n2_graph *g, const n2_latent *m, n2_node x, n2_node z) {
+    return n2g_total(g, n2g_mean(g, misfits(g, m, x, z), N2_ALL_AXES));
+}
+
 static n2ce_status build_train_code(n2_latent *m) {
     N2_TRY(begin(m, &m->train_code));
     n2_graph *g = m->train_code.g;
     n2_node mean, logvar;
     const n2_node x = draw_designs(m, g), z = draw_code(g, m, x, &mean, &logvar);
-    const n2_node misfit =
-        n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x, NUMBER_SD);
+    const n2_node misfit = mean_misfit(g, m, x, z);
     const n2_node kl = n2g_gaussian_kl(g, mean, logvar);
     const n2_node loss = n2g_add(g, misfit, n2g_scale(g, kl, m->o.divergence_weight));
     const double steps = (double)m->o.code_steps;
@@ -287,8 +295,7 @@ static n2ce_status build_train_joint(n2_latent *m) {
     const n2_node loss = n2ce_prior_loss(m, g, n2g_detach(g, z));
     const n2_optimiser ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 5e-5, .clip = 100};
     n2_minimise(g, &ratio, "joint.ratio", &m->prior_parameters, loss, NULL);
-    const n2_node misfit =
-        n2_latent_misfit(g, &m->vae, n2_latent_decode(g, &m->vae, z), x, NUMBER_SD);
+    const n2_node misfit = mean_misfit(g, m, x, z);
     const n2_node f = n2_ratio_net_sum(g, &m->ratio, z);
     const n2_node kl =
         n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), n2g_total(g, n2g_mean(g, f, N2_ALL_AXES)));
@@ -305,7 +312,7 @@ static n2ce_status build_appraise(n2_latent *m) {
     n2_graph *g = m->appraise.g;
     const int64_t d = (int64_t)m->code->width;
     m->rows = n2_store_add(m->store, "appraise.rows", n2_dims(N2_APPRAISE_ROWS, d));
-    const size_t wide = m->o.members + 1 + m->o.latent + m->o.stages;
+    const size_t wide = m->o.members + 2 + m->o.latent + m->o.stages;
     m->out = n2_alloc(m->ctx, N2_APPRAISE_ROWS * wide, sizeof *m->out);
     if (!m->rows || !m->out) return N2CE_ENOMEM;
     const n2_node x = n2g_read(g, m->rows);
@@ -316,6 +323,7 @@ static n2ce_status build_appraise(n2_latent *m) {
     }
     n2_latent_encode(g, &m->vae, x, &mean, NULL);
     said = n2g_concat(g, said, n2_latent_log_prior(g, mean, m), 1);
+    said = n2g_concat(g, said, misfits(g, m, x, mean), 1);
     said = n2g_concat(g, said, mean, 1);
     for (size_t k = 0; k < m->o.stages; k++) {
         const n2_node stage =

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2;
-enum { GROUP = 256, LOOKS = 8 };
+static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2,
+                    LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
+enum {
+    GROUP = 256,
+    LOOKS = 4
+}; /* chains at a time; designs that a chain looks at in half a round */
 
 /* ---- a set of designs ---------------------------------------------------- */
 
@@ -74,7 +78,7 @@ static void set_add(design_set *s, const double *x) {
 typedef struct search {
     n2_latent *m;
     size_t chains, columns, width, nz; /* of a group */
-    design_set known;                  /* tried, or proposed at some time */
+    design_set known;                  /* tried */
     n2_program move, decode;
     n2_tensor *z, *moment[3];
     double target;        /* standardised */
@@ -84,7 +88,7 @@ typedef struct search {
     double *from;  /* chains x columns: where a chain is */
     double *best;  /* what it found, */
     double *value; /* how good that is, standardised; -inf: nothing yet */
-    double *decoded, *decoded_from, *codes, *members, *prior, *found;
+    double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *found;
     float *coded, *uniform;
     uint32_t draws;
 } search;
@@ -143,16 +147,17 @@ static n2ce_status allocate(search *s) {
     const size_t n = s->chains;
     s->from = n2_alloc(ctx, n * s->columns, sizeof(double));
     s->best = n2_alloc(ctx, n * s->columns, sizeof(double));
-    s->found = n2_alloc(ctx, n * s->columns, sizeof(double));
+    s->found = n2_alloc(ctx, LOOKS * n * s->columns, sizeof(double));
     s->value = n2_alloc(ctx, n, sizeof(double));
-    s->prior = n2_alloc(ctx, n, sizeof(double));
+    s->prior = n2_alloc(ctx, LOOKS * n, sizeof(double));
+    s->misfit = n2_alloc(ctx, LOOKS * n, sizeof(double));
     s->decoded = n2_alloc(ctx, n * s->width, sizeof(double));
     s->decoded_from = n2_alloc(ctx, n * s->width, sizeof(double));
     s->codes = n2_alloc(ctx, n * s->nz, sizeof(double));
-    s->members = n2_alloc(ctx, n * s->m->o.members, sizeof(double));
-    s->coded = n2_alloc(ctx, n * s->width, sizeof(float));
-    s->uniform = n2_alloc(ctx, n * 2 * s->columns, sizeof(float));
-    return s->from && s->best && s->found && s->value && s->prior && s->decoded &&
+    s->members = n2_alloc(ctx, LOOKS * n * s->m->o.members, sizeof(double));
+    s->coded = n2_alloc(ctx, LOOKS * n * s->width, sizeof(float));
+    s->uniform = n2_alloc(ctx, LOOKS * n * 2 * s->columns, sizeof(float));
+    return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->decoded &&
                    s->decoded_from && s->codes && s->members && s->coded && s->uniform
                ? N2CE_OK
                : N2CE_ENOMEM;
@@ -160,8 +165,9 @@ static n2ce_status allocate(search *s) {
 
 static void search_close(search *s) {
     n2ce_ctx *ctx = s->m->ctx;
-    void *const blocks[] = {s->from,         s->best,  s->found,   s->value, s->prior,  s->decoded,
-                            s->decoded_from, s->codes, s->members, s->coded, s->uniform};
+    void *const blocks[] = {s->from,  s->best,    s->found,   s->value,
+                            s->prior, s->misfit,  s->decoded, s->decoded_from,
+                            s->codes, s->members, s->coded,   s->uniform};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_program_free(&s->move);
     n2_program_free(&s->decode);
@@ -188,8 +194,7 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     *s = (search){.m = m, .columns = d->space.n, .width = m->code->width, .nz = m->o.latent};
     s->chains = wanted < GROUP ? wanted : GROUP;
     s->target = best + m->o.ambition;
-    const size_t looks = (wanted + GROUP) * (m->o.rounds + 1) * LOOKS;
-    N2_TRY(set_open(m->ctx, s->columns, d->rows + looks, &s->known));
+    N2_TRY(set_open(m->ctx, s->columns, d->rows, &s->known));
     for (size_t i = 0; i < d->rows; i++) set_add(&s->known, d->x + i * s->columns);
     N2_TRY(allocate(s));
     snprintf(name, sizeof name, "search.%zu", m->searches++);
@@ -230,7 +235,7 @@ static n2ce_status set_out(search *s, double noise) {
     float *z = s->z->data, unit[N2_DRAW_GROUP * 8];
     for (size_t i = 0; i < s->chains; i++)
         n2_latent_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
-    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, NULL, NULL, s->codes));
+    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, &(n2_latent_words){.codes = s->codes}));
     for (size_t i = 0; i < s->chains * s->nz; i++) z[i] = (float)s->codes[i];
     N2_TRY(decode_into(s, s->decoded_from));
     for (size_t i = 0; i < 3; i++)
@@ -281,7 +286,8 @@ static bool is_crowded(const search *s, size_t i, const double *x) {
     return false;
 }
 
-/* Half the distance that a typical design has from the nearest other one, squared. */
+/* Half the distance that a typical design has from the nearest other one, squared; more than
+ * none, so that no proposal is another one. */
 static n2ce_status choose_spacing(search *s) {
     enum { SOME = 200 };
     const n2_designs *d = s->m->designs;
@@ -296,47 +302,66 @@ static n2ce_status choose_spacing(search *s) {
                     nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
     }
     qsort(nearest, n, sizeof *nearest, by_size);
-    s->spacing = nearest[n / 2] / 4;
+    s->spacing = fmax(nearest[n / 2] / 4, LEAST_SPACING);
     return N2CE_OK;
 }
 
-/* Keeps what is better than the chain's best, new and plausible. */
-static void consider(search *s, size_t i) {
+/* Where columns depend on one another, three of four chains stay with designs that the code can
+ * hold; the others go further, in case the best is nothing like what was tried. */
+static bool is_careful(const search *s, size_t i) {
+    return s->m->record.structure > STRUCTURED && i % 4 != 0;
+}
+
+/* Keeps what is better than the best of chain i, new and plausible; k is its place among what was
+ * found. */
+static void consider(search *s, size_t i, size_t k) {
     const size_t e = s->m->o.members;
-    const double *x = s->found + i * s->columns;
-    double value = mean_of(s->members + i * e, e);
+    const double *x = s->found + k * s->columns;
+    double value = mean_of(s->members + k * e, e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
-    const bool plausible = s->prior[i] >= s->m->record.prior_floor;
+    const n2_latent_record *r = &s->m->record;
+    const bool plausible =
+        s->prior[k] >= r->prior_floor && (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
     if (!(value > s->value[i]) || !plausible || set_has(&s->known, x)) return;
     if (is_crowded(s, i, x)) return;
-    set_add(&s->known, x);
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;
 }
 
-/* Decodes the particles once, by chance where that is in it, and looks at the designs. */
+/* Decodes the particles, by chance where that is in it, and looks at the designs: in turns the
+ * whole move of a chain, and a part of it. */
 static n2ce_status look(search *s) {
-    n2_fill_uniform(next_draw(s), 0, s->chains * 2 * s->columns, s->uniform);
-    for (size_t i = 0; i < s->chains; i++) {
-        double *x = s->found + i * s->columns;
-        n2_latent_code_read(s->m->code, s->decoded + i * s->width, s->decoded_from + i * s->width,
-                            s->from + i * s->columns, s->uniform + i * 2 * s->columns, TEMPERATURE,
-                            x);
-        n2_latent_code_write(s->m->code, x, s->coded + i * s->width);
+    const size_t n = s->chains;
+    n2_fill_uniform(next_draw(s), 0, LOOKS * n * 2 * s->columns, s->uniform);
+    for (size_t k = 0; k < LOOKS * n; k++) {
+        const size_t i = k % n;
+        double *x = s->found + k * s->columns;
+        const n2_latent_move move = {s->decoded + i * s->width, s->decoded_from + i * s->width,
+                                     s->from + i * s->columns, s->uniform + k * 2 * s->columns};
+        if (k / n % 2)
+            n2_latent_code_read_part(s->m->code, &move, x);
+        else
+            n2_latent_code_read(s->m->code, &move, TEMPERATURE, x);
+        n2_latent_code_write(s->m->code, x, s->coded + k * s->width);
     }
-    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, s->members, s->prior, NULL));
-    for (size_t i = 0; i < s->chains; i++) consider(s, i);
+    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
+    N2_TRY(n2_latent_say(s->m, s->coded, LOOKS * n, &words));
+    for (size_t k = 0; k < LOOKS * n; k++) consider(s, k % n, k);
     return N2CE_OK;
 }
 
-/* A chain that is left behind the best quarter, by half of what is believed possible, goes on
- * from where one of that quarter is: there may be room for more. Others stay with their starts,
- * so that proposals do not all come from one place. */
-static void regroup(search *s) {
-    const size_t n = s->chains, quarter = n / 4;
+/* Among the chains that are careful, or among those that are not, one that is left behind the best
+ * quarter, by half of what is believed possible, goes on from where one of that quarter is: there
+ * may be room for more. Others stay with their starts, so that proposals do not all come from one
+ * place. */
+static void regroup(search *s, bool careful) {
     ranked order[GROUP];
     const n2_stream draw = next_draw(s);
-    for (size_t i = 0; i < n; i++) order[i] = (ranked){s->value[i], i};
+    size_t n = 0;
+    for (size_t i = 0; i < s->chains; i++)
+        if (is_careful(s, i) == careful) order[n++] = (ranked){s->value[i], i};
+    const size_t quarter = n / 4;
+    if (quarter == 0) return;
     qsort(order, n, sizeof *order, by_rank);
     const double behind = order[quarter].value - s->m->o.ambition / 2;
     for (size_t k = n; k-- > quarter && order[k].value < behind;) {
@@ -353,25 +378,63 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
     for (int half = 0; half < 2; half++) {
         N2_TRY(n2_plan_run_many(s->move.plan, (s->m->o.moves + 1) / 2));
         N2_TRY(decode_into(s, s->decoded));
-        for (int i = 0; i < LOOKS / 2; i++) N2_TRY(look(s));
+        N2_TRY(look(s));
     }
     for (size_t i = 0; i < s->chains; i++)
         if (s->value[i] > -N2_INFINITY)
             memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
-    if (2 * round >= s->m->o.rounds && s->chains >= 4) regroup(s);
+    if (2 * round < s->m->o.rounds) return N2CE_OK;
+    regroup(s, true);
+    regroup(s, false);
     return N2CE_OK;
 }
 
 /* ---- proposals ----------------------------------------------------------- */
 
-/* Distinct designs within the bounds, best first. */
-static n2ce_status rank_designs(n2_latent *m, ranked **out, size_t *n) {
+/* What the members expect of the designs that were tried, standardised. */
+static n2ce_status expect(n2_latent *m, double *expected) {
+    const n2_designs *d = m->designs;
+    const size_t e = m->o.members, width = m->code->width;
+    double *members = n2_alloc(m->ctx, d->rows * e, sizeof *members);
+    float *rows = n2_alloc(m->ctx, d->rows * width, sizeof *rows);
+    n2ce_status status = members && rows ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t i = 0; i < d->rows && status == N2CE_OK; i++)
+        n2_latent_code_write(m->code, d->x + i * d->space.n, rows + i * width);
+    if (status == N2CE_OK)
+        status = n2_latent_say(m, rows, d->rows, &(n2_latent_words){.members = members});
+    for (size_t i = 0; i < d->rows && status == N2CE_OK; i++)
+        expected[i] = mean_of(members + i * e, e);
+    n2_free(m->ctx, members);
+    n2_free(m->ctx, rows);
+    return status;
+}
+
+static double standardised(const n2_latent *m, double y) {
+    return (n2_latent_bent(m, y) - m->record.y_mean) / m->record.y_sd;
+}
+
+/* All designs, best first: by their own value as far as values can be explained at all, by what
+ * similar designs say beyond that. A noisy value that is high is mostly luck. */
+static n2ce_status rank_designs(n2_latent *m, ranked *list, double *best) {
+    const n2_designs *d = m->designs;
+    const double trust = fmax(m->record.r2, 0);
+    double *expected = n2_alloc(m->ctx, d->rows, sizeof *expected);
+    n2ce_status status = expected ? expect(m, expected) : N2CE_ENOMEM;
+    *best = standardised(m, m->record.y_best);
+    for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
+        const double own = standardised(m, d->y[i]);
+        list[i] = (ranked){trust * own + (1 - trust) * expected[i], i};
+        *best = fmax(*best, expected[i]);
+    }
+    if (status == N2CE_OK) qsort(list, d->rows, sizeof *list, by_rank);
+    n2_free(m->ctx, expected);
+    return status;
+}
+
+/* Keeps distinct designs within the bounds. */
+static n2ce_status choose_starts(n2_latent *m, ranked *list, size_t *n) {
     const n2_designs *d = m->designs;
     design_set seen;
-    ranked *list = *out = n2_alloc(m->ctx, d->rows, sizeof *list);
-    if (!list) return N2CE_ENOMEM;
-    for (size_t i = 0; i < d->rows; i++) list[i] = (ranked){d->y[i], i};
-    qsort(list, d->rows, sizeof *list, by_rank);
     n2ce_status status = set_open(m->ctx, d->space.n, d->rows, &seen);
     *n = 0;
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
@@ -386,19 +449,6 @@ static n2ce_status rank_designs(n2_latent *m, ranked **out, size_t *n) {
                          "The bounds exclude all %zu designs; widen them, so that there is one to "
                          "start from.",
                          d->rows);
-    return status;
-}
-
-/* The best that is believed to have been seen, standardised: label or prediction. */
-static n2ce_status best_seen(n2_latent *m, double *best) {
-    const size_t n = m->designs->rows, e = m->o.members;
-    double *members = n2_alloc(m->ctx, n * e, sizeof *members);
-    if (!members) return N2CE_ENOMEM;
-    const n2ce_status status = n2_latent_say(m, m->x->data, n, members, NULL, NULL);
-    *best = (n2_latent_bent(m, m->record.y_best) - m->record.y_mean) / m->record.y_sd;
-    for (size_t i = 0; i < n && status == N2CE_OK; i++)
-        *best = fmax(*best, mean_of(members + i * e, e));
-    n2_free(m->ctx, members);
     return status;
 }
 
@@ -452,10 +502,10 @@ n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out) {
     const size_t wanted = out->rows;
     size_t n_starts = 0, n = 0;
     double best;
-    ranked *starts = NULL;
+    ranked *starts = n2_alloc(m->ctx, m->designs->rows, sizeof *starts);
     search s = {.m = m, .known = {.ctx = m->ctx}};
-    n2ce_status status = rank_designs(m, &starts, &n_starts);
-    if (status == N2CE_OK) status = best_seen(m, &best);
+    n2ce_status status = starts ? rank_designs(m, starts, &best) : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = choose_starts(m, starts, &n_starts);
     if (status == N2CE_OK) status = search_open(m, wanted, best, &s);
     const size_t groups = s.chains ? (wanted + s.chains - 1) / s.chains : 0;
     if (status == N2CE_OK) status = choose_spacing(&s);

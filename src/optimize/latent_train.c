@@ -280,24 +280,70 @@ static n2ce_status fill_rows(n2_latent *m) {
     return N2CE_OK;
 }
 
-/* The spread of members, the prior's usual values and the stages, over some designs. */
-static n2ce_status look_at_designs(n2_latent *m) {
-    const size_t n = m->designs->rows < 4096 ? m->designs->rows : 4096, e = m->o.members;
-    double *members = n2_alloc(m->ctx, n * (e + 1), sizeof *members), *prior = members + n * e;
-    if (!members) return N2CE_ENOMEM;
-    n2ce_status status = n2_latent_say(m, m->x->data, n, members, prior, NULL);
+/* The members' spread over designs: root of the mean variance. */
+static double spread_of(const double *members, size_t n, size_t e) {
     double spread = 0;
-    for (size_t i = 0; i < n && status == N2CE_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         double sum = 0, square = 0;
         for (size_t k = 0; k < e; k++) sum += members[i * e + k] / (double)e;
         for (size_t k = 0; k < e; k++) square += pow(members[i * e + k] - sum, 2) / (double)e;
         spread += square / (double)n;
     }
-    m->record.doubt = fmax(sqrt(spread), 1e-3);
+    return sqrt(spread);
+}
+
+/* What is usual among designs, and what is still plausible. */
+static void note_usual(n2_latent_record *r, double *prior, double *misfit, size_t n) {
     qsort(prior, n, sizeof *prior, by_value);
-    m->record.prior_floor = prior[n / 100];
-    m->record.prior_median = prior[n / 2];
+    qsort(misfit, n, sizeof *misfit, by_value);
+    r->prior_median = prior[n / 2];
+    r->prior_floor = prior[n / 100] - (prior[n / 2] - prior[n / 100]);
+    r->misfit_ceiling = misfit[n - 1 - n / 100];
+}
+
+static n2ce_status look_at_designs(n2_latent *m) {
+    const size_t n = m->designs->rows < 4096 ? m->designs->rows : 4096, e = m->o.members;
+    double *members = n2_alloc(m->ctx, n * (e + 2), sizeof *members);
+    if (!members) return N2CE_ENOMEM;
+    const n2_latent_words words = {
+        .members = members, .log_prior = members + n * e, .misfit = members + n * (e + 1)};
+    const n2ce_status status = n2_latent_say(m, m->x->data, n, &words);
+    if (status == N2CE_OK) {
+        m->record.doubt = fmax(spread_of(members, n, e), 1e-3);
+        note_usual(&m->record, words.log_prior, words.misfit, n);
+    }
     n2_free(m->ctx, members);
+    return status;
+}
+
+/* One design with every column from another row. */
+static void mix_columns(const n2_latent *m, size_t i, double *x) {
+    const n2_designs *d = m->designs;
+    const n2_stream draw = {m->o.seed, 78, (uint32_t)i};
+    for (size_t j = 0; j < d->space.n; j++)
+        x[j] = d->x[n2_random_below(draw, j, d->rows) * d->space.n + j];
+}
+
+/* How often the code cannot hold a design whose columns have nothing to do with one another: seldom
+ * where that is so of all designs. */
+static n2ce_status look_for_structure(n2_latent *m) {
+    enum { SOME = 1024 };
+    const size_t width = m->code->width;
+    double *x = n2_alloc(m->ctx, m->designs->space.n + SOME, sizeof *x);
+    float *rows = n2_alloc(m->ctx, SOME * width, sizeof *rows);
+    n2ce_status status = x && rows ? N2CE_OK : N2CE_ENOMEM;
+    double *misfit = x + m->designs->space.n;
+    for (size_t i = 0; i < SOME && status == N2CE_OK; i++) {
+        mix_columns(m, i, x);
+        n2_latent_code_write(m->code, x, rows + i * width);
+    }
+    if (status == N2CE_OK)
+        status = n2_latent_say(m, rows, SOME, &(n2_latent_words){.misfit = misfit});
+    m->record.structure = 0;
+    for (size_t i = 0; i < SOME && status == N2CE_OK; i++)
+        m->record.structure += (double)(misfit[i] > m->record.misfit_ceiling) / SOME;
+    n2_free(m->ctx, x);
+    n2_free(m->ctx, rows);
     return status;
 }
 
@@ -310,7 +356,9 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(fill_rows(m));
     N2_TRY(n2_latent_build(m));
     N2_TRY(n2_latent_train(m));
-    return look_at_designs(m);
+    N2_TRY(n2_latent_fit_forests(m));
+    N2_TRY(look_at_designs(m));
+    return look_for_structure(m);
 }
 
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
@@ -334,6 +382,7 @@ void n2_latent_free(n2_latent *m) {
                                     &m->train_prior, &m->train_joint, &m->appraise};
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) n2_program_free(programs[i]);
     if (m->store) n2_store_free(m->store);
+    n2_latent_free_forests(m);
     n2_latent_code_free(m->code);
     n2_free(m->ctx, m->out);
     n2_free(m->ctx, m);

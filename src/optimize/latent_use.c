@@ -19,22 +19,26 @@ static void add_stages(n2_latent *m, const double *said, double weight) {
     for (size_t k = 0; k < m->o.stages; k++) m->record.stage_mean[k] += weight * said[k];
 }
 
-n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, double *members,
-                          double *log_prior, double *codes) {
-    const size_t e = m->o.members, nz = m->o.latent, wide = e + 1 + nz + m->o.stages;
+static void keep(const n2_latent *m, const double *said, const n2_latent_words *w, size_t row) {
+    const size_t e = m->o.members, nz = m->o.latent;
+    if (w->members) memcpy(w->members + row * e, said, e * sizeof *said);
+    if (w->log_prior) w->log_prior[row] = said[e];
+    if (w->misfit) w->misfit[row] = said[e + 1];
+    if (w->codes) memcpy(w->codes + row * nz, said + e + 2, nz * sizeof *said);
+}
+
+n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words) {
+    const size_t stages = m->o.members + 2 + m->o.latent, wide = stages + m->o.stages;
     memset(m->record.stage_mean, 0, sizeof m->record.stage_mean);
     for (size_t first = 0; first < n; first += N2_APPRAISE_ROWS) {
         const size_t count = n - first < N2_APPRAISE_ROWS ? n - first : N2_APPRAISE_ROWS;
         N2_TRY(say_block(m, rows + first * m->code->width, count));
         for (size_t i = 0; i < count; i++) {
-            const double *said = m->out + i * wide;
-            if (members) memcpy(members + (first + i) * e, said, e * sizeof *said);
-            if (log_prior) log_prior[first + i] = said[e];
-            if (codes) memcpy(codes + (first + i) * nz, said + e + 1, nz * sizeof *said);
-            add_stages(m, said + e + 1 + nz, 1 / (double)n);
+            keep(m, m->out + i * wide, words, first + i);
+            add_stages(m, m->out + i * wide + stages, 1 / (double)n);
         }
     }
-    return N2CE_OK;
+    return words->members ? n2_latent_ask_forests(m, rows, n, words->members) : N2CE_OK;
 }
 
 static void summarise(const double *members, size_t n, double *mean, double *spread) {
@@ -54,7 +58,8 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
     if (status == N2CE_OK) {
         for (size_t i = 0; i < n; i++)
             n2_latent_code_write(m->code, designs + i * columns, rows + i * width);
-        status = n2_latent_say(m, rows, n, members, log_prior, NULL);
+        const n2_latent_words words = {.members = members, .log_prior = log_prior};
+        status = n2_latent_say(m, rows, n, &words);
     }
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;

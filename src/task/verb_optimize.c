@@ -341,7 +341,7 @@ const n2ce_task n2_optimize_task = {
     .summary = "designs to try next, from designs that were tried",
     .description =
         "Learns from a file of designs with their values, without trying any, and proposes\n"
-        "designs that are new, within the bounds, plausible under a density of designs that is\n"
+        "designs that are new, within the bounds, plausible under a latent model whose prior is\n"
         "learnt by N2CE, and predicted to be better. Columns are numbers, whole numbers (where\n"
         "all values are) or, with --categorical, categories. The CSV has the file's own\n"
         "columns, the predicted value and the logarithm of the density, up to a constant.\n"

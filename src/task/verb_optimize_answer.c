@@ -144,6 +144,8 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     const n2_latent_record *a = &r->record;
     n2_text_add(out, "\"model\": {");
     add_number(out, "r2", a->r2);
+    add_number(out, "forest_share", a->forest_share);
+    add_number(out, "structure", a->structure);
     add_number(out, "misfit", a->misfit);
     add_number(out, "divergence", a->divergence);
     add_number(out, "elbo", -a->misfit - a->divergence);

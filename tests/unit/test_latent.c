@@ -100,8 +100,11 @@ static void a_design_that_does_not_move_comes_back(void **state) {
         float uniform[2 * COLUMNS];
         for (size_t k = 0; k < 2 * COLUMNS; k++) uniform[k] = 0.5f;
         decoded[code->column[3].at + (size_t)x[3]] = 10;
-        n2_latent_code_read(code, decoded, decoded, x, uniform, 1, back);
+        const n2_latent_move move = {decoded, decoded, x, uniform};
+        n2_latent_code_read(code, &move, 1, back);
         assert_memory_equal(back, x, sizeof back);
+        n2_latent_code_read_part(code, &move, back); /* a category may change by chance */
+        assert_memory_equal(back, x, 3 * sizeof *x);
     }
     n2_latent_code_free(code);
     n2ce_ctx_free(ctx);
@@ -120,7 +123,11 @@ static void designs_stay_within_the_bounds(void **state) {
         float uniform[2 * COLUMNS];
         for (size_t k = 0; k < 16; k++) decoded[k] = (i + k) % 2 ? 3 : -3;
         n2_fill_uniform((n2_stream){1, (uint32_t)i, 0}, 0, 2 * COLUMNS, uniform);
-        n2_latent_code_read(code, decoded, from, s.x + i * COLUMNS, uniform, 1, out);
+        const n2_latent_move move = {decoded, from, s.x + i * COLUMNS, uniform};
+        if (i % 2)
+            n2_latent_code_read(code, &move, 1, out);
+        else
+            n2_latent_code_read_part(code, &move, out);
         for (size_t j = 0; j < 3; j++)
             assert_true(out[j] >= s.factor[j].low && out[j] <= s.factor[j].high);
         assert_true(out[2] == floor(out[2]));
@@ -182,6 +189,45 @@ static void the_same_for_any_number_of_threads(void **state) {
     propose(1, &s.designs, &o, &one);
     propose(3, &s.designs, &o, &three);
     assert_memory_equal(&one, &three, sizeof one);
+}
+
+static n2_latent_record learn(const n2_designs *d) {
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_latent *m;
+    const n2_latent_options o = small();
+    assert_int_equal(n2_latent_fit(ctx, d, &o, &m), N2CE_OK);
+    const n2_latent_record r = *n2_latent_seen(m);
+    n2_latent_free(m);
+    n2ce_ctx_free(ctx);
+    return r;
+}
+
+/* A step is for trees, a slope for networks. */
+static void forests_help_where_there_are_steps(void **state) {
+    (void)state;
+    static sample s;
+    fill(&s);
+    for (size_t i = 0; i < ROWS; i++) s.y[i] = s.x[i * COLUMNS] + 0.1 * s.x[i * COLUMNS + 2];
+    assert_true(learn(&s.designs).forest_share < 0.2);
+    for (size_t i = 0; i < ROWS; i++) s.y[i] = (double)(fmod(s.x[i * COLUMNS] + 2, 0.8) > 0.4);
+    const n2_latent_record steps = learn(&s.designs);
+    assert_true(steps.forest_share > 0.5);
+    assert_true(steps.r2 > 0.5);
+}
+
+/* Columns that depend on one another are told from columns that do not. */
+static void structure_is_seen(void **state) {
+    (void)state;
+    static sample s;
+    fill(&s);
+    assert_true(learn(&s.designs).structure < 0.2);
+    for (size_t i = 0; i < ROWS; i++) {
+        double *x = s.x + i * COLUMNS;
+        x[1] = x[0] + 2;
+        x[2] = 1 + floor(2 * x[1]);
+        x[3] = x[0] < -0.5 ? 0 : x[0] < 0.5 ? 1 : 2;
+    }
+    assert_true(learn(&s.designs).structure > 0.5);
 }
 
 static n2ce_ctx *to_cancel;
@@ -385,6 +431,8 @@ int main(void) {
         cmocka_unit_test(a_design_that_does_not_move_comes_back),
         cmocka_unit_test(designs_stay_within_the_bounds),
         cmocka_unit_test(proposals_are_new_and_better),
+        cmocka_unit_test(forests_help_where_there_are_steps),
+        cmocka_unit_test(structure_is_seen),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(stopped_and_resumed_is_uninterrupted),
         cmocka_unit_test(the_ablations_run),
