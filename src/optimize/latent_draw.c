@@ -89,7 +89,7 @@ static n2ce_status set_out(draw *d, uint32_t group) {
         memcpy(d->from + i * columns, known->x + row * columns, columns * sizeof(double));
         n2_latent_code_write(d->m->code, d->from + i * columns, d->coded + i * d->m->code->width);
     }
-    N2_TRY(n2_latent_say(d->m, d->coded, d->n, NULL, NULL, d->codes));
+    N2_TRY(n2_latent_say(d->m, d->coded, d->n, &(n2_latent_words){.codes = d->codes}));
     for (size_t i = 0; i < d->n * d->m->o.latent; i++) z[i] = (float)d->codes[i];
     return decode_into(d, d->decoded_from);
 }
@@ -105,9 +105,10 @@ static n2ce_status run_group(draw *d, uint32_t group, double *x) {
     n2_fill_uniform((n2_stream){d->m->o.seed, STREAM + 2 * group + 1, 1}, 0, d->n * 2 * columns,
                     d->uniform);
     for (size_t i = 0; i < d->n; i++)
-        n2_latent_code_read(d->m->code, d->decoded + i * width, d->decoded_from + i * width,
-                            d->from + i * columns, d->uniform + i * 2 * columns, 1,
-                            x + i * columns);
+        n2_latent_code_read(d->m->code,
+                            &(n2_latent_move){d->decoded + i * width, d->decoded_from + i * width,
+                                              d->from + i * columns, d->uniform + i * 2 * columns},
+                            1, x + i * columns);
     return N2CE_OK;
 }
 
