@@ -25,9 +25,9 @@ __device__ inline void arrival_init(uint64_t *arrival, unsigned count) {
                  "r"(count));
 }
 __device__ inline void arrive(uint64_t *arrival) {
-    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(
-                     shared_address(arrival))
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(arrival))
+        : "memory");
 }
 __device__ inline void arrivals_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -81,8 +81,8 @@ __device__ inline void shared_written() {
 
 /* ---- products ---- */
 
-/* Of an image with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel to
- * panel, which counts where the inner axis is that of the rows. */
+/* Of an image with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel
+ * to panel, which counts where the inner axis is that of the rows. */
 __device__ inline uint64_t image_descriptor(const void *at, unsigned panels) {
     return (uint64_t)(shared_address(at) >> 4 & 0x3fff) | (uint64_t)(panels >> 4) << 16 |
            (uint64_t)64 << 32 | (uint64_t)1 << 62;
@@ -116,9 +116,9 @@ __device__ inline void products_wait(float sum[64]) {
     hold(sum);
 }
 
-/* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image b: sum[4j + 2h + c]
- * is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and columns 8j + 2t and
- * the next. */
+/* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
+ * b: sum[4j + 2h + c] is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and
+ * columns 8j + 2t and the next. */
 __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b,
                                      bool fresh) {
 #pragma unroll
@@ -149,8 +149,8 @@ __device__ inline void multiply_columns(float sum[64], const char *a, const char
                    "l"(image_descriptor(b, SHEET_BYTES / 2)));
 }
 
-/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet: 2048 bytes
- * of each panel. */
+/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet: 2048
+ * bytes of each panel. */
 __device__ inline void store_sheet(const uint32_t a[32], char *share) {
     const unsigned lane = threadIdx.x % 32, row = lane % 16;
     const unsigned at = shared_address(share) + row * 128;

@@ -1,8 +1,8 @@
 /* Gradients of weights, from what towers stored: g^T x for the gradient g of a layer's output and
  * its input x, both as sheets (tower.h), and the sums of g's columns, the bias's gradient.
  *
- * A block has a slice of the rows and all numbers, 128 x 128 at most, in registers. Sheets come by bulk
- * copies, several on their way at once: the memory's speed is the limit. */
+ * A block has a slice of the rows and all numbers, 128 x 128 at most, in registers. Sheets come by
+ * bulk copies, several on their way at once: the memory's speed is the limit. */
 #ifndef N2_CUDA_GRADIENT_H
 #define N2_CUDA_GRADIENT_H
 

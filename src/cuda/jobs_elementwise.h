@@ -149,13 +149,14 @@ GPU_JOB void run_binary(const job &j, uint32_t block) {
     float *out = j.out;
     each_element<float2>(
         j, block,
-        [&](uint32_t i) { return float2{a[place(j.loops, 0, i)], b[place(j.loops, 1, i)]}; },
+        [&](uint32_t i) {
+            return float2{a[place(j.loops, 0, i)], b[place(j.loops, 1, i)]};
+        },
         [&](uint32_t i, float2 x) { out[i] = binary(j, x.x, x.y); });
 }
 
 /* Of jobs that only move numbers. */
-template <typename GET>
-__device__ inline void put_numbers(const job &j, uint32_t block, GET get) {
+template <typename GET> __device__ inline void put_numbers(const job &j, uint32_t block, GET get) {
     float *out = j.out;
     each_element<float>(j, block, get, [&](uint32_t i, float x) { out[i] = x; });
 }

@@ -48,8 +48,8 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) j.out[block] = (float)(j.add ? (double)j.out[block] + sum : sum);
 }
 
-/* A warp takes each eighth of the k parts. The first of a lane, mostly the only one, are on their way
- * together. */
+/* A warp takes each eighth of the k parts. The first of a lane, mostly the only one, are on their
+ * way together. */
 GPU_JOB void run_sum_list(const job &j, float *shared) {
     enum { AT_ONCE = 8 };
     const job_part *parts = (const job_part *)j.in[0];

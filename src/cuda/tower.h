@@ -28,7 +28,7 @@ enum {
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
     TOWER_THREADS = 256,
-    TOWER_NARROW = 4, /* columns, or inner numbers, that need no tensor cores */
+    TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
     MOST_LAYERS = 28
 };
@@ -73,8 +73,9 @@ __host__ __device__ constexpr int image_floats(bool strict) {
 }
 
 /* Sheets: rows that only towers and gradients read, 64 to a sheet, if there is room in the place of
- * the matrix that they are; if strict, each followed by what is left over. Behind all sheets come their gates, which numbers are not negative, two words a thread
- * of those that made them; behind these their powers of two, one for 16 rows. */
+ * the matrix that they are; if strict, each followed by what is left over. Behind all sheets come
+ * their gates, which numbers are not negative, two words a thread of those that made them; behind
+ * these their powers of two, one for 16 rows. */
 enum {
     SHEET_ROWS = 64,
     SHEET_HALVES = SHEET_ROWS * TOWER_WIDTH,
@@ -119,9 +120,9 @@ typedef struct tower_layer {
     float slope, slope_a, slope_more;
     uint8_t kind, source;
     uint8_t adds_last; /* the layer before is the addend */
-    uint8_t plain;      /* multiplies the rows of the layer before, and makes factors of its output */
+    uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
-    uint8_t wide;      /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
+    uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
 } tower_layer;
 
 typedef struct tower {

@@ -260,8 +260,8 @@ static void plans_of_both_devices_share_tensors(void **state) {
 /* A queue of runs stops at the first bad one; the tensors are those of the run before. */
 /* ---- towers (src/cuda/tower.h) ---- */
 
-/* The paper's kind of network on so many rows of noise, `size` times as large as it is meant for, and
- * on its input alone. */
+/* The paper's kind of network on so many rows of noise, `size` times as large as it is meant for,
+ * and on its input alone. */
 static n2_plan *wide_network(n2ce_ctx *ctx, int64_t rows, double size, const n2_backend *backend,
                              n2_store **store, n2_graph **graph) {
     assert_int_equal(n2_store_new(ctx, sizeof(float), store), N2CE_OK);
@@ -269,9 +269,11 @@ static n2_plan *wide_network(n2ce_ctx *ctx, int64_t rows, double size, const n2_
     n2_parameters p = n2_parameters_new(*store, 3), q = n2_parameters_new(*store, 4);
     const n2_ratio_net net = n2_ratio_net_new(&p, 20, 128, 2, 3);
     n2_tensor *shift = n2_parameter(&q, "shift", n2_dims(20), 1);
-    const n2_node num = n2_ratio_net_apply(g, &net, n2g_scale(g, n2g_randn(g, n2_dims(128, 20)), size),
-                                           n2g_randint(g, n2_dims(128), 3));
-    const n2_node x = n2g_scale(g, n2g_randn(g, n2_dims(rows, 20)), size), k = n2g_row_index(g, rows, 1, 3);
+    const n2_node num =
+        n2_ratio_net_apply(g, &net, n2g_scale(g, n2g_randn(g, n2_dims(128, 20)), size),
+                           n2g_randint(g, n2_dims(128), 3));
+    const n2_node x = n2g_scale(g, n2g_randn(g, n2_dims(rows, 20)), size),
+                  k = n2g_row_index(g, rows, 1, 3);
     const n2_node loss = n2g_n2ce_loss(g, num, n2_ratio_net_apply(g, &net, x, k), 9);
     const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-5, .clip = 100};
     n2_minimise(g, &adam, "net", &p, loss, NULL);
