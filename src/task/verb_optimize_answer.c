@@ -94,7 +94,8 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
     n2_text_add(out, "predicted   %.6g (best) to %.6g; %.0f %% beyond the best seen\n",
                 predicted(r, 0), predicted(r, n - 1), 100 * r->above);
     n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
-    n2_text_add(out, strcmp(r->device, "cpu") ? ", trained on %s\n" : "\n", r->device);
+    if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
+    n2_text_add(out, "\n");
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
                 100 * r->far);
     if (r->backtest > 0) say_backtest(r, out);
