@@ -23,6 +23,7 @@
 #define N2_LATENT_H
 
 #include "design/design.h"
+#include "engine/place.h"
 
 typedef enum n2_latent_prior {
     N2_LATENT_N2CE,     /* telescoping log ratios */
@@ -43,12 +44,13 @@ typedef struct n2_latent_options {
     size_t ratio_width, blocks; /* of the ratio network */
     size_t batch, noise;        /* rows a step; noise rows a data row, weighted to M */
     size_t value_steps, code_steps, prior_steps, joint_steps;
-    double divergence_weight; /* of KL(q || p) against ln p(x|z) */
-    size_t rounds, moves;     /* of a chain; steps of the sampler in a round */
-    double ambition;          /* standard deviations of y */
-    double seconds;           /* stop training after so many; 0: no limit */
-    const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
-    bool resume;              /* continue from it if it is there */
+    double divergence_weight;  /* of KL(q || p) against ln p(x|z) */
+    size_t rounds, moves;      /* of a chain; steps of the sampler in a round */
+    double ambition;           /* standard deviations of y */
+    double seconds;            /* stop training after so many; 0: no limit */
+    const char *checkpoint;    /* where to keep the state while training; NULL: nowhere */
+    bool resume;               /* continue from it if it is there */
+    const n2_backend *backend; /* that trains and samples; NULL: the processor's */
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);

@@ -54,9 +54,9 @@ static n2ce_status build(draw *d) {
     const n2_node mean = d->m->o.sampler == N2_LATENT_SVGD
                              ? n2_svgd_step(g, name, d->z, density, d, RATE)
                              : langevin(d, g);
-    N2_TRY(n2_plan_compile(g, n2_cpu_backend(), &mean, 1, &d->move.plan));
+    N2_TRY(n2_plan_compile(g, d->m->o.backend, &mean, 1, &d->move.plan));
     const n2_node x = n2_latent_decode(h, &d->m->vae, n2g_read(h, d->z));
-    return n2_plan_compile(h, n2_cpu_backend(), &x, 1, &d->decode.plan);
+    return n2_plan_compile(h, d->m->o.backend, &x, 1, &d->decode.plan);
 }
 
 static n2ce_status make_room(draw *d) {
@@ -91,6 +91,7 @@ static n2ce_status set_out(draw *d, uint32_t group) {
     }
     N2_TRY(n2_latent_say(d->m, d->coded, d->n, &(n2_latent_words){.codes = d->codes}));
     for (size_t i = 0; i < d->n * d->m->o.latent; i++) z[i] = (float)d->codes[i];
+    n2_tensor_push(d->m->store, d->z);
     return decode_into(d, d->decoded_from);
 }
 

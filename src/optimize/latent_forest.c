@@ -119,6 +119,8 @@ n2ce_status n2_latent_fit_forests(n2_latent *m) {
     contest c = {0};
     m->record.forest_share = 0; /* so that networks speak alone */
     if (m->code->width > WIDEST) return N2CE_OK;
+    N2_TRY(n2_tensor_pull(m->store, m->x));
+    N2_TRY(n2_tensor_pull(m->store, m->y));
     for (size_t e = 0; e < m->o.members; e++) {
         N2_TRY(grow(m, e));
         N2_TRY(compete(m, e, &c));

@@ -22,14 +22,16 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_o
 
 #define METHOD(name, title, text, change)                                                      \
     n2ce_status n2_##name##_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,       \
-                                const n2_aims *aims, n2_proposals *out) {                      \
+                                const n2_backend *backend, const n2_aims *aims,                \
+                                n2_proposals *out) {                                           \
         n2_latent_options o = n2_latent_defaults();                                            \
+        o.backend = backend;                                                                   \
         change;                                                                                \
         return propose(ctx, offline, o, seed, aims, out);                                      \
     }                                                                                          \
     static n2ce_status propose_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
                                       n2_proposals *out) {                                     \
-        return n2_##name##_aim(ctx, offline, seed, NULL, out);                                 \
+        return n2_##name##_aim(ctx, offline, seed, NULL, NULL, out);                           \
     }                                                                                          \
     const n2_method n2_##name##_method = {title, text, propose_##name}
 

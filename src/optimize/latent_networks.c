@@ -16,8 +16,7 @@ void n2_program_free(n2_program *p) {
 }
 
 static n2ce_status compile(n2_latent *m, n2_program *p, const n2_node *outputs, size_t n) {
-    (void)m;
-    return n2_plan_compile(p->g, n2_cpu_backend(), outputs, n, &p->plan);
+    return n2_plan_compile(p->g, m->o.backend, outputs, n, &p->plan);
 }
 
 static n2ce_status begin(n2_latent *m, n2_program *p) {

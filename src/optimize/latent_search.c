@@ -124,7 +124,7 @@ static n2ce_status build_move(search *s, const char *name) {
     if (!g) return N2CE_ENOMEM;
     const bool svgd = s->m->o.sampler == N2_LATENT_SVGD;
     const n2_node mean = svgd ? n2_svgd_step(g, name, s->z, density, s, RATE) : langevin(s, g);
-    N2_TRY(n2_plan_compile(g, n2_cpu_backend(), &mean, 1, &s->move.plan));
+    N2_TRY(n2_plan_compile(g, s->m->o.backend, &mean, 1, &s->move.plan));
     if (!svgd) return N2CE_OK;
     static const char *const kinds[] = {"m", "v", "step"};
     for (size_t i = 0; i < 3; i++) {
@@ -139,7 +139,7 @@ static n2ce_status build_decode(search *s) {
     n2_graph *g = s->decode.g = n2_graph_new(s->m->store);
     if (!g) return N2CE_ENOMEM;
     const n2_node x = n2_latent_decode(g, &s->m->vae, n2g_read(g, s->z));
-    return n2_plan_compile(g, n2_cpu_backend(), &x, 1, &s->decode.plan);
+    return n2_plan_compile(g, s->m->o.backend, &x, 1, &s->decode.plan);
 }
 
 static n2ce_status allocate(search *s) {
@@ -229,6 +229,11 @@ static n2ce_status decode_into(search *s, double *out) {
     return N2CE_OK;
 }
 
+static void clear(const n2_store *store, n2_tensor *t) {
+    memset(t->data, 0, (size_t)n2_elements(t->shape) * sizeof(float));
+    n2_tensor_push(store, t);
+}
+
 /* Codes of where the chains are, what these decode to, and then a push in a random
  * direction, of a random size up to `noise`. */
 static n2ce_status set_out(search *s, double noise) {
@@ -237,10 +242,10 @@ static n2ce_status set_out(search *s, double noise) {
         n2_latent_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
     N2_TRY(n2_latent_say(s->m, s->coded, s->chains, &(n2_latent_words){.codes = s->codes}));
     for (size_t i = 0; i < s->chains * s->nz; i++) z[i] = (float)s->codes[i];
+    n2_tensor_push(s->m->store, s->z);
     N2_TRY(decode_into(s, s->decoded_from));
     for (size_t i = 0; i < 3; i++)
-        if (s->moment[i])
-            memset(s->moment[i]->data, 0, (size_t)n2_elements(s->moment[i]->shape) * sizeof(float));
+        if (s->moment[i]) clear(s->m->store, s->moment[i]);
     const n2_stream normal = next_draw(s), size = next_draw(s);
     for (size_t i = 0; i < s->chains && noise > 0; i++) {
         float scale;
@@ -250,6 +255,7 @@ static n2ce_status set_out(search *s, double noise) {
         n2_fill_normal(normal, i * s->nz, n, unit);
         for (size_t k = 0; k < n; k++) z[i * s->nz + k] += (float)noise * scale * unit[k];
     }
+    n2_tensor_push(s->m->store, s->z);
     return N2CE_OK;
 }
 

@@ -71,21 +71,22 @@ static n2ce_status resume(n2_latent *m, size_t *which, size_t *step) {
 
 /* ---- held-out rows ------------------------------------------------------- */
 
-static void copy(const n2_latent *m, n2_tensor *to, const n2_tensor *from) {
+static n2ce_status copy(const n2_latent *m, n2_tensor *to, const n2_tensor *from) {
+    N2_TRY(n2_tensor_pull(m->store, from));
     memcpy(to->data, from->data, (size_t)n2_elements(from->shape) * n2_store_bytes(m->store));
+    n2_tensor_push(m->store, to);
+    return N2CE_OK;
 }
 
 /* Parameters of a member, in the order of the list: weight, bias, weight, ... */
-static void move_member(n2_latent *m, size_t e, bool keep) {
+static n2ce_status move_member(n2_latent *m, size_t e, bool keep) {
     const size_t each = 2 * (size_t)m->value[e].n;
     for (size_t i = 0; i < each; i++) {
         const n2_layer *layer = &m->value[e].layers[i / 2];
         n2_tensor *average = i % 2 ? layer->bias : layer->weight, *kept = m->kept[e * each + i];
-        if (keep)
-            copy(m, kept, average);
-        else
-            copy(m, average, kept);
+        N2_TRY(keep ? copy(m, kept, average) : copy(m, average, kept));
     }
+    return N2CE_OK;
 }
 
 static n2ce_status check_members(n2_latent *m, size_t step) {
@@ -96,21 +97,22 @@ static n2ce_status check_members(n2_latent *m, size_t step) {
         if (step > 0 && !(miss < best[2 * e])) continue;
         best[2 * e] = miss;
         best[2 * e + 1] = (float)step;
-        move_member(m, e, true);
+        N2_TRY(move_member(m, e, true));
     }
     return N2CE_OK;
 }
 
 /* What the value phase leaves: each member as it was when it was best. */
-static void end_value(n2_latent *m) {
+static n2ce_status end_value(n2_latent *m) {
     const float *best = m->best->data;
     double sum = 0;
     for (size_t e = 0; e < m->o.members; e++) {
-        move_member(m, e, false);
+        N2_TRY(move_member(m, e, false));
         sum += (double)best[2 * e];
         m->record.best_step[e] = (size_t)best[2 * e + 1];
     }
     m->record.r2 = 1 - sum / (double)m->o.members;
+    return N2CE_OK;
 }
 
 /* ---- phases -------------------------------------------------------------- */
@@ -186,7 +188,7 @@ n2ce_status n2_latent_train(n2_latent *m) {
             N2_TRY(run_phase(&r, &phases[i]));
             note_losses(m, i, &phases[i]);
         }
-        if (i == 0) end_value(m);
+        if (i == 0) N2_TRY(end_value(m));
         r.before += phases[i].steps;
     }
     return save(m, PHASES, 0);
@@ -303,6 +305,7 @@ static void note_usual(n2_latent_record *r, double *prior, double *misfit, size_
 
 static n2ce_status look_at_designs(n2_latent *m) {
     const size_t n = m->designs->rows < 4096 ? m->designs->rows : 4096, e = m->o.members;
+    N2_TRY(n2_tensor_pull(m->store, m->x));
     double *members = n2_alloc(m->ctx, n * (e + 2), sizeof *members);
     if (!members) return N2CE_ENOMEM;
     const n2_latent_words words = {
@@ -368,6 +371,7 @@ n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_lat
     if (!m) return N2CE_ENOMEM;
     *m = (n2_latent){.ctx = ctx, .designs = designs, .o = *o, .started = n2_seconds()};
     if (m->o.prior == N2_LATENT_MLE) m->o.stages = 1;
+    if (!m->o.backend) m->o.backend = n2_cpu_backend();
     const n2ce_status status = fit(m);
     if (status == N2CE_OK)
         *out = m;

@@ -10,6 +10,7 @@ static n2ce_status say_block(n2_latent *m, const float *rows, size_t n) {
     float *to = m->rows->data;
     memcpy(to, rows, n * width * sizeof *to);
     memset(to + n * width, 0, (N2_APPRAISE_ROWS - n) * width * sizeof *to);
+    n2_tensor_push(m->store, m->rows);
     N2_TRY(n2_plan_run(m->appraise.plan));
     n2_plan_get(m->appraise.plan, 0, m->out);
     return N2CE_OK;

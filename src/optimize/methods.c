@@ -61,7 +61,7 @@ n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_des
                           n2_proposals *out) {
     if (offline->rows < 1)
         return n2_fail(ctx, N2CE_EINVAL, "%s has no designs to learn from.", m->method->name);
-    if (m->aim && aims) return m->aim(ctx, offline, seed, aims, out);
+    if (m->aim) return m->aim(ctx, offline, seed, effort->backend, aims, out);
     if (m->with) return m->with(ctx, offline, seed, effort, out);
     return m->method->propose(ctx, offline, seed, out);
 }

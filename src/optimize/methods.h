@@ -36,9 +36,11 @@ typedef struct n2_aims {
     double *x; /* target by target */
 } n2_aims;
 
-/* As n2_method.propose; besides, draws of designs given each of the values. */
+/* As n2_method.propose, on a backend (NULL: the processor's); besides, draws of designs given each
+ * of the values, if there are any. */
 typedef n2ce_status n2_propose_and_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
-                                       const n2_aims *aims, n2_proposals *out);
+                                       const n2_backend *backend, const n2_aims *aims,
+                                       n2_proposals *out);
 
 typedef struct n2_listed_method {
     const n2_method *method;

@@ -2,6 +2,7 @@
 #include "verb_optimize.h"
 
 #include "base/numerics.h"
+#include "device_choice.h"
 #include "io/file.h"
 
 #include <limits.h>
@@ -54,6 +55,9 @@ static const n2ce_option optimize_options[] = {
      "rounds of every chain; auto: those of the preset"},
     {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
      "standard deviations above the best value beyond which no prediction is believed"},
+    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
+     "of networks and chains: cpu, cuda, cuda:N for GPU N"},
+    N2_PRECISION_OPTION,
     {"time-limit", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",
      "seconds of training, about; auto: no limit. The result then depends on the machine"},
     {"checkpoint", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
@@ -71,6 +75,7 @@ typedef struct session {
     n2_design_table t;
     n2_designs visible; /* what is learnt from: all, or all but the hidden ones */
     n2_latent_options latent;
+    n2_place place;
     n2_optimize_result r;
     size_t *order; /* rows, best first */
     char checkpoint[PATH_MAX];
@@ -109,6 +114,18 @@ static void read_model(session *s) {
     l->seed = n2_options_count(o, "seed");
     l->resume = n2_options_flag(o, "resume");
     read_sizes(o, l);
+}
+
+/* One that is chosen by the machine's speed would make proposals depend on it. */
+static n2ce_status choose_place(session *s) {
+    if (is(s->options, "device", "auto"))
+        return n2_fail(s->ctx, N2CE_EINVAL,
+                       "--device auto is not for optimize, whose proposals depend on the device: "
+                       "it is cpu, cuda or cuda:N (N from 0).");
+    N2_TRY(n2_place_of_options(s->ctx, s->options, &s->place));
+    s->latent.backend = n2_place_backend(&s->place);
+    s->r.device = n2_place_name(&s->place);
+    return N2CE_OK;
 }
 
 /* A file of its own, or one beside the output; none where nothing is written. */
@@ -301,6 +318,7 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     if (s->r.path) N2_TRY(n2_file_check_output(s->ctx, s->r.path, n2_options_flag(o, "force")));
     read_model(s);
     N2_TRY(choose_checkpoint(s));
+    N2_TRY(choose_place(s));
     N2_TRY(n2_design_table_read(s->ctx, o, data, &s->t));
     N2_TRY(order_rows(s));
     N2_TRY(choose_rows(s));

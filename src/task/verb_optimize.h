@@ -40,6 +40,7 @@ typedef struct n2_optimize_result {
     const n2_design_table *t;
     const n2ce_options *options;
     const char *path; /* of the CSV; NULL: standard output */
+    const char *device;
     n2_proposals proposals;
     n2_latent_record record;
     double *spread;   /* of each prediction */

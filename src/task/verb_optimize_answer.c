@@ -93,8 +93,9 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
                 seen_best(r));
     n2_text_add(out, "predicted   %.6g (best) to %.6g; %.0f %% beyond the best seen\n",
                 predicted(r, 0), predicted(r, n - 1), 100 * r->above);
-    n2_text_add(out, "model       explains %.3g of the variance of held-out rows\n",
-                fmax(a->r2, 0));
+    n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
+    if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
+    n2_text_add(out, "\n");
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
                 100 * r->far);
     if (r->backtest > 0) say_backtest(r, out);
@@ -142,7 +143,7 @@ static void add_designs(const n2_optimize_result *r, n2_text *out) {
 
 static void add_model(const n2_optimize_result *r, n2_text *out) {
     const n2_latent_record *a = &r->record;
-    n2_text_add(out, "\"model\": {");
+    n2_text_add(out, "\"model\": {\"device\": \"%s\", ", r->device);
     add_number(out, "r2", a->r2);
     add_number(out, "forest_share", a->forest_share);
     add_number(out, "structure", a->structure);

@@ -1,5 +1,5 @@
 # Without a GPU, or in a build without CUDA, a verb that is asked for one says so and exits with 4;
-# "auto" works without it and names what it used.
+# "auto" works without it and names what it used, but for optimize, which has none.
 export CUDA_VISIBLE_DEVICES=
 normals() { awk "$@" -f "${0%/*}/normals.awk"; }
 normals -v n=120 -v d=2 -v seed=1 -v mean=1 -v header=1 >a.csv
@@ -16,6 +16,8 @@ asked divergence -n a.csv -d b.csv $small
 asked mi --x 0 --y 1 a.csv $small
 asked test -n a.csv -d b.csv $small
 asked score model a.csv
+asked optimize a.csv --maximize 1
+asked study bbo --task branin --method n2ce
 asked study ratio --tasks sanity-2d --n 100
 asked bench step --seconds 0.01
 asked bench svgd --iterations 1
@@ -25,4 +27,5 @@ for device in auto cpu; do
     n2ce divergence -n a.csv -d b.csv $small --device $device --json | grep -o '"device": "[a-z]*", "samples"'
     n2ce score model a.csv --device $device --json | grep -o '"device": "[a-z]*"'
 done
+n2ce optimize a.csv --maximize 1 --device auto
 n2ce mi --x 0 --y 1 a.csv --device gpu

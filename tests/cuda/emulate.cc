@@ -207,11 +207,12 @@ static uint16_t to_half(float x) {
 }
 
 static float from_half(uint16_t h) {
-    const int exponent = h >> 10 & 31, digits = h & 1023;
-    const float size = exponent == 31  ? (digits ? NAN : INFINITY)
-                       : exponent == 0 ? ldexpf((float)digits, -24)
-                                       : ldexpf((float)(digits + 1024), exponent - 25);
-    return h >> 15 ? -size : size;
+    const uint32_t exponent = h >> 10 & 31, digits = h & 1023u, sign = (uint32_t)(h >> 15) << 31;
+    if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)digits * 0x1p-24f;
+    const uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | digits << 13;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 uint32_t pack_halves(float x, float y) { return to_half(x) | (uint32_t)to_half(y) << 16; }
