@@ -48,7 +48,7 @@ static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer 
                         const arguments *args) {
     const n2ce_options *common = args->common;
     const char *folder = n2ce_options_get(common, "report");
-    if (!folder) return EXIT_OK;
+    if (!folder || !n2ce_answer_page(answer)) return EXIT_OK;
     const n2ce_status status = n2ce_report_write(ctx, answer, folder, may_replace(args));
     if (status != N2CE_OK) return fail(ctx, status);
     const bool prose = !switched_on(common, "json") && !switched_on(common, "quiet");

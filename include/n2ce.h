@@ -435,6 +435,9 @@ N2CE_API const char *n2ce_answer_json(const n2ce_answer *answer);
 N2CE_API const char *n2ce_answer_brief(const n2ce_answer *answer);
 N2CE_API const char *n2ce_answer_kept(const n2ce_answer *answer);
 
+/** The page of the answer's report; NULL if it has none. */
+N2CE_API const char *n2ce_answer_page(const n2ce_answer *answer);
+
 /** Checks, before hours of work, that a report of `task` can be written into
  *  `folder`, by making what is missing and removing it again.
  *  Fails with N2CE_EIO, or N2CE_EEXIST if a report is there already and
@@ -444,7 +447,9 @@ N2CE_API n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, con
 
 /** Writes the report: NAME.html, a page without external files, and
  *  NAME.json. Each is written under a temporary name, synced and renamed, so a
- *  crash leaves the old file or the new one. Fails as n2ce_report_check. */
+ *  crash leaves the old file or the new one. An answer without a page, that of
+ *  a run that was stopped before there was anything to show, writes nothing.
+ *  Fails as n2ce_report_check. */
 N2CE_API n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
                                        bool overwrite);
 

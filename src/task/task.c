@@ -126,6 +126,7 @@ void n2ce_answer_free(n2ce_answer *answer) {
 
 const char *n2ce_answer_text(const n2ce_answer *answer) { return answer->text; }
 const char *n2ce_answer_json(const n2ce_answer *answer) { return answer->json; }
+const char *n2ce_answer_page(const n2ce_answer *answer) { return answer->html; }
 const char *n2ce_answer_brief(const n2ce_answer *answer) { return answer->brief; }
 const char *n2ce_answer_kept(const n2ce_answer *answer) { return answer->kept; }
 
@@ -158,6 +159,7 @@ n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *
 n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
                               bool overwrite) {
     report_paths paths;
+    if (!answer->html) return N2CE_OK;
     N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
     N2_TRY(find_paths(ctx, answer->task, folder, &paths));
     N2_TRY(n2_folder_make(ctx, folder));

@@ -2,11 +2,11 @@
 awk -v n=120 -f "${0%/*}/designs.awk" >designs.csv
 run() { n2ce optimize designs.csv --maximize yield --categorical colour -q 8 --rounds 2 --steps 0.15 "$@"; }
 run -o whole.csv >/dev/null
-run -o out.csv >/dev/null 2>&1 &
+run -o out.csv --report page >/dev/null 2>&1 &
 sleep 1
 kill -INT $! 2>/dev/null
 wait $!
 code=$?
-[ $code -eq 130 ] && [ -e out.csv.checkpoint ] && [ ! -e out.csv ] || [ $code -eq 0 ] || echo "exit $code"
-[ -e out.csv ] || run -o out.csv --resume >/dev/null
+[ $code -eq 130 ] && [ -e out.csv.checkpoint ] && [ ! -e out.csv ] && [ ! -e page ] || [ $code -eq 0 ] || echo "exit $code"
+[ -e out.csv ] || run -o out.csv --report page --resume >/dev/null
 cmp whole.csv out.csv && ls
