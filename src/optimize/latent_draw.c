@@ -1,12 +1,10 @@
 /* Draws of designs given a value: what the model says, without the search's choices. */
 #include "base/random.h"
 #include "latent_model.h"
-#include "sampler/svgd.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const double RATE = 0.05, LANGEVIN_STEP = 0.1;
 enum { GROUP = 256, MOVES = 300, STREAM = 0x20000000 };
 
 /* Particles on their way to one value. */
@@ -21,42 +19,14 @@ typedef struct draw {
     n2_arena arena;
 } draw;
 
-/* -(target - E y)^2 / (2 doubt^2) + ln p(z). */
-static n2_node density(n2_graph *g, n2_node z, const void *arg) {
-    const draw *d = arg;
-    const n2_latent *m = d->m;
-    const n2_node x = n2_latent_expected(g, &m->vae, n2_latent_decode(g, &m->vae, z));
-    const n2_node miss = n2g_affine(g, n2_latent_mean_value(g, m, x), -1, d->target);
-    const double sharpness = 0.5 / (m->record.doubt * m->record.doubt);
-    const n2_node fit = n2g_scale(g, n2g_mul(g, miss, miss), -sharpness);
-    return n2g_add(g, fit, n2_latent_log_prior(g, z, m));
-}
-
-/* A sharp density makes long moves: they are cut where Langevin dynamics would overshoot. */
-static n2_node langevin(draw *d, n2_graph *g) {
-    const n2_node z = n2g_read(g, d->z), most = n2g_constant(g, 1 / LANGEVIN_STEP);
-    n2_node each;
-    const n2_node score = n2_score(g, z, density, d, &each);
-    const n2_node cut = n2g_minimum(g, n2g_maximum(g, score, n2g_scale(g, most, -1)), most);
-    const n2_node mean = n2g_total(g, n2g_mean(g, each, N2_ALL_AXES));
-    n2g_watch(g, mean);
-    n2g_assign(g, d->z, n2_langevin_move(g, z, cut, LANGEVIN_STEP));
-    return mean;
-}
-
 static n2ce_status build(draw *d) {
     n2_store *store = d->m->store;
     char name[32];
     snprintf(name, sizeof name, "search.%zu", d->m->searches++);
     d->z = n2_store_add(store, name, n2_dims((int64_t)d->n, (int64_t)d->m->o.latent));
-    n2_graph *g = d->move.g = n2_graph_new(store), *h = d->decode.g = n2_graph_new(store);
-    if (!d->z || !g || !h) return N2CE_ENOMEM;
-    const n2_node mean = d->m->o.sampler == N2_LATENT_SVGD
-                             ? n2_svgd_step(g, name, d->z, density, d, RATE)
-                             : langevin(d, g);
-    N2_TRY(n2_plan_compile(g, d->m->o.backend, &mean, 1, &d->move.plan));
-    const n2_node x = n2_latent_decode(h, &d->m->vae, n2g_read(h, d->z));
-    return n2_plan_compile(h, d->m->o.backend, &x, 1, &d->decode.plan);
+    if (!d->z) return N2CE_ENOMEM;
+    N2_TRY(n2_latent_build_move(d->m, name, d->z, d->target, &d->move));
+    return n2_latent_build_decode(d->m, d->z, &d->decode);
 }
 
 static n2ce_status make_room(draw *d) {

@@ -87,6 +87,15 @@ n2ce_status n2_latent_fit_forests(n2_latent *m);
 n2ce_status n2_latent_ask_forests(const n2_latent *m, const float *rows, size_t n, double *members);
 void n2_latent_free_forests(n2_latent *m);
 
+/* ---- latent_move.c ---- */
+
+/* A step of the codes z along -(target - E y)^2 / (2 doubt^2) + ln p(z), by the options' sampler;
+ * SVGD keeps its moments in tensors NAME.m, NAME.v and NAME.step. */
+n2ce_status n2_latent_build_move(n2_latent *m, const char *name, n2_tensor *z, double target,
+                                 n2_program *out);
+/* What the codes z decode to. */
+n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_program *out);
+
 /* ---- latent_train.c ---- */
 
 n2ce_status n2_latent_train(n2_latent *m);

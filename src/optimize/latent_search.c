@@ -2,15 +2,13 @@
 #include "base/numerics.h"
 #include "base/random.h"
 #include "latent_model.h"
-#include "sampler/svgd.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double RATE = 0.05, LANGEVIN_STEP = 0.1, MOST_NOISE = 0.8, TEMPERATURE = 2,
-                    LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
+static const double MOST_NOISE = 0.8, TEMPERATURE = 2, LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
 enum {
     GROUP = 256,
     LOOKS = 4
@@ -93,39 +91,9 @@ typedef struct search {
     uint32_t draws;
 } search;
 
-/* -(target - E y)^2 / (2 doubt^2) + ln p(z). */
-static n2_node density(n2_graph *g, n2_node z, const void *arg) {
-    const search *s = arg;
-    const n2_latent *m = s->m;
-    const n2_node x = n2_latent_expected(g, &m->vae, n2_latent_decode(g, &m->vae, z));
-    const n2_node miss = n2g_affine(g, n2_latent_mean_value(g, m, x), -1, s->target);
-    const double sharpness = 0.5 / (m->record.doubt * m->record.doubt);
-    const n2_node fit = n2g_scale(g, n2g_mul(g, miss, miss), -sharpness);
-    return n2g_add(g, fit, n2_latent_log_prior(g, z, m));
-}
-
-static n2_node clipped(n2_graph *g, n2_node x, double most) {
-    return n2g_minimum(g, n2g_maximum(g, x, n2g_constant(g, -most)), n2g_constant(g, most));
-}
-
-/* A sharp density makes long moves: they are cut where Langevin dynamics would overshoot. */
-static n2_node langevin(search *s, n2_graph *g) {
-    const n2_node z = n2g_read(g, s->z);
-    n2_node each;
-    const n2_node score = clipped(g, n2_score(g, z, density, s, &each), 1 / LANGEVIN_STEP);
-    const n2_node mean = n2g_total(g, n2g_mean(g, each, N2_ALL_AXES));
-    n2g_watch(g, mean);
-    n2g_assign(g, s->z, n2_langevin_move(g, z, score, LANGEVIN_STEP));
-    return mean;
-}
-
 static n2ce_status build_move(search *s, const char *name) {
-    n2_graph *g = s->move.g = n2_graph_new(s->m->store);
-    if (!g) return N2CE_ENOMEM;
-    const bool svgd = s->m->o.sampler == N2_LATENT_SVGD;
-    const n2_node mean = svgd ? n2_svgd_step(g, name, s->z, density, s, RATE) : langevin(s, g);
-    N2_TRY(n2_plan_compile(g, s->m->o.backend, &mean, 1, &s->move.plan));
-    if (!svgd) return N2CE_OK;
+    N2_TRY(n2_latent_build_move(s->m, name, s->z, s->target, &s->move));
+    if (s->m->o.sampler != N2_LATENT_SVGD) return N2CE_OK;
     static const char *const kinds[] = {"m", "v", "step"};
     for (size_t i = 0; i < 3; i++) {
         char full[64];
@@ -133,13 +101,6 @@ static n2ce_status build_move(search *s, const char *name) {
         s->moment[i] = n2_store_find(s->m->store, full);
     }
     return N2CE_OK;
-}
-
-static n2ce_status build_decode(search *s) {
-    n2_graph *g = s->decode.g = n2_graph_new(s->m->store);
-    if (!g) return N2CE_ENOMEM;
-    const n2_node x = n2_latent_decode(g, &s->m->vae, n2g_read(g, s->z));
-    return n2_plan_compile(g, s->m->o.backend, &x, 1, &s->decode.plan);
 }
 
 static n2ce_status allocate(search *s) {
@@ -201,7 +162,7 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     s->z = n2_store_add(m->store, name, n2_dims((int64_t)s->chains, (int64_t)s->nz));
     if (!s->z) return N2CE_ENOMEM;
     N2_TRY(build_move(s, name));
-    return build_decode(s);
+    return n2_latent_build_decode(s->m, s->z, &s->decode);
 }
 
 /* Best first. */
