@@ -49,6 +49,9 @@ static bool as_gate(const noted *n, const noted *layer) {
 
 /* How what a layer made is read. */
 enum { READ_FLOATS = 1, READ_SHEETS = 2, READ_GATES = 4 };
+typedef int reading(const n2_queue *q, size_t k, size_t i); /* by job k what job i made */
+
+static int as_numbers(const n2_queue *, size_t, size_t) { return READ_FLOATS; }
 
 static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k];
@@ -59,7 +62,7 @@ static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
 }
 
 /* All ways in which the numbers at x, which job i wrote, are read before they are written anew. */
-static int readers_of(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+static int ways_of(const n2_queue *q, size_t i, const float *x, int64_t floats, reading *way) {
     int ways = 0;
     for (size_t k = i + 1; k < q->n; k++) {
         const noted *n = &q->list[k];
@@ -70,26 +73,19 @@ static int readers_of(const n2_queue *q, size_t i, const float *x, int64_t float
             if (at->written && !n->j.add && covers(at, x, floats))
                 ends = true;
             else
-                ways |= at->written ? READ_FLOATS : way_of_reading(q, k, i);
+                ways |= at->written ? READ_FLOATS : way(q, k, i);
         }
         if (ends) return ways;
     }
     return q->list[i].kept ? ways | READ_FLOATS : ways;
 }
 
+static int readers_of(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    return ways_of(q, i, x, floats, way_of_reading);
+}
+
 bool n2_is_read_later(const n2_queue *q, size_t i, const float *x, int64_t floats) {
-    for (size_t k = i + 1; k < q->n; k++) {
-        const noted *n = &q->list[k];
-        bool ends = false;
-        for (int s = 0; s < n->n_spans; s++) {
-            const span *at = &n->spans[s];
-            if (!overlaps(at, x, floats)) continue;
-            if (!at->written || n->j.add || !covers(at, x, floats)) return true;
-            ends = true;
-        }
-        if (ends) return false;
-    }
-    return q->list[i].kept;
+    return ways_of(q, i, x, floats, as_numbers) != 0;
 }
 
 static void forget_write(noted *n, const float *x) {
