@@ -64,9 +64,13 @@ __device__ inline void store_bulk(void *to, const void *from, unsigned bytes) {
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/* All but the last LEFT that this thread asked for have been read. */
-template <int LEFT> __device__ inline void stores_read() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+/* All that this thread asked for have been read. */
+__device__ inline void stores_read() {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+/* What threads wrote to shared memory is seen by copies. */
+__device__ inline void shared_written() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* Images begin at multiples of 1024 bytes of shared memory. */
@@ -74,18 +78,24 @@ __device__ inline char *image_aligned(void *shared) {
     return (char *)shared + (1024 - shared_address(shared) % 1024) % 1024;
 }
 
-/* What threads wrote to shared memory is seen by tensor cores and copies. */
-__device__ inline void shared_written() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+/* Four warps have so many registers from now on; fewer than before, or more, which others gave. */
+template <int N> __device__ inline void fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N> __device__ inline void more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
 /* ---- products ---- */
 
 /* Of an image with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel
- * to panel, which counts where the inner axis is that of the rows. */
-__device__ inline uint64_t image_descriptor(const void *at, unsigned panels) {
-    return (uint64_t)(shared_address(at) >> 4 & 0x3fff) | (uint64_t)(panels >> 4) << 16 |
-           (uint64_t)64 << 32 | (uint64_t)1 << 62;
+ * to panel, which counts where the inner axis is that of the rows. Its lower half has the place, in
+ * units of 16 bytes; the upper is always the same. */
+__device__ inline uint32_t image_lower(const void *at, unsigned panels) {
+    return shared_address(at) >> 4 | panels >> 4 << 16;
+}
+__device__ inline uint64_t image_descriptor(uint32_t lower) {
+    return (uint64_t)lower | (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
 #define EIGHT(x, i) x(i), x(i + 1), x(i + 2), x(i + 3), x(i + 4), x(i + 5), x(i + 6), x(i + 7)
@@ -121,8 +131,9 @@ __device__ inline void products_wait(float sum[64]) {
  * columns 8j + 2t and the next. */
 __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b,
                                      bool fresh) {
+    const uint32_t lower = image_lower(b, 16);
 #pragma unroll
-    for (int j = 0; j < 8; j++)
+    for (unsigned j = 0; j < 8; j++)
         asm volatile("{\n"
                      ".reg .pred add;\n"
                      "setp.ne.b32 add, %69, 0;\n"
@@ -131,12 +142,12 @@ __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const 
                      "}"
                      : ALL_64(CHANGED)
                      : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
-                       "l"(image_descriptor(b + j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32, 16)),
+                       "l"(image_descriptor(lower + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
                        "r"(fresh ? j : 1));
 }
 
-/* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
- * columns, `b` where those of its first panel do. */
+/* sum += a^T b for a share of sheets a and b each: `a` is where one of its panels begins, 64
+ * columns, `b` where its first panel does. */
 __device__ inline void multiply_columns(float sum[64], const char *a, const char *b) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
@@ -145,23 +156,61 @@ __device__ inline void multiply_columns(float sum[64], const char *a, const char
                  ", %64, %65, add, 1, 1, 1, 1;\n"
                  "}"
                  : ALL_64(CHANGED)
-                 : "l"(image_descriptor(a, SHEET_BYTES / 2)),
-                   "l"(image_descriptor(b, SHEET_BYTES / 2)));
+                 : "l"(image_descriptor(image_lower(a, SHARE_BYTES / 2))),
+                   "l"(image_descriptor(image_lower(b, SHARE_BYTES / 2))));
 }
 
-/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet: 2048
- * bytes of each panel. */
-__device__ inline void store_sheet(const uint32_t a[32], char *share) {
+/* 0xff for each of four halves that is negative, else 0. */
+__device__ inline uint32_t negative_halves(uint32_t a, uint32_t b) {
+    uint32_t bytes;
+    asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(bytes) : "r"(a), "r"(b));
+    return bytes;
+}
+/* *to += x times `set` if the bit is set in the word, else times `clear`. Asked for bit by bit of a
+ * byte, seven bits become seven predicates in one instruction. */
+__device__ inline void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set,
+                                 float clear) {
+    asm("{\n"
+        ".reg .pred is_set;\n"
+        ".reg .b32 t;\n"
+        "and.b32 t, %1, %2;\n"
+        "setp.ne.u32 is_set, t, 0;\n"
+        "@is_set fma.rn.f32 %0, %3, %4, %0;\n"
+        "@!is_set fma.rn.f32 %0, %3, %5, %0;\n"
+        "}"
+        : "+f"(*to)
+        : "r"(word), "r"(bit), "f"(x), "f"(set), "f"(clear));
+}
+/* Whether it holds for a thread of the four warps that multiply together; all of them ask. */
+__device__ inline bool any_of_four(bool holds) {
+    int any;
+    asm volatile("{\n"
+                 ".reg .pred mine, all;\n"
+                 "setp.ne.s32 mine, %1, 0;\n"
+                 "barrier.cta.red.or.pred all, %2, 128, mine;\n"
+                 "selp.s32 %0, 1, 0, all;\n"
+                 "}"
+                 : "=r"(any)
+                 : "r"((int)holds), "r"(threadIdx.x / 128 + 1)
+                 : "memory");
+    return any;
+}
+
+/* Where a lane's first 8 columns of a share go: put_share. */
+__device__ inline unsigned share_place() {
     const unsigned lane = threadIdx.x % 32, row = lane % 16;
-    const unsigned at = shared_address(share) + row * 128;
+    return row * 128 + (lane / 16 ^ row % 8) * 16;
+}
+/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet, which
+ * begins at a multiple of 128 bytes. */
+__device__ inline void put_share(const uint32_t a[32], char *share, unsigned place) {
+    const unsigned at = shared_address(share) + place;
 #pragma unroll
-    for (unsigned j = 0; j < 8; j++) {
-        const unsigned unit = 2 * j + lane / 16; /* of 8 columns */
+    for (unsigned j = 0; j < 8; j++)
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         at + unit / 8 * (SHEET_BYTES / 8) + (unit % 8 ^ row % 8) * 16),
+                         (at ^ j % 4 * 32) + j / 4 * (SHARE_BYTES / 2)),
                      "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3])
                      : "memory");
-    }
 }
 #endif
 #endif

@@ -85,8 +85,8 @@ template <bool STRICT> struct gradient_block {
     }
 
     __device__ void multiply(int stage, int sixteen, float sum[64]) const {
-        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * (16 * 128);
-        const int panel = (int)threadIdx.x / 128 * (SHEET_BYTES / 2);
+        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * SHARE_BYTES;
+        const int panel = (int)threadIdx.x / 128 * (SHARE_BYTES / 2);
         const char *g = m.g(stage) + at + panel, *x = m.x(stage) + at;
         multiply_columns(sum, g, x);
         if (STRICT) {
@@ -117,15 +117,15 @@ template <bool STRICT> struct gradient_block {
         const unsigned pair = threadIdx.x % 64, part = threadIdx.x / 64;
         const int begin = (int)part * size::SHEETS;
         for (int k = begin; k < begin + size::SHEETS && k < sixteens; k++) {
-            const char *sheet = m.g(stage) + k / 4 * sheet_bytes(STRICT);
+            const char *share = m.g(stage) + k / 4 * sheet_bytes(STRICT) + k % 4 * SHARE_BYTES;
             float2 here = {0, 0};
 #pragma unroll
             for (int r = 0; r < 16; r++) {
-                const unsigned at = image_at(SHEET_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
-                float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
+                const unsigned at = image_at(SHARE_ROWS, (unsigned)r, 2 * pair);
+                float2 x = unpack_halves(*(const uint32_t *)(share + 2 * at));
                 here.x += x.x, here.y += x.y;
                 if (!STRICT) continue;
-                x = unpack_halves(*(const uint32_t *)(sheet + SHEET_BYTES + 2 * at));
+                x = unpack_halves(*(const uint32_t *)(share + SHEET_BYTES + 2 * at));
                 here.x += x.x, here.y += x.y;
             }
             const float power = m.powers_g(stage)[k];

@@ -9,22 +9,36 @@
  * of other kernels) goes through shared memory in plain loops. */
 
 enum {
-    WARP_ROWS = 16,
+    WARP_ROWS = SHARE_ROWS,
     WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows; or its shares of two sheets */
-    SHARE_BYTES = SHEET_BYTES / 4,
-    TOWER_WARPS = TOWER_THREADS / 32
+    TOWER_WARPS = TOWER_THREADS / 32,
+    FETCH_THREADS = 128, /* more, for copies; registers are given and taken by four warps */
+    FETCH_REGISTERS = 24,
+    TOWER_REGISTERS = 240
 };
-static_assert(2 * (int)SHARE_BYTES <= (int)WARP_FLOATS * 4, "sheets lie where rows do");
+static_assert(2 * (int)SHARE_BYTES <= (int)WARP_FLOATS * 4, "shares lie where rows do");
+
+/* A share that is to be stored. */
+struct share_note {
+    char *to; /* NULL: there are no more */
+    float *power_at;
+    float power;
+};
+
+/* A warp's shares: a barrier each for that they are there, and for that they have been read. */
+struct warp_shares {
+    uint64_t there[2], read[2];
+    share_note note[2];
+};
 
 template <bool STRICT> struct tower_sizes {
     enum {
         PARTS = STRICT ? 2 : 1,                   /* of a factor */
         STAGES = STRICT ? 2 : 4,                  /* of weights */
         STAGE_BYTES = PARTS * IMAGE_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
-        AHEAD = STRICT ? 1 : 2,  /* stages that are fetched ahead: who is slow may be behind */
-        SHARES = STRICT ? 1 : 2, /* sheets on their way at a time */
-        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 + (int)sizeof(tower) +
-                 STAGES * 16 + 1024
+        SHARES = STRICT ? 1 : 2, /* of a warp, on their way at a time */
+        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * (WARP_FLOATS * 4 + (int)sizeof(warp_shares)) +
+                 (int)sizeof(tower) + STAGES * 16 + 1024
     };
     static_assert(PARTS * IMAGE_BYTES + IMAGE_BEHIND * 4 <= STAGE_BYTES, "room for an image");
 };
@@ -35,18 +49,24 @@ template <bool STRICT> struct tower_sizes {
 template <bool STRICT> struct tower_memory {
     typedef tower_sizes<STRICT> size;
     char *weights;   /* [STAGES x STAGE_BYTES] */
-    float *rows;     /* this warp's, on their way in or out; or its share of sheets */
+    float *all_rows; /* [TOWER_WARPS x WARP_FLOATS] */
+    float *rows;     /* this warp's, on their way in or out; or its shares of sheets */
+    warp_shares *shares; /* [TOWER_WARPS] */
     uint64_t *there; /* a barrier a stage: the weights are there, */
     uint64_t *done;  /* and no warp needs them any more */
     tower *t;
 
     __device__ explicit tower_memory(char *shared) {
         weights = shared;
-        float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
-        rows = all + threadIdx.x / 32 * WARP_FLOATS;
-        there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
+        all_rows = (float *)(shared + size::STAGES * size::STAGE_BYTES);
+        rows = all_rows + threadIdx.x / 32 * WARP_FLOATS;
+        there = (uint64_t *)(all_rows + TOWER_WARPS * WARP_FLOATS);
         done = there + size::STAGES;
         t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
+        shares = (warp_shares *)(t + 1);
+    }
+    __device__ char *share(int warp, int which) const {
+        return (char *)(all_rows + warp * WARP_FLOATS) + which % size::SHARES * SHARE_BYTES;
     }
     __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
 };
@@ -57,9 +77,11 @@ struct tower_place {
     int row, column;
     int rows;     /* that the warp has; none, or less than none, beyond the last */
     int64_t row0; /* the warp's first */
-    bool has_sheet; /* sheets are whole: rows of the last one that nobody has are there, too */
-    int64_t share, power; /* where the warp's are, from the first sheet on; in bytes */
-    int64_t gates;        /* where the thread's are, from the first gates on; in words */
+    bool speaks; /* for its warp: the first lane */
+    bool stores; /* sheets; they are whole: rows of the last one that nobody has are there, too */
+    unsigned place;       /* in a share: share_place */
+    uint32_t share, power; /* where the warp's are, from the first sheet on; in bytes */
+    uint32_t gates;        /* where the thread's are, from the first gates on; in words */
 
     __device__ tower_place(const tower &t, int block, bool strict) {
         const int lane = threadIdx.x % 32;
@@ -70,10 +92,13 @@ struct tower_place {
         rows = left < WARP_ROWS ? (int)left : WARP_ROWS;
         const int64_t sheet = row0 / SHEET_ROWS;
         const int warp = (int)threadIdx.x / 32 % 4;
-        has_sheet = sheet < sheets_of(t.rows);
-        share = sheet * sheet_bytes(strict) + warp * (SHARE_BYTES / 2);
-        power = (char *)(powers_of(NULL, t.rows, strict) + sheet * SHEET_POWERS + warp) - (char *)NULL;
-        gates = sheet * GATE_WORDS + threadIdx.x % 128;
+        speaks = lane == 0;
+        stores = sheet < sheets_of(t.rows);
+        place = share_place();
+        share = (uint32_t)(sheet * sheet_bytes(strict) + warp * SHARE_BYTES);
+        power = (uint32_t)((char *)(powers_of(NULL, t.rows, strict) + sheet * SHEET_POWERS + warp) -
+                           (char *)NULL);
+        gates = (uint32_t)(sheet * GATE_WORDS + threadIdx.x % 128);
     }
 };
 
@@ -90,14 +115,23 @@ __device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x)
 
 /* ---- rows in shared memory ---- */
 
+/* Where a warp's rows go, which is where its shares are. */
+struct tower_rows {
+    float *at;
+    warp_shares *shares;
+    int put, most; /* shares so far, and how many there can be at a time */
+
+    /* Once shares have been read. */
+    __device__ float *free() const {
+        for (int k = put > most ? put - most : 0; k < put; k++)
+            arrival_wait(&shares->read[k % most], (unsigned)(k / most));
+        __syncwarp();
+        return at;
+    }
+};
+
 __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int j) {
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
-}
-
-/* Nobody uses them any more, nor the sheets in their place. */
-__device__ inline void rows_free() {
-    if (threadIdx.x % 32 == 0) stores_read<0>();
-    __syncwarp();
 }
 
 /* f(i, row, column) for the numbers of a warp's rows of n, which lie one after the other: AT_ONCE a
@@ -113,7 +147,6 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
     const float *x = from + p.row0 * n;
     const float4 zero = {0, 0, 0, 0};
-    rows_free();
     for (int i = threadIdx.x % 32; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
     __syncwarp();
     each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
@@ -130,30 +163,34 @@ __device__ inline void rows_in(float *to, const float *from, int n, const tower_
     __syncwarp();
 }
 
-/* What a thread has of n columns of memory; `rows` in between, unless they are 128. */
-__device__ inline void load_rows(const float *from, int n, float *rows, const tower_place &p,
-                                 float x[64]) {
+/* use(i, pair) for what a thread has of n columns of memory; `rows` in between, unless they are
+ * 128. */
+template <typename F>
+__device__ inline void each_of_rows(const float *from, int n, const tower_rows &rows,
+                                    const tower_place &p, F use) {
     if (n == TOWER_WIDTH && (uintptr_t)from % 8 == 0) {
         const float2 *at = (const float2 *)(from + (p.row0 + p.row) * TOWER_WIDTH + p.column);
         each_pair([&](int i, int h, int j) {
             const float2 zero = {0, 0};
-            const float2 v = p.row + 8 * h < p.rows ? at[h * (4 * TOWER_WIDTH) + 4 * j] : zero;
-            x[i] = v.x, x[i + 1] = v.y;
+            use(i, p.row + 8 * h < p.rows ? at[h * (4 * TOWER_WIDTH) + 4 * j] : zero);
         });
         return;
     }
-    rows_in(rows, from, n, p);
-    each_pair([&](int i, int h, int j) {
-        const float2 v = *pair_at(rows, p, h, j);
-        x[i] = v.x, x[i + 1] = v.y;
-    });
+    float *here = rows.free();
+    rows_in(here, from, n, p);
+    each_pair([&](int i, int h, int j) { use(i, *pair_at(here, p, h, j)); });
     __syncwarp();
+}
+
+__device__ inline void load_rows(const float *from, int n, const tower_rows &rows,
+                                 const tower_place &p, float x[64]) {
+    each_of_rows(from, n, rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
 }
 
 /* The LeakyReLU of what a thread has, times `unit`; `rows` in between, unless the matrix is 128
  * wide. */
-__device__ inline void rows_out(float *to, int n, bool wide, float *rows, const tower_place &p,
-                                const float x[64], float unit, float slope) {
+__device__ inline void rows_out(float *to, int n, bool wide, const tower_rows &rows,
+                                const tower_place &p, const float x[64], float unit, float slope) {
     float *out = to + p.row0 * n;
     if (wide) {
         each_pair([&](int i, int h, int j) {
@@ -163,16 +200,16 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         });
         return;
     }
-    rows_free();
+    float *here = rows.free();
     each_pair([&](int i, int h, int j) {
-        *pair_at(rows, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
+        *pair_at(here, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
     });
     __syncwarp();
     each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
 #pragma unroll
         for (unsigned k = 0; k < AT_ONCE; k++) {
             const unsigned i = first + 32 * k, row = i * part >> 20;
-            if (i < count) out[i] = rows[row * ROW_FLOATS + i - row * (unsigned)n];
+            if (i < count) out[i] = here[row * ROW_FLOATS + i - row * (unsigned)n];
         }
     });
     __syncwarp();
@@ -186,7 +223,9 @@ template <bool STRICT> struct tower_factors {
     uint32_t a[32];
     uint32_t rest[STRICT ? 32 : 1]; /* what they leave over */
     float power;
-    int of; /* the last layer's output, its LeakyReLU, or something else */
+    float slope;  /* of the LeakyReLU that they are */
+    bool settled; /* they are known to fit */
+    int of;       /* the last layer's output, its LeakyReLU, or something else */
 };
 enum { OF_NOTHING, OF_OUT, OF_MORE };
 
@@ -235,25 +274,35 @@ __device__ inline void pack(tower_factors<true> *f, const float x[64], float slo
     }
 }
 
-/* The LeakyReLU of what a thread has, as factors. */
+/* The LeakyReLU of what a thread has, as factors. Whether they fit is looked at later, when there
+ * is time. */
 template <bool STRICT>
-__device__ inline void make_factors(tower_factors<STRICT> *f, float x[64], float slope, int of) {
+__device__ inline void make_factors(tower_factors<STRICT> *f, const float x[64], float slope,
+                                    int of) {
     f->of = of;
-#pragma unroll 1
-    for (int attempt = 0; attempt < 2; attempt++) {
-        pack(f, x, slope);
-        if (attempt || is_in_range(f->a, STRICT)) return;
-        const float power = times_power(f->power, power_for(x, STRICT));
-        const float ratio = power * inverse_power(f->power);
+    f->slope = slope;
+    f->settled = false;
+    pack(f, x, slope);
+}
+
+/* Once more, with a power of two for which they fit. */
+template <bool STRICT> __device__ inline void refit(tower_factors<STRICT> *f, float x[64]) {
+    const float power = times_power(f->power, power_for(x, STRICT));
+    const float ratio = power * inverse_power(f->power);
 #pragma unroll
-        for (int i = 0; i < 64; i++) x[i] *= ratio;
-        f->power = power;
-    }
+    for (int i = 0; i < 64; i++) x[i] *= ratio;
+    f->power = power;
+    pack(f, x, f->slope);
+}
+
+template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, float x[64]) {
+    if (!f->settled && !is_in_range(f->a, STRICT)) refit(f, x);
+    f->settled = true;
 }
 
 /* Of rows of memory. */
 template <bool STRICT>
-__device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
+__device__ inline void load_factors(const tower_layer &l, const tower_place &p, const tower_rows &rows,
                                     float last[64], tower_factors<STRICT> *f) {
     const float before = f->power;
     float x[64];
@@ -261,6 +310,7 @@ __device__ inline void load_factors(const tower_layer &l, const tower_place &p, 
 #pragma unroll
     for (int i = 0; i < 64; i++) x[i] *= before;
     make_factors(f, x, 1.0f, OF_NOTHING);
+    settle(f, x);
     const float ratio = f->power * inverse_power(before);
 #pragma unroll
     for (int i = 0; i < 64; i++) last[i] *= ratio;
@@ -268,16 +318,15 @@ __device__ inline void load_factors(const tower_layer &l, const tower_place &p, 
 
 /* ---- gates ---- */
 
-/* Bits of a thread: of pair i / 2 the first number's is i / 2 % 16 of word i / 32, the second's 16
- * further on. */
-__device__ inline uint32_t gate_bit(int i) { return 1u << (i / 2 % 16 + i % 2 * 16); }
+/* Bits of a thread, 1: the number is negative. Number i's is in byte i % 4 of word i / 32. */
+__device__ constexpr uint32_t gate_bit(int i) { return 1u << (i % 4 * 8 + i / 4 % 8); }
 
 /* A thread's words of its sheet. */
 __device__ inline uint32_t *gate_words(const uint32_t *gates, const tower_place &p) {
     return (uint32_t *)gates + p.gates;
 }
 
-/* Which of the factors are not negative. */
+/* Which of the factors are negative. */
 __device__ inline void store_gates(uint32_t *to, const tower_place &p, const uint32_t a[32]) {
     uint32_t *at = gate_words(to, p);
     if (p.rows <= 0) return;
@@ -285,42 +334,40 @@ __device__ inline void store_gates(uint32_t *to, const tower_place &p, const uin
     for (int w = 0; w < 2; w++) {
         uint32_t closed = 0;
 #pragma unroll
-        for (int k = 0; k < 16; k++) closed |= a[16 * w + k] >> (15 - k) & 0x00010001u << k;
-        at[w * (GATE_WORDS / 2)] = ~closed;
+        for (int k = 0; k < 8; k++)
+            closed |= negative_halves(a[16 * w + 2 * k], a[16 * w + 2 * k + 1]) & 0x01010101u << k;
+        at[w * (GATE_WORDS / 2)] = closed;
     }
 }
 
-__device__ inline void load_gates(const uint32_t *gates, const tower_place &p, uint32_t open[2]) {
+__device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
+                                  uint32_t closed[2]) {
     const uint32_t *at = gate_words(gates, p);
-    open[0] = p.rows > 0 ? at[0] : 0;
-    open[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
+    closed[0] = p.rows > 0 ? at[0] : 0;
+    closed[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
 }
 
-__device__ inline void load_gate(const tower_layer &l, const tower_place &p, float *rows,
-                                 uint32_t open[2]) {
-    if (l.gates) {
-        load_gates(l.gates, p, open);
-        return;
-    }
-    float x[64];
-    load_rows(l.gate, l.n, rows, p, x);
-    open[0] = open[1] = 0;
-#pragma unroll
-    for (int i = 0; i < 64; i++)
-        if (x[i] > 0.0f) open[i / 32] |= gate_bit(i);
+__device__ inline void find_gates(const tower_layer &l, const tower_place &p, const tower_rows &rows,
+                                  uint32_t closed[2]) {
+    closed[0] = closed[1] = 0;
+    each_of_rows(l.gate, l.n, rows, p, [&](int i, float2 v) {
+        if (!(v.x > 0.0f)) closed[i / 32] |= gate_bit(i);
+        if (!(v.y > 0.0f)) closed[i / 32] |= gate_bit(i + 1);
+        if (i % 16 == 14) asm volatile("" ::: "memory"); /* no more at once: there are few registers */
+    });
 }
 
 /* ---- a product and what comes with it ---- */
 
-/* What sums are added to: the layer before, if `adds`, and the bias, if it is not NULL. */
-__device__ inline void begin_sums(bool adds, const float *bias, float power, const tower_place &p,
-                                  float last[64]) {
+/* What sums are added to: the layer before, if `adds`, and the bias. */
+__device__ inline void begin_sums(bool adds, bool has_bias, const float *bias, float power,
+                                  const tower_place &p, float last[64]) {
     if (!adds) {
         asm volatile(""); /* a branch: most add */
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = 0;
     }
-    if (!bias) return;
+    if (!has_bias) return;
     each_pair([&](int i, int, int j) {
         const float2 b = *(const float2 *)(bias + 8 * j + p.column);
         last[i] = fmaf(b.x, power, last[i]);
@@ -329,17 +376,19 @@ __device__ inline void begin_sums(bool adds, const float *bias, float power, con
 }
 
 /* last += the sums, which are 1 / unit too large; times `slope` where a gate is closed. */
-__device__ inline void end_sums(bool gated, float unit, float slope, const uint32_t open[2],
+__device__ inline void end_sums(bool gated, float unit, float slope, const uint32_t closed[2],
                                 const float sum[64], float last[64]) {
     if (!gated) {
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = fmaf(sum[i], unit, last[i]);
         return;
     }
-    const float closed = unit * slope;
+    const float slanted = unit * slope;
 #pragma unroll
-    for (int i = 0; i < 64; i++)
-        last[i] = fmaf(sum[i], open[i / 32] & gate_bit(i) ? unit : closed, last[i]);
+    for (int q = 0; q < 8; q++) /* byte by byte of the gates */
+#pragma unroll
+        for (int i = q / 4 * 32 + q % 4; i < q / 4 * 32 + 32; i += 4)
+            add_gated(&last[i], sum[i], closed[i / 32], gate_bit(i), slanted, unit);
 }
 
 /* k <= TOWER_NARROW: no tensor cores. */
@@ -389,74 +438,79 @@ template <bool STRICT> struct tower_block {
     typedef tower_factors<STRICT> factors;
     tower_memory<STRICT> m;
     tower_place p;
-    int used;               /* products begun */
-    int fetched, next;      /* by the first thread: images on their way, and the layer after them */
-    int sheets;             /* stored */
-    void *waiting;          /* factors are still to be stored here, as a sheet, */
+    int used;                /* products begun */
+    int shares;              /* put */
+    void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
+    uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if they are stored as such */
 
     __device__ tower_block(const tower_memory<STRICT> &memory, int b)
-        : m(memory), p(*memory.t, b, STRICT), used(0), fetched(0), next(0), sheets(0), waiting(NULL),
+        : m(memory), p(*memory.t, b, STRICT), used(0), shares(0), waiting(NULL),
           waiting_gates(NULL) {}
 
     /* ---- weights ---- */
 
-    /* One thread: the next layer's, if there is one, as soon as its stage is free. */
-    __device__ void fetch_weights() {
-        while (next < m.t->n_layers && m.t->layer[next].kind != LAYER_PRODUCT) next++;
-        if (next == m.t->n_layers) return;
-        const int stage = fetched % size::STAGES, round = fetched / size::STAGES;
-        if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
-        arrival_expect(&m.there[stage], image_floats(STRICT) * 4);
-        copy_bulk(m.stage(stage), m.t->layer[next].b, image_floats(STRICT) * 4, &m.there[stage]);
-        fetched++;
-        next++;
+    /* Where the next product's are, once they are there. */
+    __device__ const char *next_image() {
+        const int stage = used % size::STAGES;
+        arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
+        return m.stage(stage);
     }
 
-    __device__ void keep_fetching() {
-        if (threadIdx.x == 0 && fetched < used + size::AHEAD) fetch_weights();
+    __device__ static const float *behind(const char *image) {
+        return (const float *)(image + size::PARTS * IMAGE_BYTES);
+    }
+
+    /* No thread of the warp needs them any more. */
+    __device__ void image_done() {
+        __syncwarp();
+        if (p.speaks) arrive(&m.done[used % size::STAGES]);
+        used++;
     }
 
     /* ---- sheets ---- */
 
     /* Factors go to memory while the next product is made. */
     __device__ void store_waiting(const factors *f) {
-        if (waiting) {
-            char *share = (char *)m.rows + sheets++ % size::SHARES * SHARE_BYTES;
-            /* a sheet is two stores, and what was stored in this place has been read */
-            if (threadIdx.x % 32 == 0) stores_read<(size::SHARES - 1) * 2>();
-            __syncwarp();
-            store_sheet(f->a, share);
-            if (STRICT) store_sheet(f->rest, share + SHARE_BYTES);
-            shared_written();
-            __syncwarp();
-            if (threadIdx.x % 32 == 0 && p.has_sheet) send_sheet(share, f->power);
-        }
+        if (waiting && p.stores) send_share(f);
         if (waiting_gates) store_gates(waiting_gates, p, f->a);
         waiting = NULL;
         waiting_gates = NULL;
     }
 
-    /* One thread: a half of each panel. */
-    __device__ void send_sheet(const char *share, float power) const {
-        char *to = (char *)waiting + p.share;
-#pragma unroll
-        for (int half = 0; half < 2 * size::PARTS; half++)
-            store_bulk(to + half * (SHEET_BYTES / 2), share + half * (SHARE_BYTES / 2),
-                       SHARE_BYTES / 2);
-        *(float *)((char *)waiting + p.power) = inverse_power(power);
+    /* Others store it: store_shares. */
+    __device__ void send_share(const factors *f) {
+        const int warp = threadIdx.x / 32, which = shares % size::SHARES;
+        warp_shares *mine = &m.shares[warp];
+        if (shares >= size::SHARES)
+            arrival_wait(&mine->read[which], (unsigned)(shares / size::SHARES - 1));
+        char *share = m.share(warp, shares++);
+        put_share(f->a, share, p.place);
+        if (STRICT) put_share(f->rest, share + SHARE_BYTES, p.place);
+        shared_written();
+        if (p.speaks)
+            mine->note[which] = share_note{(char *)waiting + p.share,
+                                           (float *)((char *)waiting + p.power),
+                                           inverse_power(f->power)};
+        __syncwarp();
+        if (p.speaks) arrive(&mine->there[which]);
+    }
+
+    __device__ tower_rows rows() const {
+        return tower_rows{m.rows, &m.shares[threadIdx.x / 32], shares, size::SHARES};
+    }
+
+    __device__ void no_more_shares() {
+        warp_shares *mine = &m.shares[threadIdx.x / 32];
+        rows().free();
+        if (!p.speaks) return;
+        mine->note[shares % size::SHARES].to = NULL;
+        arrive(&mine->there[shares % size::SHARES]);
     }
 
     /* ---- layers ---- */
 
-    template <bool PLAIN>
-    __device__ void product(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
-                            factors *f) {
-        const int stage = used % size::STAGES;
-        const char *image = m.stage(stage);
-        const float *behind = (const float *)(image + size::PARTS * IMAGE_BYTES);
-        arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
-        used++;
+    __device__ void multiply(const char *image, const factors *f, float sum[64]) {
         products_begin(sum);
         multiply_rows(sum, f->a, image, true);
         if (STRICT) {
@@ -464,25 +518,76 @@ template <bool STRICT> struct tower_block {
             multiply_rows(sum, f->rest, image, false);
         }
         products_end();
-        const bool gated = l.gate;
-        if (gated && PLAIN) load_gates(l.gates, p, open);
-        if (gated && !PLAIN) load_gate(l, p, m.rows, open);
-        store_waiting(f);
-        keep_fetching();
-        begin_sums(l.adds_last, l.bias ? behind : NULL, f->power, p, last);
-        const float unit = behind[TOWER_WIDTH], slope = l.slope;
-        products_wait(sum);
-        __syncwarp(); /* all have read the bias */
-        if (threadIdx.x % 32 == 0) arrive(&m.done[stage]);
-        end_sums(gated, unit, slope, open, sum, last);
     }
 
-    __device__ void outer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
-                          float power) {
+    /* What was multiplied turns out not to fit, for one of the four warps that multiply together. */
+    __device__ void multiply_again(const char *image, float last[64], float sum[64], factors *f) {
+        products_wait(sum);
+        settle(f, last);
+        multiply(image, f, sum);
+    }
+
+    /* Gates are far away: they are asked for a layer ahead. */
+    __device__ void load_ahead(int layer) {
+        const uint32_t *gates = layer < m.t->n_layers ? m.t->layer[layer].gates : NULL;
+        if (gates) load_gates(gates, p, ahead);
+    }
+
+    __device__ void product(int k, float last[64], float sum[64], factors *f) {
+        const tower_layer &l = m.t->layer[k];
+        const char *image = next_image();
+        multiply(image, f, sum);
+        load_ahead(k + 1);
+        look_and_store(image, last, sum, f);
+        begin_sums(l.adds_last, l.bias, behind(image), f->power, p, last);
+        const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
+        products_wait(sum);
+        image_done();
+        if (l.gate && !l.gates) find_gates(l, p, rows(), closed);
+        end_sums(l.gate, unit, slope, closed, sum, last);
+    }
+
+    /* While tensor cores multiply factors: whether they fit, and where they go. */
+    __device__ void look_and_store(const char *image, float last[64], float sum[64], factors *f) {
+        if (any_of_four(!f->settled && !is_in_range(f->a, STRICT)))
+            multiply_again(image, last, sum, f);
+        f->settled = true;
+        store_waiting(f);
+    }
+
+    /* n layers of a residual network from layer k on, or of its way back. They are most of all, so
+     * this does nothing but what they need, and asks nothing that is the same for all. */
+    template <bool BACK>
+    __device__ void run_of_layers(int k, int n, float last[64], float sum[64], factors *f) {
+        const tower_layer *l = &m.t->layer[k];
+        const float slope = BACK ? l->slope : l->slope_more;
+#pragma unroll 1
+        for (const tower_layer *end = l + n; l < end; l++, k++) {
+            const char *image = next_image();
+            multiply(image, f, sum);
+            void *sheet = BACK ? l->out_sheets : l->more_sheets;
+            uint32_t *gates = BACK ? NULL : l->more_gates;
+            if (BACK) load_ahead(k + 1);
+            look_and_store(image, last, sum, f);
+            const float unit = behind(image)[TOWER_WIDTH];
+            begin_sums(true, !BACK, behind(image), f->power, p, last);
+            products_wait(sum);
+            image_done();
+            end_sums(BACK, unit, slope, closed, sum, last);
+            make_factors(f, last, BACK ? 1.0f : slope, BACK ? OF_OUT : OF_MORE);
+            waiting = sheet;
+            waiting_gates = gates;
+            if (BACK) closed[0] = ahead[0], closed[1] = ahead[1];
+        }
+        if (!BACK) load_ahead(k);
+        closed[0] = ahead[0], closed[1] = ahead[1];
+    }
+
+    __device__ void outer(const tower_layer &l, float last[64], float sum[64], float power) {
         outer_sums(l, p, sum);
-        if (l.gate) load_gate(l, p, m.rows, open);
-        begin_sums(l.adds_last, NULL, power, p, last);
-        end_sums(l.gate, power, l.slope, open, sum, last);
+        if (l.gate && !l.gates) find_gates(l, p, rows(), closed);
+        begin_sums(l.adds_last, false, NULL, power, p, last);
+        end_sums(l.gate, power, l.slope, closed, sum, last);
         if (!l.bias) return;
         each_pair([&](int i, int, int j) {
             const int c = 8 * j + p.column;
@@ -493,7 +598,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
         float x[64];
-        load_rows(addend, n, m.rows, p, x);
+        load_rows(addend, n, rows(), p, x);
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = fmaf(x[i], power, last[i]);
     }
@@ -510,67 +615,87 @@ template <bool STRICT> struct tower_block {
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
             if (to)
-                rows_out(to, l.n, l.wide, m.rows, p, last, inverse_power(f->power),
+                rows_out(to, l.n, l.wide, rows(), p, last, inverse_power(f->power),
                          more ? l.slope_more : 1.0f);
             if (!(more ? l.more_sheets || l.more_gates : l.out_sheets != NULL)) continue;
-            store_waiting(f);
+            finish_waiting(last, f);
             make_next(l, more, last, f);
         }
     }
 
-    __device__ void layer(const tower_layer &l, uint32_t open[2], float last[64], float sum[64],
-                          factors *f) {
+    /* No product follows that would look whether they fit. */
+    __device__ void finish_waiting(float last[64], factors *f) {
+        if (waiting || waiting_gates) settle(f, last);
+        store_waiting(f);
+    }
+
+    /* What a layer multiplies, if it is not there already. */
+    __device__ void prepare_factors(const tower_layer &l, float last[64], factors *f) {
         const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
-        if (l.kind != LAYER_PRODUCT) {
-            outer(l, open, last, sum, f->power);
-        } else {
-            if (l.source == FROM_MEMORY) {
-                store_waiting(f);
-                load_factors(l, p, m.rows, last, f);
-                waiting = l.in_sheets;
-            } else if (f->of != wanted) {
-                make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
-            }
-            product<false>(l, open, last, sum, f);
+        if (l.source == FROM_MEMORY) {
+            finish_waiting(last, f);
+            load_factors(l, p, rows(), last, f);
+            waiting = l.in_sheets;
+        } else if (f->of != wanted) {
+            make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
         }
+    }
+
+    /* A layer that reads or stores more than factors. */
+    __device__ void finish_layer(const tower_layer &l, float last[64], factors *f) {
         f->of = OF_NOTHING;
         if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
         store(l, last, f);
     }
 
-    /* Most layers: the same without what they do not have. */
-    __device__ void plain_layer(const tower_layer &l, uint32_t open[2], float last[64],
-                                float sum[64], factors *f) {
-        product<true>(l, open, last, sum, f);
-        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
-        make_next(l, l.plain_more, last, f);
+    /* Most layers are plain, and have a short way. */
+    __device__ void layer(int k, float last[64], float sum[64], factors *f) {
+        const tower_layer &l = m.t->layer[k];
+        if (l.kind == LAYER_NARROW) {
+            narrow_product(l, p, inverse_power(f->power), last);
+            return;
+        }
+        if (l.kind == LAYER_PRODUCT) {
+            prepare_factors(l, last, f);
+            product(k, last, sum, f);
+        } else {
+            load_ahead(k + 1);
+            outer(l, last, sum, f->power);
+        }
+        if (l.plain && (l.adds_last || !l.addend))
+            make_next(l, l.plain_more, last, f);
+        else
+            finish_layer(l, last, f);
+        closed[0] = ahead[0], closed[1] = ahead[1];
     }
 
     __device__ void run() {
         float last[64], sum[64];
-        uint32_t open[2] = {0, 0};
         factors f;
         f.power = 1;
         f.of = OF_NOTHING;
+        f.settled = true;
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = sum[i] = 0;
 #pragma unroll
         for (int i = 0; i < 32; i++) f.a[i] = f.rest[STRICT ? i : 0] = 0;
-        if (threadIdx.x == 0)
-            for (int s = 0; s < size::STAGES; s++) fetch_weights();
+        ahead[0] = ahead[1] = 0;
+        load_ahead(0);
+        closed[0] = ahead[0], closed[1] = ahead[1];
 #pragma unroll 1
-        for (int k = 0; k < m.t->n_layers; k++) {
+        for (int k = 0; k < m.t->n_layers;) {
             const tower_layer &l = m.t->layer[k];
-            const bool ready = f.of == (l.source == FROM_MORE ? OF_MORE : OF_OUT);
-            if (l.plain && ready)
-                plain_layer(l, open, last, sum, &f);
-            else if (l.kind == LAYER_NARROW)
-                narrow_product(l, p, inverse_power(f.power), last);
+            const int n = f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
+            if (n && l.gate)
+                run_of_layers<true>(k, n, last, sum, &f);
+            else if (n)
+                run_of_layers<false>(k, n, last, sum, &f);
             else
-                layer(l, open, last, sum, &f);
+                layer(k, last, sum, &f);
+            k += n ? n : 1;
         }
-        store_waiting(&f);
-        if (threadIdx.x % 32 == 0) stores_read<0>(); /* shared memory lasts no longer than we do */
+        finish_waiting(last, &f);
+        no_more_shares();
     }
 };
 
@@ -592,18 +717,61 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
     }
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
+        for (int w = 0; w < TOWER_WARPS; w++)
+            for (int s = 0; s < 2; s++) {
+                arrival_init(&m.shares[w].there[s], 1);
+                arrival_init(&m.shares[w].read[s], 1);
+            }
         for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
-            arrival_init(&m.done[s], blockDim.x / 32);
+            arrival_init(&m.done[s], (blockDim.x - FETCH_THREADS) / 32);
         }
         arrivals_ready();
     }
     __syncthreads();
 }
+
+/* One thread: every image, as soon as there is room. */
+template <bool STRICT> __device__ inline void fetch_weights(const tower_memory<STRICT> &m) {
+    typedef tower_sizes<STRICT> size;
+    for (int k = 0; k < m.t->n_images; k++) {
+        const int stage = k % size::STAGES, round = k / size::STAGES;
+        if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
+        arrival_expect(&m.there[stage], image_floats(STRICT) * 4);
+        copy_bulk(m.stage(stage), m.t->images[k], image_floats(STRICT) * 4, &m.there[stage]);
+    }
+}
+/* One thread: the shares of four warps, which have as many each. */
+template <bool STRICT> __device__ inline void store_shares(const tower_memory<STRICT> &m, int warp0) {
+    typedef tower_sizes<STRICT> size;
+    for (int k = 0;; k++) {
+        const int which = k % size::SHARES;
+        for (int w = warp0; w < warp0 + 4; w++) {
+            arrival_wait(&m.shares[w].there[which], (unsigned)(k / size::SHARES));
+            const share_note note = m.shares[w].note[which];
+            if (!note.to) return;
+            for (int part = 0; part < size::PARTS; part++)
+                store_bulk(note.to + part * SHEET_BYTES, m.share(w, k) + part * SHARE_BYTES,
+                           SHARE_BYTES);
+            *note.power_at = note.power;
+        }
+        stores_read();
+        for (int w = warp0; w < warp0 + 4; w++) arrive(&m.shares[w].read[which]);
+    }
+}
+
+/* What the last four warps do: one of them fetches weights, one for every four of the others
+ * stores sheets. */
+template <bool STRICT> __device__ inline void copy_for_others(const tower_memory<STRICT> &m) {
+    const int thread = (int)(threadIdx.x - (blockDim.x - FETCH_THREADS)), group = thread / 32 - 1;
+    if (thread == 0) fetch_weights(m);
+    if (thread % 32 == 0 && group >= 0 && group * 128 < (int)(blockDim.x - FETCH_THREADS))
+        store_shares(m, group * 4);
+}
 #endif
 
 template <bool STRICT>
-__global__ void __launch_bounds__(TOWER_THREADS, 1)
+__global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
     run_towers(const tower *towers, const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
@@ -611,7 +779,13 @@ __global__ void __launch_bounds__(TOWER_THREADS, 1)
     grid_next();
     prepare_block(m, towers, starts);
     grid_wait();
-    tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
+    if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
+        fewer_registers<FETCH_REGISTERS>();
+        copy_for_others(m);
+    } else {
+        more_registers<TOWER_REGISTERS>();
+        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
+    }
 #else
     (void)towers, (void)starts;
 #endif
@@ -636,7 +810,7 @@ cudaError_t n2_towers_prepare(bool *there) {
 void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
                       int block_rows, bool strict, cudaStream_t stream, bool early) {
     const tower_starts copy = *starts;
-    const unsigned threads = (unsigned)block_rows * 2;
+    const unsigned threads = (unsigned)block_rows * 2 + FETCH_THREADS;
     if (strict)
         GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
                    towers, copy);

@@ -27,7 +27,7 @@ enum {
     SMALL_ROWS = 64,   /* of a block of a small tower: half the work, twice the blocks */
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
-    TOWER_THREADS = 256,
+    TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
     MOST_LAYERS = 28
@@ -73,15 +73,17 @@ __host__ __device__ constexpr int image_floats(bool strict) {
 }
 
 /* Sheets: rows that only towers and gradients read, 64 to a sheet, if there is room in the place of
- * the matrix that they are; if strict, each followed by what is left over. Behind all sheets come
- * their gates, which numbers are not negative, two words a thread of those that made them; behind
- * these their powers of two, one for 16 rows. */
+ * the matrix that they are; if strict, each followed by what is left over. A sheet is four shares,
+ * images of 16 rows each, as a warp has them. Behind all sheets come their gates, which numbers are
+ * negative, two words a thread of those that made them; behind these their powers of two, one for
+ * each share. */
 enum {
     SHEET_ROWS = 64,
-    SHEET_HALVES = SHEET_ROWS * TOWER_WIDTH,
-    SHEET_BYTES = SHEET_HALVES * 2,
+    SHEET_BYTES = SHEET_ROWS * TOWER_WIDTH * 2,
+    SHARE_ROWS = 16,
+    SHARE_BYTES = SHARE_ROWS * TOWER_WIDTH * 2,
     GATE_WORDS = 256,
-    SHEET_POWERS = 4
+    SHEET_POWERS = SHEET_ROWS / SHARE_ROWS
 };
 __host__ __device__ constexpr int sheet_bytes(bool strict) {
     return strict ? 2 * SHEET_BYTES : SHEET_BYTES;
@@ -114,7 +116,7 @@ typedef struct tower_layer {
     float *out, *more;              /* NULL: nobody reads it */
     void *out_sheets, *more_sheets; /* the same as sheets */
     void *in_sheets;                /* FROM_MEMORY: so are the rows that it reads */
-    uint32_t *more_gates;           /* which numbers of `more` are not negative */
+    uint32_t *more_gates;           /* which numbers of `more` are negative */
     const uint32_t *gates;          /* instead of `gate` */
     int32_t k, n;
     float slope, slope_a, slope_more;
@@ -123,12 +125,14 @@ typedef struct tower_layer {
     uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
+    uint8_t run;        /* so many layers, from this one on, are plain and of one form: n2_tower_make */
 } tower_layer;
 
 typedef struct tower {
     int32_t first_block, n_blocks, n_layers;
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
-    int64_t rows, padding;
+    int64_t rows, n_images;
+    const float *images[MOST_LAYERS]; /* of those layers that have one, in their order */
     tower_layer layer[MOST_LAYERS];
 } tower;
 

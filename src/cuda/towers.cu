@@ -387,14 +387,37 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
+/* A block of a residual network, or of its way back: most layers are one or the other. */
+static bool is_forward(const tower_layer *l) {
+    return l->plain && l->plain_more && l->adds_last && l->source == FROM_MORE && l->bias && !l->gate;
+}
+static bool is_back(const tower_layer *l) {
+    return l->plain && !l->plain_more && l->adds_last && l->source == FROM_OUT && !l->bias && l->gates;
+}
+
+/* How many layers from k on are alike, if they are of such a form. */
+static uint8_t find_run(const tower *t, int k) {
+    const tower_layer *l = &t->layer[k], *next = l + 1;
+    if (!is_forward(l) && !is_back(l)) return 0;
+    const bool goes_on = k + 1 < t->n_layers && is_forward(next) == is_forward(l) &&
+                         next->slope == l->slope && next->slope_more == l->slope_more;
+    return (uint8_t)(1 + (goes_on ? next->run : 0));
+}
+
 void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
     t->block_rows = n2_tower_rows(q, chain);
     t->n_blocks = (int32_t)((t->rows + t->block_rows - 1) / t->block_rows);
     t->n_layers = 0;
-    for (size_t i = chain; i < q->n; i++)
-        if (q->list[i].chain == chain) make_layer(q, i, &t->layer[t->n_layers++]);
+    t->n_images = 0;
+    for (size_t i = chain; i < q->n; i++) {
+        if (q->list[i].chain != chain) continue;
+        tower_layer *l = &t->layer[t->n_layers++];
+        make_layer(q, i, l);
+        if (l->kind == LAYER_PRODUCT) t->images[t->n_images++] = l->b;
+    }
     for (int k = 0; k + 1 < t->n_layers; k++)
         t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
+    for (int k = t->n_layers; k-- > 0;) t->layer[k].run = find_run(t, k);
 }

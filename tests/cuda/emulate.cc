@@ -15,7 +15,7 @@ float4 *emulated_shared;
 /* ---- fibers ---------------------------------------------------------------- */
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10, SHARED = 228 << 10 };
-enum state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
+enum state { READY, AT_BLOCK_BARRIER, AT_FOUR_BARRIER, AT_WARP_BARRIER, DONE };
 
 struct fiber {
     void *stack; /* where it stopped */
@@ -112,6 +112,8 @@ static void run_block(unsigned threads) {
         bool released = false;
         for (unsigned w = 0; w < threads; w += 32)
             released |= release(w, w + 32 < threads ? w + 32 : threads, AT_WARP_BARRIER);
+        for (unsigned t = 0; t < threads; t += 128)
+            released |= release(t, t + 128 < threads ? t + 128 : threads, AT_FOUR_BARRIER);
         if (!released) released = release(0, threads, AT_BLOCK_BARRIER);
         if (released) continue;
         if (ran) continue;
@@ -275,16 +277,39 @@ void multiply_columns(float sum[64], const char *a, const char *b) {
         for (unsigned i = 0; i < 64; i++) {
             const unsigned row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
             const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-            sum[i] += half_at(a, image_at(SHEET_ROWS, k, row)) *
-                      half_at(b, image_at(SHEET_ROWS, k, column));
+            sum[i] += half_at(a, image_at(SHARE_ROWS, k, row)) *
+                      half_at(b, image_at(SHARE_ROWS, k, column));
         }
 }
 
-void store_sheet(const uint32_t a[32], char *share) {
+uint32_t negative_halves(uint32_t a, uint32_t b) {
+    return (a >> 15 & 1) * 0xffu | (a >> 31) * 0xff00u | (b >> 15 & 1) * 0xff0000u |
+           (b >> 31) * 0xff000000u;
+}
+
+void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear) {
+    *to = fmaf(x, word & bit ? set : clear, *to);
+}
+
+bool any_of_four(bool holds) {
+    static bool any[MOST_THREADS / 128];
+    bool *mine = &any[current / 128];
+    if (current % 128 == 0) *mine = false;
+    wait_at(AT_FOUR_BARRIER);
+    *mine |= holds;
+    wait_at(AT_FOUR_BARRIER);
+    const bool answer = *mine;
+    wait_at(AT_FOUR_BARRIER);
+    return answer;
+}
+
+unsigned share_place() { return 0; }
+
+void put_share(const uint32_t a[32], char *share, unsigned) {
     const unsigned lane = threadIdx.x % 32;
     for (unsigned i = 0; i < 32; i++) {
         const unsigned row = i % 2 * 8 + lane / 4, column = i / 2 * 8 + lane % 4 * 2;
-        memcpy(share + 2 * image_at(SHEET_ROWS / 4, row, column), &a[i], 4);
+        memcpy(share + 2 * image_at(SHARE_ROWS, row, column), &a[i], 4);
     }
 }
 

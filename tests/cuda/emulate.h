@@ -28,6 +28,9 @@ struct float2 {
 struct float4 {
     float x, y, z, w;
 };
+struct uint4 {
+    uint32_t x, y, z, w;
+};
 struct emulated_index {
     unsigned x, y, z;
 };
@@ -127,14 +130,20 @@ void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
 inline void shared_written() {}
 void store_bulk(void *to, const void *from, unsigned bytes);
-template <int LEFT> void stores_read() {}
+inline void stores_read() {}
 inline char *image_aligned(void *shared) { return (char *)shared; }
 inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
 void multiply_columns(float sum[64], const char *a, const char *b);
-void store_sheet(const uint32_t a[32], char *sheet);
+uint32_t negative_halves(uint32_t a, uint32_t b);
+void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
+bool any_of_four(bool holds);
+unsigned share_place();
+void put_share(const uint32_t a[32], char *share, unsigned place);
+template <int N> void fewer_registers() {}
+template <int N> void more_registers() {}
 
 /* ---- launches ---- */
 
