@@ -57,22 +57,6 @@ __device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
                  : "memory");
 }
 
-/* The other way: nobody waits until the memory is read from, but for what comes there next. */
-__device__ inline void store_bulk(void *to, const void *from, unsigned bytes) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                 "r"(shared_address(from)), "r"(bytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-/* All that this thread asked for have been read. */
-__device__ inline void stores_read() {
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-/* What threads wrote to shared memory is seen by copies. */
-__device__ inline void shared_written() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 /* Images begin at multiples of 1024 bytes of shared memory. */
 __device__ inline char *image_aligned(void *shared) {
     return (char *)shared + (1024 - shared_address(shared) % 1024) % 1024;
@@ -146,8 +130,8 @@ __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const 
                        "r"(fresh ? j : 1));
 }
 
-/* sum += a^T b for a share of sheets a and b each: `a` is where one of its panels begins, 64
- * columns, `b` where its first panel does. */
+/* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
+ * columns, `b` where those of its first panel do. */
 __device__ inline void multiply_columns(float sum[64], const char *a, const char *b) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
@@ -156,8 +140,8 @@ __device__ inline void multiply_columns(float sum[64], const char *a, const char
                  ", %64, %65, add, 1, 1, 1, 1;\n"
                  "}"
                  : ALL_64(CHANGED)
-                 : "l"(image_descriptor(image_lower(a, SHARE_BYTES / 2))),
-                   "l"(image_descriptor(image_lower(b, SHARE_BYTES / 2))));
+                 : "l"(image_descriptor(image_lower(a, SHEET_BYTES / 2))),
+                   "l"(image_descriptor(image_lower(b, SHEET_BYTES / 2))));
 }
 
 /* 0xff for each of four halves that is negative, else 0. */
@@ -196,21 +180,11 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
-/* Where a lane's first 8 columns of a share go: put_share. */
-__device__ inline unsigned share_place() {
-    const unsigned lane = threadIdx.x % 32, row = lane % 16;
-    return row * 128 + (lane / 16 ^ row % 8) * 16;
-}
-/* A warp's 16 rows of those that multiply_rows has in registers, as its share of a sheet, which
- * begins at a multiple of 128 bytes. */
-__device__ inline void put_share(const uint32_t a[32], char *share, unsigned place) {
-    const unsigned at = shared_address(share) + place;
-#pragma unroll
-    for (unsigned j = 0; j < 8; j++)
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         (at ^ j % 4 * 32) + j / 4 * (SHARE_BYTES / 2)),
-                     "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3])
-                     : "memory");
+/* 16 bytes to the device's memory. */
+__device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
 }
 #endif
 #endif

@@ -85,8 +85,8 @@ template <bool STRICT> struct gradient_block {
     }
 
     __device__ void multiply(int stage, int sixteen, float sum[64]) const {
-        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * SHARE_BYTES;
-        const int panel = (int)threadIdx.x / 128 * (SHARE_BYTES / 2);
+        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * (16 * 128);
+        const int panel = (int)threadIdx.x / 128 * (SHEET_BYTES / 2);
         const char *g = m.g(stage) + at + panel, *x = m.x(stage) + at;
         multiply_columns(sum, g, x);
         if (STRICT) {
@@ -117,15 +117,15 @@ template <bool STRICT> struct gradient_block {
         const unsigned pair = threadIdx.x % 64, part = threadIdx.x / 64;
         const int begin = (int)part * size::SHEETS;
         for (int k = begin; k < begin + size::SHEETS && k < sixteens; k++) {
-            const char *share = m.g(stage) + k / 4 * sheet_bytes(STRICT) + k % 4 * SHARE_BYTES;
+            const char *sheet = m.g(stage) + k / 4 * sheet_bytes(STRICT);
             float2 here = {0, 0};
 #pragma unroll
             for (int r = 0; r < 16; r++) {
-                const unsigned at = image_at(SHARE_ROWS, (unsigned)r, 2 * pair);
-                float2 x = unpack_halves(*(const uint32_t *)(share + 2 * at));
+                const unsigned at = image_at(SHEET_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
+                float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
                 here.x += x.x, here.y += x.y;
                 if (!STRICT) continue;
-                x = unpack_halves(*(const uint32_t *)(share + SHEET_BYTES + 2 * at));
+                x = unpack_halves(*(const uint32_t *)(sheet + SHEET_BYTES + 2 * at));
                 here.x += x.x, here.y += x.y;
             }
             const float power = m.powers_g(stage)[k];
@@ -138,7 +138,7 @@ template <bool STRICT> struct gradient_block {
         __syncthreads();
         if ((int)threadIdx.x >= t.m) return;
         float *to = t.sums + slice * t.m + threadIdx.x;
-        const float *part = m.sums + threadIdx.x;
+        const float *part = m.sums + sheet_column(threadIdx.x);
         const float all = (part[0] + part[TOWER_WIDTH]) +
                           (part[2 * TOWER_WIDTH] + part[3 * TOWER_WIDTH]);
         *to = t.sums_add ? *to + all : all;
@@ -150,7 +150,8 @@ template <bool STRICT> struct gradient_block {
         const bool even = t.n % 2 == 0 && (uintptr_t)to % 8 == 0;
 #pragma unroll
         for (int i = 0; i < 64; i += 2) {
-            const int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
+            const int r = (int)sheet_column((unsigned)(row + i / 2 % 2 * 8));
+            const int c = (int)sheet_column((unsigned)(i / 4 * 8 + lane % 4 * 2));
             float *at = to + r * t.n + c;
             float2 x = {sum[i] * unit, sum[i + 1] * unit};
             if (r >= t.m || c >= t.n) continue;

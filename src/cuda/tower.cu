@@ -9,26 +9,12 @@
  * of other kernels) goes through shared memory in plain loops. */
 
 enum {
-    WARP_ROWS = SHARE_ROWS,
-    WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows; or its shares of two sheets */
+    WARP_ROWS = 16,
+    WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows, on their way in or out */
     TOWER_WARPS = TOWER_THREADS / 32,
-    FETCH_THREADS = 128, /* more, for copies; registers are given and taken by four warps */
+    FETCH_THREADS = 128, /* more, for one that fetches weights: registers are given by four warps */
     FETCH_REGISTERS = 24,
     TOWER_REGISTERS = 240
-};
-static_assert(2 * (int)SHARE_BYTES <= (int)WARP_FLOATS * 4, "shares lie where rows do");
-
-/* A share that is to be stored. */
-struct share_note {
-    char *to; /* NULL: there are no more */
-    float *power_at;
-    float power;
-};
-
-/* A warp's shares: a barrier each for that they are there, and for that they have been read. */
-struct warp_shares {
-    uint64_t there[2], read[2];
-    share_note note[2];
 };
 
 template <bool STRICT> struct tower_sizes {
@@ -36,9 +22,8 @@ template <bool STRICT> struct tower_sizes {
         PARTS = STRICT ? 2 : 1,                   /* of a factor */
         STAGES = STRICT ? 2 : 4,                  /* of weights */
         STAGE_BYTES = PARTS * IMAGE_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
-        SHARES = STRICT ? 1 : 2, /* of a warp, on their way at a time */
-        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * (WARP_FLOATS * 4 + (int)sizeof(warp_shares)) +
-                 (int)sizeof(tower) + STAGES * 16 + 1024
+        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 + (int)sizeof(tower) +
+                 STAGES * 16 + 1024
     };
     static_assert(PARTS * IMAGE_BYTES + IMAGE_BEHIND * 4 <= STAGE_BYTES, "room for an image");
 };
@@ -49,24 +34,18 @@ template <bool STRICT> struct tower_sizes {
 template <bool STRICT> struct tower_memory {
     typedef tower_sizes<STRICT> size;
     char *weights;   /* [STAGES x STAGE_BYTES] */
-    float *all_rows; /* [TOWER_WARPS x WARP_FLOATS] */
-    float *rows;     /* this warp's, on their way in or out; or its shares of sheets */
-    warp_shares *shares; /* [TOWER_WARPS] */
+    float *rows;     /* this warp's, on their way in or out */
     uint64_t *there; /* a barrier a stage: the weights are there, */
     uint64_t *done;  /* and no warp needs them any more */
     tower *t;
 
     __device__ explicit tower_memory(char *shared) {
         weights = shared;
-        all_rows = (float *)(shared + size::STAGES * size::STAGE_BYTES);
-        rows = all_rows + threadIdx.x / 32 * WARP_FLOATS;
-        there = (uint64_t *)(all_rows + TOWER_WARPS * WARP_FLOATS);
+        float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
+        rows = all + threadIdx.x / 32 * WARP_FLOATS;
+        there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
         done = there + size::STAGES;
         t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
-        shares = (warp_shares *)(t + 1);
-    }
-    __device__ char *share(int warp, int which) const {
-        return (char *)(all_rows + warp * WARP_FLOATS) + which % size::SHARES * SHARE_BYTES;
     }
     __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
 };
@@ -79,8 +58,7 @@ struct tower_place {
     int64_t row0; /* the warp's first */
     bool speaks; /* for its warp: the first lane */
     bool stores; /* sheets; they are whole: rows of the last one that nobody has are there, too */
-    unsigned place;       /* in a share: share_place */
-    uint32_t share, power; /* where the warp's are, from the first sheet on; in bytes */
+    uint32_t sheet, power; /* where the thread's are, from the first sheet on; in bytes */
     uint32_t gates;        /* where the thread's are, from the first gates on; in words */
 
     __device__ tower_place(const tower &t, int block, bool strict) {
@@ -90,15 +68,15 @@ struct tower_place {
         row0 = (int64_t)block * t.block_rows + threadIdx.x / 32 * WARP_ROWS;
         const int64_t left = t.rows - row0;
         rows = left < WARP_ROWS ? (int)left : WARP_ROWS;
-        const int64_t sheet = row0 / SHEET_ROWS;
+        const int64_t which = row0 / SHEET_ROWS;
         const int warp = (int)threadIdx.x / 32 % 4;
         speaks = lane == 0;
-        stores = sheet < sheets_of(t.rows);
-        place = share_place();
-        share = (uint32_t)(sheet * sheet_bytes(strict) + warp * SHARE_BYTES);
-        power = (uint32_t)((char *)(powers_of(NULL, t.rows, strict) + sheet * SHEET_POWERS + warp) -
+        stores = which < sheets_of(t.rows);
+        sheet = (uint32_t)(which * sheet_bytes(strict) + (warp * WARP_ROWS + row) * 128 +
+                           (lane % 4 ^ row) * 16);
+        power = (uint32_t)((char *)(powers_of(NULL, t.rows, strict) + which * SHEET_POWERS + warp) -
                            (char *)NULL);
-        gates = (uint32_t)(sheet * GATE_WORDS + threadIdx.x % 128);
+        gates = (uint32_t)(which * GATE_WORDS + threadIdx.x % 128);
     }
 };
 
@@ -114,21 +92,6 @@ template <typename F> __device__ inline void each_pair(F f) {
 __device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x); }
 
 /* ---- rows in shared memory ---- */
-
-/* Where a warp's rows go, which is where its shares are. */
-struct tower_rows {
-    float *at;
-    warp_shares *shares;
-    int put, most; /* shares so far, and how many there can be at a time */
-
-    /* Once shares have been read. */
-    __device__ float *free() const {
-        for (int k = put > most ? put - most : 0; k < put; k++)
-            arrival_wait(&shares->read[k % most], (unsigned)(k / most));
-        __syncwarp();
-        return at;
-    }
-};
 
 __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int j) {
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
@@ -147,6 +110,7 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
     const float *x = from + p.row0 * n;
     const float4 zero = {0, 0, 0, 0};
+    __syncwarp();
     for (int i = threadIdx.x % 32; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
     __syncwarp();
     each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
@@ -166,8 +130,8 @@ __device__ inline void rows_in(float *to, const float *from, int n, const tower_
 /* use(i, pair) for what a thread has of n columns of memory; `rows` in between, unless they are
  * 128. */
 template <typename F>
-__device__ inline void each_of_rows(const float *from, int n, const tower_rows &rows,
-                                    const tower_place &p, F use) {
+__device__ inline void each_of_rows(const float *from, int n, float *rows, const tower_place &p,
+                                    F use) {
     if (n == TOWER_WIDTH && (uintptr_t)from % 8 == 0) {
         const float2 *at = (const float2 *)(from + (p.row0 + p.row) * TOWER_WIDTH + p.column);
         each_pair([&](int i, int h, int j) {
@@ -176,21 +140,20 @@ __device__ inline void each_of_rows(const float *from, int n, const tower_rows &
         });
         return;
     }
-    float *here = rows.free();
-    rows_in(here, from, n, p);
-    each_pair([&](int i, int h, int j) { use(i, *pair_at(here, p, h, j)); });
+    rows_in(rows, from, n, p);
+    each_pair([&](int i, int h, int j) { use(i, *pair_at(rows, p, h, j)); });
     __syncwarp();
 }
 
-__device__ inline void load_rows(const float *from, int n, const tower_rows &rows,
-                                 const tower_place &p, float x[64]) {
+__device__ inline void load_rows(const float *from, int n, float *rows, const tower_place &p,
+                                 float x[64]) {
     each_of_rows(from, n, rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
 }
 
 /* The LeakyReLU of what a thread has, times `unit`; `rows` in between, unless the matrix is 128
  * wide. */
-__device__ inline void rows_out(float *to, int n, bool wide, const tower_rows &rows,
-                                const tower_place &p, const float x[64], float unit, float slope) {
+__device__ inline void rows_out(float *to, int n, bool wide, float *rows, const tower_place &p,
+                                const float x[64], float unit, float slope) {
     float *out = to + p.row0 * n;
     if (wide) {
         each_pair([&](int i, int h, int j) {
@@ -200,16 +163,16 @@ __device__ inline void rows_out(float *to, int n, bool wide, const tower_rows &r
         });
         return;
     }
-    float *here = rows.free();
+    __syncwarp();
     each_pair([&](int i, int h, int j) {
-        *pair_at(here, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
+        *pair_at(rows, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
     });
     __syncwarp();
     each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
 #pragma unroll
         for (unsigned k = 0; k < AT_ONCE; k++) {
             const unsigned i = first + 32 * k, row = i * part >> 20;
-            if (i < count) out[i] = here[row * ROW_FLOATS + i - row * (unsigned)n];
+            if (i < count) out[i] = rows[row * ROW_FLOATS + i - row * (unsigned)n];
         }
     });
     __syncwarp();
@@ -302,7 +265,7 @@ template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, f
 
 /* Of rows of memory. */
 template <bool STRICT>
-__device__ inline void load_factors(const tower_layer &l, const tower_place &p, const tower_rows &rows,
+__device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
                                     float last[64], tower_factors<STRICT> *f) {
     const float before = f->power;
     float x[64];
@@ -347,7 +310,7 @@ __device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
     closed[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
 }
 
-__device__ inline void find_gates(const tower_layer &l, const tower_place &p, const tower_rows &rows,
+__device__ inline void find_gates(const tower_layer &l, const tower_place &p, float *rows,
                                   uint32_t closed[2]) {
     closed[0] = closed[1] = 0;
     each_of_rows(l.gate, l.n, rows, p, [&](int i, float2 v) {
@@ -439,13 +402,12 @@ template <bool STRICT> struct tower_block {
     tower_memory<STRICT> m;
     tower_place p;
     int used;                /* products begun */
-    int shares;              /* put */
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
     uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if they are stored as such */
 
     __device__ tower_block(const tower_memory<STRICT> &memory, int b)
-        : m(memory), p(*memory.t, b, STRICT), used(0), shares(0), waiting(NULL),
+        : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL),
           waiting_gates(NULL) {}
 
     /* ---- weights ---- */
@@ -472,40 +434,23 @@ template <bool STRICT> struct tower_block {
 
     /* Factors go to memory while the next product is made. */
     __device__ void store_waiting(const factors *f) {
-        if (waiting && p.stores) send_share(f);
+        if (waiting && p.stores) store_sheet(f);
         if (waiting_gates) store_gates(waiting_gates, p, f->a);
         waiting = NULL;
         waiting_gates = NULL;
     }
 
-    /* Others store it: store_shares. */
-    __device__ void send_share(const factors *f) {
-        const int warp = threadIdx.x / 32, which = shares % size::SHARES;
-        warp_shares *mine = &m.shares[warp];
-        if (shares >= size::SHARES)
-            arrival_wait(&mine->read[which], (unsigned)(shares / size::SHARES - 1));
-        char *share = m.share(warp, shares++);
-        put_share(f->a, share, p.place);
-        if (STRICT) put_share(f->rest, share + SHARE_BYTES, p.place);
-        shared_written();
-        if (p.speaks)
-            mine->note[which] = share_note{(char *)waiting + p.share,
-                                           (float *)((char *)waiting + p.power),
-                                           inverse_power(f->power)};
-        __syncwarp();
-        if (p.speaks) arrive(&mine->there[which]);
-    }
-
-    __device__ tower_rows rows() const {
-        return tower_rows{m.rows, &m.shares[threadIdx.x / 32], shares, size::SHARES};
-    }
-
-    __device__ void no_more_shares() {
-        warp_shares *mine = &m.shares[threadIdx.x / 32];
-        rows().free();
-        if (!p.speaks) return;
-        mine->note[shares % size::SHARES].to = NULL;
-        arrive(&mine->there[shares % size::SHARES]);
+    /* Four registers of a row lie side by side in a sheet: sheet_column. */
+    __device__ void store_sheet(const factors *f) const {
+        char *to = (char *)waiting;
+#pragma unroll
+        for (int i = 0; i < 8 * size::PARTS; i++) {
+            const uint32_t *a = (i < 8 ? f->a : f->rest) + i / 2 % 4 * 8 + i % 2;
+            char *at = to + (p.sheet ^ i / 2 % 2 * 64) + i / 4 % 2 * (SHEET_BYTES / 2) +
+                       i % 2 * (8 * 128) + i / 8 * SHEET_BYTES;
+            store_far(at, a[0], a[2], a[4], a[6]);
+        }
+        if (p.speaks) *(float *)(to + p.power) = inverse_power(f->power);
     }
 
     /* ---- layers ---- */
@@ -543,7 +488,7 @@ template <bool STRICT> struct tower_block {
         const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
         image_done();
-        if (l.gate && !l.gates) find_gates(l, p, rows(), closed);
+        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
         end_sums(l.gate, unit, slope, closed, sum, last);
     }
 
@@ -585,7 +530,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void outer(const tower_layer &l, float last[64], float sum[64], float power) {
         outer_sums(l, p, sum);
-        if (l.gate && !l.gates) find_gates(l, p, rows(), closed);
+        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
         begin_sums(l.adds_last, false, NULL, power, p, last);
         end_sums(l.gate, power, l.slope, closed, sum, last);
         if (!l.bias) return;
@@ -598,7 +543,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
         float x[64];
-        load_rows(addend, n, rows(), p, x);
+        load_rows(addend, n, m.rows, p, x);
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = fmaf(x[i], power, last[i]);
     }
@@ -615,7 +560,7 @@ template <bool STRICT> struct tower_block {
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
             if (to)
-                rows_out(to, l.n, l.wide, rows(), p, last, inverse_power(f->power),
+                rows_out(to, l.n, l.wide, m.rows, p, last, inverse_power(f->power),
                          more ? l.slope_more : 1.0f);
             if (!(more ? l.more_sheets || l.more_gates : l.out_sheets != NULL)) continue;
             finish_waiting(last, f);
@@ -634,7 +579,7 @@ template <bool STRICT> struct tower_block {
         const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
         if (l.source == FROM_MEMORY) {
             finish_waiting(last, f);
-            load_factors(l, p, rows(), last, f);
+            load_factors(l, p, m.rows, last, f);
             waiting = l.in_sheets;
         } else if (f->of != wanted) {
             make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
@@ -695,7 +640,6 @@ template <bool STRICT> struct tower_block {
             k += n ? n : 1;
         }
         finish_waiting(last, &f);
-        no_more_shares();
     }
 };
 
@@ -717,11 +661,6 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
     }
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
-        for (int w = 0; w < TOWER_WARPS; w++)
-            for (int s = 0; s < 2; s++) {
-                arrival_init(&m.shares[w].there[s], 1);
-                arrival_init(&m.shares[w].read[s], 1);
-            }
         for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
             arrival_init(&m.done[s], (blockDim.x - FETCH_THREADS) / 32);
@@ -734,39 +673,13 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
 /* One thread: every image, as soon as there is room. */
 template <bool STRICT> __device__ inline void fetch_weights(const tower_memory<STRICT> &m) {
     typedef tower_sizes<STRICT> size;
+    if (threadIdx.x != blockDim.x - FETCH_THREADS) return;
     for (int k = 0; k < m.t->n_images; k++) {
         const int stage = k % size::STAGES, round = k / size::STAGES;
         if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
         arrival_expect(&m.there[stage], image_floats(STRICT) * 4);
         copy_bulk(m.stage(stage), m.t->images[k], image_floats(STRICT) * 4, &m.there[stage]);
     }
-}
-/* One thread: the shares of four warps, which have as many each. */
-template <bool STRICT> __device__ inline void store_shares(const tower_memory<STRICT> &m, int warp0) {
-    typedef tower_sizes<STRICT> size;
-    for (int k = 0;; k++) {
-        const int which = k % size::SHARES;
-        for (int w = warp0; w < warp0 + 4; w++) {
-            arrival_wait(&m.shares[w].there[which], (unsigned)(k / size::SHARES));
-            const share_note note = m.shares[w].note[which];
-            if (!note.to) return;
-            for (int part = 0; part < size::PARTS; part++)
-                store_bulk(note.to + part * SHEET_BYTES, m.share(w, k) + part * SHARE_BYTES,
-                           SHARE_BYTES);
-            *note.power_at = note.power;
-        }
-        stores_read();
-        for (int w = warp0; w < warp0 + 4; w++) arrive(&m.shares[w].read[which]);
-    }
-}
-
-/* What the last four warps do: one of them fetches weights, one for every four of the others
- * stores sheets. */
-template <bool STRICT> __device__ inline void copy_for_others(const tower_memory<STRICT> &m) {
-    const int thread = (int)(threadIdx.x - (blockDim.x - FETCH_THREADS)), group = thread / 32 - 1;
-    if (thread == 0) fetch_weights(m);
-    if (thread % 32 == 0 && group >= 0 && group * 128 < (int)(blockDim.x - FETCH_THREADS))
-        store_shares(m, group * 4);
 }
 #endif
 
@@ -781,7 +694,7 @@ __global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
     grid_wait();
     if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
         fewer_registers<FETCH_REGISTERS>();
-        copy_for_others(m);
+        fetch_weights(m);
     } else {
         more_registers<TOWER_REGISTERS>();
         tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();

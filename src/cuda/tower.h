@@ -73,18 +73,20 @@ __host__ __device__ constexpr int image_floats(bool strict) {
 }
 
 /* Sheets: rows that only towers and gradients read, 64 to a sheet, if there is room in the place of
- * the matrix that they are; if strict, each followed by what is left over. A sheet is four shares,
- * images of 16 rows each, as a warp has them. Behind all sheets come their gates, which numbers are
- * negative, two words a thread of those that made them; behind these their powers of two, one for
- * each share. */
+ * the matrix that they are; if strict, each followed by what is left over. A sheet is an image, but
+ * for the order of its columns. Behind all sheets come their gates, which numbers are negative, two
+ * words a thread of those that made them; behind these their powers of two, one for 16 rows. */
 enum {
     SHEET_ROWS = 64,
     SHEET_BYTES = SHEET_ROWS * TOWER_WIDTH * 2,
-    SHARE_ROWS = 16,
-    SHARE_BYTES = SHARE_ROWS * TOWER_WIDTH * 2,
     GATE_WORDS = 256,
-    SHEET_POWERS = SHEET_ROWS / SHARE_ROWS
+    SHEET_POWERS = 4
 };
+/* Where a column is in a sheet, and which one is there. What a thread has after a product, two
+ * columns of each eight, lies side by side for 32 columns. */
+__host__ __device__ constexpr unsigned sheet_column(unsigned c) {
+    return c / 32 * 32 + c % 8 / 2 * 8 + c % 32 / 8 * 2 + c % 2;
+}
 __host__ __device__ constexpr int sheet_bytes(bool strict) {
     return strict ? 2 * SHEET_BYTES : SHEET_BYTES;
 }

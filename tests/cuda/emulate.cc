@@ -188,11 +188,6 @@ void arrival_wait(uint64_t *arrival, unsigned turn) {
     while (state_of(arrival)->turns == (uint16_t)turn) wait_at(READY);
 }
 
-void store_bulk(void *to, const void *from, unsigned bytes) {
-    check_bulk(to, from, bytes);
-    memcpy(to, from, bytes);
-}
-
 /* ---- halves ---------------------------------------------------------------- */
 
 /* To nearest, ties to even; too large becomes infinite. */
@@ -277,8 +272,8 @@ void multiply_columns(float sum[64], const char *a, const char *b) {
         for (unsigned i = 0; i < 64; i++) {
             const unsigned row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
             const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-            sum[i] += half_at(a, image_at(SHARE_ROWS, k, row)) *
-                      half_at(b, image_at(SHARE_ROWS, k, column));
+            sum[i] += half_at(a, image_at(SHEET_ROWS, k, row)) *
+                      half_at(b, image_at(SHEET_ROWS, k, column));
         }
 }
 
@@ -303,14 +298,9 @@ bool any_of_four(bool holds) {
     return answer;
 }
 
-unsigned share_place() { return 0; }
-
-void put_share(const uint32_t a[32], char *share, unsigned) {
-    const unsigned lane = threadIdx.x % 32;
-    for (unsigned i = 0; i < 32; i++) {
-        const unsigned row = i % 2 * 8 + lane / 4, column = i / 2 * 8 + lane % 4 * 2;
-        memcpy(share + 2 * image_at(SHARE_ROWS, row, column), &a[i], 4);
-    }
+void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    const uint32_t all[4] = {a, b, c, d};
+    memcpy(to, all, sizeof all);
 }
 
 /* ---- streams and graphs ---------------------------------------------------- */

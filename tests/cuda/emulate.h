@@ -28,9 +28,6 @@ struct float2 {
 struct float4 {
     float x, y, z, w;
 };
-struct uint4 {
-    uint32_t x, y, z, w;
-};
 struct emulated_index {
     unsigned x, y, z;
 };
@@ -128,9 +125,6 @@ void arrival_expect(uint64_t *arrival, unsigned bytes);
 void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
-inline void shared_written() {}
-void store_bulk(void *to, const void *from, unsigned bytes);
-inline void stores_read() {}
 inline char *image_aligned(void *shared) { return (char *)shared; }
 inline void products_begin(float *) {}
 inline void products_end() {}
@@ -140,8 +134,7 @@ void multiply_columns(float sum[64], const char *a, const char *b);
 uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
-unsigned share_place();
-void put_share(const uint32_t a[32], char *share, unsigned place);
+void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 template <int N> void fewer_registers() {}
 template <int N> void more_registers() {}
 
