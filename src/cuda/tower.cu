@@ -192,17 +192,23 @@ template <bool STRICT> struct tower_factors {
 };
 enum { OF_NOTHING, OF_OUT, OF_MORE };
 
-__device__ inline float power_for(const float x[64], bool strict) {
+/* The largest magnitude that a warp has, as bits. */
+__device__ inline uint32_t top_bits(const float x[64]) {
     uint32_t top = 0;
 #pragma unroll
     for (int i = 0; i < 64; i++) {
         const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
         top = bits > top ? bits : top;
     }
-    return __uint_as_float(power_bits(warp_most(top), strict));
+    return warp_most(top);
 }
 
 /* Whether the largest is where power_bits would bring it, or not far from there; or all are zero. */
+__device__ inline bool fits(float most, bool strict) {
+    return most == 0 || (most >= (strict ? 256.0f : 0.125f) && most < (strict ? 32768.0f : 16384.0f));
+}
+
+/* The same, of factors. */
 __device__ inline bool is_in_range(const uint32_t a[32], bool strict) {
     uint32_t top[4];
 #pragma unroll
@@ -250,7 +256,7 @@ __device__ inline void make_factors(tower_factors<STRICT> *f, const float x[64],
 
 /* Once more, with a power of two for which they fit. */
 template <bool STRICT> __device__ inline void refit(tower_factors<STRICT> *f, float x[64]) {
-    const float power = times_power(f->power, power_for(x, STRICT));
+    const float power = times_power(f->power, __uint_as_float(power_bits(top_bits(x), STRICT)));
     const float ratio = power * inverse_power(f->power);
 #pragma unroll
     for (int i = 0; i < 64; i++) x[i] *= ratio;
@@ -267,16 +273,20 @@ template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, f
 template <bool STRICT>
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
                                     float last[64], tower_factors<STRICT> *f) {
-    const float before = f->power;
     float x[64];
     load_rows(l.a, l.k, rows, p, x);
+    const uint32_t top = top_bits(x);
+    if (!fits(__uint_as_float(top) * f->power, STRICT)) {
+        const float power = __uint_as_float(power_bits(top, STRICT));
+        const float ratio = power * inverse_power(f->power);
 #pragma unroll
-    for (int i = 0; i < 64; i++) x[i] *= before;
+        for (int i = 0; i < 64; i++) last[i] *= ratio;
+        f->power = power;
+    }
+#pragma unroll
+    for (int i = 0; i < 64; i++) x[i] *= f->power;
     make_factors(f, x, 1.0f, OF_NOTHING);
-    settle(f, x);
-    const float ratio = f->power * inverse_power(before);
-#pragma unroll
-    for (int i = 0; i < 64; i++) last[i] *= ratio;
+    f->settled = true;
 }
 
 /* ---- gates ---- */

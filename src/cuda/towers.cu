@@ -43,8 +43,8 @@ static bool in_registers(const n2_queue *q, size_t k, size_t i) {
 static bool as_gate(const noted *n, const noted *layer) {
     const float *x = layer->j.more[0];
     return is_layer(n) && n->j.gate == x && n->j.in[0] != x && n->j.addend != x &&
-           n->j.product.m == layer->j.product.m && n->j.product.m > 1 &&
-           n->j.product.n == TOWER_WIDTH;
+           n->j.product.m == layer->j.product.m && n->j.product.n == layer->j.product.n &&
+           layer->j.n >= sheets_of(layer->j.product.m) * GATE_WORDS; /* room for them */
 }
 
 /* How what a layer made is read. */
