@@ -156,8 +156,14 @@ static bool is_elementwise(const job *j) {
     }
 }
 
+/* Whether element i reads element i of the operand, whatever the other one does. */
 static bool goes_along(const job *j, int operand) {
-    return j->loops.rank == 1 && j->loops.step[operand][0] == 1;
+    int64_t step = 1;
+    for (int k = 0; k < j->loops.rank; k++) {
+        if (j->loops.step[operand][k] != step) return false;
+        step *= j->loops.length[k];
+    }
+    return true;
 }
 
 /* Whether element i of the job touches element i of the memory at x and no other of it. */
