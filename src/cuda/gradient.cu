@@ -44,7 +44,7 @@ template <bool STRICT> struct gradient_block {
     gradient_memory<STRICT> m;
     const gradient &t;
     int64_t first_sheet, last_sheet; /* of this block: [first, last) */
-    int steps;
+    int steps, all_steps;            /* all: with those of the pair */
     float unit; /* sums are 1 / unit too large */
 
     __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which, int slice)
@@ -52,28 +52,36 @@ template <bool STRICT> struct gradient_block {
         const int64_t all = sheets_of(t.rows), length = t.slice_rows / SHEET_ROWS;
         first_sheet = slice * length;
         last_sheet = first_sheet + length < all ? first_sheet + length : all;
-        steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
+        steps = all_steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
+        if (t.pair_g && slice == t.n_blocks - 1)
+            all_steps += (int)((sheets_of(t.pair_rows) + size::SHEETS - 1) / size::SHEETS);
     }
 
     __device__ int sheets_in(int step) const {
-        const int64_t left = last_sheet - first_sheet - (int64_t)step * size::SHEETS;
+        const int64_t all = step < steps ? last_sheet - first_sheet : sheets_of(t.pair_rows);
+        const int64_t left = all - (int64_t)(step < steps ? step : step - steps) * size::SHEETS;
         return left < size::SHEETS ? (int)left : size::SHEETS;
     }
 
     /* One thread: the sheets of a step, if there is such a step. */
     __device__ void fetch(int step) {
-        if (step >= steps) return;
+        if (step >= all_steps) return;
+        const bool own = step < steps;
+        const void *from_g = own ? t.g : t.pair_g, *from_x = own ? t.x : t.pair_x;
+        const int64_t rows = own ? t.rows : t.pair_rows;
+        const int64_t at = own ? first_sheet + (int64_t)step * size::SHEETS
+                               : (int64_t)(step - steps) * size::SHEETS;
         const int stage = step % GRADIENT_STAGES;
         const unsigned sheets = (unsigned)sheets_in(step), bytes = sheets * sheet_bytes(STRICT);
         const unsigned powers = sheets * SHEET_POWERS * 4;
-        const int64_t at = first_sheet + (int64_t)step * size::SHEETS;
-        arrival_expect(&m.there[stage], 2 * bytes + 2 * powers);
-        copy_bulk(m.g(stage), (const char *)t.g + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
-        copy_bulk(m.x(stage), (const char *)t.x + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
-        copy_bulk(m.powers_g(stage), powers_of(t.g, t.rows, STRICT) + at * SHEET_POWERS, powers,
-                  &m.there[stage]);
-        copy_bulk(m.powers_x(stage), powers_of(t.x, t.rows, STRICT) + at * SHEET_POWERS, powers,
-                  &m.there[stage]);
+        uint64_t *there = &m.there[stage];
+        arrival_expect(there, 2 * bytes + 2 * powers);
+        copy_bulk(m.g(stage), (const char *)from_g + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk(m.x(stage), (const char *)from_x + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk(m.powers_g(stage), powers_of(from_g, rows, STRICT) + at * SHEET_POWERS, powers,
+                  there);
+        copy_bulk(m.powers_x(stage), powers_of(from_x, rows, STRICT) + at * SHEET_POWERS, powers,
+                  there);
     }
 
     /* The sums in another unit. */
@@ -144,9 +152,10 @@ template <bool STRICT> struct gradient_block {
         *to = t.sums_add ? *to + all : all;
     }
 
-    __device__ void store(int slice, const float sum[64]) const {
+    /* Returns the sum of the squares of what this thread stores. */
+    __device__ float store(int slice, const float sum[64]) const {
         const int lane = threadIdx.x % 32, row = (int)threadIdx.x / 32 * 16 + lane / 4;
-        float *to = t.out + (int64_t)slice * (t.m * t.n);
+        float *to = t.out + (int64_t)slice * (t.m * t.n), squares = 0;
         const bool even = t.n % 2 == 0 && (uintptr_t)to % 8 == 0;
 #pragma unroll
         for (int i = 0; i < 64; i += 2) {
@@ -154,6 +163,7 @@ template <bool STRICT> struct gradient_block {
             float *at = to + r * t.n + c;
             float2 x = {sum[i] * unit, sum[i + 1] * unit};
             if (r >= t.m || c >= t.n) continue;
+            squares += x.x * x.x + (c + 1 < t.n ? x.y * x.y : 0.0f);
             if (even) {
                 if (t.adds) x.x += at[0], x.y += at[1];
                 *(float2 *)at = x;
@@ -162,6 +172,17 @@ template <bool STRICT> struct gradient_block {
             at[0] = t.adds ? at[0] + x.x : x.x;
             if (c + 1 < t.n) at[1] = t.adds ? at[1] + x.y : x.y;
         }
+        return squares;
+    }
+
+    __device__ void store_squares(float sum) const {
+        for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+        __syncthreads(); /* the columns' sums were there */
+        if (threadIdx.x % 32 == 0) m.sums[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x > 0) return;
+        for (int w = 1; w < GRADIENT_THREADS / 32; w++) sum += m.sums[w];
+        *t.squares = sum;
     }
 
     __device__ void run(int slice) {
@@ -172,7 +193,7 @@ template <bool STRICT> struct gradient_block {
         if (threadIdx.x == 0)
             for (int s = 0; s < GRADIENT_STAGES; s++) fetch(s);
 #pragma unroll 1
-        for (int step = 0; step < steps; step++) {
+        for (int step = 0; step < all_steps; step++) {
             const int stage = step % GRADIENT_STAGES, sixteens = 4 * sheets_in(step);
             arrival_wait(&m.there[stage], (unsigned)(step / GRADIENT_STAGES));
             if (step == 0) unit = m.powers_g(stage)[0] * m.powers_x(stage)[0];
@@ -182,8 +203,9 @@ template <bool STRICT> struct gradient_block {
             __syncthreads(); /* nobody reads the stage any more */
             if (threadIdx.x == 0) fetch(step + GRADIENT_STAGES);
         }
-        store(slice, sum);
+        const float squares = store(slice, sum);
         if (t.sums) store_columns(slice, columns);
+        if (t.squares) store_squares(squares);
     }
 };
 #endif

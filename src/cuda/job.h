@@ -30,7 +30,7 @@ typedef enum job_kind {
     JOB_BINARY,      /* two, each with steps of its own */
     JOB_COPY,        /* one, with steps of its own: broadcast, transpose */
     JOB_MOVE,        /* a rectangle: concat, slice */
-    JOB_PAD,         /* a rectangle, with zeros around it */
+    JOB_PAD,         /* a rectangle, with zeros around it, or a second one beside it */
     JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
     JOB_SUM_LIST,    /* numbers in k places: one block */
     JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
@@ -74,7 +74,7 @@ typedef struct job_product {
 typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
-    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product */
+    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product; squares */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     n2_device_state *state;
@@ -83,8 +83,10 @@ typedef struct job {
     uint32_t guards, stream;
     float slope, slope_more;
     uint8_t add;
-    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
+    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares; of gradients and JOB_SUM_SLICES: of
+                       * what a block makes too, into more[0] */
     uint8_t strict;   /* of JOB_IMAGE: what is left over, too */
+    uint8_t kept;     /* what it makes is read after the run */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {

@@ -28,7 +28,7 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     case JOB_SUM_COLUMNS:
         return run_sum_columns(j, shared, block);
     case JOB_SUM_SLICES:
-        return run_sum_slices(j, block);
+        return run_sum_slices(j, shared, block);
     case JOB_IMAGE:
         return run_image(j, shared, block);
     case JOB_REDUCE:

@@ -177,14 +177,16 @@ GPU_JOB void run_move(const job &j, uint32_t block) {
         [&](uint32_t i, float x) { out[i / width * to + i % width] = x; });
 }
 
-/* Rows of m numbers become rows of loops.step[1][0] with the m from k on. */
+/* Rows of m numbers become rows of loops.step[1][0] with the m from k on; beside them zeros, or, if
+ * k is 0, other rows. */
 GPU_JOB void run_pad(const job &j, uint32_t block) {
     const uint32_t width = (uint32_t)j.loops.step[1][0];
     const int64_t begin = j.k, m = j.m;
-    const float *in = j.in[0];
+    const float *in = j.in[0], *others = j.in[1];
     put_numbers(j, block, [&](uint32_t i) {
         const int64_t row = i / width, column = (int64_t)(i % width) - begin;
-        return column >= 0 && column < m ? in[row * m + column] : 0.0f;
+        if (column >= 0 && column < m) return in[row * m + column];
+        return others ? others[row * (width - m) + column - m] : 0.0f;
     });
 }
 
@@ -217,16 +219,18 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
     });
 }
 
-/* The largest magnitude of n numbers, as bits. */
-__device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *shared) {
+/* The largest magnitude of a matrix, as bits. */
+__device__ inline uint32_t block_top(const float *x, unsigned height, unsigned width,
+                                     unsigned stride, uint32_t *shared) {
     enum { AT_ONCE = 32 };
+    const unsigned n = height * width;
     uint32_t top = 0;
     for (unsigned first = threadIdx.x; first < n; first += AT_ONCE * JOB_THREADS) {
         float v[AT_ONCE];
 #pragma unroll
         for (unsigned k = 0; k < AT_ONCE; k++) {
-            const unsigned i = first + k * JOB_THREADS;
-            v[k] = x[i < n ? i : n - 1];
+            const unsigned i = first + k * JOB_THREADS, at = i < n ? i : n - 1;
+            v[k] = x[stride == width ? at : at / width * stride + at % width];
         }
 #pragma unroll
         for (unsigned k = 0; k < AT_ONCE; k++) {
@@ -247,10 +251,12 @@ __device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *share
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
+    const unsigned stride = (unsigned)j.loops.step[0][0];
     const bool lies = j.op;
     const float *in = j.in[0];
-    const float power =
-        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared), j.strict));
+    const uint32_t top = block_top(in, lies ? rows : columns, lies ? columns : rows, stride,
+                                   (uint32_t *)shared);
+    const float power = __uint_as_float(power_bits(top, j.strict));
     uint32_t *out = (uint32_t *)j.out;
     float2 v[PAIRS];
 #pragma unroll
@@ -258,9 +264,9 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
         const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
         const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        const unsigned from = lies ? row * columns + k : k * rows + row;
+        const unsigned from = lies ? row * stride + k : k * stride + row;
         v[i].x = row < rows && k < columns ? in[from] : 0.0f;
-        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
+        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : stride)] : 0.0f;
     }
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {

@@ -33,11 +33,11 @@ __device__ inline double block_sum(double x, double *shared) {
 
 /* ---- sums ---- */
 
-/* Runs of n numbers in k chunks each; out has a number per chunk. */
+/* Runs of n numbers in k chunks each; out has a number per chunk. The second run may lie elsewhere. */
 GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     const int64_t run = block / j.k, begin = block % j.k * JOB_CHUNK;
     const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;
-    const float *in = j.in[0] + run * j.n;
+    const float *in = run && j.in[1] ? j.in[1] : j.in[0] + run * j.n;
     double sum = 0;
 #pragma unroll 8
     for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) {
@@ -100,12 +100,11 @@ GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
 }
 
 /* n rows of m numbers, which are added in their order: many loads are on their way at once. */
-GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
+GPU_JOB void run_sum_slices(const job &j, float *shared, uint32_t block) {
     const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
-    if (column >= j.m) return;
     const float *in = j.in[0] + column;
-    const int64_t rows = j.n, m = j.m;
-    double sum[4] = {0, 0, 0, 0};
+    const int64_t rows = column < j.m ? j.n : 0, m = j.m;
+    double sum[4] = {0, 0, 0, 0}, squares = 0;
     if (m % 4 == 0) {
 #pragma unroll 16
         for (int64_t r = 0; r < rows; r++) {
@@ -114,13 +113,18 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
             sum[2] += (double)x.z, sum[3] += (double)x.w;
         }
     } else {
-        for (int64_t r = 0; r < j.n; r++)
+        for (int64_t r = 0; r < rows; r++)
             for (int i = 0; i < 4 && column + i < j.m; i++) sum[i] += (double)in[r * j.m + i];
     }
     for (int i = 0; i < 4 && column + i < j.m; i++) {
         float *out = j.out + column + i;
-        *out = (float)(j.add ? (double)*out + sum[i] : sum[i]);
+        const float x = (float)(j.add ? (double)*out + sum[i] : sum[i]);
+        *out = x;
+        squares += (double)x * (double)x;
     }
+    if (!j.squares) return;
+    squares = block_sum(squares, (double *)shared);
+    if (threadIdx.x == 0) j.more[0][block] = (float)squares;
 }
 
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */

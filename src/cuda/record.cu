@@ -22,6 +22,7 @@ static job job_of(const n2_call *c, job_kind kind) {
     j.n = n_out(c);
     j.state = c->queue->state;
     j.add = c->add;
+    j.kept = c->kept;
     for (int k = 0; k < 4; k++) j.f[k] = c->node->attr.f[k];
     return j;
 }
@@ -409,7 +410,6 @@ static void note_matmul(const n2_call *c) {
     note_layer(c, &j);
     noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
     note_product_spans(c, n, &j);
-    if (n) n->kept = c->kept;
     if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
 }
 
@@ -459,10 +459,30 @@ static void note_gather(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
+/* How many rows in a row go to each of the table, if they go to all of them in turn; 0: they do not. */
+static int64_t rows_in_turn(const n2_call *c) {
+    const n2_queue *q = c->queue;
+    const float *index = in_of(c, 1);
+    const int64_t rows = c->in[0].shape.dim[0], table = c->out.shape.dim[0];
+    for (size_t i = q->n; i-- > 0;) {
+        const job *j = &q->list[i].j;
+        if (j->kind == JOB_ROW_INDEX && j->out == index && j->n == rows)
+            return j->m == table && j->k * j->m == rows && j->loops.step[0][0] == 0 ? j->k : 0;
+        for (int s = 0; s < q->list[i].n_spans; s++)
+            if (q->list[i].spans[s].written && overlaps(&q->list[i].spans[s], index, rows)) return 0;
+    }
+    return 0;
+}
+
 static void note_scatter_add(const n2_call *c) {
     job j = job_of(c, JOB_SCATTER);
     const int64_t size = n_out(c), rows = c->in[0].shape.dim[0];
     if (size == 0) return;
+    const int64_t each = rows_in_turn(c);
+    if (each > 0) {
+        note_sum_columns(c, in_of(c, 0), out_of(c), rows / each, each, size / (rows / each));
+        return;
+    }
     const int64_t slices = rows > JOB_DROPS ? pieces(rows, JOB_DROPS) : 1;
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
