@@ -177,6 +177,76 @@ static void drop_move(n2_queue *q, size_t i) {
         drop(n);
 }
 
+/* ---- tiles side by side -------------------------------------------------- */
+
+/* Whether the numbers at x, the first of n, are read by jobs that would find them elsewhere too. */
+static bool can_move(const noted *at, const float *x, int64_t n) {
+    const int kind = at->j.kind;
+    if (kind != JOB_GATHER && kind != JOB_SCATTER && kind != JOB_UNARY && kind != JOB_BINARY &&
+        kind != JOB_MATMUL)
+        return false;
+    for (int s = 0; s < at->n_spans; s++) {
+        const span *here = &at->spans[s];
+        if (here->begin >= (uintptr_t)(x + n) || here->end <= (uintptr_t)x) continue;
+        if (here->written || here->begin != (uintptr_t)x || here->end > (uintptr_t)(x + n))
+            return false;
+    }
+    return true;
+}
+
+/* The job after i that makes x anew; SIZE_MAX: what i made cannot lie elsewhere until then. */
+static size_t next_life(const n2_queue *q, size_t i, const float *x, int64_t n) {
+    size_t k = i + 1;
+    for (; k < q->n && !(q->list[k].j.out == x && !q->list[k].j.add); k++)
+        if (touches(&q->list[k], x, n) && !can_move(&q->list[k], x, n)) return SIZE_MAX;
+    return k;
+}
+
+static void move_numbers(noted *at, const float *from, float *to) {
+    job *j = &at->j;
+    if (j->out == from) j->out = to;
+    if (j->gate == from) j->gate = to;
+    if (j->addend == from) j->addend = to;
+    for (int k = 0; k < 4; k++)
+        if (j->in[k] == from) j->in[k] = to;
+    for (int s = 0; s < at->n_spans; s++)
+        if (at->spans[s].begin == (uintptr_t)from) {
+            at->spans[s].end += (uintptr_t)to - (uintptr_t)from;
+            at->spans[s].begin = (uintptr_t)to;
+        }
+}
+
+/* The job before i that made x in the same way; SIZE_MAX: none. */
+static size_t life_before(const n2_queue *q, size_t i, const float *x) {
+    const int kind = q->list[i].j.kind;
+    while (i-- > 0)
+        if (q->list[i].j.kind == kind && q->list[i].j.out == x) return i;
+    return SIZE_MAX;
+}
+
+static bool is_read_by(const noted *n, const float *x) {
+    for (int k = 0; k < 4; k++)
+        if (n->j.in[k] == x) return true;
+    return false;
+}
+
+/* A tile's row numbers and what its towers begin with are read until its end. Those of each second
+ * tile lie elsewhere, so that the next tile's are there when its turn comes. */
+static void alternate(n2_queue *q, size_t i) {
+    enum { MOST = 1 << 19 };
+    const job *j = &q->list[i].j;
+    const bool rows = j->kind == JOB_GATHER && j->m == 1, sums = j->kind == JOB_BINARY;
+    float *x = j->out;
+    if (!(rows || sums) || j->n > MOST || j->add || q->list[i].kept || is_read_by(&q->list[i], x))
+        return;
+    const size_t before = life_before(q, i, x), end = next_life(q, i, x, j->n);
+    if (before == SIZE_MAX || end == SIZE_MAX || q->list[before].j.n < j->n) return;
+    float *y = n2_queue_scratch(q, (char *)x + 1, q->list[before].j.n);
+    for (size_t k = before + 1; k < i; k++)
+        if (q->list[k].j.out == y) return; /* there is the tile before */
+    for (size_t k = i; y && k < end; k++) move_numbers(&q->list[k], x, y);
+}
+
 /* ---- sums of squares ----------------------------------------------------- */
 
 static bool is_square(const job *j) {
@@ -319,6 +389,7 @@ void n2_queue_upload_lists(n2_queue *q) {
 
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
+    for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
