@@ -346,7 +346,7 @@ static noted *copy_jobs(n2_queue *q) {
 static size_t unite(n2_queue *q, size_t levels) {
     noted *before = copy_jobs(q);
     if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);
-    if (q->status == N2CE_OK && !n2_towers_hold(q)) {
+    if (q->status == N2CE_OK && !n2_towers_hold(q, before)) {
         for (size_t i = 0; i < q->n; i++) {
             const noted swap = q->list[i];
             q->list[i] = before[i];

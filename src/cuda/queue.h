@@ -99,8 +99,8 @@ static inline bool n2_is_tower(const noted *n) {
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
 /* Once levels are known: which gradients are made from sheets, and which sums go along. */
 void n2_towers_settle(n2_queue *q);
-/* Whether those that only make sense from sheets are. */
-bool n2_towers_hold(const n2_queue *q);
+/* Whether those that were made from sheets, and taken along, before still are. */
+bool n2_towers_hold(const n2_queue *q, const noted *before);
 /* The sums of columns that go along with gradient i; SIZE_MAX: none. */
 size_t n2_sums_of(const n2_queue *q, size_t i);
 /* Rows that its blocks have. */

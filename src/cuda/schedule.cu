@@ -152,11 +152,15 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
     cost_of(s);
 }
 
-/* Towers with time to spare go where another is at work anyway. */
+/* Towers with time to spare go where another is at work anyway; then those that had been beside one
+ * which went. */
 static void gather_towers(schedule *s) {
+    enum { PASSES = 2 };
     int64_t least = cost_of(s);
-    for (size_t i = 0; i < s->q->n; i++)
+    for (size_t k = 0; k < PASSES * s->q->n; k++) {
+        const size_t i = k % s->q->n;
         if (begins_tower(s->q, i)) place_tower(s, i, &least);
+    }
 }
 
 enum { MOST_GATHERED = 2000 };

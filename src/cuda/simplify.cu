@@ -427,6 +427,42 @@ static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m)
     return m->gradient != SIZE_MAX && q->list[m->gradient].sheets && !q->list[m->gradient].kept;
 }
 
+/* The job before i that sums up the same slices to the same place, if nobody else touches the sums;
+ * SIZE_MAX: none. */
+static size_t same_sum_before(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    for (size_t k = i; k-- > 0;) {
+        const job *at = &q->list[k].j;
+        if (!touches(&q->list[k], j->out, j->m)) continue;
+        const bool same = at->kind == j->kind && at->in[0] == j->in[0] && at->out == j->out &&
+                          at->n == j->n && at->m == j->m && at->k == j->k;
+        return same && !q->list[k].kept ? k : SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+static bool makes_slices(const n2_queue *q, size_t i) {
+    return i != SIZE_MAX && (q->list[i].sheets || q->list[i].taken) && !q->list[i].pair;
+}
+
+/* A tile's slices are added to those of the tile before, and summed up after the last tile only. */
+static bool add_to_slices(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (!(n->j.kind == JOB_SUM_SLICES || n->j.kind == JOB_SUM_COLUMNS) || !n->j.add) return false;
+    const size_t before = same_sum_before(q, i);
+    if (before == SIZE_MAX || n->j.n_blocks == 0) return false;
+    const size_t maker = maker_of_slices(q, i, n->j.in[0]);
+    const size_t other = maker_of_slices(q, before, n->j.in[0]);
+    if (maker < before || !makes_slices(q, maker) || !makes_slices(q, other)) return false;
+    for (size_t k = other + 1; k < i; k++)
+        if (k != before && k != maker && touches(&q->list[k], n->j.in[0], n->j.n * n->j.m))
+            return false;
+    q->list[maker].j.add = true;
+    n->j.add = q->list[before].j.add;
+    drop(&q->list[before]);
+    return true;
+}
+
 static bool is_whole(const n2_queue *q, const made *m) {
     return m->gradient == m->last && !q->list[m->last].j.add;
 }
@@ -579,6 +615,7 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
 
 bool n2_queue_unite(n2_queue *q) {
     bool changed = false;
+    for (size_t i = 0; i < q->n; i++) changed |= add_to_slices(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= pair_gradients(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
     return changed;

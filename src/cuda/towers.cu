@@ -286,14 +286,12 @@ void n2_towers_settle(n2_queue *q) {
     }
 }
 
-bool n2_towers_hold(const n2_queue *q) {
+bool n2_towers_hold(const n2_queue *q, const noted *before) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (is_gradient(&n->j) && n->j.squares && !n->sheets) return false;
-        if (!n->pair) continue;
-        const noted *pair = &q->list[n->pair];
-        if (!n->sheets || !pair->sheets) return false;
-        if (pair->taken && n2_sums_of(q, i) == SIZE_MAX) return false;
+        if (n->pair && !q->list[n->pair].sheets) return false;
+        if (n->j.n_blocks == 0) continue;
+        if (before[i].sheets != n->sheets || before[i].taken != n->taken) return false;
     }
     return true;
 }
