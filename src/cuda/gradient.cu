@@ -152,25 +152,49 @@ template <bool STRICT> struct gradient_block {
         *to = t.sums_add ? *to + all : all;
     }
 
+    /* Where number i of a thread's sums belongs. */
+    __device__ static int row_of(int i) {
+        return (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4 + i / 2 % 2 * 8;
+    }
+    __device__ static int column_of(int i) {
+        return i / 4 * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
+    }
+
+    /* Many are on their way at once. */
+    __device__ void add_stored(const float *from, float sum[64]) const {
+        enum { AT_ONCE = 32 };
+#pragma unroll
+        for (int first = 0; first < 64; first += AT_ONCE) {
+            float x[AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) {
+                const int r = row_of(first + k), c = column_of(first + k);
+                x[k] = r < t.m && c < t.n ? from[r * t.n + c] : 0.0f;
+            }
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) sum[first + k] += x[k];
+        }
+    }
+
     /* Returns the sum of the squares of what this thread stores. */
-    __device__ float store(int slice, const float sum[64]) const {
-        const int lane = threadIdx.x % 32, row = (int)threadIdx.x / 32 * 16 + lane / 4;
+    __device__ float store(int slice, float sum[64]) {
         float *to = t.out + (int64_t)slice * (t.m * t.n), squares = 0;
         const bool even = t.n % 2 == 0 && (uintptr_t)to % 8 == 0;
+        change_unit(1, sum);
+        if (t.adds) add_stored(to, sum);
 #pragma unroll
         for (int i = 0; i < 64; i += 2) {
-            const int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
+            const int r = row_of(i), c = column_of(i);
             float *at = to + r * t.n + c;
-            float2 x = {sum[i] * unit, sum[i + 1] * unit};
             if (r >= t.m || c >= t.n) continue;
-            squares += x.x * x.x + (c + 1 < t.n ? x.y * x.y : 0.0f);
+            const bool both = c + 1 < t.n;
+            squares += sum[i] * sum[i] + (both ? sum[i + 1] * sum[i + 1] : 0.0f);
             if (even) {
-                if (t.adds) x.x += at[0], x.y += at[1];
-                *(float2 *)at = x;
+                *(float2 *)at = float2{sum[i], sum[i + 1]};
                 continue;
             }
-            at[0] = t.adds ? at[0] + x.x : x.x;
-            if (c + 1 < t.n) at[1] = t.adds ? at[1] + x.y : x.y;
+            at[0] = sum[i];
+            if (both) at[1] = sum[i + 1];
         }
         return squares;
     }

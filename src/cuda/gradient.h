@@ -14,7 +14,7 @@ typedef struct gradient {
     const void *g, *x; /* sheets */
     float *out;        /* [slices x m x n] */
     float *sums;       /* [slices x m]; NULL: none */
-    float *squares;    /* the sum of the numbers' squares, if there is one slice; NULL: not wanted */
+    float *squares;    /* the sum of all squares, if there is one slice; NULL: not wanted */
     int64_t rows;
     const void *pair_g, *pair_x; /* sheets whose product goes into the last slice; NULL: none */
     int64_t pair_rows;

@@ -33,7 +33,8 @@ __device__ inline double block_sum(double x, double *shared) {
 
 /* ---- sums ---- */
 
-/* Runs of n numbers in k chunks each; out has a number per chunk. The second run may lie elsewhere. */
+/* Runs of n numbers in k chunks each; out has a number per chunk. The second run may lie
+ * elsewhere. */
 GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     const int64_t run = block / j.k, begin = block % j.k * JOB_CHUNK;
     const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;

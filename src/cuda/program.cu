@@ -303,7 +303,8 @@ static bool minds_end(const n2_queue *q, const noted *n) {
     return touches_state(q, n) && !(update && n->j.guards == watched);
 }
 
-/* The end comes after everything else, or beside the last of it. Returns how many levels there are. */
+/* The end comes after everything else, or beside the last of it. Returns how many levels there
+ * are. */
 static size_t note_end(n2_queue *q, size_t levels) {
     bool alone = levels == 0;
     for (size_t i = 0; i < q->n && !alone; i++)
@@ -342,7 +343,8 @@ static noted *copy_jobs(n2_queue *q) {
     return list;
 }
 
-/* Two gradients become one on condition that they are still made from sheets at their new levels. */
+/* Two gradients become one on condition that they are still made from sheets at their new
+ * levels. */
 static size_t unite(n2_queue *q, size_t levels) {
     noted *before = copy_jobs(q);
     if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);

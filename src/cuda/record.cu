@@ -459,7 +459,8 @@ static void note_gather(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
-/* How many rows in a row go to each of the table, if they go to all of them in turn; 0: they do not. */
+/* How many rows on end go to each of the table, if they go to all of them in turn; 0: they do
+ * not. */
 static int64_t rows_in_turn(const n2_call *c) {
     const n2_queue *q = c->queue;
     const float *index = in_of(c, 1);
@@ -469,7 +470,8 @@ static int64_t rows_in_turn(const n2_call *c) {
         if (j->kind == JOB_ROW_INDEX && j->out == index && j->n == rows)
             return j->m == table && j->k * j->m == rows && j->loops.step[0][0] == 0 ? j->k : 0;
         for (int s = 0; s < q->list[i].n_spans; s++)
-            if (q->list[i].spans[s].written && overlaps(&q->list[i].spans[s], index, rows)) return 0;
+            if (q->list[i].spans[s].written && overlaps(&q->list[i].spans[s], index, rows))
+                return 0;
     }
     return 0;
 }

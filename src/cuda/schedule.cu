@@ -17,9 +17,9 @@ static int last_conflict(const n2_queue *q, size_t i) {
     return level;
 }
 
-/* Two chains of a level leave each other alone, so they may become one if the same blocks can do both:
- * element-wise jobs over as many elements, which is what job i is too. Jobs of one block stay side by
- * side: in turn they would take longer than another launch. */
+/* Two chains of a level leave each other alone, so they may become one if the same blocks can do
+ * both: element-wise jobs over as many elements, which is what job i is too. Jobs of one block stay
+ * side by side: in turn they would take longer than another launch. */
 static bool can_unite(const n2_queue *q, size_t i, size_t a, size_t b) {
     const job *j = &q->list[i].j, *x = &q->list[a].j, *y = &q->list[b].j;
     return j->kind != JOB_MATMUL && j->kind != JOB_NARROW && x->n_blocks > 1 &&
@@ -110,8 +110,8 @@ static void add_tower(const n2_queue *q, size_t i, load *l) {
     l->blocks += (q->list[i].j.product.m + rows - 1) / rows;
 }
 
-/* What the step costs, about, in halves of a small tower's layer: a level has its price, and lasts as
- * long as its longest tower; towers that would fill the GPU are done in turn. */
+/* What the step costs, about, in halves of a small tower's layer: a level has its price, and lasts
+ * as long as its longest tower; towers that would fill the GPU are done in turn. */
 static int64_t cost_of(schedule *s) {
     enum { LEVEL = 8, FULL = 120 };
     const n2_queue *q = s->q;
@@ -130,8 +130,8 @@ static int next_with_tower(const schedule *s, int level) {
     return level;
 }
 
-/* Tower i waits for others, one level after the other, as long as no level is added; and stays where
- * the cost is least. */
+/* Tower i waits for others, one level after the other, as long as no level is added; and stays
+ * where the cost is least. */
 static void place_tower(schedule *s, size_t i, int64_t *least) {
     const int levels = s->levels, was = s->earliest[i];
     int best = was;

@@ -22,7 +22,8 @@ static bool is_written_between(const n2_queue *q, size_t a, size_t b, const floa
     for (size_t k = a + 1; k < b; k++)
         for (int s = 0; s < q->list[k].n_spans; s++) {
             const span *at = &q->list[k].spans[s];
-            if (at->written && at->begin < (uintptr_t)(x + n) && at->end > (uintptr_t)x) return true;
+            if (at->written && at->begin < (uintptr_t)(x + n) && at->end > (uintptr_t)x)
+                return true;
         }
     return false;
 }
@@ -94,8 +95,8 @@ static size_t gateless_product(n2_queue *q, size_t i, const float *x, int64_t n)
     return plain && is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
 }
 
-/* A gate lets a number through or a part of it, so that of a sum of products is that of each: they have
- * it, and it is no job of its own. */
+/* A gate lets a number through or a part of it, so that of a sum of products is that of each: they
+ * have it, and it is no job of its own. */
 static void gate_products(n2_queue *q, size_t i) {
     enum { MOST = 4 };
     const job *j = &q->list[i].j;
@@ -496,6 +497,7 @@ static bool find_merger(const n2_queue *q, size_t sum, size_t last, const float 
 static void apply_merger(n2_queue *q, const merger *m) {
     const job *j = &q->list[m->sum].j;
     redirect(q, m->first, m->last, m->y, j->out, j->n);
+    q->list[m->last].kept |= q->list[m->sum].kept;
     drop(&q->list[m->sum]);
 }
 
@@ -503,7 +505,8 @@ static void apply_merger(n2_queue *q, const merger *m) {
 static size_t last_of_columns(const n2_queue *q, size_t i) {
     if (q->list[i].j.k == 1) return i;
     for (size_t k = i + 1; k < q->n; k++)
-        if (q->list[k].j.kind == JOB_SUM_COLUMNS && q->list[k].j.in[0] == q->list[i].j.out) return k;
+        if (q->list[k].j.kind == JOB_SUM_COLUMNS && q->list[k].j.in[0] == q->list[i].j.out)
+            return k;
     return SIZE_MAX;
 }
 
@@ -527,9 +530,9 @@ static bool find_columns(n2_queue *q, size_t small, size_t large, columns *c) {
         const job *j = &q->list[i].j;
         const bool both = (j->in[0] == x && j->in[1] == y) || (j->in[0] == y && j->in[1] == x);
         if (!is_sum_of_two(j) || !both || j->n != n) continue;
-        return is_only_reader(q, c->small_last, i, x, n) && is_only_reader(q, large_last, i, y, n) &&
-               writer_of(q, i, x, n) == c->small_last && writer_of(q, i, y, n) == large_last &&
-               find_merger(q, i, large_last, y, &c->m);
+        return writer_of(q, i, x, n) == c->small_last && writer_of(q, i, y, n) == large_last &&
+               is_only_reader(q, c->small_last, i, x, n) &&
+               is_only_reader(q, large_last, i, y, n) && find_merger(q, i, large_last, y, &c->m);
     }
     return false;
 }
@@ -539,7 +542,8 @@ static void note_factor(noted *n, const job *gradient, int factor) {
     n2_note_read(n, gradient->in[factor], p->k * (factor ? p->n : p->m));
 }
 
-/* Gradient `small` goes along with `large`. It stays in the list, for its factors, but does nothing. */
+/* Gradient `small` goes along with `large`. It stays in the list, for its factors, but does
+ * nothing. */
 static void apply_pair(n2_queue *q, size_t small, size_t large, const columns *c) {
     noted *from = &q->list[small], *to = &q->list[large];
     for (int f = 0; f < 2; f++) note_factor(to, &from->j, f);
@@ -574,7 +578,8 @@ static bool pair_gradients(n2_queue *q, size_t i) {
         if (is_written_between(q, small.gradient, large.gradient, s->in[f],
                                s->product.k * (f ? s->product.n : s->product.m)))
             return false;
-    if (!find_merger(q, i, large.last, y, &m) || !find_columns(q, small.gradient, large.gradient, &c))
+    if (!find_merger(q, i, large.last, y, &m) ||
+        !find_columns(q, small.gradient, large.gradient, &c))
         return false;
     apply_pair(q, small.gradient, large.gradient, &c);
     apply_merger(q, &m);

@@ -97,7 +97,7 @@ static n2ce_status make_state(n2_plan *p) {
     N2_TRY(p->device->alloc(p->device, p->ctx, bytes, &memory));
     p->state = memory;
     p->state_moved = true;
-    p->watched_at = n2_arena_alloc(&p->arena, p->n_watched + 1, sizeof *p->watched_at); /* NULL last */
+    p->watched_at = n2_arena_alloc(&p->arena, p->n_watched + 1, sizeof *p->watched_at);
     if (!p->watched_at) return N2CE_ENOMEM;
     for (size_t k = 0; k < p->n_watched; k++)
         p->watched_at[k] = p->nodes[p->nodes[p->watched[k]].root].data;
