@@ -16,7 +16,7 @@ extern "C" {
 
 enum {
     JOB_THREADS = 256,
-    JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does */
+    JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does in one go */
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
@@ -48,11 +48,37 @@ typedef enum job_kind {
     JOB_END /* of a run: looks at watched numbers, counts */
 } job_kind;
 
+/* What a block has of the n elements of an element-wise job: the same for all jobs of as many
+ * elements, which may form a chain. A few go to many multiprocessors, one element a thread; but
+ * what fits one block stays there, for it can follow other jobs of one block. */
+__host__ __device__ inline uint32_t job_share(int64_t n) {
+    if (n > JOB_ELEMENTS && n < 16 * JOB_ELEMENTS) return JOB_THREADS;
+    return n < 512 * JOB_ELEMENTS ? JOB_ELEMENTS : 4 * JOB_ELEMENTS;
+}
+
+/* A number to divide by, and the division as a product: job_quotient. */
+typedef struct job_divisor {
+    uint32_t by, scale, shift;
+} job_divisor;
+
+__host__ __device__ inline job_divisor job_divide_by(uint32_t by) {
+    uint32_t shift = 0;
+    if (by == 0) by = 1; /* of no elements */
+    while (((uint64_t)1 << shift) < by) shift++;
+    const uint64_t rest = ((uint64_t)1 << shift) - by;
+    return job_divisor{by, (uint32_t)((rest << 32) / by + 1), shift};
+}
+
+/* i / d.by, exactly, for any i. */
+__host__ __device__ inline uint32_t job_quotient(const job_divisor &d, uint32_t i) {
+    return (uint32_t)((((uint64_t)i * d.scale >> 32) + i) >> d.shift);
+}
+
 /* Nested loops, innermost first; several operands walk along, each with its own steps. */
 typedef struct job_loops {
     int rank;
-    uint32_t length[N2_MAX_RANK];
-    int64_t step[2][N2_MAX_RANK];
+    job_divisor length[N2_MAX_RANK];
+    uint32_t step[2][N2_MAX_RANK];
 } job_loops;
 
 typedef struct job_product {
@@ -85,6 +111,8 @@ typedef struct job {
     uint8_t add;
     uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
     uint8_t strict;   /* of JOB_IMAGE: what is left over, too */
+    uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
+                         are one and the same number */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {

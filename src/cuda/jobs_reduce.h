@@ -327,7 +327,7 @@ GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     const int64_t begin = slice * JOB_DROPS, left = j.n - begin;
     const int rows = left < JOB_DROPS ? (int)left : JOB_DROPS;
     for (int i = threadIdx.x; i < rows; i += JOB_THREADS)
-        row[i] = (int)row_number(j.in[1][begin + i], j.k);
+        row[i] = (int)row_number(j.in[1][begin + i], (uint32_t)j.k);
     __syncthreads();
     if (o >= size) return;
     const int mine = (int)(o / j.m);
