@@ -20,7 +20,7 @@ enum {
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 128      /* rows that a block scatters */
+    JOB_DROPS = 1024     /* rows that a block scatters at most */
 };
 
 typedef enum job_kind {
@@ -42,7 +42,7 @@ typedef enum job_kind {
     JOB_PERMUTATION, /* one block */
     JOB_ROW_INDEX,
     JOB_GATHER,
-    JOB_SCATTER, /* a block per slice of rows, into partial tables */
+    JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
     JOB_ASSIGN,
     JOB_ADAM,
     JOB_END /* of a run: looks at watched numbers, counts */
@@ -125,8 +125,7 @@ typedef struct job {
 /* What JOB_SUM_LIST adds up. */
 typedef struct job_part {
     const float *at;
-    int64_t n;
-    int64_t squares;
+    uint32_t n, squares;
 } job_part;
 
 /* Where JOB_MATMUL's blocks keep their factors. */
@@ -137,9 +136,9 @@ enum {
     STAGES = 4,
     A_FLOATS = TILE_M * (TILE_K + 4), /* also enough for TILE_K x (TILE_M + 8) */
     B_FLOATS = TILE_N * (TILE_K + 4),
-    ROW_PITCH = 128 + 4,                             /* of rows that a row_block keeps */
-    JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4, /* bytes of a launch with products */
-    JOB_SHARED_SMALL = 16384                         /* of one without */
+    ROW_PITCH = 128 + 4,                              /* of rows that a row_block keeps */
+    JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4,  /* bytes of a launch with products */
+    JOB_SHARED_SMALL = (1 + JOB_ROWS) * JOB_DROPS * 2 /* of one without */
 };
 
 #endif

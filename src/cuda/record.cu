@@ -508,21 +508,30 @@ static void note_gather(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
+/* Rows of a slice: all, or so many that there are few slices, for they have to be added up. */
+static int64_t scattered_at_once(int64_t rows) {
+    enum { SLICES = 32 };
+    const int64_t some = pieces(rows, SLICES);
+    return rows <= JOB_DROPS || some > JOB_DROPS ? (int64_t)JOB_DROPS : some;
+}
+
 static void note_scatter_add(const n2_call *c) {
     job j = job_of(c, JOB_SCATTER);
     const int64_t size = n_out(c), rows = c->in[0].shape.dim[0];
-    if (size == 0) return;
-    const int64_t slices = rows > JOB_DROPS ? pieces(rows, JOB_DROPS) : 1;
+    if (size == 0 || !fits(c, size)) return;
+    const int64_t at_once = scattered_at_once(rows), slices = rows ? pieces(rows, at_once) : 1;
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
     j.n = rows;
     j.k = c->out.shape.dim[0];
     j.m = size / j.k;
+    j.loops.rank = 1;
+    j.loops.length[0] = job_divide_by((uint32_t)at_once);
     if (slices > 1) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), slices * size);
     }
-    noted *n = n2_queue_add(c->queue, &j, slices * pieces(size, JOB_THREADS));
+    noted *n = n2_queue_add(c->queue, &j, slices * pieces(j.k, JOB_ROWS) * pieces(j.m, 32));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);
