@@ -20,7 +20,10 @@ enum {
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 1024     /* rows that a block scatters at most */
+    JOB_DROPS = 1024,    /* rows that a block scatters at most */
+    SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
+    SMALL_N = 32,
+    SMALL_K = 1024 /* and the longest slice of the inner axis */
 };
 
 typedef enum job_kind {
@@ -45,6 +48,7 @@ typedef enum job_kind {
     JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
     JOB_ASSIGN,
     JOB_ADAM,
+    JOB_SMALL, /* a product of few numbers, a transposed: no tensor cores */
     JOB_END /* of a run: looks at watched numbers, counts */
 } job_kind;
 

@@ -7,6 +7,8 @@
 
 __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     switch (j.kind) {
+    case JOB_SMALL:
+        return run_small(j, shared, block);
     case JOB_NARROW:
         return run_narrow(j, block);
     case JOB_UNARY:

@@ -180,6 +180,70 @@ GPU_JOB void run_reduce(const job &j, uint32_t block) {
         j.out[i] = (float)(j.add ? (double)j.out[i] + sum : sum);
 }
 
+/* ---- small products ---- */
+
+/* [rows x SMALL_M] of a, from row `begin` and column `column` on, to shared memory; zeros beyond
+ * its columns. */
+__device__ inline void stage_a(const job &j, uint32_t begin, uint32_t rows, uint32_t column,
+                               float *to) {
+    const uint32_t m = (uint32_t)j.product.m;
+    const float *a = j.in[0] + (int64_t)begin * m + column;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < rows * SMALL_M; i += JOB_THREADS)
+        to[i] = column + i % SMALL_M < m ? a[(int64_t)(i / SMALL_M) * m + i % SMALL_M] : 0.0f;
+}
+
+/* Sums of the warps' shares, in their order. */
+__device__ inline void finish_small(const job &j, const float *part, uint32_t row, uint32_t column,
+                                    float *out) {
+    const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
+    float sum = 0;
+    row += threadIdx.x / SMALL_N, column += threadIdx.x % SMALL_N;
+    if (threadIdx.x >= SMALL_M * SMALL_N || row >= m || column >= n) return;
+#pragma unroll
+    for (int w = 0; w < JOB_THREADS / 32; w++) sum += part[w * SMALL_M * SMALL_N + threadIdx.x];
+    out += (int64_t)row * n + column;
+    *out = j.add ? *out + sum : sum;
+}
+
+/* A weight's gradient from few rows, or with few rows itself: tensor cores would be quicker to
+ * multiply, but not to be fed. A block has SMALL_M x SMALL_N of the output for a slice of k, a warp
+ * every eighth row of it. */
+GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
+    enum { AT_ONCE = 16, WARPS = JOB_THREADS / 32 };
+    const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
+    const uint32_t stretches = (n + SMALL_N - 1) / SMALL_N, rows = (m + SMALL_M - 1) / SMALL_M;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t above = block / stretches, column = (block - above * stretches) * SMALL_N;
+    const uint32_t slice = above / rows, row = (above - slice * rows) * SMALL_M;
+    const uint32_t begin = slice * (uint32_t)j.product.slice_k, left = (uint32_t)j.product.k - begin;
+    const uint32_t length = left < (uint32_t)j.product.slice_k ? left : j.product.slice_k;
+    const float *b = j.in[1] + (int64_t)begin * n + column + lane;
+    const auto load = [&](float x[AT_ONCE], uint32_t first) {
+        load_some<AT_ONCE>(x, column + lane < n ? steps_to(first, length, WARPS) : 0,
+                           [&](uint32_t i) { return b + (int64_t)(first + i * WARPS) * n; });
+    };
+    float x[AT_ONCE], sum[SMALL_M] = {};
+    load(x, warp);
+    stage_a(j, begin, length, row, shared);
+    __syncthreads();
+#pragma unroll 1
+    for (uint32_t first = warp; first < length; first += WARPS * AT_ONCE) {
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            if (first + i * WARPS >= length) break;
+            const float4 a = *(const float4 *)(shared + (first + i * WARPS) * SMALL_M);
+            sum[0] += a.x * x[i], sum[1] += a.y * x[i];
+            sum[2] += a.z * x[i], sum[3] += a.w * x[i];
+        }
+        load(x, first + WARPS * AT_ONCE);
+    }
+    __syncthreads();
+    for (int r = 0; r < SMALL_M; r++) shared[(warp * SMALL_M + r) * SMALL_N + lane] = sum[r];
+    __syncthreads();
+    finish_small(j, shared, row, column, j.out + (int64_t)slice * m * n);
+}
+
 /* ---- narrow products ---- */
 
 /* A warp per row of the output, at most a few columns. */

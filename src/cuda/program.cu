@@ -296,6 +296,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     if (q->towers) n2_towers_trim(q);
     size_t levels = n2_queue_schedule(q);
     if (q->towers) n2_towers_settle(q);
+    n2_products_settle(q);
     if (ends) note_end(q, (int)levels++);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);

@@ -455,6 +455,24 @@ static void note_matmul(const n2_call *c) {
     if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
 }
 
+/* Not a layer, not from sheets, in no chain: and so small that tensor cores would not pay. */
+static bool is_small(const noted *n) {
+    const job_product *p = &n->j.product;
+    return n->j.kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && !n->sheets &&
+           n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend && !n->j.more[0] &&
+           p->slice_k <= SMALL_K && p->m * p->n * p->slice_k <= 128 * 128 * 128;
+}
+
+void n2_products_settle(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        job *j = &q->list[i].j;
+        if (!is_small(&q->list[i]) || q->list[i].chain != i) continue;
+        j->kind = JOB_SMALL;
+        j->n_blocks = (uint32_t)(pieces(j->product.m, SMALL_M) * pieces(j->product.n, SMALL_N) *
+                                 j->product.slices);
+    }
+}
+
 /* ---- random numbers and rows --------------------------------------------- */
 
 static void note_random(const n2_call *c) {
