@@ -86,6 +86,8 @@ template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, f
     const int first = find_job(list);
     uint32_t word = job_word(list, first);
     grid_wait(); /* jobs themselves were there before */
+    const float *at = NULL;
+    float last = 0;
     int left = 1;
     for (int next = first; left > 0; next++, left--) {
         auto &now = mine[next % 2]; /* who is late may still be at work on the other */
@@ -94,10 +96,15 @@ template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, f
         if (next == first) left += now.j.chained;
         if (left > 1) word = job_word(list, next + 1);
         const uint32_t block = blockIdx.x - now.j.first_block;
-        if constexpr (PRODUCTS)
+        if constexpr (PRODUCTS) {
             run_matmul(now.j, shared, block);
-        else
+        } else if (is_scalar(now.j)) {
+            last = run_scalar(now.j, at, last);
+            at = now.j.out;
+        } else {
             run_block(now.j, shared, block);
+            at = NULL;
+        }
     }
 }
 

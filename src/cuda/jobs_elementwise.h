@@ -192,6 +192,18 @@ GPU_JOB void run_binary(const job &j, uint32_t block) {
     });
 }
 
+/* Jobs of one number come in chains: thread 0 does them all, and what the last one put at `at` need
+ * not be fetched. */
+__device__ inline bool is_scalar(const job &j) {
+    return j.n == 1 && (j.kind == JOB_UNARY || j.kind == JOB_BINARY);
+}
+GPU_JOB float run_scalar(const job &j, const float *at, float last) {
+    if (threadIdx.x > 0) return 0.0f;
+    const float x = j.in[0] == at ? last : *j.in[0];
+    if (j.kind == JOB_UNARY) return *j.out = unary(j, x);
+    return *j.out = binary(j, x, j.in[1] == at ? last : *j.in[1]);
+}
+
 /* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)
  * where it goes. All of a thread's numbers are on their way at once. */
 template <typename V, typename FROM, typename TO>
@@ -288,22 +300,26 @@ GPU_JOB void run_gather(const job &j, uint32_t block) {
         [&](uint32_t i) { return j.out + i; });
 }
 
+__device__ inline uint32_t larger_bits(uint32_t top, float x) {
+    const uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
+    return bits > top ? bits : top;
+}
+
 /* The largest magnitude of n numbers, as bits. */
-__device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *shared) {
-    enum { AT_ONCE = 32 };
+__device__ inline uint32_t block_top(const float *x, unsigned n, bool fours, uint32_t *shared) {
+    enum { AT_ONCE = 8 };
     uint32_t top = 0;
-    for (unsigned first = threadIdx.x; first < n; first += AT_ONCE * JOB_THREADS) {
-        float v[AT_ONCE];
+    for (unsigned i = threadIdx.x; i < n && !fours; i += JOB_THREADS) top = larger_bits(top, x[i]);
+#pragma unroll 1
+    for (unsigned i = threadIdx.x * 4; i < n && fours; i += AT_ONCE * JOB_ELEMENTS) {
+        float4 v[AT_ONCE];
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const unsigned i = first + k * JOB_THREADS;
-            v[k] = x[i < n ? i : n - 1];
-        }
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            v[k] = *(const float4 *)(x + (i + k * JOB_ELEMENTS < n ? i + k * JOB_ELEMENTS : i));
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const uint32_t bits = __float_as_uint(v[k]) & 0x7fffffffu;
-            top = bits > top ? bits : top;
-        }
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            top = larger_bits(larger_bits(larger_bits(larger_bits(top, v[k].x), v[k].y), v[k].z),
+                              v[k].w);
     }
     top = warp_most(top);
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = top;
@@ -313,15 +329,13 @@ __device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *share
 }
 
 /* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them, and the
- * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image;
- * neighbours read what lies side by side. */
+ * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image,
+ * which it asks for before that; neighbours read what lies side by side. */
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
     const bool lies = j.op;
     const float *in = j.in[0];
-    const float power =
-        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared), j.strict));
     uint32_t *out = (uint32_t *)j.out;
     float2 v[PAIRS];
 #pragma unroll
@@ -333,6 +347,8 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
         v[i].x = row < rows && k < columns ? in[from] : 0.0f;
         v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
     }
+    const float power = __uint_as_float(
+        power_bits(block_top(in, rows * columns, j.fours, (uint32_t *)shared), j.strict));
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
@@ -359,12 +375,12 @@ __device__ inline const float *const *watched_of(const n2_device_state *s) {
     return (const float *const *)(s + 1);
 }
 
-/* Not made once something was not finite. */
+/* Not made once something was not finite. Lanes look at one number each. */
 __device__ inline bool is_held_back(const job &j) {
-    if (j.state->frozen || j.state->bad) return true;
-    for (uint32_t k = 0; k < j.guards; k++)
-        if (!isfinite(*watched_of(j.state)[k])) return true;
-    return false;
+    bool held = (j.state->frozen != 0) | (j.state->bad != 0);
+    for (uint32_t k = threadIdx.x % 32; k < j.guards; k += 32)
+        held |= !isfinite(*watched_of(j.state)[k]);
+    return __ballot_sync(0xffffffffu, held) != 0;
 }
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
@@ -373,36 +389,49 @@ GPU_JOB void run_assign(const job &j, uint32_t block) {
         j, block, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
 }
 
+/* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest. */
+__device__ inline float bias_fix(double beta, float step) {
+    const uint32_t n = step >= 0.0f && step < 16777216.0f ? (uint32_t)step : 0;
+    double power = 1;
+    if ((float)n != step) return (float)(1 / (1 - pow(beta, (double)step)));
+#pragma unroll 1
+    for (uint32_t left = n; left; left /= 2, beta *= beta)
+        if (left % 2) power *= beta;
+    return (float)(1 / (1 - power));
+}
+
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 /* Numbers are asked for before it is known whether they are needed: all loads are on their way at
  * once. */
 GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
-    enum { EACH = JOB_ELEMENTS / JOB_THREADS };
-    float g[EACH], p[EACH], m[EACH], v[EACH];
-    const uint32_t first = block * JOB_ELEMENTS + threadIdx.x, n = (uint32_t)j.n;
-#pragma unroll
-    for (uint32_t k = 0; k < EACH; k++) {
-        const uint32_t i = first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1;
-        g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
+    const uint32_t n = (uint32_t)j.n, begin = block * JOB_ELEMENTS;
+    const four e = {begin + threadIdx.x * (j.fours ? 4 : 1), n, j.fours != 0};
+    const bool some = e.first < n;
+    const auto same = [](uint32_t i) { return i; };
+    float g[4], p[4], m[4], v[4];
+    if (some) {
+        e.load(g, j.in[0], 1, same);
+        e.load(p, j.out, 1, same);
+        e.load(m, j.more[0], 1, same);
+        e.load(v, j.more[1], 1, same);
     }
-    const float rate = *j.in[1], factor = *j.in[2];
-    if (threadIdx.x < 2)
-        shared[threadIdx.x] = (float)(1 / (1 - pow(j.f[threadIdx.x], (double)*j.in[3])));
+    const float rate = *j.in[1], factor = *j.in[2], step = *j.in[3];
     if (is_held_back(j)) return;
+    if (threadIdx.x < 2) shared[threadIdx.x] = bias_fix(j.f[threadIdx.x], step);
     __syncthreads();
+    if (!some) return;
     const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
     const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);
     const float fix1 = shared[0], fix2 = shared[1];
 #pragma unroll
-    for (uint32_t k = 0; k < EACH; k++) {
-        const uint32_t i = first + k * JOB_THREADS;
-        if (i >= n) return;
+    for (uint32_t k = 0; k < 4; k++) {
         const float x = g[k] * factor;
-        const float mk = b1 * m[k] + c1 * x, vk = b2 * v[k] + c2 * x * x;
-        j.more[0][i] = mk;
-        j.more[1][i] = vk;
-        j.out[i] = p[k] - rate * (mk * fix1 / (sqrtf(vk * fix2) + eps) + decay * p[k]);
+        m[k] = b1 * m[k] + c1 * x, v[k] = b2 * v[k] + c2 * x * x;
+        p[k] -= rate * (m[k] * fix1 / (sqrtf(v[k] * fix2) + eps) + decay * p[k]);
     }
+    e.store(j.more[0], m);
+    e.store(j.more[1], v);
+    e.store(j.out, p);
 }
 
 /* A good run counts; after a bad one nothing changes any more. */

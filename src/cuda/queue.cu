@@ -119,6 +119,7 @@ const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int6
     j.in[1] = bias;
     j.n = image_floats(q->strict);
     j.strict = q->strict;
+    j.fours = n * k % 4 == 0 && (uintptr_t)b % 16 == 0;
     j.m = n;
     j.k = k;
     const float *there = find_image(q, &j);
