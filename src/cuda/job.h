@@ -2,7 +2,8 @@
  * calls of the engine into jobs; jobs that do not touch each other's memory go into one
  * launch (program.cu), where every job has its own range of blocks (jobs.cu).
  *
- * Everything about a job that blocks need is in here, so one kernel runs them all. */
+ * Everything about a job that blocks need is in here, so one kernel runs them all, but for
+ * products (jobs.cu). */
 #ifndef N2_CUDA_JOB_H
 #define N2_CUDA_JOB_H
 

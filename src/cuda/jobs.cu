@@ -1,4 +1,4 @@
-/* The kernel: every block finds its job and does its share of it. */
+/* The kernels: every block finds its job and does its share of it. */
 #include "jobs.h"
 
 #include "jobs_elementwise.h"
@@ -62,8 +62,11 @@ __device__ static int find_job(const job_list &list) {
         while (which + 1 < list.n && blockIdx.x >= list.inline_first[which + 1]) which++;
         return which;
     }
-    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS)
-        if (list.first[i] <= blockIdx.x && blockIdx.x < list.first[i + 1]) found = i;
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS) {
+        const uint32_t begin = list.first[i], end = list.first[i + 1]; /* on their way together */
+        if (begin <= blockIdx.x && blockIdx.x < end) found = i;
+    }
     __syncthreads();
     return found;
 }

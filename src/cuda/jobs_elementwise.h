@@ -211,9 +211,10 @@ __device__ inline void move_some(uint32_t first, uint32_t end, FROM from, TO to)
     enum { AT_ONCE = 4, STEP = JOB_THREADS * sizeof(V) / 4 };
     const float *at[AT_ONCE];
     V x[AT_ONCE];
+    if (first >= end) return;
 #pragma unroll
-    for (uint32_t k = 0; k < AT_ONCE; k++)
-        at[k] = first + k * STEP < end ? from(first + k * STEP) : (const float *)NULL;
+    for (uint32_t k = 0; k < AT_ONCE; k++) /* beyond the end the first again: no branches */
+        at[k] = from(first + (first + k * STEP < end ? k * STEP : 0));
 #pragma unroll
     for (uint32_t k = 0; k < AT_ONCE; k++) x[k] = at[k] ? *(const V *)at[k] : V{};
 #pragma unroll
@@ -278,10 +279,9 @@ GPU_JOB void run_row_index(const job &j, uint32_t block) {
     }
 }
 
-/* A row number, kept inside the table. */
+/* A row number, kept inside the table; without branches, so that several are on their way. */
 __device__ inline uint32_t row_number(float index, uint32_t rows) {
-    if (!(index >= 0.0f)) return 0;
-    const uint32_t row = index < 4294967296.0f ? (uint32_t)index : 0xffffffffu;
+    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
     return row < rows ? row : rows - 1;
 }
 
@@ -329,13 +329,15 @@ __device__ inline uint32_t block_top(const float *x, unsigned n, bool fours, uin
 }
 
 /* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them, and the
- * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image,
- * which it asks for before that; neighbours read what lies side by side. */
+ * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image;
+ * neighbours read what lies side by side. */
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
     const bool lies = j.op;
     const float *in = j.in[0];
+    const float power = __uint_as_float(
+        power_bits(block_top(in, rows * columns, j.fours, (uint32_t *)shared), j.strict));
     uint32_t *out = (uint32_t *)j.out;
     float2 v[PAIRS];
 #pragma unroll
@@ -347,8 +349,6 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
         v[i].x = row < rows && k < columns ? in[from] : 0.0f;
         v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
     }
-    const float power = __uint_as_float(
-        power_bits(block_top(in, rows * columns, j.fours, (uint32_t *)shared), j.strict));
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
@@ -375,12 +375,13 @@ __device__ inline const float *const *watched_of(const n2_device_state *s) {
     return (const float *const *)(s + 1);
 }
 
-/* Not made once something was not finite. Lanes look at one number each. */
+/* Not made once something was not finite. It does not stop at the first: several numbers are on
+ * their way at once. */
 __device__ inline bool is_held_back(const job &j) {
     bool held = (j.state->frozen != 0) | (j.state->bad != 0);
-    for (uint32_t k = threadIdx.x % 32; k < j.guards; k += 32)
-        held |= !isfinite(*watched_of(j.state)[k]);
-    return __ballot_sync(0xffffffffu, held) != 0;
+#pragma unroll 4
+    for (uint32_t k = 0; k < j.guards; k++) held |= !isfinite(*watched_of(j.state)[k]);
+    return held;
 }
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
@@ -389,49 +390,48 @@ GPU_JOB void run_assign(const job &j, uint32_t block) {
         j, block, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
 }
 
-/* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest. */
+/* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest, and the registers that
+ * numbers on their way are for. */
 __device__ inline float bias_fix(double beta, float step) {
-    const uint32_t n = step >= 0.0f && step < 16777216.0f ? (uint32_t)step : 0;
-    double power = 1;
-    if ((float)n != step) return (float)(1 / (1 - pow(beta, (double)step)));
+    const uint32_t whole = (uint32_t)fminf(fmaxf(step, 0.0f), 4294967040.0f);
+    const float rest = step - (float)whole;
+    double power = 1, square = beta;
 #pragma unroll 1
-    for (uint32_t left = n; left; left /= 2, beta *= beta)
-        if (left % 2) power *= beta;
-    return (float)(1 / (1 - power));
+    for (uint32_t left = whole; left; left /= 2, square *= square)
+        if (left % 2) power *= square;
+    if (rest != 0.0f) power *= (double)exp2f(rest * log2f((float)beta));
+    return 1.0f / (float)(1 - power);
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 /* Numbers are asked for before it is known whether they are needed: all loads are on their way at
  * once. */
 GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
-    const uint32_t n = (uint32_t)j.n, begin = block * JOB_ELEMENTS;
-    const four e = {begin + threadIdx.x * (j.fours ? 4 : 1), n, j.fours != 0};
-    const bool some = e.first < n;
-    const auto same = [](uint32_t i) { return i; };
-    float g[4], p[4], m[4], v[4];
-    if (some) {
-        e.load(g, j.in[0], 1, same);
-        e.load(p, j.out, 1, same);
-        e.load(m, j.more[0], 1, same);
-        e.load(v, j.more[1], 1, same);
+    enum { EACH = JOB_ELEMENTS / JOB_THREADS };
+    float g[EACH], p[EACH], m[EACH], v[EACH];
+    const uint32_t first = block * JOB_ELEMENTS + threadIdx.x, n = (uint32_t)j.n;
+#pragma unroll
+    for (uint32_t k = 0; k < EACH; k++) {
+        const uint32_t i = first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1;
+        g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
     }
     const float rate = *j.in[1], factor = *j.in[2], step = *j.in[3];
     if (is_held_back(j)) return;
     if (threadIdx.x < 2) shared[threadIdx.x] = bias_fix(j.f[threadIdx.x], step);
     __syncthreads();
-    if (!some) return;
     const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
     const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);
     const float fix1 = shared[0], fix2 = shared[1];
 #pragma unroll
-    for (uint32_t k = 0; k < 4; k++) {
+    for (uint32_t k = 0; k < EACH; k++) {
+        const uint32_t i = first + k * JOB_THREADS;
+        if (i >= n) return;
         const float x = g[k] * factor;
-        m[k] = b1 * m[k] + c1 * x, v[k] = b2 * v[k] + c2 * x * x;
-        p[k] -= rate * (m[k] * fix1 / (sqrtf(v[k] * fix2) + eps) + decay * p[k]);
+        const float mk = b1 * m[k] + c1 * x, vk = b2 * v[k] + c2 * x * x;
+        j.more[0][i] = mk;
+        j.more[1][i] = vk;
+        j.out[i] = p[k] - rate * (mk * fix1 / (sqrtf(vk * fix2) + eps) + decay * p[k]);
     }
-    e.store(j.more[0], m);
-    e.store(j.more[1], v);
-    e.store(j.out, p);
 }
 
 /* A good run counts; after a bad one nothing changes any more. */

@@ -33,11 +33,19 @@ __device__ inline double block_sum(double x, double *shared) {
 
 /* ---- sums ---- */
 
-/* What at(0), at(1) ... point to, as far as `n` goes: all are asked for before the first is used, by
- * code that is there once. */
-template <int N, typename AT> __device__ inline void load_some(float x[N], uint32_t n, AT at) {
+/* What at(0), at(1) ... point to, as far as `n` goes: all are asked for before the first is used.
+ * Beyond the end the first is read again: conditions would be more than a GPU keeps. */
+template <int N, typename V, typename AT> __device__ inline void load_some(V x[N], uint32_t n, AT at) {
+    if (n == 0) {
 #pragma unroll
-    for (uint32_t k = 0; k < N; k++) x[k] = k < n ? *at(k) : 0.0f;
+        for (uint32_t k = 0; k < N; k++) x[k] = V{};
+        return;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < N; k++) x[k] = *(const V *)at(k < n ? k : 0);
+#pragma unroll
+    for (uint32_t k = 1; k < N; k++)
+        if (k >= n) x[k] = V{};
 }
 
 /* How many of first, first + step ... are below `end`. */
@@ -81,17 +89,22 @@ GPU_JOB void run_sum_list(const job &j, float *shared) {
         job_part part[PARTS];
         float x[PARTS][EACH];
 #pragma unroll
-        for (uint32_t k = 0; k < PARTS; k++)
-            part[k] = first + k * WARPS < n ? parts[first + k * WARPS] : job_part{NULL, 0, 0};
+        for (uint32_t k = 0; k < PARTS; k++) {
+            part[k] = parts[first + k * WARPS < n ? first + k * WARPS : 0];
+            if (first + k * WARPS >= n) part[k].n = 0;
+            if (part[k].n == 0) part[k].at = (const float *)parts; /* to read something */
+        }
 #pragma unroll
         for (uint32_t k = 0; k < PARTS; k++)
-            load_some<EACH>(x[k], steps_to(lane, part[k].n, 32),
-                            [&](uint32_t i) { return part[k].at + lane + i * 32; });
+#pragma unroll
+            for (uint32_t i = 0; i < EACH; i++)
+                x[k][i] = part[k].at[lane + i * 32 < part[k].n ? lane + i * 32 : 0];
 #pragma unroll
         for (uint32_t k = 0; k < PARTS; k++) {
             const bool squares = part[k].squares != 0;
 #pragma unroll
-            for (int i = 0; i < EACH; i++) sum += square_if(squares, x[k][i]);
+            for (uint32_t i = 0; i < EACH; i++)
+                sum += square_if(squares, lane + i * 32 < part[k].n ? x[k][i] : 0.0f);
 #pragma unroll 1
             for (uint32_t i = lane + 32 * EACH; i < part[k].n; i += 32)
                 sum += square_if(squares, part[k].at[i]);
@@ -104,20 +117,23 @@ GPU_JOB void run_sum_list(const job &j, float *shared) {
 /* [. x n x m] in k slices of n; out is [. x k x m]. A block has 32 columns, a warp each
  * eighth row. */
 GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
-    enum { WARPS = JOB_THREADS / 32, EACH = JOB_SLICE / WARPS };
+    enum { WARPS = JOB_THREADS / 32, AT_ONCE = 8 };
     const uint32_t m = (uint32_t)j.m, n = (uint32_t)j.n, stretches = (m + 31) / 32;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t above = block / stretches, column = (block - above * stretches) * 32 + lane;
     const uint32_t outer = above / (uint32_t)j.k, slice = above - outer * (uint32_t)j.k;
     const uint32_t begin = slice * JOB_SLICE + warp;
     const uint32_t end = n - slice * JOB_SLICE < JOB_SLICE ? n : (slice + 1) * JOB_SLICE;
-    const float *in = j.in[0] + ((int64_t)outer * n + begin) * m + column;
-    float x[EACH];
+    const float *in = j.in[0] + (int64_t)outer * n * m + column;
     double sum = 0, *part = (double *)shared;
-    load_some<EACH>(x, column < m ? steps_to(begin, end, WARPS) : 0,
-                    [&](uint32_t k) { return in + (int64_t)k * WARPS * m; });
+#pragma unroll 1
+    for (uint32_t r = begin; r < end && column < m; r += AT_ONCE * WARPS) {
+        float x[AT_ONCE];
+        load_some<AT_ONCE>(x, steps_to(r, end, WARPS),
+                           [&](uint32_t k) { return in + (int64_t)(r + k * WARPS) * m; });
 #pragma unroll
-    for (int k = 0; k < EACH; k++) sum += (double)x[k];
+        for (int k = 0; k < AT_ONCE; k++) sum += (double)x[k];
+    }
     part[threadIdx.x] = sum;
     __syncthreads();
     if (warp > 0 || column >= m) return;
@@ -136,19 +152,22 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
     double sum[4] = {0, 0, 0, 0};
     if (column >= m) return;
     if (m % 4 != 0) {
+#pragma unroll 1
         for (int i = 0; i < 4 && column + i < m; i++) {
+#pragma unroll 4
             for (uint32_t r = 0; r < rows; r++) sum[0] += (double)in[r * m + i];
             put_sum(j, out + i, sum[0]);
             sum[0] = 0;
         }
         return;
     }
+    float before[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) before[i] = j.add ? out[i] : 0.0f;
 #pragma unroll 1
     for (uint32_t first = 0; first < rows; first += AT_ONCE) {
         float4 x[AT_ONCE];
-#pragma unroll
-        for (uint32_t k = 0; k < AT_ONCE; k++)
-            x[k] = first + k < rows ? *(const float4 *)(in + (first + k) * m) : float4{0, 0, 0, 0};
+        load_some<AT_ONCE>(x, rows - first, [&](uint32_t k) { return in + (first + k) * m; });
 #pragma unroll
         for (uint32_t k = 0; k < AT_ONCE; k++) {
             sum[0] += (double)x[k].x, sum[1] += (double)x[k].y;
@@ -156,7 +175,7 @@ GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
         }
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++) put_sum(j, out + i, sum[i]);
+    for (int i = 0; i < 4; i++) out[i] = (float)((double)before[i] + sum[i]);
 }
 
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */
@@ -182,15 +201,16 @@ GPU_JOB void run_reduce(const job &j, uint32_t block) {
 
 /* ---- small products ---- */
 
-/* [rows x SMALL_M] of a, from row `begin` and column `column` on, to shared memory; zeros beyond
- * its columns. */
+/* [rows x SMALL_M] of a, from row `begin` and column `column` on, to shared memory, in the
+ * background; zeros beyond its columns. */
 __device__ inline void stage_a(const job &j, uint32_t begin, uint32_t rows, uint32_t column,
                                float *to) {
-    const uint32_t m = (uint32_t)j.product.m;
-    const float *a = j.in[0] + (int64_t)begin * m + column;
-#pragma unroll 4
+    const uint32_t m = (uint32_t)j.product.m, here = column + threadIdx.x % SMALL_M;
+    const float *a = j.in[0] + (int64_t)begin * m + (here < m ? here : 0);
+#pragma unroll 2
     for (uint32_t i = threadIdx.x; i < rows * SMALL_M; i += JOB_THREADS)
-        to[i] = column + i % SMALL_M < m ? a[(int64_t)(i / SMALL_M) * m + i % SMALL_M] : 0.0f;
+        copy_4(to + i, a + (int64_t)(i / SMALL_M) * m, here < m ? 4 : 0);
+    copies_commit();
 }
 
 /* Sums of the warps' shares, in their order. */
@@ -218,25 +238,27 @@ GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
     const uint32_t slice = above / rows, row = (above - slice * rows) * SMALL_M;
     const uint32_t begin = slice * (uint32_t)j.product.slice_k, left = (uint32_t)j.product.k - begin;
     const uint32_t length = left < (uint32_t)j.product.slice_k ? left : j.product.slice_k;
-    const float *b = j.in[1] + (int64_t)begin * n + column + lane;
-    const auto load = [&](float x[AT_ONCE], uint32_t first) {
-        load_some<AT_ONCE>(x, column + lane < n ? steps_to(first, length, WARPS) : 0,
-                           [&](uint32_t i) { return b + (int64_t)(first + i * WARPS) * n; });
-    };
-    float x[AT_ONCE], sum[SMALL_M] = {};
-    load(x, warp);
+    const float *b = j.in[1] + (int64_t)begin * n + (column + lane < n ? column + lane : 0);
+    float sum[SMALL_M] = {};
     stage_a(j, begin, length, row, shared);
-    __syncthreads();
 #pragma unroll 1
-    for (uint32_t first = warp; first < length; first += WARPS * AT_ONCE) {
+    for (uint32_t first = 0; first < length; first += WARPS * AT_ONCE) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) { /* what is beyond the end is not used */
+            const uint32_t at = first + warp + i * WARPS;
+            x[i] = b[(int64_t)(at < length ? at : 0) * n];
+        }
+        copies_wait<0>();
+        if (first == 0) __syncthreads();
 #pragma unroll
         for (uint32_t i = 0; i < AT_ONCE; i++) {
-            if (first + i * WARPS >= length) break;
-            const float4 a = *(const float4 *)(shared + (first + i * WARPS) * SMALL_M);
+            const uint32_t at = first + warp + i * WARPS;
+            if (at >= length) break;
+            const float4 a = *(const float4 *)(shared + at * SMALL_M);
             sum[0] += a.x * x[i], sum[1] += a.y * x[i];
             sum[2] += a.z * x[i], sum[3] += a.w * x[i];
         }
-        load(x, first + WARPS * AT_ONCE);
     }
     __syncthreads();
     for (int r = 0; r < SMALL_M; r++) shared[(warp * SMALL_M + r) * SMALL_N + lane] = sum[r];

@@ -580,8 +580,6 @@ static void note_adam(const n2_call *c) {
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
     for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr.t[1 + k]->device;
-    j.fours = j.n % 4 == 0 && is_aligned(j.in[0]) && is_aligned(j.out) && is_aligned(j.more[0]) &&
-              is_aligned(j.more[1]);
     noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);
