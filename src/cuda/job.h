@@ -50,7 +50,7 @@ typedef enum job_kind {
     JOB_ASSIGN,
     JOB_ADAM,
     JOB_SMALL, /* a product of few numbers, a transposed: no tensor cores */
-    JOB_END /* of a run: looks at watched numbers, counts */
+    JOB_END    /* of a run: looks at watched numbers, counts */
 } job_kind;
 
 /* What a block has of the n elements of an element-wise job: the same for all jobs of as many

@@ -35,7 +35,8 @@ __device__ inline double block_sum(double x, double *shared) {
 
 /* What at(0), at(1) ... point to, as far as `n` goes: all are asked for before the first is used.
  * Beyond the end the first is read again: conditions would be more than a GPU keeps. */
-template <int N, typename V, typename AT> __device__ inline void load_some(V x[N], uint32_t n, AT at) {
+template <int N, typename V, typename AT>
+__device__ inline void load_some(V x[N], uint32_t n, AT at) {
     if (n == 0) {
 #pragma unroll
         for (uint32_t k = 0; k < N; k++) x[k] = V{};
@@ -236,8 +237,8 @@ GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t above = block / stretches, column = (block - above * stretches) * SMALL_N;
     const uint32_t slice = above / rows, row = (above - slice * rows) * SMALL_M;
-    const uint32_t begin = slice * (uint32_t)j.product.slice_k, left = (uint32_t)j.product.k - begin;
-    const uint32_t length = left < (uint32_t)j.product.slice_k ? left : j.product.slice_k;
+    const uint32_t most = (uint32_t)j.product.slice_k, begin = slice * most;
+    const uint32_t left = (uint32_t)j.product.k - begin, length = left < most ? left : most;
     const float *b = j.in[1] + (int64_t)begin * n + (column + lane < n ? column + lane : 0);
     float sum[SMALL_M] = {};
     stage_a(j, begin, length, row, shared);
