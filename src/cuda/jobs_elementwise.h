@@ -240,7 +240,7 @@ GPU_JOB void run_copy(const job &j, uint32_t block) {
         [&](uint32_t i) { return j.out + i; });
 }
 
-/* Rows of loops.length[0] numbers, from rows of loops.step[0][0] to rows of loops.step[1][0]. */
+/* Rows of m numbers, or length[0], from rows of loops.step[0][0] to rows of loops.step[1][0]. */
 GPU_JOB void run_move(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
     const uint32_t from = j.loops.step[0][0], to = j.loops.step[1][0];
@@ -255,7 +255,7 @@ GPU_JOB void run_move(const job &j, uint32_t block) {
         [&](uint32_t i) { return out + place_in(i, to); });
 }
 
-/* Rows of m numbers become rows of loops.length[0] with the m from k on. */
+/* Rows of m numbers become rows of loops.step[1][0], or length[0], with the m from k on. */
 GPU_JOB void run_pad(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
     const uint32_t begin = (uint32_t)j.k, m = (uint32_t)j.m;
@@ -269,12 +269,12 @@ GPU_JOB void run_pad(const job &j, uint32_t block) {
         [&](uint32_t i) { return j.out + i; });
 }
 
-/* Element i is (k + i) / length[0], plus m, modulo length[1]. */
+/* Row loops.step[0][0] + i, divided by k, or length[0], modulo m, or length[1]. */
 GPU_JOB void run_row_index(const job &j, uint32_t block) {
     const share mine(j, block);
     const job_divisor each = j.loops.length[0], rows = j.loops.length[1];
     for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_THREADS) {
-        const uint32_t row = job_quotient(each, (uint32_t)j.k + i) + (uint32_t)j.m;
+        const uint32_t row = job_quotient(each, j.loops.step[0][0] + i);
         j.out[i] = (float)(row - job_quotient(rows, row) * rows.by);
     }
 }
@@ -285,7 +285,7 @@ __device__ inline uint32_t row_number(float index, uint32_t rows) {
     return row < rows ? row : rows - 1;
 }
 
-/* loops.length[0]: width of a row; k: rows of the table. */
+/* m, or loops.length[0]: width of a row; k: rows of the table. */
 GPU_JOB void run_gather(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
     const uint32_t rows = (uint32_t)j.k;

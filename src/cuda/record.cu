@@ -198,6 +198,7 @@ static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t t
     const int64_t row_out = out.length * out.inner;
     job j = job_of(c, JOB_MOVE);
     if (width == 0 || !fits(c, row_in) || !fits(c, row_out)) return;
+    j.m = width;
     j.n = in.outer * width;
     j.in[0] = in_of(c, k) + from * in.inner;
     j.out = out_of(c) + to * out.inner;
@@ -238,6 +239,7 @@ static void note_pad(const n2_call *c) {
     if (width == 0 || !fits(c, width)) return;
     j.loops.rank = 1;
     j.loops.length[0] = job_divide_by((uint32_t)width);
+    j.loops.step[1][0] = (uint32_t)width;
     j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && j.m % 4 == 0 && j.k % 4 == 0;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
@@ -497,13 +499,13 @@ static void note_permutation(const n2_call *c) {
 
 static void note_row_index(const n2_call *c) {
     job j = job_of(c, JOB_ROW_INDEX);
-    const int64_t each = c->node->attr.i[0], rows = c->node->attr.i[1];
-    if (!fits(c, j.n + each + rows)) return;
-    j.k = c->row0 % each;
-    j.m = c->row0 / each % rows;
+    j.k = c->node->attr.i[0];
+    j.m = c->node->attr.i[1];
+    if (!fits(c, c->row0 + j.n + j.m)) return;
     j.loops.rank = 2;
-    j.loops.length[0] = job_divide_by((uint32_t)each);
-    j.loops.length[1] = job_divide_by((uint32_t)rows);
+    j.loops.length[0] = job_divide_by((uint32_t)j.k);
+    j.loops.length[1] = job_divide_by((uint32_t)j.m);
+    j.loops.step[0][0] = (uint32_t)c->row0;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_write(n, j.out, j.n);
 }
@@ -515,11 +517,11 @@ static void note_gather(const n2_call *c) {
     j.in[1] = in_of(c, 1);
     j.k = c->in[0].shape.dim[0];
     if (rows == 0 || j.n == 0 || j.k == 0) return;
-    const int64_t width = j.n / rows;
+    j.m = j.n / rows;
+    if (!fits(c, j.k)) return;
     j.loops.rank = 1;
-    if (!fits(c, width) || !fits(c, j.k)) return;
-    j.loops.length[0] = job_divide_by((uint32_t)width);
-    j.fours = by_fours(&j, width) && is_aligned(j.in[0]);
+    j.loops.length[0] = job_divide_by((uint32_t)j.m);
+    j.fours = by_fours(&j, j.m) && is_aligned(j.in[0]);
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
