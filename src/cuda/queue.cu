@@ -100,6 +100,11 @@ typedef struct matrix {
 
 static int64_t floats_of(const matrix *m) { return (m->height - 1) * m->stride + m->width; }
 
+static bool goes_by_fours(const matrix *m) {
+    const bool whole = m->stride == m->width || (m->stride % 4 == 0 && m->width % 4 == 0);
+    return whole && m->height * m->width % 4 == 0 && (uintptr_t)m->at % 16 == 0;
+}
+
 /* That of an image. */
 static matrix matrix_of(const job *image) {
     const bool lies = image->op != 0;
@@ -153,10 +158,12 @@ const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int6
     j.in[1] = bias;
     j.n = image_floats(q->strict);
     j.strict = q->strict;
+    j.fours = goes_by_fours(&m);
     j.m = n;
     j.k = k;
     j.loops.rank = 1;
-    j.loops.step[0][0] = m.stride;
+    j.loops.length[0] = job_divide_by((uint32_t)m.width);
+    j.loops.step[0][0] = (uint32_t)m.stride;
     const float *there = find_image(q, &j);
     if (there) return there;
     j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), j.n);
@@ -197,7 +204,7 @@ static bool goes_along(const job *j, int operand) {
     int64_t step = 1;
     for (int k = 0; k < j->loops.rank; k++) {
         if (j->loops.step[operand][k] != step) return false;
-        step *= j->loops.length[k];
+        step *= j->loops.length[k].by;
     }
     return true;
 }

@@ -112,6 +112,10 @@ struct gradient;
 /* Job i as a gradient, likewise. */
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
 
+/* record.cu: once it is known which products are gradients from sheets, the small ones among the
+ * others become jobs that need no tensor cores. */
+void n2_products_settle(n2_queue *q);
+
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];
 

@@ -161,6 +161,7 @@ static void pad_both(n2_queue *q, size_t i) {
     j.in[1] = beside->in[0];
     j.out = n->j.out;
     j.kept = n->j.kept;
+    j.fours &= beside->fours && (uintptr_t)j.out % 16 == 0;
     drop(&q->list[a]);
     drop(&q->list[b]);
     forget_spans(n);
@@ -332,7 +333,7 @@ static int take_parts(const noted *from, job_part *to) {
     job j = from->j;
     as_chunks(&j);
     to[0].at = j.in[0];
-    to[0].n = j.n;
+    to[0].n = (uint32_t)j.n;
     to[0].squares = j.squares;
     return 1;
 }
@@ -612,7 +613,7 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
     maker->j.more[0] = squares;
     maker->j.squares = true;
     n2_note_write(maker, squares, blocks);
-    list->parts[part] = job_part{squares, blocks, false};
+    list->parts[part] = job_part{squares, (uint32_t)blocks, false};
     replace_read(list, j->out, squares, blocks);
     drop(&q->list[i]);
     return true;
