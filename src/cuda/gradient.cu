@@ -44,7 +44,7 @@ template <bool STRICT> struct gradient_block {
     gradient_memory<STRICT> m;
     const gradient &t;
     int64_t first_sheet, last_sheet; /* of this block: [first, last) */
-    int steps;
+    int steps, all_steps;            /* all: with those of the pair */
     float unit; /* sums are 1 / unit too large */
 
     __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which, int slice)
@@ -52,28 +52,36 @@ template <bool STRICT> struct gradient_block {
         const int64_t all = sheets_of(t.rows), length = t.slice_rows / SHEET_ROWS;
         first_sheet = slice * length;
         last_sheet = first_sheet + length < all ? first_sheet + length : all;
-        steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
+        steps = all_steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
+        if (t.pair_g && slice == t.n_blocks - 1)
+            all_steps += (int)((sheets_of(t.pair_rows) + size::SHEETS - 1) / size::SHEETS);
     }
 
     __device__ int sheets_in(int step) const {
-        const int64_t left = last_sheet - first_sheet - (int64_t)step * size::SHEETS;
+        const int64_t all = step < steps ? last_sheet - first_sheet : sheets_of(t.pair_rows);
+        const int64_t left = all - (int64_t)(step < steps ? step : step - steps) * size::SHEETS;
         return left < size::SHEETS ? (int)left : size::SHEETS;
     }
 
     /* One thread: the sheets of a step, if there is such a step. */
     __device__ void fetch(int step) {
-        if (step >= steps) return;
+        if (step >= all_steps) return;
+        const bool own = step < steps;
+        const void *from_g = own ? t.g : t.pair_g, *from_x = own ? t.x : t.pair_x;
+        const int64_t rows = own ? t.rows : t.pair_rows;
+        const int64_t at = own ? first_sheet + (int64_t)step * size::SHEETS
+                               : (int64_t)(step - steps) * size::SHEETS;
         const int stage = step % GRADIENT_STAGES;
         const unsigned sheets = (unsigned)sheets_in(step), bytes = sheets * sheet_bytes(STRICT);
         const unsigned powers = sheets * SHEET_POWERS * 4;
-        const int64_t at = first_sheet + (int64_t)step * size::SHEETS;
-        arrival_expect(&m.there[stage], 2 * bytes + 2 * powers);
-        copy_bulk(m.g(stage), (const char *)t.g + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
-        copy_bulk(m.x(stage), (const char *)t.x + at * sheet_bytes(STRICT), bytes, &m.there[stage]);
-        copy_bulk(m.powers_g(stage), powers_of(t.g, t.rows, STRICT) + at * SHEET_POWERS, powers,
-                  &m.there[stage]);
-        copy_bulk(m.powers_x(stage), powers_of(t.x, t.rows, STRICT) + at * SHEET_POWERS, powers,
-                  &m.there[stage]);
+        uint64_t *there = &m.there[stage];
+        arrival_expect(there, 2 * bytes + 2 * powers);
+        copy_bulk(m.g(stage), (const char *)from_g + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk(m.x(stage), (const char *)from_x + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk(m.powers_g(stage), powers_of(from_g, rows, STRICT) + at * SHEET_POWERS, powers,
+                  there);
+        copy_bulk(m.powers_x(stage), powers_of(from_x, rows, STRICT) + at * SHEET_POWERS, powers,
+                  there);
     }
 
     /* The sums in another unit. */
@@ -144,25 +152,76 @@ template <bool STRICT> struct gradient_block {
         *to = t.sums_add ? *to + all : all;
     }
 
-    __device__ void store(int slice, const float sum[64]) const {
-        const int lane = threadIdx.x % 32, row = (int)threadIdx.x / 32 * 16 + lane / 4;
-        float *to = t.out + (int64_t)slice * (t.m * t.n);
-        const bool even = t.n % 2 == 0 && (uintptr_t)to % 8 == 0;
+    /* A thread's sums are eight numbers side by side (sheet_column) of two rows, four times. Number e
+     * of eight k: */
+    __device__ static int number_at(int k, int e) { return 16 * (k / 2) + e / 2 * 4 + k % 2 * 2 + e % 2; }
+    __device__ static int row_of(int k) {
+        const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+        return (int)sheet_column(row + (unsigned)k % 2 * 8);
+    }
+    __device__ static int column_of(int k) { return k / 2 * 32 + (int)threadIdx.x % 4 * 8; }
+
+    /* Many are on their way at once. */
+    __device__ void add_stored(const float *from, float sum[64]) const {
+        enum { AT_ONCE = 4 };
 #pragma unroll
-        for (int i = 0; i < 64; i += 2) {
-            const int r = (int)sheet_column((unsigned)(row + i / 2 % 2 * 8));
-            const int c = (int)sheet_column((unsigned)(i / 4 * 8 + lane % 4 * 2));
-            float *at = to + r * t.n + c;
-            float2 x = {sum[i] * unit, sum[i + 1] * unit};
-            if (r >= t.m || c >= t.n) continue;
-            if (even) {
-                if (t.adds) x.x += at[0], x.y += at[1];
-                *(float2 *)at = x;
-                continue;
+        for (int first = 0; first < 8; first += AT_ONCE) {
+            float x[AT_ONCE][8];
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) {
+                const int r = row_of(first + k), c = column_of(first + k);
+#pragma unroll
+                for (int e = 0; e < 8; e++)
+                    x[k][e] = r < t.m && c + e < t.n ? from[r * t.n + c + e] : 0.0f;
             }
-            at[0] = t.adds ? at[0] + x.x : x.x;
-            if (c + 1 < t.n) at[1] = t.adds ? at[1] + x.y : x.y;
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+                for (int e = 0; e < 8; e++) sum[number_at(first + k, e)] += x[k][e];
         }
+    }
+
+    /* Eight numbers, those that there are; returns the sum of their squares. */
+    __device__ static float store_eight(float *to, const float x[8], int left, bool fours) {
+        float squares = 0;
+#pragma unroll
+        for (int e = 0; e < 8; e++) squares += e < left ? x[e] * x[e] : 0.0f;
+        if (!fours) {
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                if (e < left) to[e] = x[e];
+            return squares;
+        }
+        *(float4 *)to = float4{x[0], x[1], x[2], x[3]};
+        if (left > 4) *(float4 *)(to + 4) = float4{x[4], x[5], x[6], x[7]};
+        return squares;
+    }
+
+    /* Returns the sum of the squares of what this thread stores. */
+    __device__ float store(int slice, float sum[64]) {
+        float *to = t.out + (int64_t)slice * (t.m * t.n), squares = 0;
+        const bool fours = t.n % 4 == 0 && (uintptr_t)to % 16 == 0;
+        change_unit(1, sum);
+        if (t.adds) add_stored(to, sum);
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            const int r = row_of(k), c = column_of(k);
+            float x[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++) x[e] = sum[number_at(k, e)];
+            if (r < t.m && c < t.n) squares += store_eight(to + r * t.n + c, x, t.n - c, fours);
+        }
+        return squares;
+    }
+
+    __device__ void store_squares(float sum) const {
+        for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+        __syncthreads(); /* the columns' sums were there */
+        if (threadIdx.x % 32 == 0) m.sums[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x > 0) return;
+        for (int w = 1; w < GRADIENT_THREADS / 32; w++) sum += m.sums[w];
+        *t.squares = sum;
     }
 
     __device__ void run(int slice) {
@@ -173,7 +232,7 @@ template <bool STRICT> struct gradient_block {
         if (threadIdx.x == 0)
             for (int s = 0; s < GRADIENT_STAGES; s++) fetch(s);
 #pragma unroll 1
-        for (int step = 0; step < steps; step++) {
+        for (int step = 0; step < all_steps; step++) {
             const int stage = step % GRADIENT_STAGES, sixteens = 4 * sheets_in(step);
             arrival_wait(&m.there[stage], (unsigned)(step / GRADIENT_STAGES));
             if (step == 0) unit = m.powers_g(stage)[0] * m.powers_x(stage)[0];
@@ -183,8 +242,9 @@ template <bool STRICT> struct gradient_block {
             __syncthreads(); /* nobody reads the stage any more */
             if (threadIdx.x == 0) fetch(step + GRADIENT_STAGES);
         }
-        store(slice, sum);
+        const float squares = store(slice, sum);
         if (t.sums) store_columns(slice, columns);
+        if (t.squares) store_squares(squares);
     }
 };
 #endif

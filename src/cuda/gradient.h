@@ -14,7 +14,10 @@ typedef struct gradient {
     const void *g, *x; /* sheets */
     float *out;        /* [slices x m x n] */
     float *sums;       /* [slices x m]; NULL: none */
+    float *squares;    /* the sum of all squares, if there is one slice; NULL: not wanted */
     int64_t rows;
+    const void *pair_g, *pair_x; /* sheets whose product goes into the last slice; NULL: none */
+    int64_t pair_rows;
     int32_t m, n;
     int32_t first_block, n_blocks; /* a block has a slice */
     int32_t slice_rows;            /* a multiple of GRADIENT_STEP */

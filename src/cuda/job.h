@@ -2,7 +2,8 @@
  * calls of the engine into jobs; jobs that do not touch each other's memory go into one
  * launch (program.cu), where every job has its own range of blocks (jobs.cu).
  *
- * Everything about a job that blocks need is in here, so one kernel runs them all. */
+ * Everything about a job that blocks need is in here, so one kernel runs them all, but for
+ * products (jobs.cu). */
 #ifndef N2_CUDA_JOB_H
 #define N2_CUDA_JOB_H
 
@@ -16,11 +17,14 @@ extern "C" {
 
 enum {
     JOB_THREADS = 256,
-    JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does */
+    JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does in one go */
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 128      /* rows that a block scatters */
+    JOB_DROPS = 1024,    /* rows that a block scatters at most */
+    SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
+    SMALL_N = 32,
+    SMALL_K = 1024 /* and the longest slice of the inner axis */
 };
 
 typedef enum job_kind {
@@ -30,7 +34,7 @@ typedef enum job_kind {
     JOB_BINARY,      /* two, each with steps of its own */
     JOB_COPY,        /* one, with steps of its own: broadcast, transpose */
     JOB_MOVE,        /* a rectangle: concat, slice */
-    JOB_PAD,         /* a rectangle, with zeros around it */
+    JOB_PAD,         /* a rectangle, with zeros around it, or a second one beside it */
     JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
     JOB_SUM_LIST,    /* numbers in k places: one block */
     JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
@@ -42,17 +46,44 @@ typedef enum job_kind {
     JOB_PERMUTATION, /* one block */
     JOB_ROW_INDEX,
     JOB_GATHER,
-    JOB_SCATTER, /* a block per slice of rows, into partial tables */
+    JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
     JOB_ASSIGN,
     JOB_ADAM,
-    JOB_END /* of a run: looks at watched numbers, counts */
+    JOB_SMALL, /* a product of few numbers, a transposed: no tensor cores */
+    JOB_END    /* of a run: looks at watched numbers, counts */
 } job_kind;
+
+/* What a block has of the n elements of an element-wise job: the same for all jobs of as many
+ * elements, which may form a chain. A few go to many multiprocessors, one element a thread; but
+ * what fits one block stays there, for it can follow other jobs of one block. */
+__host__ __device__ inline uint32_t job_share(int64_t n) {
+    if (n > JOB_ELEMENTS && n < 16 * JOB_ELEMENTS) return JOB_THREADS;
+    return n < 512 * JOB_ELEMENTS ? JOB_ELEMENTS : 4 * JOB_ELEMENTS;
+}
+
+/* A number to divide by, and the division as a product: job_quotient. */
+typedef struct job_divisor {
+    uint32_t by, scale, shift;
+} job_divisor;
+
+__host__ __device__ inline job_divisor job_divide_by(uint32_t by) {
+    uint32_t shift = 0;
+    if (by == 0) by = 1; /* of no elements */
+    while (((uint64_t)1 << shift) < by) shift++;
+    const uint64_t rest = ((uint64_t)1 << shift) - by;
+    return job_divisor{by, (uint32_t)((rest << 32) / by + 1), shift};
+}
+
+/* i / d.by, exactly, for any i. */
+__host__ __device__ inline uint32_t job_quotient(const job_divisor &d, uint32_t i) {
+    return (uint32_t)((((uint64_t)i * d.scale >> 32) + i) >> d.shift);
+}
 
 /* Nested loops, innermost first; several operands walk along, each with its own steps. */
 typedef struct job_loops {
     int rank;
-    uint32_t length[N2_MAX_RANK];
-    int64_t step[2][N2_MAX_RANK];
+    job_divisor length[N2_MAX_RANK];
+    uint32_t step[2][N2_MAX_RANK];
 } job_loops;
 
 typedef struct job_product {
@@ -74,7 +105,7 @@ typedef struct job_product {
 typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
-    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product */
+    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product; squares */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     n2_device_state *state;
@@ -83,8 +114,12 @@ typedef struct job {
     uint32_t guards, stream;
     float slope, slope_more;
     uint8_t add;
-    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares */
+    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares; of gradients and JOB_SUM_SLICES: of
+                       * what a block makes too, into more[0] */
     uint8_t strict;   /* of JOB_IMAGE: what is left over, too */
+    uint8_t kept;     /* what it makes is read after the run */
+    uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
+                         are one and the same number; of JOB_IMAGE: of the matrix */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {
@@ -97,8 +132,7 @@ typedef struct job {
 /* What JOB_SUM_LIST adds up. */
 typedef struct job_part {
     const float *at;
-    int64_t n;
-    int64_t squares;
+    uint32_t n, squares;
 } job_part;
 
 /* Where JOB_MATMUL's blocks keep their factors. */
@@ -109,9 +143,9 @@ enum {
     STAGES = 4,
     A_FLOATS = TILE_M * (TILE_K + 4), /* also enough for TILE_K x (TILE_M + 8) */
     B_FLOATS = TILE_N * (TILE_K + 4),
-    ROW_PITCH = 128 + 4,                             /* of rows that a row_block keeps */
-    JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4, /* bytes of a launch with products */
-    JOB_SHARED_SMALL = 16384                         /* of one without */
+    ROW_PITCH = 128 + 4,                              /* of rows that a row_block keeps */
+    JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4,  /* bytes of a launch with products */
+    JOB_SHARED_SMALL = (1 + JOB_ROWS) * JOB_DROPS * 2 /* of one without */
 };
 
 #endif

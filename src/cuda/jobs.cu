@@ -1,4 +1,4 @@
-/* The kernel: every block finds its job and does its share of it. */
+/* The kernels: every block finds its job and does its share of it. */
 #include "jobs.h"
 
 #include "jobs_elementwise.h"
@@ -7,8 +7,8 @@
 
 __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     switch (j.kind) {
-    case JOB_MATMUL:
-        return run_matmul(j, shared, block);
+    case JOB_SMALL:
+        return run_small(j, shared, block);
     case JOB_NARROW:
         return run_narrow(j, block);
     case JOB_UNARY:
@@ -28,7 +28,7 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     case JOB_SUM_COLUMNS:
         return run_sum_columns(j, shared, block);
     case JOB_SUM_SLICES:
-        return run_sum_slices(j, block);
+        return run_sum_slices(j, shared, block);
     case JOB_IMAGE:
         return run_image(j, shared, block);
     case JOB_REDUCE:
@@ -62,8 +62,11 @@ __device__ static int find_job(const job_list &list) {
         while (which + 1 < list.n && blockIdx.x >= list.inline_first[which + 1]) which++;
         return which;
     }
-    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS)
-        if (list.first[i] <= blockIdx.x && blockIdx.x < list.first[i + 1]) found = i;
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS) {
+        const uint32_t begin = list.first[i], end = list.first[i + 1]; /* on their way together */
+        if (begin <= blockIdx.x && blockIdx.x < end) found = i;
+    }
     __syncthreads();
     return found;
 }
@@ -75,27 +78,48 @@ __device__ static uint32_t job_word(const job_list &list, int which) {
     return ((const uint32_t *)(list.jobs + which))[threadIdx.x];
 }
 
-/* The next job of a chain is fetched while this one runs. */
-__global__ void __launch_bounds__(JOB_THREADS, 2) run_jobs(const __grid_constant__ job_list list) {
-    GPU_SHARED(shared);
+/* Jobs, or products, one after the other; the next of a chain is fetched while this one runs. */
+template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ union {
         job j;
         uint32_t words[JOB_WORDS];
-    } mine;
+    } mine[2];
     static_assert((int)JOB_WORDS <= (int)JOB_THREADS, "a thread has one word of a job");
     grid_next();
     const int first = find_job(list);
     uint32_t word = job_word(list, first);
     grid_wait(); /* jobs themselves were there before */
+    const float *at = NULL;
+    float last = 0;
     int left = 1;
     for (int next = first; left > 0; next++, left--) {
+        auto &now = mine[next % 2]; /* who is late may still be at work on the other */
+        if (threadIdx.x < JOB_WORDS) now.words[threadIdx.x] = word;
         __syncthreads(); /* all are done with the job before */
-        if (threadIdx.x < JOB_WORDS) mine.words[threadIdx.x] = word;
-        __syncthreads();
-        if (next == first) left += mine.j.chained;
+        if (next == first) left += now.j.chained;
         if (left > 1) word = job_word(list, next + 1);
-        run_block(mine.j, (float *)shared, blockIdx.x - mine.j.first_block);
+        const uint32_t block = blockIdx.x - now.j.first_block;
+        if constexpr (PRODUCTS) {
+            run_matmul(now.j, shared, block);
+        } else if (is_scalar(now.j)) {
+            last = run_scalar(now.j, at, last);
+            at = now.j.out;
+        } else {
+            run_block(now.j, shared, block);
+            at = NULL;
+        }
     }
+}
+
+/* Two kernels, because products need so many registers that few blocks would fit. */
+__global__ void __launch_bounds__(JOB_THREADS, 4) run_jobs(const __grid_constant__ job_list list) {
+    GPU_SHARED(shared);
+    run_list<false>(list, (float *)shared);
+}
+__global__ void __launch_bounds__(JOB_THREADS, 2)
+    run_products(const __grid_constant__ job_list list) {
+    GPU_SHARED(shared);
+    run_list<true>(list, (float *)shared);
 }
 
 /* Every architecture that the file is compiled for has its own. */
@@ -106,12 +130,15 @@ cudaError_t n2_jobs_prepare(bool *waits) {
     const cudaError_t error = cudaMemcpyFromSymbol(&answer, code_waits, sizeof answer);
     *waits = answer != 0;
     if (error != cudaSuccess) return error;
-    return cudaFuncSetAttribute(run_jobs, cudaFuncAttributeMaxDynamicSharedMemorySize, JOB_SHARED);
+    return cudaFuncSetAttribute(run_products, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                JOB_SHARED);
 }
 
 void n2_jobs_launch(const job_list *list, uint32_t blocks, bool products, cudaStream_t stream,
                     bool early) {
     const job_list copy = *list;
-    GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, products ? JOB_SHARED : JOB_SHARED_SMALL, stream,
-               early, copy);
+    if (products)
+        GPU_LAUNCH(run_products, blocks, JOB_THREADS, JOB_SHARED, stream, early, copy);
+    else
+        GPU_LAUNCH(run_jobs, blocks, JOB_THREADS, JOB_SHARED_SMALL, stream, early, copy);
 }

@@ -10,29 +10,19 @@
 
 /* ---- the terms of the loss, objective/terms.h ---- */
 
-__device__ inline double scaled_softplus(double x, double a) {
-    const double log_a = log(a);
-    if (x > log_a) return a * ((x - log_a) + log1p(a * exp(-x)));
-    const double r = exp(x);
-    return r < 1e-17 * a ? r : a * log1p(r / a);
+/* f[0]: m; f[1]: its logarithm. With d = f - log(m) neither can overflow, and both are one exp
+ * and little else: what is rounded to float in the end does not see the difference. */
+__device__ inline double loss_term(const job &j, double f, bool is_den) {
+    if (isinf(j.f[0])) return is_den ? exp(f) : -f;
+    const double d = f - j.f[1], most = is_den ? d : -d;
+    const double l = (most > 0 ? most : 0) + log1p(exp(-fabs(d)));
+    return is_den ? j.f[0] * l : l;
 }
 
-__device__ inline double shifted_softplus(double x, double a) {
-    const double log_a = log(a);
-    return x > log_a ? log1p(a * exp(-x)) : (log_a - x) + log1p(exp(x) / a);
-}
-
-__device__ inline double loss_term(double f, double m, bool is_den) {
-    if (isinf(m)) return is_den ? exp(f) : -f;
-    return is_den ? scaled_softplus(f, m) : shifted_softplus(f, m);
-}
-
-__device__ inline double loss_weight(double f, double m, bool is_den) {
-    if (isinf(m)) return is_den ? exp(f) : -1;
-    if (is_den) return 1 / (1 / m + exp(-f));
-    if (f < 700) return -1 / (1 + exp(f) / m);
-    const double x = log(m) - f, e = exp(x); /* x < 0: exp(f) overflows */
-    return -(e / (1 + e));
+__device__ inline double loss_weight(const job &j, double f, bool is_den) {
+    if (isinf(j.f[0])) return is_den ? exp(f) : -1;
+    const double d = f - j.f[1];
+    return (is_den ? j.f[0] : -1) / (1 + exp(is_den ? -d : d));
 }
 
 /* ---- functions of one number ---- */
@@ -75,9 +65,9 @@ __device__ inline float unary(const job &j, float x) {
     case N2_OP_lrelu:
         return x > 0.0f ? x : a * x;
     case N2_OP_n2ce_term:
-        return (float)loss_term((double)x, j.f[0], j.k != 0);
+        return (float)loss_term(j, (double)x, j.k != 0);
     default: /* n2ce_weight */
-        return (float)loss_weight((double)x, j.f[0], j.k != 0);
+        return (float)loss_weight(j, (double)x, j.k != 0);
     }
 }
 
@@ -109,130 +99,234 @@ __device__ inline float binary(const job &j, float x, float y) {
 /* ---- walking ---- */
 
 /* Where operand `which` has the element that goes to element i. */
-__device__ inline int64_t place(const job_loops &l, int which, uint32_t i) {
-    if (l.rank == 1) return i * l.step[which][0];
-    int64_t at = 0;
-    for (int k = 0; k < l.rank; k++) {
-        const uint32_t rest = i / l.length[k];
-        at += (int64_t)(i - rest * l.length[k]) * l.step[which][k];
+__device__ inline uint32_t place(const job_loops &l, int which, uint32_t i) {
+    uint32_t at = 0;
+#pragma unroll 1
+    for (int k = 0; k + 1 < l.rank; k++) {
+        const uint32_t rest = job_quotient(l.length[k], i);
+        at += (i - rest * l.length[k].by) * l.step[which][k];
         i = rest;
     }
-    return at;
+    return at + i * l.step[which][l.rank - 1];
 }
 
-/* For this thread's elements of the block: put(i, get(i)), but all get what they need before the
- * first one is put, so that all loads are under way at once. What is put at i may be what only the
- * same i gets. */
-template <typename V, typename GET, typename PUT>
-__device__ inline void each_element(const job &j, uint32_t block, GET get, PUT put) {
-    enum { EACH = JOB_ELEMENTS / JOB_THREADS };
-    const uint32_t first = block * JOB_ELEMENTS + threadIdx.x, n = (uint32_t)j.n;
-    V x[EACH];
+/* A block's elements. */
+struct share {
+    uint32_t begin, end;
+    __device__ share(const job &j, uint32_t block) {
+        const uint32_t n = (uint32_t)j.n, size = job_share(j.n);
+        begin = block * size;
+        end = n - begin < size ? n : begin + size;
+    }
+};
+
+/* Four elements of a thread: consecutive ones from `first` on, or else every JOB_THREADS-th before
+ * `end`. */
+struct four {
+    uint32_t first, end;
+    bool fours;
+
+    __device__ bool has(uint32_t k) const { return fours || first + k * JOB_THREADS < end; }
+
+    /* step: 0 if all four are the same number. */
+    template <typename PLACE>
+    __device__ void load(float x[4], const float *in, uint32_t step, PLACE place_of) const {
+        if (fours) {
+            const float *from = in + place_of(first);
+            const float4 v = step ? *(const float4 *)from : float4{*from, *from, *from, *from};
+            x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+            return;
+        }
 #pragma unroll
-    for (uint32_t k = 0; k < EACH; k++)
-        x[k] = get(first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1);
+        for (uint32_t k = 0; k < 4; k++)
+            x[k] = has(k) ? in[place_of(first + k * JOB_THREADS)] : 0.0f;
+    }
+    __device__ void store(float *out, const float x[4]) const {
+        if (fours) {
+            *(float4 *)(out + first) = float4{x[0], x[1], x[2], x[3]};
+            return;
+        }
 #pragma unroll
-    for (uint32_t k = 0; k < EACH; k++)
-        if (first + k * JOB_THREADS < n) put(first + k * JOB_THREADS, x[k]);
+        for (uint32_t k = 0; k < 4; k++)
+            if (has(k)) out[first + k * JOB_THREADS] = x[k];
+    }
+};
+
+/* f(four) for all that this thread has of the block's elements. All four are loaded before one is
+ * stored. */
+template <typename F> __device__ inline void each_four(const job &j, uint32_t block, F f) {
+    const share mine(j, block);
+    const bool fours = j.fours;
+#pragma unroll 1
+    for (uint32_t i = mine.begin + threadIdx.x * (fours ? 4 : 1); i < mine.end; i += JOB_ELEMENTS)
+        f(four{i, mine.end, fours});
 }
 
+/* The four take turns at one place, so that the code of a function is there once: most of it runs
+ * once, and fetching it takes longer than running it. */
 GPU_JOB void run_unary(const job &j, uint32_t block) {
-    const float *in = j.in[0];
-    float *out = j.out;
-    each_element<float>(
-        j, block, [&](uint32_t i) { return in[i]; },
-        [&](uint32_t i, float x) { out[i] = unary(j, x); });
+    each_four(j, block, [&](four e) {
+        float x[4];
+        e.load(x, j.in[0], 1, [](uint32_t i) { return i; });
+#pragma unroll 1
+        for (uint32_t k = 0; k < 4; k++) {
+            const float y = e.has(k) ? unary(j, x[0]) : 0.0f;
+            x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = y;
+        }
+        e.store(j.out, x);
+    });
 }
 
 GPU_JOB void run_binary(const job &j, uint32_t block) {
-    const float *a = j.in[0], *b = j.in[1];
-    float *out = j.out;
-    each_element<float2>(
-        j, block,
-        [&](uint32_t i) {
-            return float2{a[place(j.loops, 0, i)], b[place(j.loops, 1, i)]};
-        },
-        [&](uint32_t i, float2 x) { out[i] = binary(j, x.x, x.y); });
+    each_four(j, block, [&](four e) {
+        float x[4], y[4];
+        e.load(x, j.in[0], j.loops.step[0][0], [&](uint32_t i) { return place(j.loops, 0, i); });
+        e.load(y, j.in[1], j.loops.step[1][0], [&](uint32_t i) { return place(j.loops, 1, i); });
+#pragma unroll 1
+        for (uint32_t k = 0; k < 4; k++) {
+            const float z = e.has(k) ? binary(j, x[0], y[0]) : 0.0f;
+            x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = z;
+            y[0] = y[1], y[1] = y[2], y[2] = y[3];
+        }
+        e.store(j.out, x);
+    });
 }
 
-/* Of jobs that only move numbers. */
-template <typename GET> __device__ inline void put_numbers(const job &j, uint32_t block, GET get) {
-    float *out = j.out;
-    each_element<float>(j, block, get, [&](uint32_t i, float x) { out[i] = x; });
+/* Jobs of one number come in chains: thread 0 does them all, and what the last one put at `at` need
+ * not be fetched. */
+__device__ inline bool is_scalar(const job &j) {
+    return j.n == 1 && (j.kind == JOB_UNARY || j.kind == JOB_BINARY);
+}
+GPU_JOB float run_scalar(const job &j, const float *at, float last) {
+    if (threadIdx.x > 0) return 0.0f;
+    const float x = j.in[0] == at ? last : *j.in[0];
+    if (j.kind == JOB_UNARY) return *j.out = unary(j, x);
+    return *j.out = binary(j, x, j.in[1] == at ? last : *j.in[1]);
+}
+
+/* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)
+ * where it goes. All of a thread's numbers are on their way at once. */
+template <typename V, typename FROM, typename TO>
+__device__ inline void move_some(uint32_t first, uint32_t end, FROM from, TO to) {
+    enum { AT_ONCE = 4, STEP = JOB_THREADS * sizeof(V) / 4 };
+    const float *at[AT_ONCE];
+    V x[AT_ONCE];
+    if (first >= end) return;
+#pragma unroll
+    for (uint32_t k = 0; k < AT_ONCE; k++) /* beyond the end the first again: no branches */
+        at[k] = from(first + (first + k * STEP < end ? k * STEP : 0));
+#pragma unroll
+    for (uint32_t k = 0; k < AT_ONCE; k++) x[k] = at[k] ? *(const V *)at[k] : V{};
+#pragma unroll
+    for (uint32_t k = 0; k < AT_ONCE; k++)
+        if (first + k * STEP < end) *(V *)to(first + k * STEP) = x[k];
+}
+
+template <typename FROM, typename TO>
+__device__ inline void move_numbers(const job &j, uint32_t block, FROM from, TO to) {
+    const share mine(j, block);
+    if (j.fours) {
+        move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, from, to);
+        return;
+    }
+#pragma unroll 1
+    for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_ELEMENTS)
+        move_some<float>(i, mine.end, from, to);
 }
 
 GPU_JOB void run_copy(const job &j, uint32_t block) {
-    const float *in = j.in[0];
-    put_numbers(j, block, [&](uint32_t i) { return in[place(j.loops, 0, i)]; });
+    move_numbers(
+        j, block, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
+        [&](uint32_t i) { return j.out + i; });
 }
 
-/* Rows of m numbers, from rows of loops.step[0][0] to rows of loops.step[1][0]. */
+/* Rows of m numbers, or length[0], from rows of loops.step[0][0] to rows of loops.step[1][0]. */
 GPU_JOB void run_move(const job &j, uint32_t block) {
-    const uint32_t width = (uint32_t)j.m;
-    const int64_t from = j.loops.step[0][0], to = j.loops.step[1][0];
+    const job_divisor width = j.loops.length[0];
+    const uint32_t from = j.loops.step[0][0], to = j.loops.step[1][0];
     const float *in = j.in[0];
     float *out = j.out;
-    each_element<float>(
-        j, block, [&](uint32_t i) { return in[i / width * from + i % width]; },
-        [&](uint32_t i, float x) { out[i / width * to + i % width] = x; });
+    const auto place_in = [&](uint32_t i, uint32_t step) {
+        const uint32_t row = job_quotient(width, i);
+        return (uint64_t)row * step + (i - row * width.by);
+    };
+    move_numbers(
+        j, block, [&](uint32_t i) { return in + place_in(i, from); },
+        [&](uint32_t i) { return out + place_in(i, to); });
 }
 
-/* Rows of m numbers become rows of loops.step[1][0] with the m from k on. */
+/* Rows of m numbers become rows of loops.step[1][0], or length[0], with the m from k on; beside
+ * them zeros, or, if k is 0, other rows. */
 GPU_JOB void run_pad(const job &j, uint32_t block) {
-    const uint32_t width = (uint32_t)j.loops.step[1][0];
-    const int64_t begin = j.k, m = j.m;
-    const float *in = j.in[0];
-    put_numbers(j, block, [&](uint32_t i) {
-        const int64_t row = i / width, column = (int64_t)(i % width) - begin;
-        return column >= 0 && column < m ? in[row * m + column] : 0.0f;
-    });
+    const job_divisor width = j.loops.length[0];
+    const uint32_t begin = (uint32_t)j.k, m = (uint32_t)j.m;
+    const float *in = j.in[0], *others = j.in[1];
+    move_numbers(
+        j, block,
+        [&](uint32_t i) {
+            const uint32_t row = job_quotient(width, i), column = i - row * width.by - begin;
+            if (column < m) return in + (row * m + column); /* wraps below 0 */
+            return others ? others + (row * (width.by - m) + column - m) : (const float *)NULL;
+        },
+        [&](uint32_t i) { return j.out + i; });
 }
 
+/* Row loops.step[0][0] + i, divided by k, or length[0], modulo m, or length[1]. */
 GPU_JOB void run_row_index(const job &j, uint32_t block) {
-    put_numbers(j, block,
-                [&](uint32_t i) { return (float)((j.loops.step[0][0] + i) / j.k % j.m); });
-}
-
-/* A row number, kept inside the table. */
-__device__ inline int64_t row_number(float index, int64_t rows) {
-    const double x = (double)index;
-    return !(x >= 0) ? 0 : x < (double)rows ? (int64_t)x : rows - 1;
-}
-
-/* m: width of a row; k: rows of the table. */
-GPU_JOB void run_gather(const job &j, uint32_t block) {
-    const uint32_t width = (uint32_t)j.m;
-    const int64_t rows = j.k;
-    const float *table = j.in[0], *indices = j.in[1];
-    if (width % 4 == 0 && ((uintptr_t)table | (uintptr_t)j.out) % 16 == 0) { /* by fours */
-        const uint32_t i = block * JOB_ELEMENTS + threadIdx.x * 4, row = i / width;
-        if (i >= (uint32_t)j.n) return;
-        const int64_t from = row_number(indices[row], rows) * width + (i - row * width);
-        *(float4 *)(j.out + i) = *(const float4 *)(table + from);
-        return;
+    const share mine(j, block);
+    const job_divisor each = j.loops.length[0], rows = j.loops.length[1];
+    for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_THREADS) {
+        const uint32_t row = job_quotient(each, j.loops.step[0][0] + i);
+        j.out[i] = (float)(row - job_quotient(rows, row) * rows.by);
     }
-    put_numbers(j, block, [&](uint32_t i) {
-        const uint32_t row = i / width, column = i - row * width;
-        return table[row_number(indices[row], rows) * width + column];
-    });
 }
 
-/* The largest magnitude of n numbers, as bits. */
-__device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *shared) {
-    enum { AT_ONCE = 32 };
+/* A row number, kept inside the table; without branches, so that several are on their way. */
+__device__ inline uint32_t row_number(float index, uint32_t rows) {
+    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
+    return row < rows ? row : rows - 1;
+}
+
+/* m, or loops.length[0]: width of a row; k: rows of the table. */
+GPU_JOB void run_gather(const job &j, uint32_t block) {
+    const job_divisor width = j.loops.length[0];
+    const uint32_t rows = (uint32_t)j.k;
+    const float *table = j.in[0], *indices = j.in[1];
+    move_numbers(
+        j, block,
+        [&](uint32_t i) {
+            const uint32_t row = job_quotient(width, i);
+            return table + (uint64_t)row_number(indices[row], rows) * width.by +
+                   (i - row * width.by);
+        },
+        [&](uint32_t i) { return j.out + i; });
+}
+
+__device__ inline uint32_t larger_bits(uint32_t top, float x) {
+    const uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
+    return bits > top ? bits : top;
+}
+
+/* The largest magnitude of a matrix of n numbers, as bits; loops.length[0] and step[0][0]: its
+ * width and what is from one row to the next. */
+__device__ inline uint32_t block_top(const job &j, unsigned n, uint32_t *shared) {
+    enum { AT_ONCE = 8 };
+    const job_divisor width = j.loops.length[0];
+    const unsigned gap = j.loops.step[0][0] - width.by;
+    const bool fours = j.fours;
+    const auto at = [&](unsigned i) { return j.in[0] + (i + job_quotient(width, i) * gap); };
     uint32_t top = 0;
-    for (unsigned first = threadIdx.x; first < n; first += AT_ONCE * JOB_THREADS) {
-        float v[AT_ONCE];
+    for (unsigned i = threadIdx.x; i < n && !fours; i += JOB_THREADS) top = larger_bits(top, *at(i));
+#pragma unroll 1
+    for (unsigned i = threadIdx.x * 4; i < n && fours; i += AT_ONCE * JOB_ELEMENTS) {
+        float4 v[AT_ONCE];
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const unsigned i = first + k * JOB_THREADS;
-            v[k] = x[i < n ? i : n - 1];
-        }
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            v[k] = *(const float4 *)at(i + k * JOB_ELEMENTS < n ? i + k * JOB_ELEMENTS : i);
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const uint32_t bits = __float_as_uint(v[k]) & 0x7fffffffu;
-            top = bits > top ? bits : top;
-        }
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            top = larger_bits(larger_bits(larger_bits(larger_bits(top, v[k].x), v[k].y), v[k].z),
+                              v[k].w);
     }
     top = warp_most(top);
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = top;
@@ -247,10 +341,11 @@ __device__ inline uint32_t block_top(const float *x, unsigned n, uint32_t *share
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
     enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
     const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
+    const unsigned stride = (unsigned)j.loops.step[0][0];
     const bool lies = j.op;
     const float *in = j.in[0];
-    const float power =
-        __uint_as_float(power_bits(block_top(in, rows * columns, (uint32_t *)shared), j.strict));
+    const float power = __uint_as_float(
+        power_bits(block_top(j, rows * columns, (uint32_t *)shared), j.strict));
     uint32_t *out = (uint32_t *)j.out;
     float2 v[PAIRS];
 #pragma unroll
@@ -258,9 +353,9 @@ GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
         const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
         const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
         const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        const unsigned from = lies ? row * columns + k : k * rows + row;
+        const unsigned from = lies ? row * stride + k : k * stride + row;
         v[i].x = row < rows && k < columns ? in[from] : 0.0f;
-        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : rows)] : 0.0f;
+        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : stride)] : 0.0f;
     }
 #pragma unroll
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -288,18 +383,32 @@ __device__ inline const float *const *watched_of(const n2_device_state *s) {
     return (const float *const *)(s + 1);
 }
 
-/* Not made once something was not finite. */
+/* Not made once something was not finite. It does not stop at the first: several numbers are on
+ * their way at once. */
 __device__ inline bool is_held_back(const job &j) {
-    if (j.state->frozen || j.state->bad) return true;
-    for (uint32_t k = 0; k < j.guards; k++)
-        if (!isfinite(*watched_of(j.state)[k])) return true;
-    return false;
+    bool held = (j.state->frozen != 0) | (j.state->bad != 0);
+#pragma unroll 4
+    for (uint32_t k = 0; k < j.guards; k++) held |= !isfinite(*watched_of(j.state)[k]);
+    return held;
 }
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
-    const float *in = j.in[0];
-    put_numbers(j, block, [&](uint32_t i) { return in[i]; });
+    move_numbers(
+        j, block, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
+}
+
+/* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest, and the registers that
+ * numbers on their way are for. */
+__device__ inline float bias_fix(double beta, float step) {
+    const uint32_t whole = (uint32_t)fminf(fmaxf(step, 0.0f), 4294967040.0f);
+    const float rest = step - (float)whole;
+    double power = 1, square = beta;
+#pragma unroll 1
+    for (uint32_t left = whole; left; left /= 2, square *= square)
+        if (left % 2) power *= square;
+    if (rest != 0.0f) power *= (double)exp2f(rest * log2f((float)beta));
+    return 1.0f / (float)(1 - power);
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
@@ -314,10 +423,9 @@ GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
         const uint32_t i = first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1;
         g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
     }
-    const float rate = *j.in[1], factor = *j.in[2];
-    if (threadIdx.x < 2)
-        shared[threadIdx.x] = (float)(1 / (1 - pow(j.f[threadIdx.x], (double)*j.in[3])));
+    const float rate = *j.in[1], factor = *j.in[2], step = *j.in[3];
     if (is_held_back(j)) return;
+    if (threadIdx.x < 2) shared[threadIdx.x] = bias_fix(j.f[threadIdx.x], step);
     __syncthreads();
     const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
     const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);

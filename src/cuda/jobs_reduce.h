@@ -33,45 +33,83 @@ __device__ inline double block_sum(double x, double *shared) {
 
 /* ---- sums ---- */
 
-/* Runs of n numbers in k chunks each; out has a number per chunk. */
-GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
-    const int64_t run = block / j.k, begin = block % j.k * JOB_CHUNK;
-    const int64_t end = begin + JOB_CHUNK < j.n ? begin + JOB_CHUNK : j.n;
-    const float *in = j.in[0] + run * j.n;
-    double sum = 0;
-#pragma unroll 8
-    for (int64_t i = begin + threadIdx.x; i < end; i += JOB_THREADS) {
-        const double x = (double)in[i];
-        sum += j.squares ? x * x : x;
+/* What at(0), at(1) ... point to, as far as `n` goes: all are asked for before the first is used.
+ * Beyond the end the first is read again: conditions would be more than a GPU keeps. */
+template <int N, typename V, typename AT>
+__device__ inline void load_some(V x[N], uint32_t n, AT at) {
+    if (n == 0) {
+#pragma unroll
+        for (uint32_t k = 0; k < N; k++) x[k] = V{};
+        return;
     }
-    sum = block_sum(sum, (double *)shared);
-    if (threadIdx.x == 0) j.out[block] = (float)(j.add ? (double)j.out[block] + sum : sum);
+#pragma unroll
+    for (uint32_t k = 0; k < N; k++) x[k] = *(const V *)at(k < n ? k : 0);
+#pragma unroll
+    for (uint32_t k = 1; k < N; k++)
+        if (k >= n) x[k] = V{};
 }
 
-/* A warp takes each eighth of the k parts. The first of a lane, mostly the only one, are on their
- * way together. */
-GPU_JOB void run_sum_list(const job &j, float *shared) {
-    enum { AT_ONCE = 8 };
-    const job_part *parts = (const job_part *)j.in[0];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = JOB_THREADS / 32;
+/* How many of first, first + step ... are below `end`. */
+__device__ inline uint32_t steps_to(uint32_t first, uint32_t end, uint32_t step) {
+    return first < end ? (end - first + step - 1) / step : 0;
+}
+
+__device__ inline float put_sum(const job &j, float *out, double sum) {
+    return *out = (float)(j.add ? (double)*out + sum : sum);
+}
+
+__device__ inline double square_if(bool squares, float x) {
+    return (double)x * (squares ? (double)x : 1.0);
+}
+
+/* Runs of n numbers in k chunks each; out has a number per chunk. The second run may lie
+ * elsewhere. */
+GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
+    enum { EACH = JOB_CHUNK / JOB_THREADS };
+    const uint32_t run = block / (uint32_t)j.k, n = (uint32_t)j.n;
+    const uint32_t first = (block - run * (uint32_t)j.k) * JOB_CHUNK + threadIdx.x;
+    const float *in = (run && j.in[1] ? j.in[1] : j.in[0] + (int64_t)run * n) + first;
+    float x[EACH];
     double sum = 0;
-    for (int64_t first = warp; first < j.k; first += warps * AT_ONCE) {
-        job_part part[AT_ONCE];
-        float x[AT_ONCE];
+    load_some<EACH>(x, steps_to(first, n, JOB_THREADS),
+                    [&](uint32_t k) { return in + k * JOB_THREADS; });
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) {
-            const int64_t at = first + k * warps;
-            part[k] = at < j.k ? parts[at] : job_part{NULL, 0, 0};
+    for (int k = 0; k < EACH; k++) sum += square_if(j.squares != 0, x[k]);
+    sum = block_sum(sum, (double *)shared);
+    if (threadIdx.x == 0) put_sum(j, j.out + block, sum);
+}
+
+/* A warp takes each eighth of the k parts, which have few numbers mostly: a few parts, and a few
+ * numbers a lane of each, are on their way together. */
+GPU_JOB void run_sum_list(const job &j, float *shared) {
+    enum { PARTS = 4, EACH = 4, WARPS = JOB_THREADS / 32 };
+    const job_part *parts = (const job_part *)j.in[0];
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = (uint32_t)j.k;
+    double sum = 0;
+#pragma unroll 1
+    for (uint32_t first = warp; first < n; first += WARPS * PARTS) {
+        job_part part[PARTS];
+        float x[PARTS][EACH];
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS; k++) {
+            part[k] = parts[first + k * WARPS < n ? first + k * WARPS : 0];
+            if (first + k * WARPS >= n) part[k].n = 0;
+            if (part[k].n == 0) part[k].at = (const float *)parts; /* to read something */
         }
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) x[k] = lane < part[k].n ? part[k].at[lane] : 0.0f;
+        for (uint32_t k = 0; k < PARTS; k++)
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) {
-            sum += part[k].squares ? (double)x[k] * (double)x[k] : (double)x[k];
-            for (int64_t i = lane + 32; i < part[k].n; i += 32) {
-                const double more = (double)part[k].at[i];
-                sum += part[k].squares ? more * more : more;
-            }
+            for (uint32_t i = 0; i < EACH; i++)
+                x[k][i] = part[k].at[lane + i * 32 < part[k].n ? lane + i * 32 : 0];
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS; k++) {
+            const bool squares = part[k].squares != 0;
+#pragma unroll
+            for (uint32_t i = 0; i < EACH; i++)
+                sum += square_if(squares, lane + i * 32 < part[k].n ? x[k][i] : 0.0f);
+#pragma unroll 1
+            for (uint32_t i = lane + 32 * EACH; i < part[k].n; i += 32)
+                sum += square_if(squares, part[k].at[i]);
         }
     }
     sum = block_sum(sum, (double *)shared);
@@ -81,46 +119,77 @@ GPU_JOB void run_sum_list(const job &j, float *shared) {
 /* [. x n x m] in k slices of n; out is [. x k x m]. A block has 32 columns, a warp each
  * eighth row. */
 GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
-    const uint32_t stretches = (uint32_t)((j.m + 31) / 32);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t column = block % stretches * 32 + lane;
-    const int64_t slice = block / stretches % j.k, outer = block / stretches / j.k;
-    const int64_t begin = slice * JOB_SLICE;
-    const int64_t end = begin + JOB_SLICE < j.n ? begin + JOB_SLICE : j.n;
+    enum { WARPS = JOB_THREADS / 32, AT_ONCE = 8 };
+    const uint32_t m = (uint32_t)j.m, n = (uint32_t)j.n, stretches = (m + 31) / 32;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t above = block / stretches, column = (block - above * stretches) * 32 + lane;
+    const uint32_t outer = above / (uint32_t)j.k, slice = above - outer * (uint32_t)j.k;
+    const uint32_t begin = slice * JOB_SLICE + warp;
+    const uint32_t end = n - slice * JOB_SLICE < JOB_SLICE ? n : (slice + 1) * JOB_SLICE;
+    const float *in = j.in[0] + (int64_t)outer * n * m + column;
     double sum = 0, *part = (double *)shared;
-#pragma unroll 8
-    for (int64_t r = begin + warp; r < end && column < j.m; r += JOB_THREADS / 32)
-        sum += (double)j.in[0][(outer * j.n + r) * j.m + column];
+#pragma unroll 1
+    for (uint32_t r = begin; r < end && column < m; r += AT_ONCE * WARPS) {
+        float x[AT_ONCE];
+        load_some<AT_ONCE>(x, steps_to(r, end, WARPS),
+                           [&](uint32_t k) { return in + (int64_t)(r + k * WARPS) * m; });
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) sum += (double)x[k];
+    }
     part[threadIdx.x] = sum;
     __syncthreads();
-    if (warp > 0 || column >= j.m) return;
-    for (int w = 1; w < JOB_THREADS / 32; w++) sum += part[w * 32 + lane];
-    float *out = &j.out[(outer * j.k + slice) * j.m + column];
-    *out = (float)(j.add ? (double)*out + sum : sum);
+    if (warp > 0 || column >= m) return;
+#pragma unroll
+    for (int w = 1; w < WARPS; w++) sum += part[w * 32 + lane];
+    put_sum(j, j.out + (int64_t)above * m + column, sum);
 }
 
-/* n rows of m numbers, which are added in their order: many loads are on their way at once. */
-GPU_JOB void run_sum_slices(const job &j, uint32_t block) {
-    const int64_t column = ((int64_t)block * JOB_THREADS + threadIdx.x) * 4;
-    if (column >= j.m) return;
+/* Four columns of n rows of m numbers, which are added in their order. Returns the sum of the
+ * squares of what is put there. */
+__device__ inline double sum_slices(const job &j, int64_t column) {
+    enum { AT_ONCE = 8 };
+    const int64_t m = j.m;
+    const uint32_t rows = (uint32_t)j.n;
     const float *in = j.in[0] + column;
-    const int64_t rows = j.n, m = j.m;
-    double sum[4] = {0, 0, 0, 0};
-    if (m % 4 == 0) {
-#pragma unroll 16
-        for (int64_t r = 0; r < rows; r++) {
-            const float4 x = *(const float4 *)(in + r * m);
-            sum[0] += (double)x.x, sum[1] += (double)x.y;
-            sum[2] += (double)x.z, sum[3] += (double)x.w;
+    float *out = j.out + column;
+    double sum[4] = {0, 0, 0, 0}, squares = 0;
+    if (column >= m) return 0;
+    if (m % 4 != 0) {
+#pragma unroll 1
+        for (int i = 0; i < 4 && column + i < m; i++) {
+#pragma unroll 4
+            for (uint32_t r = 0; r < rows; r++) sum[0] += (double)in[r * m + i];
+            squares += square_if(true, put_sum(j, out + i, sum[0]));
+            sum[0] = 0;
         }
-    } else {
-        for (int64_t r = 0; r < j.n; r++)
-            for (int i = 0; i < 4 && column + i < j.m; i++) sum[i] += (double)in[r * j.m + i];
+        return squares;
     }
-    for (int i = 0; i < 4 && column + i < j.m; i++) {
-        float *out = j.out + column + i;
-        *out = (float)(j.add ? (double)*out + sum[i] : sum[i]);
+    float before[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) before[i] = j.add ? out[i] : 0.0f;
+#pragma unroll 1
+    for (uint32_t first = 0; first < rows; first += AT_ONCE) {
+        float4 x[AT_ONCE];
+        load_some<AT_ONCE>(x, rows - first, [&](uint32_t k) { return in + (first + k) * m; });
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            sum[0] += (double)x[k].x, sum[1] += (double)x[k].y;
+            sum[2] += (double)x[k].z, sum[3] += (double)x[k].w;
+        }
     }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        out[i] = (float)((double)before[i] + sum[i]);
+        squares += square_if(true, (float)((double)before[i] + sum[i]));
+    }
+    return squares;
+}
+
+GPU_JOB void run_sum_slices(const job &j, float *shared, uint32_t block) {
+    double squares = sum_slices(j, ((int64_t)block * JOB_THREADS + threadIdx.x) * 4);
+    if (!j.squares) return;
+    squares = block_sum(squares, (double *)shared);
+    if (threadIdx.x == 0) j.more[0][block] = (float)squares;
 }
 
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */
@@ -142,6 +211,73 @@ GPU_JOB void run_reduce(const job &j, uint32_t block) {
         j.out[i] = top;
     else
         j.out[i] = (float)(j.add ? (double)j.out[i] + sum : sum);
+}
+
+/* ---- small products ---- */
+
+/* [rows x SMALL_M] of a, from row `begin` and column `column` on, to shared memory, in the
+ * background; zeros beyond its columns. */
+__device__ inline void stage_a(const job &j, uint32_t begin, uint32_t rows, uint32_t column,
+                               float *to) {
+    const uint32_t m = (uint32_t)j.product.m, here = column + threadIdx.x % SMALL_M;
+    const float *a = j.in[0] + (int64_t)begin * m + (here < m ? here : 0);
+#pragma unroll 2
+    for (uint32_t i = threadIdx.x; i < rows * SMALL_M; i += JOB_THREADS)
+        copy_4(to + i, a + (int64_t)(i / SMALL_M) * m, here < m ? 4 : 0);
+    copies_commit();
+}
+
+/* Sums of the warps' shares, in their order. */
+__device__ inline void finish_small(const job &j, const float *part, uint32_t row, uint32_t column,
+                                    float *out) {
+    const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
+    float sum = 0;
+    row += threadIdx.x / SMALL_N, column += threadIdx.x % SMALL_N;
+    if (threadIdx.x >= SMALL_M * SMALL_N || row >= m || column >= n) return;
+#pragma unroll
+    for (int w = 0; w < JOB_THREADS / 32; w++) sum += part[w * SMALL_M * SMALL_N + threadIdx.x];
+    out += (int64_t)row * n + column;
+    *out = j.add ? *out + sum : sum;
+}
+
+/* A weight's gradient from few rows, or with few rows itself: tensor cores would be quicker to
+ * multiply, but not to be fed. A block has SMALL_M x SMALL_N of the output for a slice of k, a warp
+ * every eighth row of it. */
+GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
+    enum { AT_ONCE = 16, WARPS = JOB_THREADS / 32 };
+    const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
+    const uint32_t stretches = (n + SMALL_N - 1) / SMALL_N, rows = (m + SMALL_M - 1) / SMALL_M;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t above = block / stretches, column = (block - above * stretches) * SMALL_N;
+    const uint32_t slice = above / rows, row = (above - slice * rows) * SMALL_M;
+    const uint32_t most = (uint32_t)j.product.slice_k, begin = slice * most;
+    const uint32_t left = (uint32_t)j.product.k - begin, length = left < most ? left : most;
+    const float *b = j.in[1] + (int64_t)begin * n + (column + lane < n ? column + lane : 0);
+    float sum[SMALL_M] = {};
+    stage_a(j, begin, length, row, shared);
+#pragma unroll 1
+    for (uint32_t first = 0; first < length; first += WARPS * AT_ONCE) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) { /* what is beyond the end is not used */
+            const uint32_t at = first + warp + i * WARPS;
+            x[i] = b[(int64_t)(at < length ? at : 0) * n];
+        }
+        copies_wait<0>();
+        if (first == 0) __syncthreads();
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            const uint32_t at = first + warp + i * WARPS;
+            if (at >= length) break;
+            const float4 a = *(const float4 *)(shared + at * SMALL_M);
+            sum[0] += a.x * x[i], sum[1] += a.y * x[i];
+            sum[2] += a.z * x[i], sum[3] += a.w * x[i];
+        }
+    }
+    __syncthreads();
+    for (int r = 0; r < SMALL_M; r++) shared[(warp * SMALL_M + r) * SMALL_N + lane] = sum[r];
+    __syncthreads();
+    finish_small(j, shared, row, column, j.out + (int64_t)slice * m * n);
 }
 
 /* ---- narrow products ---- */
@@ -317,30 +453,55 @@ GPU_JOB void run_permutation(const job &j, float *shared) {
 
 /* ---- scattering ---- */
 
-/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice.
- * Every number of the table is looked after by one thread, which takes the rows in their order;
- * a block has JOB_THREADS numbers of one table. */
-GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
-    int *row = (int *)shared;
-    const int64_t size = j.k * j.m, parts = (size + JOB_THREADS - 1) / JOB_THREADS;
-    const int64_t slice = block / parts, o = block % parts * JOB_THREADS + threadIdx.x;
-    const int64_t begin = slice * JOB_DROPS, left = j.n - begin;
-    const int rows = left < JOB_DROPS ? (int)left : JOB_DROPS;
-    for (int i = threadIdx.x; i < rows; i += JOB_THREADS)
-        row[i] = (int)row_number(j.in[1][begin + i], j.k);
-    __syncthreads();
-    if (o >= size) return;
-    const int mine = (int)(o / j.m);
-    const float *x = j.in[0] + begin * j.m + o % j.m;
-    float *out = j.out + slice * size + o;
-    double sum = j.add ? (double)*out : 0;
-    const int64_t m = j.m;
-#pragma unroll 16
-    for (int i = 0; i < rows; i++) { /* all are read: so many are on their way at once */
-        const float v = x[i * m];
-        if (row[i] == mine) sum += (double)v;
+/* Which of so many rows go to row `mine` of the table, in their order; returns how many. For a
+ * warp. */
+__device__ inline uint32_t list_rows(const uint16_t *row, uint32_t rows, uint32_t mine,
+                                     uint16_t *list) {
+    const uint32_t lane = threadIdx.x % 32, before = (1u << lane) - 1;
+    uint32_t found = 0;
+#pragma unroll 4
+    for (uint32_t i = lane; i - lane < rows; i += 32) {
+        const bool here = i < rows && row[i] == mine;
+        const uint32_t all = __ballot_sync(0xffffffffu, here);
+        if (here) list[found + (uint32_t)__popc(all & before)] = (uint16_t)i;
+        found += (uint32_t)__popc(all);
     }
-    *out = (float)sum;
+    __syncwarp();
+    return found;
+}
+
+/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice. A
+ * warp has a row of the table, and a lane a column, and adds up only what goes there: everything is
+ * read once. loops.length[0]: rows of a slice. */
+GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
+    enum { AT_ONCE = 16 };
+    const uint32_t m = (uint32_t)j.m, k = (uint32_t)j.k, slice_rows = j.loops.length[0].by;
+    const uint32_t stretches = (m + 31) / 32, groups = (k + JOB_ROWS - 1) / JOB_ROWS;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t above = block / stretches, column = (block - above * stretches) * 32 + lane;
+    const uint32_t slice = above / groups, table = (above - slice * groups) * JOB_ROWS;
+    const int64_t begin = (int64_t)slice * slice_rows, left = j.n - begin;
+    const uint32_t rows = left < slice_rows ? (uint32_t)left : slice_rows;
+    uint16_t *row = (uint16_t *)shared, *list = row + (1 + warp) * JOB_DROPS;
+    for (uint32_t i = threadIdx.x; i < rows; i += JOB_THREADS) { /* as of `table`, 255: not ours */
+        const uint32_t at = row_number(j.in[1][begin + i], k) - table;
+        row[i] = (uint16_t)(at < JOB_ROWS ? at : 255);
+    }
+    __syncthreads();
+    const uint32_t n = list_rows(row, rows, warp, list), mine = table + warp;
+    if (mine >= k) return;
+    if (column >= m) return;
+    const float *x = j.in[0] + begin * m + column;
+    double sum = 0;
+#pragma unroll 1
+    for (uint32_t first = 0; first < n; first += AT_ONCE) {
+        float v[AT_ONCE];
+        load_some<AT_ONCE>(v, n - first,
+                           [&](uint32_t i) { return x + (int64_t)list[first + i] * m; });
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) sum += (double)v[i];
+    }
+    put_sum(j, j.out + ((int64_t)slice * k + mine) * m + column, sum);
 }
 
 #endif

@@ -100,7 +100,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
-        if (n->sheets || n->taken) continue;
+        if (n->sheets || n->taken || n->j.n_blocks == 0) continue;
         if ((n->j.kind == JOB_MATMUL) == (l->way == LANE_PRODUCTS))
             add_chain(q, l, i, jobs, starts);
     }
@@ -126,6 +126,7 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     for (size_t k = 0; k < 2 * q->n; k++) {
         const size_t i = k % q->n;
         if (q->list[i].level != l->level || !q->list[i].sheets) continue;
+        if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
         if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
         gradient *t = &list[l->n_gradients++];
         n2_gradient_make(q, i, l->blocks, t);
@@ -277,16 +278,87 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     return N2CE_OK;
 }
 
-/* The end comes after everything else. */
-static void note_end(n2_queue *q, int level) {
+static bool touches_state(const n2_queue *q, const noted *n) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (n->spans[s].begin == (uintptr_t)q->state) return true;
+    return false;
+}
+
+static bool writes_watched(const n2_queue *q, const noted *n) {
+    for (int s = 0; s < n->n_spans; s++)
+        for (void *const *w = q->watched; *w; w++)
+            if (n->spans[s].written && n->spans[s].begin <= (uintptr_t)*w &&
+                n->spans[s].end > (uintptr_t)*w)
+                return true;
+    return false;
+}
+
+/* Whether the end of the run must not be noted while job n is at work. An update that looks at all
+ * watched numbers itself does not care. */
+static bool minds_end(const n2_queue *q, const noted *n) {
+    uint32_t watched = 0;
+    while (q->watched[watched]) watched++;
+    const bool update = n->j.kind == JOB_ADAM || n->j.kind == JOB_ASSIGN;
+    if (writes_watched(q, n)) return true;
+    return touches_state(q, n) && !(update && n->j.guards == watched);
+}
+
+/* The end comes after everything else, or beside the last of it. Returns how many levels there
+ * are. */
+static size_t note_end(n2_queue *q, size_t levels) {
+    bool alone = levels == 0;
+    for (size_t i = 0; i < q->n && !alone; i++)
+        alone = q->list[i].level == (int)levels - 1 && minds_end(q, &q->list[i]);
     job j;
     memset(&j, 0, sizeof j);
     j.kind = JOB_END;
     j.state = q->state;
     noted *n = n2_queue_add(q, &j, 1);
-    if (!n) return;
-    n->level = level;
+    if (!n) return levels;
+    n->level = (int)levels - !alone;
     n->chain = q->n - 1;
+    return levels + alone;
+}
+
+static size_t schedule(n2_queue *q) {
+    const size_t levels = n2_queue_schedule(q);
+    if (q->towers) n2_towers_settle(q);
+    return levels;
+}
+
+/* Jobs whose host copies of lists are their own. */
+static noted *copy_jobs(n2_queue *q) {
+    noted *list = (noted *)n2_alloc(q->ctx, q->n + 1, sizeof *list);
+    for (size_t i = 0; list && i < q->n; i++) {
+        list[i] = q->list[i];
+        if (!list[i].parts) continue;
+        const size_t bytes = (size_t)list[i].j.k * sizeof(job_part);
+        list[i].parts = (job_part *)n2_alloc(q->ctx, bytes, 1);
+        if (list[i].parts)
+            memcpy(list[i].parts, q->list[i].parts, bytes);
+        else
+            q->status = N2CE_ENOMEM;
+    }
+    if (!list) q->status = N2CE_ENOMEM;
+    return list;
+}
+
+/* Two gradients become one on condition that they are still made from sheets at their new
+ * levels. */
+static size_t unite(n2_queue *q, size_t levels) {
+    noted *before = copy_jobs(q);
+    if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);
+    if (q->status == N2CE_OK && !n2_towers_hold(q, before)) {
+        for (size_t i = 0; i < q->n; i++) {
+            const noted swap = q->list[i];
+            q->list[i] = before[i];
+            before[i] = swap;
+        }
+        levels = schedule(q);
+    }
+    for (size_t i = 0; before && i < q->n; i++) n2_free(q->ctx, before[i].parts);
+    n2_free(q->ctx, before);
+    return levels;
 }
 
 static n2ce_status build(n2_program *p, bool ends) {
@@ -294,9 +366,11 @@ static n2ce_status build(n2_program *p, bool ends) {
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
     n2_queue_simplify(q);
     if (q->towers) n2_towers_trim(q);
-    size_t levels = n2_queue_schedule(q);
-    if (q->towers) n2_towers_settle(q);
-    if (ends) note_end(q, (int)levels++);
+    size_t levels = schedule(q);
+    if (q->towers && ends) levels = unite(q, levels);
+    n2_products_settle(q);
+    n2_queue_upload_lists(q);
+    if (ends) levels = note_end(q, levels);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
     if (!p->launches) return N2CE_ENOMEM;

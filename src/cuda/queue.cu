@@ -29,6 +29,7 @@ noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks) {
     noted *n = &q->list[q->n++];
     memset(n, 0, sizeof *n);
     n->j = *j;
+    n->kept = j->kept;
     n->j.n_blocks = (uint32_t)blocks;
     return n;
 }
@@ -91,10 +92,46 @@ static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_
     return false;
 }
 
+/* A matrix as it lies in memory: rows of `width` numbers, `stride` from one to the next. */
+typedef struct matrix {
+    const float *at;
+    int64_t height, width, stride;
+} matrix;
+
+static int64_t floats_of(const matrix *m) { return (m->height - 1) * m->stride + m->width; }
+
+static bool goes_by_fours(const matrix *m) {
+    const bool whole = m->stride == m->width || (m->stride % 4 == 0 && m->width % 4 == 0);
+    return whole && m->height * m->width % 4 == 0 && (uintptr_t)m->at % 16 == 0;
+}
+
+/* That of an image. */
+static matrix matrix_of(const job *image) {
+    const bool lies = image->op != 0;
+    return matrix{image->in[0], lies ? image->m : image->k, lies ? image->k : image->m,
+                  image->loops.step[0][0]};
+}
+
+/* If it is a copy of columns of a wider one, those. */
+static matrix original_of(const n2_queue *q, matrix m) {
+    for (size_t i = q->n; i-- > 0;) {
+        const job *j = &q->list[i].j;
+        if (j->kind != JOB_MOVE || j->out != m.at || j->m != m.width ||
+            j->n != m.height * m.width || j->loops.step[1][0] != m.width)
+            continue;
+        const matrix from = {j->in[0], m.height, m.width, j->loops.step[0][0]};
+        const bool changed = is_written_after(q, i, m.at, floats_of(&m)) ||
+                             is_written_after(q, i, from.at, floats_of(&from));
+        return changed ? m : from;
+    }
+    return m;
+}
+
 /* Whether the image that job i makes is still there, and still that of its matrix. */
 static bool is_fresh(const n2_queue *q, size_t i) {
     const job *j = &q->list[i].j;
-    return !is_written_after(q, i, j->in[0], j->m * j->k) &&
+    const matrix m = matrix_of(j);
+    return !is_written_after(q, i, m.at, floats_of(&m)) &&
            !is_written_after(q, i, j->out, j->n) &&
            !(j->in[1] && is_written_after(q, i, j->in[1], j->m));
 }
@@ -103,7 +140,8 @@ static const float *find_image(const n2_queue *q, const job *wanted) {
     for (size_t i = q->n; i-- > 0;) {
         const job *j = &q->list[i].j;
         if (j->kind == JOB_IMAGE && j->in[0] == wanted->in[0] && j->in[1] == wanted->in[1] &&
-            j->op == wanted->op && j->m == wanted->m && j->k == wanted->k)
+            j->op == wanted->op && j->m == wanted->m && j->k == wanted->k &&
+            j->loops.step[0][0] == wanted->loops.step[0][0])
             return is_fresh(q, i) ? j->out : NULL;
     }
     return NULL;
@@ -111,21 +149,26 @@ static const float *find_image(const n2_queue *q, const job *wanted) {
 
 const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
                             bool tb) {
+    const matrix m = original_of(q, matrix{b, tb ? n : k, tb ? k : n, tb ? k : n});
     job j;
     memset(&j, 0, sizeof j);
     j.kind = JOB_IMAGE;
     j.op = tb;
-    j.in[0] = b;
+    j.in[0] = m.at;
     j.in[1] = bias;
     j.n = image_floats(q->strict);
     j.strict = q->strict;
+    j.fours = goes_by_fours(&m);
     j.m = n;
     j.k = k;
+    j.loops.rank = 1;
+    j.loops.length[0] = job_divide_by((uint32_t)m.width);
+    j.loops.step[0][0] = (uint32_t)m.stride;
     const float *there = find_image(q, &j);
     if (there) return there;
     j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), j.n);
     noted *image = n2_queue_add(q, &j, IMAGE_BLOCKS);
-    n2_note_read(image, b, n * k);
+    n2_note_read(image, m.at, floats_of(&m));
     n2_note_read(image, bias, n);
     n2_note_write(image, j.out, j.n);
     return image ? j.out : NULL;
@@ -156,8 +199,14 @@ static bool is_elementwise(const job *j) {
     }
 }
 
+/* Whether element i reads element i of the operand, whatever the other one does. */
 static bool goes_along(const job *j, int operand) {
-    return j->loops.rank == 1 && j->loops.step[operand][0] == 1;
+    int64_t step = 1;
+    for (int k = 0; k < j->loops.rank; k++) {
+        if (j->loops.step[operand][k] != step) return false;
+        step *= j->loops.length[k].by;
+    }
+    return true;
 }
 
 /* Whether element i of the job touches element i of the memory at x and no other of it. */

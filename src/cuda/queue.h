@@ -22,6 +22,7 @@ typedef struct noted {
     bool kept;       /* what it writes is read after the run */
     bool sheets;     /* a weight's gradient from sheets, not a job: gradient.h */
     bool taken;      /* sums of columns: along with such a gradient */
+    size_t pair;     /* of such a gradient: another that goes into the same sums; 0: none */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
 
@@ -36,7 +37,7 @@ struct n2_queue {
     n2_device *device;
     n2ce_ctx *ctx;
     n2_device_state *state;
-    void *const *watched; /* as many as the calls' guards say */
+    void *const *watched; /* behind them NULL */
     bool strict, towers;  /* towers: the GPU can */
     noted *list;
     size_t n, capacity, n_towers, n_gradients;
@@ -74,6 +75,11 @@ bool n2_noted_chain(const noted *a, const noted *b);
 
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
+/* The same for gradients, once it is known which are made from sheets. True if something has
+ * changed: then levels are to be found anew, and whether they still are. */
+bool n2_queue_unite(n2_queue *q);
+/* Lists of sums go to the device. */
+void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
@@ -93,6 +99,10 @@ static inline bool n2_is_tower(const noted *n) {
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
 /* Once levels are known: which gradients are made from sheets, and which sums go along. */
 void n2_towers_settle(n2_queue *q);
+/* Whether those that were made from sheets, and taken along, before still are. */
+bool n2_towers_hold(const n2_queue *q, const noted *before);
+/* The sums of columns that go along with gradient i; SIZE_MAX: none. */
+size_t n2_sums_of(const n2_queue *q, size_t i);
 /* Rows that its blocks have. */
 int n2_tower_rows(const n2_queue *q, size_t chain);
 struct tower;
@@ -101,6 +111,10 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, struct tower
 struct gradient;
 /* Job i as a gradient, likewise. */
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
+
+/* record.cu: once it is known which products are gradients from sheets, the small ones among the
+ * others become jobs that need no tensor cores. */
+void n2_products_settle(n2_queue *q);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];

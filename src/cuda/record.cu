@@ -11,6 +11,7 @@ static const float *in_of(const n2_call *c, int k) { return (const float *)c->in
 static int64_t n_out(const n2_call *c) { return n2_elements(c->out.shape); }
 static int64_t n_in(const n2_call *c, int k) { return n2_elements(c->in[k].shape); }
 static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+static int64_t shares(int64_t n) { return pieces(n, job_share(n)); }
 
 /* A job of a call, with what all have: outputs, the first input, the op, its numbers. */
 static job job_of(const n2_call *c, job_kind kind) {
@@ -22,6 +23,7 @@ static job job_of(const n2_call *c, job_kind kind) {
     j.n = n_out(c);
     j.state = c->queue->state;
     j.add = c->add;
+    j.kept = c->kept;
     for (int k = 0; k < 4; k++) j.f[k] = c->node->attr.f[k];
     return j;
 }
@@ -41,17 +43,45 @@ static int64_t operand_step(n2_shape in, n2_shape out, int k) {
 static void add_axis(job_loops *l, int64_t length, int64_t a, int64_t b) {
     const int t = l->rank - 1;
     if (length == 1) return;
-    if (t >= 0 && a == l->length[t] * l->step[0][t] && b == l->length[t] * l->step[1][t]) {
-        l->length[t] *= (uint32_t)length;
+    const int64_t last = t >= 0 ? l->length[t].by : 0;
+    if (t >= 0 && a == last * l->step[0][t] && b == last * l->step[1][t]) {
+        l->length[t].by *= (uint32_t)length;
         return;
     }
-    l->length[l->rank] = (uint32_t)length;
-    l->step[0][l->rank] = a;
-    l->step[1][l->rank++] = b;
+    l->length[l->rank].by = (uint32_t)length;
+    l->step[0][l->rank] = (uint32_t)a;
+    l->step[1][l->rank++] = (uint32_t)b;
 }
 
 static void end_axes(job_loops *l) {
-    if (l->rank == 0) l->length[l->rank++] = 1; /* of a single number; the steps are 0 */
+    if (l->rank == 0) l->length[l->rank++].by = 1; /* of a single number; the steps are 0 */
+    for (int k = 0; k < l->rank; k++) l->length[k] = job_divide_by(l->length[k].by);
+}
+
+static bool is_aligned(const float *x) { return (uintptr_t)x % 16 == 0; }
+
+/* Whether the elements of a job can be taken four by four: rows of `width` are so many, and nobody
+ * waits for threads that have nothing to do. */
+static bool by_fours(const job *j, int64_t width) {
+    return j->n % 4 == 0 && width % 4 == 0 && is_aligned(j->out) && job_share(j->n) >= JOB_ELEMENTS;
+}
+
+/* Whether four elements are consecutive in an operand, or one and the same. */
+static bool goes_by_fours(const job *j, int operand) {
+    const uint32_t *step = j->loops.step[operand];
+    bool whole = is_aligned(j->in[operand]);
+    for (int k = 1; k < j->loops.rank; k++) whole &= step[k] % 4 == 0;
+    return step[0] == 0 || (step[0] == 1 && whole);
+}
+
+/* Divisions and steps have 32 bits. */
+static bool fits(const n2_call *c, int64_t numbers) {
+    n2_queue *q = c->queue;
+    if (numbers <= UINT32_MAX || q->status != N2CE_OK) return q->status == N2CE_OK;
+    q->status = n2_fail(q->ctx, N2CE_EDEVICE,
+                        "An op reads %lld numbers, more than it can. Use fewer rows.",
+                        (long long)numbers);
+    return false;
 }
 
 static bool overlaps(const span *s, const float *x, int64_t n) {
@@ -91,6 +121,8 @@ static void note_unary(const n2_call *c) {
     job j = job_of(c, JOB_UNARY);
     j.in[0] = in_of(c, 0);
     j.k = c->node->attr.i[0];
+    j.fours = by_fours(&j, 4) && is_aligned(j.in[0]);
+    if (j.op == N2_OP_n2ce_term || j.op == N2_OP_n2ce_weight) j.f[1] = log(j.f[0]);
     noted *product =
         j.op == N2_OP_lrelu && j.f[0] <= 1 ? product_of(c->queue, j.in[0], j.out, j.n)
                                            : (noted *)NULL; /* leaky() of tower.cu */
@@ -100,14 +132,17 @@ static void note_unary(const n2_call *c) {
         n2_note_write(product, j.out, j.n);
         return;
     }
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], j.n);
     n2_note_write(n, j.out, j.n);
 }
 
 static void note_strided(const n2_call *c, job j, int operands) {
     end_axes(&j.loops);
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    j.fours = by_fours(&j, j.loops.length[0].by);
+    for (int k = 0; k < operands; k++) j.fours &= goes_by_fours(&j, k);
+    if (operands == 1) j.fours &= j.loops.step[0][0] == 1; /* move_some copies what is there */
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     for (int k = 0; k < operands; k++) n2_note_read(n, j.in[k], n_in(c, k));
     n2_note_write(n, j.out, j.n);
 }
@@ -160,15 +195,20 @@ static extent extent_of(n2_shape s, int axis) {
 /* `length` along an axis, from `from` of input k to `to` of the output. */
 static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t to, int64_t length) {
     const extent in = extent_of(c->in[k].shape, axis), out = extent_of(c->out.shape, axis);
+    const int64_t width = length * in.inner, row_in = in.length * in.inner;
+    const int64_t row_out = out.length * out.inner;
     job j = job_of(c, JOB_MOVE);
-    j.m = length * in.inner;
-    j.n = in.outer * j.m;
+    if (width == 0 || !fits(c, row_in) || !fits(c, row_out)) return;
+    j.m = width;
+    j.n = in.outer * width;
     j.in[0] = in_of(c, k) + from * in.inner;
     j.out = out_of(c) + to * out.inner;
     j.loops.rank = 1;
-    j.loops.step[0][0] = in.length * in.inner;
-    j.loops.step[1][0] = out.length * out.inner;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    j.loops.length[0] = job_divide_by((uint32_t)width);
+    j.loops.step[0][0] = (uint32_t)row_in;
+    j.loops.step[1][0] = (uint32_t)row_out;
+    j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && row_in % 4 == 0 && row_out % 4 == 0;
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, in_of(c, k), n_in(c, k));
     /* the two halves of a concatenation interleave but do not touch: say so where one can */
     if (in.outer == 1)
@@ -196,9 +236,13 @@ static void note_pad(const n2_call *c) {
     j.in[0] = in_of(c, 0);
     j.m = in.length * in.inner;
     j.k = c->node->attr.i[1] * in.inner;
+    const int64_t width = out.length * out.inner;
+    if (width == 0 || !fits(c, width)) return;
     j.loops.rank = 1;
-    j.loops.step[1][0] = out.length * out.inner;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    j.loops.length[0] = job_divide_by((uint32_t)width);
+    j.loops.step[1][0] = (uint32_t)width;
+    j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && j.m % 4 == 0 && j.k % 4 == 0;
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_write(n, j.out, j.n);
 }
@@ -260,6 +304,7 @@ static void note_reduce(const n2_call *c) {
     job j = job_of(c, JOB_REDUCE);
     const n2_shape s = c->in[0].shape;
     int64_t step = 1;
+    if (!fits(c, n_in(c, 0))) return;
     j.in[0] = in_of(c, 0);
     j.k = 1;
     for (int k = s.rank - 1; k >= 0; k--) {
@@ -409,8 +454,25 @@ static void note_matmul(const n2_call *c) {
     note_layer(c, &j);
     noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
     note_product_spans(c, n, &j);
-    if (n) n->kept = c->kept;
     if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
+}
+
+/* Not a layer, not from sheets, in no chain: and so small that tensor cores would not pay. */
+static bool is_small(const noted *n) {
+    const job_product *p = &n->j.product;
+    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && p->ta && !p->tb && p->batches == 1 &&
+           !n->sheets && n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend &&
+           !n->j.more[0] && p->slice_k <= SMALL_K && p->m * p->n * p->slice_k <= 128 * 128 * 128;
+}
+
+void n2_products_settle(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        job *j = &q->list[i].j;
+        if (!is_small(&q->list[i]) || q->list[i].chain != i) continue;
+        j->kind = JOB_SMALL;
+        j->n_blocks = (uint32_t)(pieces(j->product.m, SMALL_M) * pieces(j->product.n, SMALL_N) *
+                                 j->product.slices);
+    }
 }
 
 /* ---- random numbers and rows --------------------------------------------- */
@@ -439,9 +501,12 @@ static void note_row_index(const n2_call *c) {
     job j = job_of(c, JOB_ROW_INDEX);
     j.k = c->node->attr.i[0];
     j.m = c->node->attr.i[1];
-    j.loops.rank = 1;
-    j.loops.step[0][0] = c->row0;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    if (!fits(c, c->row0 + j.n + j.m)) return;
+    j.loops.rank = 2;
+    j.loops.length[0] = job_divide_by((uint32_t)j.k);
+    j.loops.length[1] = job_divide_by((uint32_t)j.m);
+    j.loops.step[0][0] = (uint32_t)c->row0;
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_write(n, j.out, j.n);
 }
 
@@ -451,29 +516,64 @@ static void note_gather(const n2_call *c) {
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
     j.k = c->in[0].shape.dim[0];
-    if (rows == 0 || j.k == 0) return;
+    if (rows == 0 || j.n == 0 || j.k == 0) return;
     j.m = j.n / rows;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    if (!fits(c, j.k)) return;
+    j.loops.rank = 1;
+    j.loops.length[0] = job_divide_by((uint32_t)j.m);
+    j.fours = by_fours(&j, j.m) && is_aligned(j.in[0]);
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, j.n);
 }
 
+/* How many rows on end go to each of the table, if they go to all of them in turn; 0: they do
+ * not. */
+static int64_t rows_in_turn(const n2_call *c) {
+    const n2_queue *q = c->queue;
+    const float *index = in_of(c, 1);
+    const int64_t rows = c->in[0].shape.dim[0], table = c->out.shape.dim[0];
+    for (size_t i = q->n; i-- > 0;) {
+        const job *j = &q->list[i].j;
+        if (j->kind == JOB_ROW_INDEX && j->out == index && j->n == rows)
+            return j->m == table && j->k * j->m == rows && j->loops.step[0][0] == 0 ? j->k : 0;
+        for (int s = 0; s < q->list[i].n_spans; s++)
+            if (q->list[i].spans[s].written && overlaps(&q->list[i].spans[s], index, rows))
+                return 0;
+    }
+    return 0;
+}
+
+/* Rows of a slice: all, or so many that there are few slices, for they have to be added up. */
+static int64_t scattered_at_once(int64_t rows) {
+    enum { SLICES = 32 };
+    const int64_t some = pieces(rows, SLICES);
+    return rows <= JOB_DROPS || some > JOB_DROPS ? (int64_t)JOB_DROPS : some;
+}
+
 static void note_scatter_add(const n2_call *c) {
     job j = job_of(c, JOB_SCATTER);
     const int64_t size = n_out(c), rows = c->in[0].shape.dim[0];
-    if (size == 0) return;
-    const int64_t slices = rows > JOB_DROPS ? pieces(rows, JOB_DROPS) : 1;
+    if (size == 0 || !fits(c, size)) return;
+    const int64_t each = rows_in_turn(c);
+    if (each > 0) {
+        note_sum_columns(c, in_of(c, 0), out_of(c), rows / each, each, size / (rows / each));
+        return;
+    }
+    const int64_t at_once = scattered_at_once(rows), slices = rows ? pieces(rows, at_once) : 1;
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
     j.n = rows;
     j.k = c->out.shape.dim[0];
     j.m = size / j.k;
+    j.loops.rank = 1;
+    j.loops.length[0] = job_divide_by((uint32_t)at_once);
     if (slices > 1) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), slices * size);
     }
-    noted *n = n2_queue_add(c->queue, &j, slices * pieces(size, JOB_THREADS));
+    noted *n = n2_queue_add(c->queue, &j, slices * pieces(j.k, JOB_ROWS) * pieces(j.m, 32));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);
@@ -493,7 +593,7 @@ static void note_assign(const n2_call *c) {
     job j = job_of(c, JOB_ASSIGN);
     j.in[0] = in_of(c, 0);
     j.guards = c->guards;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ELEMENTS));
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], j.n);
     n2_note_write(n, j.out, j.n);
     note_guards(c, n);

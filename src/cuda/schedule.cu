@@ -17,16 +17,34 @@ static int last_conflict(const n2_queue *q, size_t i) {
     return level;
 }
 
-/* The one chain that job i could lengthen: everything of that launch that it conflicts with is
- * part of it, and leaves it alone element by element. SIZE_MAX: none. */
+/* Two chains of a level leave each other alone, so they may become one if the same blocks can do
+ * both: element-wise jobs over as many elements, which is what job i is too. Jobs of one block stay
+ * side by side: in turn they would take longer than another launch. */
+static bool can_unite(const n2_queue *q, size_t i, size_t a, size_t b) {
+    const job *j = &q->list[i].j, *x = &q->list[a].j, *y = &q->list[b].j;
+    return j->kind != JOB_MATMUL && j->kind != JOB_NARROW && x->n_blocks > 1 &&
+           x->n_blocks == y->n_blocks && x->chained + y->chained + 1 < MOST_CHAIN;
+}
+
+static void unite(n2_queue *q, size_t into, size_t chain) {
+    q->list[into].j.chained += q->list[chain].j.chained + 1;
+    q->list[chain].j.chained = 0;
+    for (size_t k = chain; k < q->n; k++)
+        if (q->list[k].chain == chain) q->list[k].chain = into;
+}
+
+/* The chain that job i could lengthen: everything of that launch that it conflicts with is
+ * part of it, or of one that it can be united with, and leaves it alone element by element.
+ * SIZE_MAX: none. */
 static size_t find_chain(const n2_queue *q, size_t i, int level) {
     size_t chain = SIZE_MAX;
     for (size_t k = i; k-- > 0;) {
         const noted *n = &q->list[k];
         if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
-        if (chain != SIZE_MAX && n->chain != chain) return SIZE_MAX;
         if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
-        chain = n->chain;
+        if (chain != SIZE_MAX && n->chain != chain && !can_unite(q, i, chain, n->chain))
+            return SIZE_MAX;
+        if (chain == SIZE_MAX || n->chain < chain) chain = n->chain;
     }
     if (chain == SIZE_MAX) return SIZE_MAX;
     const noted *first = &q->list[chain];
@@ -36,120 +54,112 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
     return first->j.chained < most ? chain : SIZE_MAX;
 }
 
-static int find_level(n2_queue *q, size_t i) {
-    const int last = last_conflict(q, i);
-    const size_t chain = last >= 0 ? find_chain(q, i, last) : SIZE_MAX;
-    q->list[i].chain = chain != SIZE_MAX ? chain : i;
-    q->list[i].last = i;
-    if (chain == SIZE_MAX) return last + 1;
-    if (q->list[i].j.kind == JOB_MATMUL) q->list[chain].last = i;
+static void join(n2_queue *q, size_t i, size_t chain) {
+    for (size_t k = i; k-- > 0;)
+        if (q->list[k].level == q->list[chain].level && q->list[k].chain != chain &&
+            n2_noted_conflict(&q->list[i], &q->list[k]))
+            unite(q, chain, q->list[k].chain);
+    q->list[i].chain = chain;
     q->list[chain].j.chained++;
+    if (q->list[i].j.kind == JOB_MATMUL) q->list[chain].last = i;
+}
+
+/* A job's level is `earliest` at least. */
+static int find_level(n2_queue *q, size_t i, int earliest) {
+    const int last = last_conflict(q, i);
+    const size_t chain = last >= earliest ? find_chain(q, i, last) : SIZE_MAX;
+    q->list[i].chain = q->list[i].last = i;
+    q->list[i].j.chained = 0;
+    if (chain == SIZE_MAX) return last + 1 > earliest ? last + 1 : earliest;
+    join(q, i, chain);
     return last;
 }
 
-static size_t find_levels(n2_queue *q) {
+static int find_levels(n2_queue *q, const int *earliest) {
     int last = -1;
     for (size_t i = 0; i < q->n; i++) {
-        q->list[i].level = find_level(q, i);
+        q->list[i].level = find_level(q, i, earliest[i]);
         if (q->list[i].level > last) last = q->list[i].level;
     }
-    return (size_t)(last + 1);
+    return last + 1;
 }
 
 /* ---- side by side -------------------------------------------------------- */
 
-/* Chain b waits for chain a. */
-typedef struct edge {
-    size_t a, b;
-} edge;
+/* What the towers of a level take. */
+typedef struct load {
+    int64_t longest, all, blocks;
+} load;
 
 typedef struct schedule {
     n2_queue *q;
-    edge *edges;
-    size_t n_edges, capacity;
-    int *early, *late; /* by the first job of a chain */
+    int *earliest; /* by job */
+    load *loads;   /* by level */
     int levels;
 } schedule;
-
-static bool add_edge(schedule *s, size_t a, size_t b) {
-    if (s->n_edges == s->capacity) {
-        const size_t capacity = s->capacity ? 2 * s->capacity : 4096;
-        edge *more = (edge *)n2_realloc(s->q->ctx, s->edges, capacity, sizeof *more);
-        if (!more) return false;
-        s->edges = more;
-        s->capacity = capacity;
-    }
-    s->edges[s->n_edges++] = edge{a, b};
-    return true;
-}
-
-static bool find_edges(schedule *s) {
-    const noted *list = s->q->list;
-    for (size_t b = 0; b < s->q->n; b++)
-        for (size_t a = 0; a < b; a++)
-            if (list[a].chain != list[b].chain && n2_noted_conflict(&list[a], &list[b]) &&
-                !add_edge(s, list[a].chain, list[b].chain))
-                return false;
-    return true;
-}
-
-/* Moves on what would be too early, until nothing is. */
-static void settle_early(schedule *s) {
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t i = 0; i < s->n_edges; i++) {
-            const edge e = s->edges[i];
-            if (s->early[e.b] > s->early[e.a]) continue;
-            s->early[e.b] = s->early[e.a] + 1;
-            if (s->early[e.b] >= s->levels) s->levels = s->early[e.b] + 1;
-            moved = true;
-        }
-    }
-}
-
-static void settle_late(schedule *s) {
-    for (size_t i = 0; i < s->q->n; i++) s->late[i] = s->levels - 1;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t i = 0; i < s->n_edges; i++) {
-            const edge e = s->edges[i];
-            if (s->late[e.a] < s->late[e.b]) continue;
-            s->late[e.a] = s->late[e.b] - 1;
-            moved = true;
-        }
-    }
-}
 
 static bool begins_tower(const n2_queue *q, size_t i) {
     return q->list[i].chain == i && n2_is_tower(&q->list[i]);
 }
 
-/* What it costs to wait for a tower: layers, and above all rows. */
-static int64_t work_of(const n2_queue *q, size_t i) {
-    return (q->list[i].j.chained + 1) * (q->list[i].j.product.m / TOWER_ROWS + 1);
+static void add_tower(const n2_queue *q, size_t i, load *l) {
+    const int rows = n2_tower_rows(q, i);
+    const int64_t time = (q->list[i].j.chained + 1) * (rows == TOWER_ROWS ? 3 : 2);
+    l->all += time;
+    if (time > l->longest) l->longest = time;
+    l->blocks += (q->list[i].j.product.m + rows - 1) / rows;
 }
 
-/* The level of the largest tower among those that tower i could run beside. */
-static int best_company(const schedule *s, size_t i) {
-    int64_t most = work_of(s->q, i);
-    int level = s->early[i];
-    for (size_t k = 0; k < s->q->n; k++) {
-        if (k == i || !begins_tower(s->q, k) || work_of(s->q, k) < most) continue;
-        if (s->early[k] < s->early[i] || s->early[k] > s->late[i]) continue;
-        most = work_of(s->q, k);
-        level = s->early[k];
-    }
+/* What the step costs, about, in halves of a small tower's layer: a level has its price, and lasts
+ * as long as its longest tower; towers that would fill the GPU are done in turn. */
+static int64_t cost_of(schedule *s) {
+    enum { LEVEL = 8, FULL = 120 };
+    const n2_queue *q = s->q;
+    int64_t cost = (int64_t)s->levels * LEVEL;
+    for (int l = 0; l < s->levels; l++) s->loads[l] = load{0, 0, 0};
+    for (size_t i = 0; i < q->n; i++)
+        if (begins_tower(q, i)) add_tower(q, i, &s->loads[q->list[i].level]);
+    for (int l = 0; l < s->levels; l++)
+        cost += s->loads[l].blocks > FULL ? s->loads[l].all : s->loads[l].longest;
+    return cost;
+}
+
+/* The first level after this one that has a tower; the number of levels: none. */
+static int next_with_tower(const schedule *s, int level) {
+    for (level++; level < s->levels && s->loads[level].blocks == 0;) level++;
     return level;
 }
 
-/* A level lasts as long as its longest job: small towers with time to spare go where a large one
- * is at work anyway. */
+/* Tower i waits for others, one level after the other, as long as no level is added; and stays
+ * where the cost is least. */
+static void place_tower(schedule *s, size_t i, int64_t *least) {
+    const int levels = s->levels, was = s->earliest[i];
+    int best = was;
+    int to = next_with_tower(s, s->q->list[i].level);
+    while (to < levels) {
+        s->earliest[i] = to;
+        s->levels = find_levels(s->q, s->earliest);
+        const int64_t cost = cost_of(s);
+        if (s->levels > levels) break;
+        if (cost < *least) {
+            *least = cost;
+            best = to;
+        }
+        to = next_with_tower(s, to);
+    }
+    s->earliest[i] = best;
+    s->levels = find_levels(s->q, s->earliest);
+    cost_of(s);
+}
+
+/* Towers with time to spare go where another is at work anyway; then those that had been beside one
+ * which went. */
 static void gather_towers(schedule *s) {
-    for (size_t i = 0; i < s->q->n; i++) {
-        if (!begins_tower(s->q, i)) continue;
-        settle_late(s);
-        s->early[i] = best_company(s, i);
-        settle_early(s);
+    enum { PASSES = 2 };
+    int64_t least = cost_of(s);
+    for (size_t k = 0; k < PASSES * s->q->n; k++) {
+        const size_t i = k % s->q->n;
+        if (begins_tower(s->q, i)) place_tower(s, i, &least);
     }
 }
 
@@ -158,17 +168,16 @@ enum { MOST_GATHERED = 2000 };
 size_t n2_queue_schedule(n2_queue *q) {
     schedule s = {};
     s.q = q;
-    s.levels = (int)find_levels(q);
-    s.early = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.early);
-    s.late = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.late);
+    s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
+    s.loads = (load *)n2_alloc(q->ctx, 2 * q->n + 1, sizeof *s.loads);
     const bool few = q->n <= MOST_GATHERED; /* else it would take minutes, for a small part of the step */
-    if (q->towers && few && s.early && s.late && find_edges(&s)) { /* else the levels will do */
-        for (size_t i = 0; i < q->n; i++) s.early[i] = q->list[i].level;
-        gather_towers(&s);
-        for (size_t i = 0; i < q->n; i++) q->list[i].level = s.early[q->list[i].chain];
+    if (s.earliest && s.loads) {
+        s.levels = find_levels(q, s.earliest);
+        if (q->towers && few) gather_towers(&s);
+    } else {
+        q->status = N2CE_ENOMEM;
     }
-    n2_free(q->ctx, s.edges);
-    n2_free(q->ctx, s.early);
-    n2_free(q->ctx, s.late);
+    n2_free(q->ctx, s.earliest);
+    n2_free(q->ctx, s.loads);
     return (size_t)s.levels;
 }

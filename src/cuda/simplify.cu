@@ -17,6 +17,17 @@ static size_t writer_of(const n2_queue *q, size_t i, const float *x, int64_t n) 
     return SIZE_MAX;
 }
 
+/* Whether a job between the two writes any of these numbers. */
+static bool is_written_between(const n2_queue *q, size_t a, size_t b, const float *x, int64_t n) {
+    for (size_t k = a + 1; k < b; k++)
+        for (int s = 0; s < q->list[k].n_spans; s++) {
+            const span *at = &q->list[k].spans[s];
+            if (at->written && at->begin < (uintptr_t)(x + n) && at->end > (uintptr_t)x)
+                return true;
+        }
+    return false;
+}
+
 /* Whether job i is the only one that reads what job k wrote to x. */
 static bool is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int64_t n) {
     if (q->list[k].kept) return false;
@@ -43,6 +54,199 @@ static void replace_read(noted *n, const float *from, const float *to, int64_t f
             n->spans[s].begin = (uintptr_t)to;
             n->spans[s].end = (uintptr_t)(to + floats);
         }
+}
+
+static bool touches(const noted *n, const float *x, int64_t floats) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (n->spans[s].begin < (uintptr_t)(x + floats) && n->spans[s].end > (uintptr_t)x)
+            return true;
+    return false;
+}
+
+/* Jobs from `first` to `last` that make x make `instead`. */
+static void redirect(n2_queue *q, size_t first, size_t last, const float *x, float *instead,
+                     int64_t n) {
+    for (size_t k = first; k <= last; k++) {
+        noted *at = &q->list[k];
+        if (!touches(at, x, n)) continue;
+        at->j.out = instead;
+        for (int s = 0; s < at->n_spans; s++)
+            if (at->spans[s].begin == (uintptr_t)x) {
+                at->spans[s].begin = (uintptr_t)instead;
+                at->spans[s].end = (uintptr_t)(instead + n);
+            }
+    }
+}
+
+/* ---- gates --------------------------------------------------------------- */
+
+static bool is_gate(const job *j) {
+    return j->kind == JOB_BINARY && j->op == N2_OP_lrelu_grad && !j->add && j->loops.rank == 1 &&
+           j->loops.step[0][0] == 1 && j->loops.step[1][0] == 1;
+}
+
+/* The product that makes x, for job i alone, and could have a gate. */
+static size_t gateless_product(n2_queue *q, size_t i, const float *x, int64_t n) {
+    const size_t k = writer_of(q, i, x, n);
+    if (k == SIZE_MAX) return SIZE_MAX;
+    const job *j = &q->list[k].j;
+    const bool plain = j->kind == JOB_MATMUL && j->out == x && j->product.slices == 1 && !j->add &&
+                       !j->gate && !j->in[3] && !j->more[0];
+    return plain && is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
+}
+
+/* A gate lets a number through or a part of it, so that of a sum of products is that of each: they
+ * have it, and it is no job of its own. */
+static void gate_products(n2_queue *q, size_t i) {
+    enum { MOST = 4 };
+    const job *j = &q->list[i].j;
+    size_t product[MOST], reader = i;
+    int n = 0;
+    if (!is_gate(j)) return;
+    for (const float *x = j->in[1]; x; x = q->list[reader].j.addend) {
+        if (n == MOST) return;
+        reader = product[n] = gateless_product(q, reader, x, j->n);
+        if (product[n++] == SIZE_MAX) return;
+    }
+    if (is_written_between(q, reader, i, j->in[0], j->n)) return;
+    for (size_t k = product[0]; k < i; k++)
+        if (touches(&q->list[k], j->out, j->n)) return;
+    for (int k = 0; k < n; k++) {
+        noted *at = &q->list[product[k]];
+        at->j.gate = j->in[0];
+        at->j.slope = (float)j->f[0];
+        n2_note_read(at, j->in[0], j->n);
+    }
+    redirect(q, product[0], product[0], j->in[1], j->out, j->n);
+    q->list[product[0]].kept = q->list[i].kept;
+    drop(&q->list[i]);
+}
+
+/* ---- columns side by side ------------------------------------------------ */
+
+static bool is_sum_of_two(const job *j) {
+    return j->kind == JOB_BINARY && j->op == N2_OP_add && !j->add && j->n > 1 &&
+           j->n_blocks > 0 && j->loops.rank == 1 && j->loops.step[0][0] == 1 &&
+           j->loops.step[1][0] == 1;
+}
+
+/* The job before i that pads something to the n numbers at x for i alone; SIZE_MAX: none. */
+static size_t padder_of(n2_queue *q, size_t i, const float *x, int64_t n) {
+    const size_t k = writer_of(q, i, x, n);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || q->list[k].j.in[1] ||
+        !is_only_reader(q, k, i, x, n))
+        return SIZE_MAX;
+    const job *j = &q->list[k].j;
+    const int64_t numbers = n / j->loops.step[1][0] * j->m;
+    return is_written_between(q, k, i, j->in[0], numbers) ? SIZE_MAX : k;
+}
+
+/* The sum of two matrices with zeros where the other has none: one job. */
+static void pad_both(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (!is_sum_of_two(&n->j)) return;
+    size_t a = padder_of(q, i, n->j.in[0], n->j.n), b = padder_of(q, i, n->j.in[1], n->j.n);
+    if (a == SIZE_MAX || b == SIZE_MAX || a == b) return;
+    if (q->list[a].j.k > q->list[b].j.k) {
+        const size_t swap = a;
+        a = b;
+        b = swap;
+    }
+    job j = q->list[a].j;
+    const job *beside = &q->list[b].j;
+    const int64_t width = j.loops.step[1][0], rows = j.n / width;
+    if (beside->loops.step[1][0] != width || j.k != 0 || beside->k != j.m ||
+        j.m + beside->m != width)
+        return;
+    j.in[1] = beside->in[0];
+    j.out = n->j.out;
+    j.kept = n->j.kept;
+    j.fours &= beside->fours && (uintptr_t)j.out % 16 == 0;
+    drop(&q->list[a]);
+    drop(&q->list[b]);
+    forget_spans(n);
+    n->j = j;
+    n2_note_read(n, j.in[0], rows * j.m);
+    n2_note_read(n, j.in[1], rows * (width - j.m));
+    n2_note_write(n, j.out, j.n);
+}
+
+/* What is copied for nobody: images are made of the original. */
+static void drop_move(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind == JOB_MOVE && n->j.loops.step[1][0] == n->j.m &&
+        !n2_is_read_later(q, i, n->j.out, n->j.n))
+        drop(n);
+}
+
+/* ---- tiles side by side -------------------------------------------------- */
+
+/* Whether the numbers at x, the first of n, are read by jobs that would find them elsewhere too. */
+static bool can_move(const noted *at, const float *x, int64_t n) {
+    const int kind = at->j.kind;
+    if (kind != JOB_GATHER && kind != JOB_SCATTER && kind != JOB_UNARY && kind != JOB_BINARY &&
+        kind != JOB_MATMUL)
+        return false;
+    for (int s = 0; s < at->n_spans; s++) {
+        const span *here = &at->spans[s];
+        if (here->begin >= (uintptr_t)(x + n) || here->end <= (uintptr_t)x) continue;
+        if (here->written || here->begin != (uintptr_t)x || here->end > (uintptr_t)(x + n))
+            return false;
+    }
+    return true;
+}
+
+/* The job after i that makes x anew; SIZE_MAX: what i made cannot lie elsewhere until then. */
+static size_t next_life(const n2_queue *q, size_t i, const float *x, int64_t n) {
+    size_t k = i + 1;
+    for (; k < q->n && !(q->list[k].j.out == x && !q->list[k].j.add); k++)
+        if (touches(&q->list[k], x, n) && !can_move(&q->list[k], x, n)) return SIZE_MAX;
+    return k;
+}
+
+static void move_numbers(noted *at, const float *from, float *to) {
+    job *j = &at->j;
+    if (j->out == from) j->out = to;
+    if (j->gate == from) j->gate = to;
+    if (j->addend == from) j->addend = to;
+    for (int k = 0; k < 4; k++)
+        if (j->in[k] == from) j->in[k] = to;
+    for (int s = 0; s < at->n_spans; s++)
+        if (at->spans[s].begin == (uintptr_t)from) {
+            at->spans[s].end += (uintptr_t)to - (uintptr_t)from;
+            at->spans[s].begin = (uintptr_t)to;
+        }
+}
+
+/* The job before i that made x in the same way; SIZE_MAX: none. */
+static size_t life_before(const n2_queue *q, size_t i, const float *x) {
+    const int kind = q->list[i].j.kind;
+    while (i-- > 0)
+        if (q->list[i].j.kind == kind && q->list[i].j.out == x) return i;
+    return SIZE_MAX;
+}
+
+static bool is_read_by(const noted *n, const float *x) {
+    for (int k = 0; k < 4; k++)
+        if (n->j.in[k] == x) return true;
+    return false;
+}
+
+/* A tile's row numbers and what its towers begin with are read until its end. Those of each second
+ * tile lie elsewhere, so that the next tile's are there when its turn comes. */
+static void alternate(n2_queue *q, size_t i) {
+    enum { MOST = 1 << 19 };
+    const job *j = &q->list[i].j;
+    const bool rows = j->kind == JOB_GATHER && j->m == 1, sums = j->kind == JOB_BINARY;
+    float *x = j->out;
+    if (!(rows || sums) || j->n > MOST || j->add || q->list[i].kept || is_read_by(&q->list[i], x))
+        return;
+    const size_t before = life_before(q, i, x), end = next_life(q, i, x, j->n);
+    if (before == SIZE_MAX || end == SIZE_MAX || q->list[before].j.n < j->n) return;
+    float *y = n2_queue_scratch(q, (char *)x + 1, q->list[before].j.n);
+    for (size_t k = before + 1; k < i; k++)
+        if (q->list[k].j.out == y) return; /* there is the tile before */
+    for (size_t k = i; y && k < end; k++) move_numbers(&q->list[k], x, y);
 }
 
 /* ---- sums of squares ----------------------------------------------------- */
@@ -80,17 +284,30 @@ static void sum_squares(n2_queue *q, size_t i) {
     const size_t k = writer_of(q, i, x, numbers);
     if (k == SIZE_MAX || !is_square(&q->list[k].j) || !is_only_reader(q, k, i, x, numbers)) return;
     const float *from = q->list[k].j.in[0];
-    for (size_t between = k + 1; between < i; between++) /* it must still be there */
-        for (int s = 0; s < q->list[between].n_spans; s++) {
-            const span *at = &q->list[between].spans[s];
-            if (at->written && at->begin < (uintptr_t)(from + numbers) && at->end > (uintptr_t)from)
-                return;
-        }
+    if (is_written_between(q, k, i, from, numbers)) return; /* it must still be there */
     as_chunks(&n->j);
     n->j.in[0] = from;
     n->j.squares = true;
     replace_read(n, x, from, numbers);
     drop(&q->list[k]);
+}
+
+/* The squares of two matrices side by side are those of both, which are there earlier. */
+static void sum_both(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind != JOB_SUM_CHUNKS || !n->j.squares || n->j.n_blocks != n->j.k) return;
+    const size_t k = writer_of(q, i, n->j.in[0], n->j.n);
+    const int64_t half = n->j.n / 2;
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1]) return;
+    const job *pad = &q->list[k].j;
+    if (2 * pad->m != pad->loops.step[1][0] || half % JOB_CHUNK != 0) return;
+    for (int f = 0; f < 2; f++)
+        if (is_written_between(q, k, i, pad->in[f], half)) return;
+    replace_read(n, n->j.in[0], pad->in[0], half);
+    n2_note_read(n, pad->in[1], half);
+    for (int f = 0; f < 2; f++) n->j.in[f] = pad->in[f];
+    n->j.n = half;
+    n->j.k = half / JOB_CHUNK;
 }
 
 /* ---- sums of sums -------------------------------------------------------- */
@@ -116,28 +333,41 @@ static int take_parts(const noted *from, job_part *to) {
     job j = from->j;
     as_chunks(&j);
     to[0].at = j.in[0];
-    to[0].n = j.n;
+    to[0].n = (uint32_t)j.n;
     to[0].squares = j.squares;
     return 1;
 }
 
-/* x + y for totals x and y becomes one total of everything that they are made of. */
+static int64_t parts_of(const n2_queue *q, size_t summand) {
+    const bool list = summand != SIZE_MAX && q->list[summand].j.kind == JOB_SUM_LIST;
+    return list ? q->list[summand].j.k : 1;
+}
+
+/* What the total x is made of, which is then done with; x itself, if it is no total. */
+static int take_summand(n2_queue *q, size_t summand, const float *x, job_part *to) {
+    if (summand == SIZE_MAX) {
+        to[0] = job_part{x, 1, false};
+        return 1;
+    }
+    const int taken = take_parts(&q->list[summand], to);
+    n2_free(q->ctx, q->list[summand].parts);
+    q->list[summand].parts = NULL;
+    drop(&q->list[summand]);
+    return taken;
+}
+
+/* x + y, one of them a total at least, becomes one total of everything that they are made of. */
 static void sum_sums(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     if (n->j.kind != JOB_BINARY || n->j.op != N2_OP_add || n->j.n != 1) return;
     const size_t a = summand_of(q, i, n->j.in[0]), b = summand_of(q, i, n->j.in[1]);
-    if (a == SIZE_MAX || b == SIZE_MAX || a == b) return;
-    const int64_t parts = (q->list[a].j.kind == JOB_SUM_LIST ? q->list[a].j.k : 1) +
-                          (q->list[b].j.kind == JOB_SUM_LIST ? q->list[b].j.k : 1);
+    if (a == b) return;
+    const int64_t parts = parts_of(q, a) + parts_of(q, b);
     if (parts > MOST_SPANS - 2) return;
     job_part *list = (job_part *)n2_alloc(q->ctx, (size_t)parts, sizeof *list);
     if (!list) return;
-    take_parts(&q->list[b], list + take_parts(&q->list[a], list));
-    n2_free(q->ctx, q->list[a].parts);
-    n2_free(q->ctx, q->list[b].parts);
-    q->list[a].parts = q->list[b].parts = NULL;
-    drop(&q->list[a]);
-    drop(&q->list[b]);
+    const int first = take_summand(q, a, n->j.in[0], list);
+    take_summand(q, b, n->j.in[1], list + first);
     n->parts = list;
     n->j.kind = JOB_SUM_LIST;
     n->j.k = parts;
@@ -146,7 +376,6 @@ static void sum_sums(n2_queue *q, size_t i) {
     n2_note_write(n, n->j.out, 1);
 }
 
-/* The lists go to the device; the host's copies are done with. */
 static void upload_parts(n2_queue *q, noted *n) {
     if (n->j.kind != JOB_SUM_LIST || q->status != N2CE_OK) return;
     const size_t bytes = (size_t)n->j.k * sizeof(job_part);
@@ -156,14 +385,244 @@ static void upload_parts(n2_queue *q, noted *n) {
     n->j.in[0] = memory;
 }
 
+void n2_queue_upload_lists(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) upload_parts(q, &q->list[i]);
+}
+
 void n2_queue_simplify(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) drop_move(q, i);
+    for (size_t i = 0; i < q->n; i++) alternate(q, i);
+    for (size_t i = 0; i < q->n; i++) gate_products(q, i);
+    for (size_t i = 0; i < q->n; i++) pad_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
+    for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);
     size_t left = 0;
     for (size_t i = 0; i < q->n; i++) {
         if (q->list[i].j.n_blocks == 0) continue;
-        upload_parts(q, &q->list[i]);
         q->list[left++] = q->list[i];
     }
     q->n = left;
+}
+
+/* ---- one gradient of two ------------------------------------------------- */
+
+/* The gradient from sheets, and the one that adds up its slices: itself, if it has one slice. */
+typedef struct made {
+    size_t gradient, last;
+} made;
+
+/* The job before i that makes the slices at x. */
+static size_t maker_of_slices(const n2_queue *q, size_t i, const float *x) {
+    while (i-- > 0)
+        if (q->list[i].j.n_blocks > 0 && q->list[i].j.out == x) return i;
+    return SIZE_MAX;
+}
+
+/* How the gradient x, which job i reads and nobody else, was made; false: not from sheets. */
+static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m) {
+    m->last = writer_of(q, i, x, n);
+    if (m->last == SIZE_MAX || q->list[m->last].j.out != x) return false;
+    if (!is_only_reader(q, m->last, i, x, n)) return false;
+    const job *last = &q->list[m->last].j;
+    m->gradient = last->kind == JOB_SUM_SLICES ? maker_of_slices(q, m->last, last->in[0]) : m->last;
+    return m->gradient != SIZE_MAX && q->list[m->gradient].sheets && !q->list[m->gradient].kept;
+}
+
+/* The job before i that sums up the same slices to the same place, if nobody else touches the sums;
+ * SIZE_MAX: none. */
+static size_t same_sum_before(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    for (size_t k = i; k-- > 0;) {
+        const job *at = &q->list[k].j;
+        if (!touches(&q->list[k], j->out, j->m)) continue;
+        const bool same = at->kind == j->kind && at->in[0] == j->in[0] && at->out == j->out &&
+                          at->n == j->n && at->m == j->m && at->k == j->k;
+        return same && !q->list[k].kept ? k : SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+static bool makes_slices(const n2_queue *q, size_t i) {
+    return i != SIZE_MAX && (q->list[i].sheets || q->list[i].taken) && !q->list[i].pair;
+}
+
+/* A tile's slices are added to those of the tile before, and summed up after the last tile only. */
+static bool add_to_slices(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (!(n->j.kind == JOB_SUM_SLICES || n->j.kind == JOB_SUM_COLUMNS) || !n->j.add) return false;
+    const size_t before = same_sum_before(q, i);
+    if (before == SIZE_MAX || n->j.n_blocks == 0) return false;
+    const size_t maker = maker_of_slices(q, i, n->j.in[0]);
+    const size_t other = maker_of_slices(q, before, n->j.in[0]);
+    if (maker < before || !makes_slices(q, maker) || !makes_slices(q, other)) return false;
+    for (size_t k = other + 1; k < i; k++)
+        if (k != before && k != maker && touches(&q->list[k], n->j.in[0], n->j.n * n->j.m))
+            return false;
+    q->list[maker].j.add = true;
+    n->j.add = q->list[before].j.add;
+    drop(&q->list[before]);
+    return true;
+}
+
+static bool is_whole(const n2_queue *q, const made *m) {
+    return m->gradient == m->last && !q->list[m->last].j.add;
+}
+
+/* The first of the jobs up to `last` that make what job i finds at x, each adding to it; SIZE_MAX:
+ * others touch it too, or what is to take its place. */
+static size_t first_maker(const n2_queue *q, size_t last, size_t i, const float *x,
+                          const float *instead, int64_t n) {
+    for (size_t k = i; k-- > 0;) {
+        const noted *at = &q->list[k];
+        if (touches(at, instead, n)) return SIZE_MAX;
+        if (!touches(at, x, n)) continue;
+        if (k > last || at->j.out != x) return SIZE_MAX;
+        if (!at->j.add) return k;
+    }
+    return SIZE_MAX;
+}
+
+/* x + y, which job `sum` makes of two, becomes what makes y alone: */
+typedef struct merger {
+    size_t sum, first, last; /* the jobs that make y */
+    const float *y;
+} merger;
+
+static bool find_merger(const n2_queue *q, size_t sum, size_t last, const float *y, merger *m) {
+    const job *j = &q->list[sum].j;
+    *m = merger{sum, first_maker(q, last, sum, y, j->out, j->n), last, y};
+    return m->first != SIZE_MAX;
+}
+
+static void apply_merger(n2_queue *q, const merger *m) {
+    const job *j = &q->list[m->sum].j;
+    redirect(q, m->first, m->last, m->y, j->out, j->n);
+    q->list[m->last].kept |= q->list[m->sum].kept;
+    drop(&q->list[m->sum]);
+}
+
+/* The job that adds up the slices of column sums i: itself, if there is one. */
+static size_t last_of_columns(const n2_queue *q, size_t i) {
+    if (q->list[i].j.k == 1) return i;
+    for (size_t k = i + 1; k < q->n; k++)
+        if (q->list[k].j.kind == JOB_SUM_COLUMNS && q->list[k].j.in[0] == q->list[i].j.out)
+            return k;
+    return SIZE_MAX;
+}
+
+/* The columns' sums of two gradients that become one: nothing, or both, added in the end. */
+typedef struct columns {
+    size_t small, small_last, large; /* small: SIZE_MAX: nothing */
+    merger m;
+} columns;
+
+static bool find_columns(n2_queue *q, size_t small, size_t large, columns *c) {
+    c->small = n2_sums_of(q, small);
+    c->large = n2_sums_of(q, large);
+    if (c->small == SIZE_MAX || c->large == SIZE_MAX) return c->small == c->large;
+    c->small_last = last_of_columns(q, c->small);
+    const size_t large_last = last_of_columns(q, c->large);
+    if (c->small_last == SIZE_MAX || large_last == SIZE_MAX || q->list[c->small_last].j.add)
+        return false;
+    const float *x = q->list[c->small_last].j.out, *y = q->list[large_last].j.out;
+    const int64_t n = q->list[c->small].j.m;
+    for (size_t i = large_last + 1; i < q->n; i++) {
+        const job *j = &q->list[i].j;
+        const bool both = (j->in[0] == x && j->in[1] == y) || (j->in[0] == y && j->in[1] == x);
+        if (!is_sum_of_two(j) || !both || j->n != n) continue;
+        return writer_of(q, i, x, n) == c->small_last && writer_of(q, i, y, n) == large_last &&
+               is_only_reader(q, c->small_last, i, x, n) &&
+               is_only_reader(q, large_last, i, y, n) && find_merger(q, i, large_last, y, &c->m);
+    }
+    return false;
+}
+
+static void note_factor(noted *n, const job *gradient, int factor) {
+    const job_product *p = &gradient->product;
+    n2_note_read(n, gradient->in[factor], p->k * (factor ? p->n : p->m));
+}
+
+/* Gradient `small` goes along with `large`. It stays in the list, for its factors, but does
+ * nothing. */
+static void apply_pair(n2_queue *q, size_t small, size_t large, const columns *c) {
+    noted *from = &q->list[small], *to = &q->list[large];
+    for (int f = 0; f < 2; f++) note_factor(to, &from->j, f);
+    to->pair = small;
+    from->taken = c->small != SIZE_MAX;
+    drop(from);
+    if (!from->taken) return;
+    note_factor(&q->list[c->large], &from->j, 0); /* so that both wait for the same */
+    drop(&q->list[c->small]);
+    drop(&q->list[c->small_last]);
+    apply_merger(q, &c->m);
+}
+
+/* A weight that is used twice has two gradients, which are added: one gradient of all rows, if both
+ * are made from sheets. */
+static bool pair_gradients(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    made a, b;
+    merger m;
+    columns c;
+    if (!is_sum_of_two(j) || !find_made(q, i, j->in[0], j->n, &a) ||
+        !find_made(q, i, j->in[1], j->n, &b) || a.gradient == b.gradient)
+        return false;
+    const bool swap = b.gradient < a.gradient;
+    const made small = swap ? b : a, large = swap ? a : b;
+    const job *s = &q->list[small.gradient].j, *l = &q->list[large.gradient].j;
+    if (!is_whole(q, &small) || q->list[large.gradient].pair || s->product.m != l->product.m ||
+        s->product.n != l->product.n)
+        return false;
+    const float *y = j->in[swap ? 0 : 1];
+    for (int f = 0; f < 2; f++)
+        if (is_written_between(q, small.gradient, large.gradient, s->in[f],
+                               s->product.k * (f ? s->product.n : s->product.m)))
+            return false;
+    if (!find_merger(q, i, large.last, y, &m) ||
+        !find_columns(q, small.gradient, large.gradient, &c))
+        return false;
+    apply_pair(q, small.gradient, large.gradient, &c);
+    apply_merger(q, &m);
+    return true;
+}
+
+/* ---- squares on the way -------------------------------------------------- */
+
+/* The list that adds up what is at x, and which part of it; SIZE_MAX: none. */
+static size_t list_of(const n2_queue *q, size_t i, const float *x, int64_t *part) {
+    for (size_t k = i + 1; k < q->n; k++)
+        for (*part = 0; q->list[k].parts && *part < q->list[k].j.k; ++*part)
+            if (q->list[k].parts[*part].at == x) return k;
+    return SIZE_MAX;
+}
+
+/* Sums of squares of a gradient, for its norm, are taken by who makes it, a number a block. */
+static bool square_on_the_way(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    int64_t part;
+    if (j->kind != JOB_SUM_CHUNKS || j->n_blocks != j->k || !j->squares || j->add) return false;
+    const size_t k = writer_of(q, i, j->in[0], j->n), to = list_of(q, i, j->out, &part);
+    if (k == SIZE_MAX || to == SIZE_MAX || !is_only_reader(q, i, to, j->out, j->k)) return false;
+    noted *maker = &q->list[k], *list = &q->list[to];
+    const bool slices = maker->j.kind == JOB_SUM_SLICES, whole = maker->sheets && !maker->j.add;
+    if (maker->j.more[0] || !(slices || (whole && maker->j.product.slices == 1))) return false;
+    const int64_t blocks = slices ? maker->j.n_blocks : 1;
+    float *squares = n2_queue_scratch(q, (const char *)j->out + 1, blocks);
+    if (!squares) return false;
+    maker->j.more[0] = squares;
+    maker->j.squares = true;
+    n2_note_write(maker, squares, blocks);
+    list->parts[part] = job_part{squares, (uint32_t)blocks, false};
+    replace_read(list, j->out, squares, blocks);
+    drop(&q->list[i]);
+    return true;
+}
+
+bool n2_queue_unite(n2_queue *q) {
+    bool changed = false;
+    for (size_t i = 0; i < q->n; i++) changed |= add_to_slices(q, i);
+    for (size_t i = 0; i < q->n; i++) changed |= pair_gradients(q, i);
+    for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
+    return changed;
 }

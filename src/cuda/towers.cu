@@ -133,6 +133,7 @@ static bool is_gradient(const job *j) {
     const job_product *p = &j->product;
     return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m <= TOWER_WIDTH &&
            p->n <= TOWER_WIDTH && !j->in[3] && !j->gate && !j->addend &&
+           (!j->more[0] || j->squares) &&
            (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
 }
 
@@ -217,9 +218,8 @@ static bool are_alike(const n2_queue *q, size_t k, size_t i) {
            sums->n == j->product.k && sums->m == j->product.m && q->list[k].level == q->list[i].level;
 }
 
-/* The sums that go along with gradient i, the first of those that they could go along with;
- * SIZE_MAX: none. */
-static size_t sums_of(const n2_queue *q, size_t i) {
+/* Those of the first gradient that they could go along with. */
+size_t n2_sums_of(const n2_queue *q, size_t i) {
     enum { NEAR = 64 }; /* they are asked for together */
     const size_t begin = i > NEAR ? i - NEAR : 0, end = i + NEAR < q->n ? i + NEAR : q->n;
     for (size_t k = begin; k < end; k++) {
@@ -251,7 +251,7 @@ static void use_fewer_slices(n2_queue *q, size_t i) {
 
 /* Sums of columns that go along are as many as there are slices. */
 static void take_sums(n2_queue *q, size_t i) {
-    const size_t sums = sums_of(q, i);
+    const size_t sums = n2_sums_of(q, i);
     if (sums == SIZE_MAX) return;
     q->list[sums].taken = true;
     for (size_t k = sums + 1; k < q->n && q->list[sums].j.k > 1; k++) {
@@ -262,7 +262,19 @@ static void take_sums(n2_queue *q, size_t i) {
     }
 }
 
+/* What was found before no longer counts. A gradient that goes along with another is made when that
+ * one is. */
+static void unsettle(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) {
+        noted *n = &q->list[i];
+        n->sheets = false;
+        if (n->j.n_blocks > 0) n->taken = false;
+        if (n->pair) q->list[n->pair].level = n->level;
+    }
+}
+
 void n2_towers_settle(n2_queue *q) {
+    unsettle(q);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
         if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0], j->product.m) ||
@@ -274,6 +286,16 @@ void n2_towers_settle(n2_queue *q) {
     }
 }
 
+bool n2_towers_hold(const n2_queue *q, const noted *before) {
+    for (size_t i = 0; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        if (n->pair && !q->list[n->pair].sheets) return false;
+        if (n->j.n_blocks == 0) continue;
+        if (before[i].sheets != n->sheets || before[i].taken != n->taken) return false;
+    }
+    return true;
+}
+
 /* The sheets of x, as job i finds them. */
 static const void *sheets_for(n2_queue *q, size_t i, const float *x, int64_t width) {
     const int64_t rows = q->list[i].j.product.k;
@@ -282,9 +304,16 @@ static const void *sheets_for(n2_queue *q, size_t i, const float *x, int64_t wid
     return read_sheets_at(q, sheet_reader(q, i, x, rows, width), x);
 }
 
+static void make_pair(n2_queue *q, size_t pair, gradient *t) {
+    const job *j = &q->list[pair].j;
+    t->pair_g = sheets_for(q, pair, j->in[0], j->product.m);
+    t->pair_x = sheets_for(q, pair, j->in[1], j->product.n);
+    t->pair_rows = j->product.k;
+}
+
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
     const job *j = &q->list[i].j;
-    const size_t sums = sums_of(q, i);
+    const size_t sums = n2_sums_of(q, i);
     memset(t, 0, sizeof *t);
     t->g = sheets_for(q, i, j->in[0], j->product.m);
     t->x = sheets_for(q, i, j->in[1], j->product.n);
@@ -296,6 +325,8 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) 
     t->n_blocks = j->product.slices;
     t->slice_rows = t->n_blocks > 1 ? j->product.slice_k : (int32_t)(sheets_of(t->rows) * SHEET_ROWS);
     t->adds = j->add;
+    t->squares = j->squares ? j->more[0] : NULL;
+    if (q->list[i].pair) make_pair(q, q->list[i].pair, t);
     if (sums == SIZE_MAX) return;
     t->sums = q->list[sums].j.out;
     t->sums_add = q->list[sums].j.add;

@@ -38,7 +38,8 @@ struct n2_device {
     n2ce_status (*download)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);
 
     /* A queue that kernels note their work in (n2_call.queue), for programs that use `state`
-     * and the numbers watched there, whose addresses are given once more and must stay.
+     * and the numbers watched there, whose addresses are given once more, with a NULL behind them,
+     * and must stay.
      * program_new takes the queue over; a failure inside a kernel shows there. With `ends`
      * the program ends a run: it looks at the watched numbers and counts. */
     n2ce_status (*queue_new)(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,

@@ -53,6 +53,16 @@ template <typename T> T __shfl_xor_sync(unsigned, T x, int mask) {
     return (T)lanes[lane ^ (unsigned)mask].number;
 }
 
+inline unsigned __ballot_sync(unsigned, bool x) {
+    emulated_lane *lanes = emulated_warp();
+    lanes[threadIdx.x % 32].number = x;
+    emulated_warp_barrier();
+    unsigned all = 0;
+    for (unsigned k = 0; k < 32; k++) all |= (unsigned)(lanes[k].number != 0) << k;
+    return all;
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+
 inline int atomicAdd(int *at, int x) {
     const int old = *at;
     *at += x;
