@@ -100,7 +100,7 @@ static size_t gateless_product(n2_queue *q, size_t i, const float *x, int64_t n)
 static void gate_products(n2_queue *q, size_t i) {
     enum { MOST = 4 };
     const job *j = &q->list[i].j;
-    size_t product[MOST], reader = i;
+    size_t product[MOST] = {}, reader = i;
     int n = 0;
     if (!is_gate(j)) return;
     for (const float *x = j->in[1]; x; x = q->list[reader].j.addend) {
