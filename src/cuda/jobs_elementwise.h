@@ -316,7 +316,8 @@ __device__ inline uint32_t block_top(const job &j, unsigned n, uint32_t *shared)
     const bool fours = j.fours;
     const auto at = [&](unsigned i) { return j.in[0] + (i + job_quotient(width, i) * gap); };
     uint32_t top = 0;
-    for (unsigned i = threadIdx.x; i < n && !fours; i += JOB_THREADS) top = larger_bits(top, *at(i));
+    for (unsigned i = threadIdx.x; i < n && !fours; i += JOB_THREADS)
+        top = larger_bits(top, *at(i));
 #pragma unroll 1
     for (unsigned i = threadIdx.x * 4; i < n && fours; i += AT_ONCE * JOB_ELEMENTS) {
         float4 v[AT_ONCE];
