@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_GPUS = 16, TILE_ROWS = 16384 };
-static const size_t tile_limit = (size_t)768 << 20;
+enum { MOST_GPUS = 16, TILE_ROWS = 32768 };
+static const size_t tile_limit = (size_t)1536 << 20;
 
 /* ---- errors -------------------------------------------------------------- */
 

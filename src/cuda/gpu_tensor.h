@@ -44,6 +44,16 @@ __device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, uin
                  "l"(from), "r"(bytes), "r"(shared_address(arrival))
                  : "memory");
 }
+/* The same for what nobody will want again. */
+__device__ inline void copy_bulk_once(void *to, const void *from, unsigned bytes,
+                                      uint64_t *arrival) {
+    uint64_t once;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(once));
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(arrival)), "l"(once)
+                 : "memory");
+}
 __device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
     asm volatile("{\n"
                  ".reg .pred there;\n"
@@ -180,9 +190,10 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
-/* 16 bytes to the device's memory. */
+/* 16 bytes to the device's memory, that are read once and then not wanted any more: code and weights
+ * are to stay in the cache instead. */
 __device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
                  "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
 }

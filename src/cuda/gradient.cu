@@ -76,8 +76,8 @@ template <bool STRICT> struct gradient_block {
         const unsigned powers = sheets * SHEET_POWERS * 4;
         uint64_t *there = &m.there[stage];
         arrival_expect(there, 2 * bytes + 2 * powers);
-        copy_bulk(m.g(stage), (const char *)from_g + at * sheet_bytes(STRICT), bytes, there);
-        copy_bulk(m.x(stage), (const char *)from_x + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk_once(m.g(stage), (const char *)from_g + at * sheet_bytes(STRICT), bytes, there);
+        copy_bulk_once(m.x(stage), (const char *)from_x + at * sheet_bytes(STRICT), bytes, there);
         copy_bulk(m.powers_g(stage), powers_of(from_g, rows, STRICT) + at * SHEET_POWERS, powers,
                   there);
         copy_bulk(m.powers_x(stage), powers_of(from_x, rows, STRICT) + at * SHEET_POWERS, powers,

@@ -19,6 +19,7 @@ enum {
     JOB_THREADS = 256,
     JOB_ELEMENTS = 1024, /* of an element-wise job: what a block does in one go */
     JOB_CHUNK = 2048,    /* numbers that a block sums up */
+    JOB_PIECE = 128,     /* of a list's numbers: what a warp sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
     JOB_DROPS = 1024,    /* rows that a block scatters at most */

@@ -79,10 +79,10 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) put_sum(j, j.out + block, sum);
 }
 
-/* A warp takes each eighth of the k parts, which have few numbers mostly: a few parts, and a few
- * numbers a lane of each, are on their way together. */
+/* A warp takes each eighth of the k parts, of JOB_PIECE numbers at most: a few parts are on their
+ * way together. */
 GPU_JOB void run_sum_list(const job &j, float *shared) {
-    enum { PARTS = 4, EACH = 4, WARPS = JOB_THREADS / 32 };
+    enum { PARTS = 4, EACH = JOB_PIECE / 32, WARPS = JOB_THREADS / 32 };
     const job_part *parts = (const job_part *)j.in[0];
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = (uint32_t)j.k;
     double sum = 0;
@@ -107,9 +107,6 @@ GPU_JOB void run_sum_list(const job &j, float *shared) {
 #pragma unroll
             for (uint32_t i = 0; i < EACH; i++)
                 sum += square_if(squares, lane + i * 32 < part[k].n ? x[k][i] : 0.0f);
-#pragma unroll 1
-            for (uint32_t i = lane + 32 * EACH; i < part[k].n; i += 32)
-                sum += square_if(squares, part[k].at[i]);
         }
     }
     sum = block_sum(sum, (double *)shared);

@@ -376,13 +376,34 @@ static void sum_sums(n2_queue *q, size_t i) {
     n2_note_write(n, n->j.out, 1);
 }
 
+/* Parts in pieces that a warp adds up at once. */
+static size_t cut_parts(const noted *n, job_part *to) {
+    size_t pieces = 0;
+    for (int64_t k = 0; k < n->j.k; k++)
+        for (uint32_t at = 0; at < n->parts[k].n; at += JOB_PIECE, pieces++) {
+            const job_part *part = &n->parts[k];
+            const uint32_t left = part->n - at;
+            if (to)
+                to[pieces] = job_part{part->at + at, left < JOB_PIECE ? left : (uint32_t)JOB_PIECE,
+                                      part->squares};
+        }
+    return pieces;
+}
+
 static void upload_parts(n2_queue *q, noted *n) {
     if (n->j.kind != JOB_SUM_LIST || q->status != N2CE_OK) return;
-    const size_t bytes = (size_t)n->j.k * sizeof(job_part);
+    const size_t pieces = cut_parts(n, NULL), bytes = pieces * sizeof(job_part);
     float *memory = n2_queue_scratch(q, n->j.out, (int64_t)(bytes / sizeof(float)));
-    if (!memory) return;
-    q->status = q->device->upload(q->device, q->ctx, memory, n->parts, bytes);
-    n->j.in[0] = memory;
+    job_part *list = (job_part *)n2_alloc(q->ctx, pieces, sizeof *list);
+    if (memory && list) {
+        cut_parts(n, list);
+        q->status = q->device->upload(q->device, q->ctx, memory, list, bytes);
+        n->j.in[0] = memory;
+        n->j.k = (int64_t)pieces;
+    } else if (q->status == N2CE_OK) {
+        q->status = N2CE_ENOMEM;
+    }
+    n2_free(q->ctx, list);
 }
 
 void n2_queue_upload_lists(n2_queue *q) {

@@ -587,6 +587,7 @@ template <bool STRICT> struct tower_block {
     /* What a layer multiplies, if it is not there already. */
     __device__ void prepare_factors(const tower_layer &l, float last[64], factors *f) {
         const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
+        if (l.source == FROM_SAME) return;
         if (l.source == FROM_MEMORY) {
             finish_waiting(last, f);
             load_factors(l, p, m.rows, last, f);

@@ -104,7 +104,12 @@ inline int64_t sheet_floats(int64_t rows, bool strict) {
     return sheets_of(rows) * (sheet_bytes(strict) / 4 + GATE_WORDS + SHEET_POWERS);
 }
 
-typedef enum tower_source { FROM_MEMORY, FROM_OUT, FROM_MORE } tower_source;
+typedef enum tower_source {
+    FROM_MEMORY,
+    FROM_OUT,
+    FROM_MORE,
+    FROM_SAME /* what the layer before multiplied */
+} tower_source;
 typedef enum layer_kind {
     LAYER_PRODUCT, /* tensor cores */
     LAYER_OUTER,   /* k <= TOWER_NARROW */

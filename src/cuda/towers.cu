@@ -418,6 +418,14 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
+/* Whether layer k multiplies what the layer before did, and that is still there. */
+static bool multiplies_same(const tower *t, int k) {
+    const tower_layer *l = &t->layer[k], *before = l - 1;
+    return k > 0 && l->kind == LAYER_PRODUCT && before->kind == LAYER_PRODUCT && l->a == before->a &&
+           l->k == before->k && l->source == FROM_MEMORY && !l->in_sheets && !before->plain &&
+           !before->out_sheets && !before->more_sheets && !before->more_gates;
+}
+
 /* A block of a residual network, or of its way back: most layers are one or the other. */
 static bool is_forward(const tower_layer *l) {
     return l->plain && l->plain_more && l->adds_last && l->source == FROM_MORE && l->bias && !l->gate;
@@ -450,5 +458,7 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     }
     for (int k = 0; k + 1 < t->n_layers; k++)
         t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
+    for (int k = 0; k < t->n_layers; k++)
+        if (multiplies_same(t, k)) t->layer[k].source = FROM_SAME;
     for (int k = t->n_layers; k-- > 0;) t->layer[k].run = find_run(t, k);
 }

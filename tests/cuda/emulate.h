@@ -133,6 +133,7 @@ void arrival_init(uint64_t *arrival, unsigned count);
 void arrive(uint64_t *arrival);
 void arrival_expect(uint64_t *arrival, unsigned bytes);
 void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
+#define copy_bulk_once copy_bulk
 void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
 inline char *image_aligned(void *shared) { return (char *)shared; }
