@@ -13,10 +13,6 @@ static bool overlaps(const span *s, const float *x, int64_t floats) {
     return s->begin < (uintptr_t)(x + floats) && s->end > (uintptr_t)x;
 }
 
-static bool covers(const span *s, const float *x, int64_t floats) {
-    return s->begin <= (uintptr_t)x && s->end >= (uintptr_t)(x + floats);
-}
-
 /* ---- what need not be stored --------------------------------------------- */
 
 /* The product before job i in its tower; SIZE_MAX: none. */
@@ -66,16 +62,18 @@ static int ways_of(const n2_queue *q, size_t i, const float *x, int64_t floats, 
     int ways = 0;
     for (size_t k = i + 1; k < q->n; k++) {
         const noted *n = &q->list[k];
-        bool ends = false;
+        const float *from = x; /* what is before it is written anew: a last tile has fewer rows */
         for (int s = 0; s < n->n_spans; s++) {
             const span *at = &n->spans[s];
             if (!overlaps(at, x, floats)) continue;
-            if (at->written && !n->j.add && covers(at, x, floats))
-                ends = true;
+            if (at->written && !n->j.add && at->begin <= (uintptr_t)x)
+                from = (const float *)at->end > from ? (const float *)at->end : from;
             else
                 ways |= at->written ? READ_FLOATS : way(q, k, i);
         }
-        if (ends) return ways;
+        if (from >= x + floats) return ways;
+        floats -= from - x;
+        x = from;
     }
     return q->list[i].kept ? ways | READ_FLOATS : ways;
 }
