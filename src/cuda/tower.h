@@ -30,7 +30,7 @@ enum {
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
-    MOST_LAYERS = 28
+    MOST_LAYERS = 36
 };
 
 /* Matrices as tensor cores read them: 64 columns to a panel, 128 bytes a row and panel, whose units

@@ -118,7 +118,7 @@ bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
     if (!is_layer(first) || first->j.kind != JOB_MATMUL) return false;
     if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
     if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
-    return n->j.in[2] && !is_spread(q, chain, i);
+    return !is_spread(q, chain, i);
 }
 
 int n2_tower_rows(const n2_queue *q, size_t chain) {
