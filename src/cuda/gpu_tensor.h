@@ -67,9 +67,6 @@ __device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
                  : "memory");
 }
 
-/* What this thread wrote is seen by copies. */
-__device__ inline void all_written() { asm volatile("fence.proxy.async;" ::: "memory"); }
-
 /* Images begin at multiples of 1024 bytes of shared memory. */
 __device__ inline char *image_aligned(void *shared) {
     return (char *)shared + (1024 - shared_address(shared) % 1024) % 1024;

@@ -23,28 +23,20 @@ template <bool STRICT> struct tower_sizes {
         STAGES = STRICT ? 2 : 4,                  /* of weights */
         STAGE_BYTES = PARTS * IMAGE_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
         SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 + (int)sizeof(tower) +
-                 STAGES * 16 + TOWER_WARPS * 8 + 1024
+                 STAGES * 16 + 1024
     };
     static_assert(PARTS * IMAGE_BYTES + IMAGE_BEHIND * 4 <= STAGE_BYTES, "room for an image");
 };
 
 #if GPU_HAS_TOWERS
 
-/* Where a warp's rows go on their way in or out. */
-struct tower_rows {
-    float *at;
-    uint64_t *there; /* the barrier of their way in */
-    unsigned loads;  /* so far */
-};
-
 /* What a block has in shared memory. */
 template <bool STRICT> struct tower_memory {
     typedef tower_sizes<STRICT> size;
     char *weights;   /* [STAGES x STAGE_BYTES] */
-    tower_rows rows; /* this warp's */
+    float *rows;     /* this warp's, on their way in or out */
     uint64_t *there; /* a barrier a stage: the weights are there, */
     uint64_t *done;  /* and no warp needs them any more */
-    uint64_t *rows_there; /* one a warp */
     tower *t;
 
     __device__ explicit tower_memory(char *shared) {
@@ -52,9 +44,8 @@ template <bool STRICT> struct tower_memory {
         float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
         there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
         done = there + size::STAGES;
-        rows_there = done + size::STAGES;
-        t = (tower *)(rows_there + TOWER_WARPS); /* at a multiple of 16 bytes */
-        rows = tower_rows{all + threadIdx.x / 32 * WARP_FLOATS, rows_there + threadIdx.x / 32, 0};
+        rows = all + threadIdx.x / 32 * WARP_FLOATS;
+        t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
     }
     __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
 };
@@ -115,29 +106,30 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
     for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) f(first, count, part);
 }
 
-/* n columns of this warp's rows, as they lie. They may come from what this warp stored. */
-__device__ inline void rows_in(tower_rows *rows, const float *from, int n, const tower_place &p) {
+/* n columns of this warp's rows, as they lie: many are on their way at once. */
+__device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
+    enum { AT_ONCE = 16 };
     const float *x = from + p.row0 * n;
     const int count = p.rows > 0 ? p.rows * n : 0;
-    all_written();
     __syncwarp();
-    if (count % 4 == 0 && (uintptr_t)x % 16 == 0) {
-        if (p.speaks) {
-            arrival_expect(rows->there, (unsigned)count * 4);
-            if (count) copy_bulk(rows->at, x, (unsigned)count * 4, rows->there);
-        }
-        arrival_wait(rows->there, rows->loads++);
-        return;
+#pragma unroll 1
+    for (int first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) {
+        float v[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (first + 32 * k < count) v[k] = x[first + 32 * k];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (first + 32 * k < count) to[first + 32 * k] = v[k];
     }
-    for (int i = threadIdx.x % 32; i < count; i += 32) rows->at[i] = x[i];
     __syncwarp();
 }
 
 /* use(i, pair) for what a thread has of n columns of memory; `rows` in between, unless they are
  * 128. */
 template <typename F>
-__device__ inline void each_of_rows(const float *from, int n, tower_rows *rows,
-                                    const tower_place &p, F use) {
+__device__ inline void each_of_rows(const float *from, int n, float *rows, const tower_place &p,
+                                    F use) {
     if (n == TOWER_WIDTH && (uintptr_t)from % 8 == 0) {
         const float2 *at = (const float2 *)(from + (p.row0 + p.row) * TOWER_WIDTH + p.column);
         each_pair([&](int i, int h, int j) {
@@ -147,7 +139,7 @@ __device__ inline void each_of_rows(const float *from, int n, tower_rows *rows,
         return;
     }
     rows_in(rows, from, n, p);
-    const float *here = rows->at + p.row * n + p.column;
+    const float *here = rows + p.row * n + p.column;
     each_pair([&](int i, int h, int j) {
         const bool has = p.row + 8 * h < p.rows;
         const int c = 8 * j, left = n - p.column;
@@ -157,8 +149,8 @@ __device__ inline void each_of_rows(const float *from, int n, tower_rows *rows,
     __syncwarp();
 }
 
-__device__ inline void load_rows(const float *from, int n, tower_rows *rows,
-                                 const tower_place &p, float x[64]) {
+__device__ inline void load_rows(const float *from, int n, float *rows, const tower_place &p,
+                                 float x[64]) {
     each_of_rows(from, n, rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
 }
 
@@ -283,8 +275,8 @@ template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, f
 
 /* Of rows of memory. */
 template <bool STRICT>
-__device__ inline void load_factors(const tower_layer &l, const tower_place &p,
-                                    tower_rows *rows, float last[64], tower_factors<STRICT> *f) {
+__device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
+                                    float last[64], tower_factors<STRICT> *f) {
     float x[64];
     load_rows(l.a, l.k, rows, p, x);
     const uint32_t top = top_bits(x);
@@ -332,7 +324,7 @@ __device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
     closed[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
 }
 
-__device__ inline void find_gates(const tower_layer &l, const tower_place &p, tower_rows *rows,
+__device__ inline void find_gates(const tower_layer &l, const tower_place &p, float *rows,
                                   uint32_t closed[2]) {
     closed[0] = closed[1] = 0;
     each_of_rows(l.gate, l.n, rows, p, [&](int i, float2 v) {
@@ -510,7 +502,7 @@ template <bool STRICT> struct tower_block {
         const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
         image_done();
-        if (l.gate && !l.gates) find_gates(l, p, &m.rows, closed);
+        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
         end_sums(l.gate, unit, slope, closed, sum, last);
     }
 
@@ -552,7 +544,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void outer(const tower_layer &l, float last[64], float sum[64], float power) {
         outer_sums(l, p, sum);
-        if (l.gate && !l.gates) find_gates(l, p, &m.rows, closed);
+        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
         begin_sums(l.adds_last, false, NULL, power, p, last);
         end_sums(l.gate, power, l.slope, closed, sum, last);
         if (!l.bias) return;
@@ -565,7 +557,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
         float x[64];
-        load_rows(addend, n, &m.rows, p, x);
+        load_rows(addend, n, m.rows, p, x);
 #pragma unroll
         for (int i = 0; i < 64; i++) last[i] = fmaf(x[i], power, last[i]);
     }
@@ -582,7 +574,7 @@ template <bool STRICT> struct tower_block {
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
             if (to)
-                rows_out(to, l.n, l.wide, m.rows.at, p, last, inverse_power(f->power),
+                rows_out(to, l.n, l.wide, m.rows, p, last, inverse_power(f->power),
                          more ? l.slope_more : 1.0f);
             if (!(more ? l.more_sheets || l.more_gates : l.out_sheets != NULL)) continue;
             finish_waiting(last, f);
@@ -602,7 +594,7 @@ template <bool STRICT> struct tower_block {
         if (l.source == FROM_SAME) return;
         if (l.source == FROM_MEMORY) {
             finish_waiting(last, f);
-            load_factors(l, p, &m.rows, last, f);
+            load_factors(l, p, m.rows, last, f);
             waiting = l.in_sheets;
         } else if (f->of != wanted) {
             make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
@@ -686,7 +678,6 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
     }
     copy_tower(m.t, &towers[which]);
     if (threadIdx.x == 0) {
-        for (int w = 0; w < TOWER_WARPS; w++) arrival_init(&m.rows_there[w], 1);
         for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
             arrival_init(&m.done[s], (blockDim.x - FETCH_THREADS) / 32);

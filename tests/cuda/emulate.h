@@ -136,7 +136,6 @@ void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 #define copy_bulk_once copy_bulk
 void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
-inline void all_written() {}
 inline char *image_aligned(void *shared) { return (char *)shared; }
 inline void products_begin(float *) {}
 inline void products_end() {}
