@@ -198,13 +198,10 @@ enum { OF_NOTHING, OF_OUT, OF_MORE };
 
 /* The largest magnitude that a warp has, as bits. */
 __device__ inline uint32_t top_bits(const float x[64]) {
-    uint32_t top = 0;
+    float top[4] = {0, 0, 0, 0};
 #pragma unroll
-    for (int i = 0; i < 64; i++) {
-        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
-        top = bits > top ? bits : top;
-    }
-    return warp_most(top);
+    for (int i = 0; i < 64; i++) top[i % 4] = fmaxf(top[i % 4], fabsf(x[i]));
+    return warp_most(__float_as_uint(fmaxf(fmaxf(top[0], top[1]), fmaxf(top[2], top[3]))));
 }
 
 /* Whether the largest is where power_bits would bring it, or not far from there; or all are zero. */
@@ -416,12 +413,13 @@ template <bool STRICT> struct tower_block {
     tower_memory<STRICT> m;
     tower_place p;
     int used;                /* products begun */
+    bool rehearses;          /* run */
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
     uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if they are stored as such */
 
     __device__ tower_block(const tower_memory<STRICT> &memory, int b)
-        : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL),
+        : m(memory), p(*memory.t, b, STRICT), used(0), rehearses(false), waiting(NULL),
           waiting_gates(NULL) {}
 
     /* ---- weights ---- */
@@ -429,7 +427,7 @@ template <bool STRICT> struct tower_block {
     /* Where the next product's are, once they are there. */
     __device__ const char *next_image() {
         const int stage = used % size::STAGES;
-        arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
+        if (!rehearses) arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
         return m.stage(stage);
     }
 
@@ -440,6 +438,7 @@ template <bool STRICT> struct tower_block {
     /* No thread of the warp needs them any more. */
     __device__ void image_done() {
         __syncwarp();
+        if (rehearses) return;
         if (p.speaks) arrive(&m.done[used % size::STAGES]);
         used++;
     }
@@ -631,7 +630,15 @@ template <bool STRICT> struct tower_block {
         closed[0] = ahead[0], closed[1] = ahead[1];
     }
 
-    __device__ void run() {
+    /* The layers from k on that are done at once, if they are a run and their factors are there. */
+    __device__ int find_run(const tower_layer &l, const factors &f) const {
+        return rehearses || f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
+    }
+
+    /* The first layer, and the first of a run, if there is one where a network has it. */
+    __device__ static int rehearse_next(int k) { return k == 0 ? 3 : MOST_LAYERS; }
+
+    __device__ void go_through() {
         float last[64], sum[64];
         factors f;
         f.power = 1;
@@ -647,16 +654,33 @@ template <bool STRICT> struct tower_block {
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers;) {
             const tower_layer &l = m.t->layer[k];
-            const int n = f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
+            const int n = find_run(l, f), done = rehearses ? 1 : n;
+            f.settled |= rehearses;
+            if (rehearses && k && !n) break;
             if (n && l.gate)
-                run_of_layers<true>(k, n, last, sum, &f);
+                run_of_layers<true>(k, done, last, sum, &f);
             else if (n)
-                run_of_layers<false>(k, n, last, sum, &f);
+                run_of_layers<false>(k, done, last, sum, &f);
             else
                 layer(k, last, sum, &f);
-            k += n ? n : 1;
+            k = rehearses ? rehearse_next(k) : k + (n ? n : 1);
         }
         finish_waiting(last, &f);
+    }
+
+    /* Code is slow when it is run for the first time. If the kernel before is still at work, a few
+     * layers are gone through without rows: they read and store nothing, and come to nothing. */
+    __device__ void run(bool early) {
+        const int rows = p.rows;
+        const bool stores = p.stores;
+#pragma unroll 1
+        for (int pass = early ? 0 : 1; pass < 2; pass++) {
+            rehearses = pass == 0;
+            p.rows = rehearses ? 0 : rows;
+            p.stores = !rehearses && stores;
+            if (!rehearses) grid_wait();
+            go_through();
+        }
     }
 };
 
@@ -702,22 +726,22 @@ template <bool STRICT> __device__ inline void fetch_weights(const tower_memory<S
 
 template <bool STRICT>
 __global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
-    run_towers(const tower *towers, const __grid_constant__ tower_starts starts) {
+    run_towers(const tower *towers, const __grid_constant__ tower_starts starts, bool early) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const tower_memory<STRICT> m(image_aligned(shared));
     grid_next();
     prepare_block(m, towers, starts);
-    grid_wait();
     if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
         fewer_registers<FETCH_REGISTERS>();
+        grid_wait();
         fetch_weights(m);
     } else {
         more_registers<TOWER_REGISTERS>();
-        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
+        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run(early);
     }
 #else
-    (void)towers, (void)starts;
+    (void)towers, (void)starts, (void)early;
 #endif
 }
 
@@ -743,8 +767,8 @@ void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t 
     const unsigned threads = (unsigned)block_rows * 2 + FETCH_THREADS;
     if (strict)
         GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
-                   towers, copy);
+                   towers, copy, early);
     else
         GPU_LAUNCH(run_towers<false>, blocks, threads, tower_sizes<false>::SHARED, stream, early,
-                   towers, copy);
+                   towers, copy, early);
 }

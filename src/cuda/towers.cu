@@ -361,13 +361,14 @@ static bool wants_sheets(const n2_queue *q, size_t i) {
     return false;
 }
 
-/* The gates of what layer i made; NULL: whoever wants them has the numbers themselves. */
+/* The gates of what layer i made; NULL: nobody wants them. */
 static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int ways = readers_of(q, i, x, j->n);
     if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
     if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m, q->strict);
-    return ways & READ_FLOATS ? NULL : (uint32_t *)x;
+    if (!(ways & READ_FLOATS)) return (uint32_t *)x;
+    return (uint32_t *)n2_queue_scratch(q, (char *)x + 3, sheets_of(j->product.m) * GATE_WORDS);
 }
 
 static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
