@@ -97,7 +97,7 @@ inline float __uint_as_float(uint32_t u) {
 
 /* ---- gpu.h ---- */
 
-#define GPU_WAITS 0
+#define GPU_WAITS 1
 inline void grid_wait() {}
 inline void grid_next() {}
 
