@@ -487,7 +487,7 @@ template <bool STRICT> struct tower_block {
 
     /* Gates are far away: they are asked for a layer ahead. */
     __device__ void load_ahead(int layer) {
-        const uint32_t *gates = layer < m.t->n_layers ? m.t->layer[layer].gates : NULL;
+        const uint32_t *gates = m.t->layer[layer].gates;
         if (gates) load_gates(gates, p, ahead);
     }
 
@@ -521,11 +521,12 @@ template <bool STRICT> struct tower_block {
         const float slope = BACK ? l->slope : l->slope_more;
 #pragma unroll 1
         for (const tower_layer *end = l + n; l < end; l++, k++) {
+            const uint32_t *next_gates = l[1].gates;
             const char *image = next_image();
             multiply(image, f, sum);
             void *sheet = BACK ? l->out_sheets : l->more_sheets;
             uint32_t *gates = BACK ? NULL : l->more_gates;
-            if (BACK) load_ahead(k + 1);
+            if (BACK && next_gates) load_gates(next_gates, p, ahead);
             look_and_store(image, last, sum, f);
             const float unit = behind(image)[TOWER_WIDTH];
             begin_sums(true, !BACK, behind(image), f->power, p, last);

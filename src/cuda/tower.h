@@ -140,7 +140,7 @@ typedef struct tower {
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
     int64_t rows, n_images;
     const float *images[MOST_LAYERS]; /* of those layers that have one, in their order */
-    tower_layer layer[MOST_LAYERS];
+    tower_layer layer[MOST_LAYERS + 1]; /* nothing behind the last */
 } tower;
 
 /* The first blocks of a launch's towers, but for those of very many. */
