@@ -23,6 +23,7 @@ enum {
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
     JOB_DROPS = 1024,    /* rows that a block scatters at most */
+    IMAGE_SHARE = 16,    /* rows of a matrix that a block makes images of */
     SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
     SMALL_N = 32,
     SMALL_K = 1024 /* and the longest slice of the inner axis */
@@ -106,7 +107,8 @@ typedef struct job_product {
 typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
-    float *out, *more[2]; /* more: moments of Adam; out with LeakyReLU, of a product; squares */
+    float *out, *more[3]; /* more: moments of Adam, and its largest; out with LeakyReLU, of a
+                           * product; squares; transposed image */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     n2_device_state *state;

@@ -307,28 +307,54 @@ __device__ inline uint32_t larger_bits(uint32_t top, float x) {
     return bits > top ? bits : top;
 }
 
-/* The largest magnitude of a matrix of n numbers, as bits; loops.length[0] and step[0][0]: its
- * width and what is from one row to the next. */
-__device__ inline uint32_t block_top(const job &j, unsigned n, uint32_t *shared) {
+/* The largest magnitude of a matrix, as bits, from all its numbers: in rows of 128, if they lie side
+ * by side. inner: width, stride, and how many there are from the first to the last; instead of one
+ * beyond them the first is read again. */
+__device__ inline uint32_t top_of_all(const job &j) {
     enum { AT_ONCE = 8 };
-    const job_divisor width = j.loops.length[0];
-    const unsigned gap = j.loops.step[0][0] - width.by;
-    const bool fours = j.fours;
-    const auto at = [&](unsigned i) { return j.in[0] + (i + job_quotient(width, i) * gap); };
-    uint32_t top = 0;
-    for (unsigned i = threadIdx.x; i < n && !fours; i += JOB_THREADS)
-        top = larger_bits(top, *at(i));
+    const uint32_t each = j.fours ? 4 : 1, lanes = TOWER_WIDTH / each, step = JOB_THREADS / lanes;
+    const uint32_t width = j.inner.length[0].by, end = j.inner.length[1].by;
+    const uint32_t stride = j.inner.step[0][0], column = threadIdx.x % lanes * each;
+    const uint32_t last = column < width ? end : 0;
+    uint32_t top = 0, i = threadIdx.x / lanes * stride + column;
+    const float *in = j.in[0];
+    if (each == 1) {
+#pragma unroll 4
+        for (; i < last; i += step * stride) top = larger_bits(top, in[i]);
+        return top;
+    }
 #pragma unroll 1
-    for (unsigned i = threadIdx.x * 4; i < n && fours; i += AT_ONCE * JOB_ELEMENTS) {
+    for (; i < last; i += AT_ONCE * step * stride) {
         float4 v[AT_ONCE];
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++)
-            v[k] = *(const float4 *)at(i + k * JOB_ELEMENTS < n ? i + k * JOB_ELEMENTS : i);
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            const uint32_t at = i + k * step * stride;
+            v[k] = *(const float4 *)(in + (at < last ? at : 0));
+        }
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++)
+        for (uint32_t k = 0; k < AT_ONCE; k++)
             top = larger_bits(larger_bits(larger_bits(larger_bits(top, v[k].x), v[k].y), v[k].z),
                               v[k].w);
     }
+    return top;
+}
+
+/* From those that an update left in in[3], a number for each 32 columns of JOB_ELEMENTS numbers.
+ * loops.length[1]: how many; step[1][0]: the matrix's first column there. */
+__device__ inline uint32_t top_of_tops(const job &j) {
+    const uint32_t n = j.loops.length[1].by, stride = j.loops.step[0][0];
+    const bool whole = stride == (uint32_t)j.k; /* else stride is a power of two */
+    uint32_t top = 0;
+#pragma unroll 1
+    for (uint32_t i = threadIdx.x; i < n; i += JOB_THREADS) {
+        const uint32_t column = i * 32 % JOB_THREADS & (stride - 1);
+        const bool inside = column - j.loops.step[1][0] < (uint32_t)j.k;
+        top = larger_bits(top, whole || inside ? j.in[3][i] : 0.0f);
+    }
+    return top;
+}
+
+__device__ inline uint32_t block_top(uint32_t top, uint32_t *shared) {
     top = warp_most(top);
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = top;
     __syncthreads();
@@ -336,46 +362,71 @@ __device__ inline uint32_t block_top(const job &j, unsigned n, uint32_t *shared)
     return top;
 }
 
-/* The image of m rows of k numbers (op: as they lie, else transposed), zeros around them, and the
- * bias, in[1]. Every block looks for the largest number itself, and makes its share of the image;
- * neighbours read what lies side by side. */
+enum { HALVES_PITCH = TOWER_WIDTH + 2 }; /* of rows in shared memory, read down and across */
+
+/* Eight halves that lie side by side in an image of a block's rows, or of their transpose. */
+__device__ inline void put_halves(const uint16_t *halves, bool lies, uint32_t block, float *image) {
+    struct alignas(16) unit {
+        uint32_t word[4];
+    } x;
+    const uint32_t i = threadIdx.x;
+    const uint32_t row = lies ? i / 16 : i % 2 * 8, column = lies ? i % 16 * 8 : i / 2;
+    const uint32_t step = lies ? 1 : HALVES_PITCH, above = block * IMAGE_SHARE;
+    const uint32_t to = lies ? image_at(TOWER_WIDTH, above + row, column)
+                             : image_at(TOWER_WIDTH, column, above + row);
+    halves += row * HALVES_PITCH + column;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        x.word[k] = halves[2 * k * step] | (uint32_t)halves[(2 * k + 1) * step] << 16;
+    *(unit *)(image + to / 2) = x;
+}
+
+/* What is behind the images: half of the threads do this for each. */
+__device__ inline void put_behind(const job &j, float power) {
+    const uint32_t which = threadIdx.x / TOWER_WIDTH, i = threadIdx.x % TOWER_WIDTH;
+    const float *bias = j.in[1 + which];
+    float *image = which ? j.more[0] : j.out;
+    if (!image) return;
+    image += (j.strict ? 2 : 1) * IMAGE_FLOATS;
+    image[i] = bias && i < (uint32_t)(which ? j.k : j.m) ? bias[i] : 0.0f;
+    if (i == 0) image[TOWER_WIDTH] = inverse_power(power);
+}
+
+/* The images of a matrix of m rows of k numbers, zeros around them, as they lie (out) and
+ * transposed (more[0]), with biases (in[1], in[2]). Every block looks for the largest number
+ * itself, and makes its share of the rows. */
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
-    enum { PAIRS = IMAGE_FLOATS / IMAGE_BLOCKS / JOB_THREADS };
-    const unsigned rows = (unsigned)j.m, columns = (unsigned)j.k;
-    const unsigned stride = (unsigned)j.loops.step[0][0];
-    const bool lies = j.op;
-    const float *in = j.in[0];
-    const float power = __uint_as_float(
-        power_bits(block_top(j, rows * columns, (uint32_t *)shared), j.strict));
-    uint32_t *out = (uint32_t *)j.out;
-    float2 v[PAIRS];
+    enum { EACH = IMAGE_SHARE * TOWER_WIDTH / JOB_THREADS, STEP = JOB_THREADS / TOWER_WIDTH };
+    static_assert(IMAGE_SHARE * TOWER_WIDTH == JOB_THREADS * 8, "a thread has eight numbers");
+    const uint32_t column = threadIdx.x % TOWER_WIDTH, above = threadIdx.x / TOWER_WIDTH;
+    const uint32_t first = block * IMAGE_SHARE + above, stride = j.loops.step[0][0];
+    const uint32_t rows = column < (uint32_t)j.k ? (uint32_t)j.m : 0;
+    const float *in = j.in[0] + (first * stride + column);
+    uint16_t *halves = (uint16_t *)shared;
+    float v[EACH];
 #pragma unroll
-    for (unsigned i = 0; i < PAIRS; i++) {
-        const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
-        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
-        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        const unsigned from = lies ? row * stride + k : k * stride + row;
-        v[i].x = row < rows && k < columns ? in[from] : 0.0f;
-        v[i].y = row < rows && k + 1 < columns ? in[from + (lies ? 1 : stride)] : 0.0f;
-    }
+    for (uint32_t i = 0; i < EACH; i++)
+        v[i] = first + i * STEP < rows ? in[i * STEP * stride] : 0.0f;
+    const uint32_t top = block_top(j.in[3] ? top_of_tops(j) : top_of_all(j), (uint32_t *)shared);
+    const float power = __uint_as_float(power_bits(top, j.strict));
+    for (uint32_t i = 0; i < EACH; i++) v[i] *= power;
+#pragma unroll 1
+    for (int part = 0; part < 1 + j.strict; part++) {
+        __syncthreads(); /* shared memory has been read */
 #pragma unroll
-    for (unsigned i = 0; i < PAIRS; i++) {
-        const unsigned p = (block * PAIRS + i) * JOB_THREADS + threadIdx.x;
-        const unsigned row = lies ? p / 64 : p % TOWER_WIDTH;
-        const unsigned k = 2 * (lies ? p % 64 : p / TOWER_WIDTH);
-        const float x = v[i].x * power, y = v[i].y * power;
-        const uint32_t both = pack_halves(x, y);
-        out[image_at(TOWER_WIDTH, row, k) / 2] = both;
-        if (!j.strict) continue;
-        const float2 packed = unpack_halves(both);
-        out[IMAGE_FLOATS + image_at(TOWER_WIDTH, row, k) / 2] =
-            pack_halves(x - packed.x, y - packed.y);
+        for (uint32_t i = 0; i < EACH; i++) {
+            const uint32_t x = pack_halves(v[i], 0.0f);
+            halves[(above + i * STEP) * HALVES_PITCH + column] = (uint16_t)x;
+            v[i] -= unpack_halves(x).x;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int which = 0; which < 2; which++) {
+            float *image = which ? j.more[0] : j.out;
+            if (image) put_halves(halves, which == 0, block, image + part * IMAGE_FLOATS);
+        }
     }
-    if (block > 0) return;
-    float *behind = j.out + (j.strict ? 2 : 1) * IMAGE_FLOATS;
-    if (threadIdx.x == 0) behind[TOWER_WIDTH] = inverse_power(power);
-    if (threadIdx.x < TOWER_WIDTH)
-        behind[threadIdx.x] = j.in[1] && threadIdx.x < rows ? j.in[1][threadIdx.x] : 0.0f;
+    if (block == 0) put_behind(j, power);
 }
 
 /* ---- updates ---- */
@@ -414,7 +465,7 @@ __device__ inline float bias_fix(double beta, float step) {
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 /* Numbers are asked for before it is known whether they are needed: all loads are on their way at
- * once. */
+ * once. Each warp leaves its largest magnitude, as bits, for an image of the weights. */
 GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
     enum { EACH = JOB_ELEMENTS / JOB_THREADS };
     float g[EACH], p[EACH], m[EACH], v[EACH];
@@ -425,22 +476,30 @@ GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
         g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
     }
     const float rate = *j.in[1], factor = *j.in[2], step = *j.in[3];
-    if (is_held_back(j)) return;
+    const bool held = is_held_back(j);
     if (threadIdx.x < 2) shared[threadIdx.x] = bias_fix(j.f[threadIdx.x], step);
     __syncthreads();
     const float b1 = (float)j.f[0], b2 = (float)j.f[1], eps = (float)j.f[2], decay = (float)j.f[3];
     const float c1 = (float)(1 - j.f[0]), c2 = (float)(1 - j.f[1]);
     const float fix1 = shared[0], fix2 = shared[1];
+    uint32_t top = 0;
 #pragma unroll
     for (uint32_t k = 0; k < EACH; k++) {
         const uint32_t i = first + k * JOB_THREADS;
-        if (i >= n) return;
-        const float x = g[k] * factor;
-        const float mk = b1 * m[k] + c1 * x, vk = b2 * v[k] + c2 * x * x;
-        j.more[0][i] = mk;
-        j.more[1][i] = vk;
-        j.out[i] = p[k] - rate * (mk * fix1 / (sqrtf(vk * fix2) + eps) + decay * p[k]);
+        if (i < n && !held) {
+            const float x = g[k] * factor;
+            const float mk = b1 * m[k] + c1 * x, vk = b2 * v[k] + c2 * x * x;
+            p[k] -= rate * (mk * fix1 / (sqrtf(vk * fix2) + eps) + decay * p[k]);
+            j.more[0][i] = mk;
+            j.more[1][i] = vk;
+            j.out[i] = p[k];
+        }
+        top = larger_bits(top, i < n ? p[k] : 0.0f);
     }
+    if (!j.more[2]) return;
+    top = warp_most(top);
+    if (threadIdx.x % 32 == 0)
+        j.more[2][(block * JOB_THREADS + threadIdx.x) / 32] = __uint_as_float(top);
 }
 
 /* A good run counts; after a bad one nothing changes any more. */

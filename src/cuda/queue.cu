@@ -81,15 +81,25 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats) {
     return (float *)s->memory;
 }
 
-/* Whether something noted after job i writes any of these numbers. */
-static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+/* Whether a job writes any of these numbers, or, if `reads`, reads them. */
+static bool touches(const noted *n, const float *x, int64_t floats, bool reads) {
     const uintptr_t begin = (uintptr_t)x, end = (uintptr_t)(x + floats);
-    for (size_t k = i + 1; k < q->n; k++)
-        for (int s = 0; s < q->list[k].n_spans; s++) {
-            const span *at = &q->list[k].spans[s];
-            if (at->written && at->begin < end && at->end > begin) return true;
-        }
+    for (int s = 0; s < n->n_spans; s++) {
+        const span *at = &n->spans[s];
+        if ((at->written || reads) && at->begin < end && at->end > begin) return true;
+    }
     return false;
+}
+
+/* Whether something noted after job i does. */
+static bool is_touched_after(const n2_queue *q, size_t i, const float *x, int64_t floats,
+                             bool reads) {
+    for (size_t k = i + 1; x && k < q->n; k++)
+        if (touches(&q->list[k], x, floats, reads)) return true;
+    return false;
+}
+static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    return is_touched_after(q, i, x, floats, false);
 }
 
 /* A matrix as it lies in memory: rows of `width` numbers, `stride` from one to the next. */
@@ -103,13 +113,6 @@ static int64_t floats_of(const matrix *m) { return (m->height - 1) * m->stride +
 static bool goes_by_fours(const matrix *m) {
     const bool whole = m->stride == m->width || (m->stride % 4 == 0 && m->width % 4 == 0);
     return whole && m->height * m->width % 4 == 0 && (uintptr_t)m->at % 16 == 0;
-}
-
-/* That of an image. */
-static matrix matrix_of(const job *image) {
-    const bool lies = image->op != 0;
-    return matrix{image->in[0], lies ? image->m : image->k, lies ? image->k : image->m,
-                  image->loops.step[0][0]};
 }
 
 /* If it is a copy of columns of a wider one, those. */
@@ -127,51 +130,89 @@ static matrix original_of(const n2_queue *q, matrix m) {
     return m;
 }
 
-/* Whether the image that job i makes is still there, and still that of its matrix. */
-static bool is_fresh(const n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    const matrix m = matrix_of(j);
-    return !is_written_after(q, i, m.at, floats_of(&m)) &&
-           !is_written_after(q, i, j->out, j->n) &&
-           !(j->in[1] && is_written_after(q, i, j->in[1], j->m));
-}
-
-static const float *find_image(const n2_queue *q, const job *wanted) {
+/* The last job that makes images of a matrix, if it is still the same; SIZE_MAX: none. */
+static size_t find_images(const n2_queue *q, const matrix *m) {
     for (size_t i = q->n; i-- > 0;) {
         const job *j = &q->list[i].j;
-        if (j->kind == JOB_IMAGE && j->in[0] == wanted->in[0] && j->in[1] == wanted->in[1] &&
-            j->op == wanted->op && j->m == wanted->m && j->k == wanted->k &&
-            j->loops.step[0][0] == wanted->loops.step[0][0])
-            return is_fresh(q, i) ? j->out : NULL;
+        if (j->kind == JOB_IMAGE && j->in[0] == m->at && j->m == m->height && j->k == m->width &&
+            j->loops.step[0][0] == m->stride)
+            return is_written_after(q, i, m->at, floats_of(m)) ? SIZE_MAX : i;
     }
-    return NULL;
+    return SIZE_MAX;
+}
+
+/* The update that wrote a matrix, if the largest numbers that it leaves are those of the matrix, or
+ * those of other columns are apart from them. SIZE_MAX: none. */
+static size_t find_update(const n2_queue *q, const matrix *m) {
+    size_t i = q->n;
+    while (i > 0 && !touches(&q->list[i - 1], m->at, floats_of(m), false)) i--;
+    if (i-- == 0 || q->list[i].j.kind != JOB_ADAM) return SIZE_MAX;
+    const job *j = &q->list[i].j;
+    const int64_t column = m->at - j->out;
+    const bool inside = m->at >= j->out && column + floats_of(m) <= j->n;
+    const bool whole = m->stride == m->width && column == 0 && m->height * m->width == j->n;
+    const bool apart = column + m->width <= m->stride && column % 32 == 0 && m->width % 32 == 0 &&
+                       JOB_THREADS % m->stride == 0 && m->height * m->stride == j->n;
+    return inside && (whole || apart) ? i : SIZE_MAX;
+}
+
+/* Lets the update that wrote the matrix leave its largest numbers. */
+static void read_tops(n2_queue *q, const matrix *m, noted *image) {
+    const size_t i = find_update(q, m);
+    if (i == SIZE_MAX) return;
+    noted *update = &q->list[i];
+    const int64_t n = update->j.n_blocks * (JOB_THREADS / 32);
+    if (!update->j.more[2]) {
+        update->j.more[2] = n2_queue_scratch(q, (const char *)update->j.out + 5, n);
+        n2_note_write(update, update->j.more[2], n);
+    }
+    image->j.in[3] = update->j.more[2];
+    image->j.loops.length[1].by = (uint32_t)n;
+    image->j.loops.step[1][0] = (uint32_t)(m->at - update->j.out);
+    n2_note_read(image, image->j.in[3], n);
+}
+
+/* The job that makes images of a matrix, or could: its index. */
+static size_t note_images(n2_queue *q, const matrix *m) {
+    job j;
+    memset(&j, 0, sizeof j);
+    j.kind = JOB_IMAGE;
+    j.in[0] = m->at;
+    j.n = image_floats(q->strict);
+    j.strict = q->strict;
+    j.fours = goes_by_fours(m);
+    j.m = m->height;
+    j.k = m->width;
+    j.loops.step[0][0] = (uint32_t)m->stride;
+    const bool gap = m->stride > m->width;
+    j.inner.length[0].by = gap ? (uint32_t)m->width : (uint32_t)TOWER_WIDTH;
+    j.inner.length[1].by = (uint32_t)floats_of(m);
+    j.inner.step[0][0] = gap ? (uint32_t)m->stride : (uint32_t)TOWER_WIDTH;
+    noted *image = n2_queue_add(q, &j, TOWER_WIDTH / IMAGE_SHARE);
+    if (!image) return SIZE_MAX;
+    n2_note_read(image, m->at, floats_of(m));
+    read_tops(q, m, image);
+    return q->n - 1;
 }
 
 const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
                             bool tb) {
     const matrix m = original_of(q, matrix{b, tb ? n : k, tb ? k : n, tb ? k : n});
-    job j;
-    memset(&j, 0, sizeof j);
-    j.kind = JOB_IMAGE;
-    j.op = tb;
-    j.in[0] = m.at;
-    j.in[1] = bias;
-    j.n = image_floats(q->strict);
-    j.strict = q->strict;
-    j.fours = goes_by_fours(&m);
-    j.m = n;
-    j.k = k;
-    j.loops.rank = 1;
-    j.loops.length[0] = job_divide_by((uint32_t)m.width);
-    j.loops.step[0][0] = (uint32_t)m.stride;
-    const float *there = find_image(q, &j);
-    if (there) return there;
-    j.out = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), j.n);
-    noted *image = n2_queue_add(q, &j, IMAGE_BLOCKS);
-    n2_note_read(image, m.at, floats_of(&m));
+    const int64_t floats = image_floats(q->strict);
+    size_t i = find_images(q, &m);
+    const job *j = i != SIZE_MAX && !is_written_after(q, i, bias, n) ? &q->list[i].j : NULL;
+    const float *there = j ? tb ? j->out : j->more[0] : NULL;
+    if (there && j->in[tb ? 1 : 2] == bias && !is_written_after(q, i, there, floats)) return there;
+    float *memory = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), floats);
+    /* the job that makes the other may make this one too, if nobody minds it there as soon */
+    if (!j || there || is_touched_after(q, i, memory, floats, true)) i = note_images(q, &m);
+    if (!memory || i == SIZE_MAX) return NULL;
+    noted *image = &q->list[i];
+    *(tb ? &image->j.out : &image->j.more[0]) = memory;
+    image->j.in[tb ? 1 : 2] = bias;
     n2_note_read(image, bias, n);
-    n2_note_write(image, j.out, j.n);
-    return image ? j.out : NULL;
+    n2_note_write(image, memory, floats);
+    return memory;
 }
 
 bool n2_noted_conflict(const noted *a, const noted *b) {
