@@ -42,9 +42,9 @@ template <bool STRICT> struct tower_memory {
     __device__ explicit tower_memory(char *shared) {
         weights = shared;
         float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
+        rows = all + threadIdx.x / 32 * WARP_FLOATS;
         there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
         done = there + size::STAGES;
-        rows = all + threadIdx.x / 32 * WARP_FLOATS;
         t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
     }
     __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
@@ -106,22 +106,24 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
     for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) f(first, count, part);
 }
 
-/* n columns of this warp's rows, as they lie: many are on their way at once. */
+/* n columns of this warp's rows, zeros around them. */
 __device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
-    enum { AT_ONCE = 16 };
     const float *x = from + p.row0 * n;
-    const int count = p.rows > 0 ? p.rows * n : 0;
+    const float4 zero = {0, 0, 0, 0};
     __syncwarp();
-#pragma unroll 1
-    for (int first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) {
+    for (int i = threadIdx.x % 32; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
+    __syncwarp();
+    each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
         float v[AT_ONCE];
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            if (first + 32 * k < count) v[k] = x[first + 32 * k];
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            v[k] = first + 32 * k < count ? x[first + 32 * k] : 0.0f;
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            if (first + 32 * k < count) to[first + 32 * k] = v[k];
-    }
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            const unsigned i = first + 32 * k, row = i * part >> 20;
+            if (i < count) to[row * ROW_FLOATS + i - row * (unsigned)n] = v[k];
+        }
+    });
     __syncwarp();
 }
 
@@ -139,13 +141,7 @@ __device__ inline void each_of_rows(const float *from, int n, float *rows, const
         return;
     }
     rows_in(rows, from, n, p);
-    const float *here = rows + p.row * n + p.column;
-    each_pair([&](int i, int h, int j) {
-        const bool has = p.row + 8 * h < p.rows;
-        const int c = 8 * j, left = n - p.column;
-        use(i, float2{has && c < left ? here[8 * h * n + c] : 0.0f,
-                      has && c + 1 < left ? here[8 * h * n + c + 1] : 0.0f});
-    });
+    each_pair([&](int i, int h, int j) { use(i, *pair_at(rows, p, h, j)); });
     __syncwarp();
 }
 
@@ -198,10 +194,13 @@ enum { OF_NOTHING, OF_OUT, OF_MORE };
 
 /* The largest magnitude that a warp has, as bits. */
 __device__ inline uint32_t top_bits(const float x[64]) {
-    float top[4] = {0, 0, 0, 0};
+    uint32_t top = 0;
 #pragma unroll
-    for (int i = 0; i < 64; i++) top[i % 4] = fmaxf(top[i % 4], fabsf(x[i]));
-    return warp_most(__float_as_uint(fmaxf(fmaxf(top[0], top[1]), fmaxf(top[2], top[3]))));
+    for (int i = 0; i < 64; i++) {
+        const uint32_t bits = __float_as_uint(x[i]) & 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
+    return warp_most(top);
 }
 
 /* Whether the largest is where power_bits would bring it, or not far from there; or all are zero. */
@@ -413,13 +412,12 @@ template <bool STRICT> struct tower_block {
     tower_memory<STRICT> m;
     tower_place p;
     int used;                /* products begun */
-    bool rehearses;          /* run */
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
     uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if they are stored as such */
 
     __device__ tower_block(const tower_memory<STRICT> &memory, int b)
-        : m(memory), p(*memory.t, b, STRICT), used(0), rehearses(false), waiting(NULL),
+        : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL),
           waiting_gates(NULL) {}
 
     /* ---- weights ---- */
@@ -427,7 +425,7 @@ template <bool STRICT> struct tower_block {
     /* Where the next product's are, once they are there. */
     __device__ const char *next_image() {
         const int stage = used % size::STAGES;
-        if (!rehearses) arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
+        arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
         return m.stage(stage);
     }
 
@@ -438,7 +436,6 @@ template <bool STRICT> struct tower_block {
     /* No thread of the warp needs them any more. */
     __device__ void image_done() {
         __syncwarp();
-        if (rehearses) return;
         if (p.speaks) arrive(&m.done[used % size::STAGES]);
         used++;
     }
@@ -487,7 +484,7 @@ template <bool STRICT> struct tower_block {
 
     /* Gates are far away: they are asked for a layer ahead. */
     __device__ void load_ahead(int layer) {
-        const uint32_t *gates = m.t->layer[layer].gates;
+        const uint32_t *gates = layer < m.t->n_layers ? m.t->layer[layer].gates : NULL;
         if (gates) load_gates(gates, p, ahead);
     }
 
@@ -521,12 +518,11 @@ template <bool STRICT> struct tower_block {
         const float slope = BACK ? l->slope : l->slope_more;
 #pragma unroll 1
         for (const tower_layer *end = l + n; l < end; l++, k++) {
-            const uint32_t *next_gates = l[1].gates;
             const char *image = next_image();
             multiply(image, f, sum);
             void *sheet = BACK ? l->out_sheets : l->more_sheets;
             uint32_t *gates = BACK ? NULL : l->more_gates;
-            if (BACK && next_gates) load_gates(next_gates, p, ahead);
+            if (BACK) load_ahead(k + 1);
             look_and_store(image, last, sum, f);
             const float unit = behind(image)[TOWER_WIDTH];
             begin_sums(true, !BACK, behind(image), f->power, p, last);
@@ -619,8 +615,6 @@ template <bool STRICT> struct tower_block {
             prepare_factors(l, last, f);
             product(k, last, sum, f);
         } else {
-            finish_waiting(last, f); /* also of gates, which may be this layer's */
-            if (l.gates) load_gates(l.gates, p, closed);
             load_ahead(k + 1);
             outer(l, last, sum, f->power);
         }
@@ -631,15 +625,7 @@ template <bool STRICT> struct tower_block {
         closed[0] = ahead[0], closed[1] = ahead[1];
     }
 
-    /* The layers from k on that are done at once, if they are a run and their factors are there. */
-    __device__ int find_run(const tower_layer &l, const factors &f) const {
-        return rehearses || f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
-    }
-
-    /* The first layer, and the first of a run, if there is one where a network has it. */
-    __device__ static int rehearse_next(int k) { return k == 0 ? 3 : MOST_LAYERS; }
-
-    __device__ void go_through() {
+    __device__ void run() {
         float last[64], sum[64];
         factors f;
         f.power = 1;
@@ -655,33 +641,16 @@ template <bool STRICT> struct tower_block {
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers;) {
             const tower_layer &l = m.t->layer[k];
-            const int n = find_run(l, f), done = rehearses ? 1 : n;
-            f.settled |= rehearses;
-            if (rehearses && k && !n) break;
+            const int n = f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
             if (n && l.gate)
-                run_of_layers<true>(k, done, last, sum, &f);
+                run_of_layers<true>(k, n, last, sum, &f);
             else if (n)
-                run_of_layers<false>(k, done, last, sum, &f);
+                run_of_layers<false>(k, n, last, sum, &f);
             else
                 layer(k, last, sum, &f);
-            k = rehearses ? rehearse_next(k) : k + (n ? n : 1);
+            k += n ? n : 1;
         }
         finish_waiting(last, &f);
-    }
-
-    /* Code is slow when it is run for the first time. If the kernel before is still at work, a few
-     * layers are gone through without rows: they read and store nothing, and come to nothing. */
-    __device__ void run(bool early) {
-        const int rows = p.rows;
-        const bool stores = p.stores;
-#pragma unroll 1
-        for (int pass = early ? 0 : 1; pass < 2; pass++) {
-            rehearses = pass == 0;
-            p.rows = rehearses ? 0 : rows;
-            p.stores = !rehearses && stores;
-            if (!rehearses) grid_wait();
-            go_through();
-        }
     }
 };
 
@@ -727,22 +696,22 @@ template <bool STRICT> __device__ inline void fetch_weights(const tower_memory<S
 
 template <bool STRICT>
 __global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
-    run_towers(const tower *towers, const __grid_constant__ tower_starts starts, bool early) {
+    run_towers(const tower *towers, const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const tower_memory<STRICT> m(image_aligned(shared));
     grid_next();
     prepare_block(m, towers, starts);
+    grid_wait();
     if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
         fewer_registers<FETCH_REGISTERS>();
-        grid_wait();
         fetch_weights(m);
     } else {
         more_registers<TOWER_REGISTERS>();
-        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run(early);
+        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
     }
 #else
-    (void)towers, (void)starts, (void)early;
+    (void)towers, (void)starts;
 #endif
 }
 
@@ -768,8 +737,8 @@ void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t 
     const unsigned threads = (unsigned)block_rows * 2 + FETCH_THREADS;
     if (strict)
         GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
-                   towers, copy, early);
+                   towers, copy);
     else
         GPU_LAUNCH(run_towers<false>, blocks, threads, tower_sizes<false>::SHARED, stream, early,
-                   towers, copy, early);
+                   towers, copy);
 }

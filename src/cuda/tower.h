@@ -30,7 +30,7 @@ enum {
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
-    MOST_LAYERS = 36
+    MOST_LAYERS = 28
 };
 
 /* Matrices as tensor cores read them: 64 columns to a panel, 128 bytes a row and panel, whose units
@@ -140,7 +140,7 @@ typedef struct tower {
     int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
     int64_t rows, n_images;
     const float *images[MOST_LAYERS]; /* of those layers that have one, in their order */
-    tower_layer layer[MOST_LAYERS + 1]; /* nothing behind the last */
+    tower_layer layer[MOST_LAYERS];
 } tower;
 
 /* The first blocks of a launch's towers, but for those of very many. */

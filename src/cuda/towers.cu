@@ -118,7 +118,7 @@ bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
     if (!is_layer(first) || first->j.kind != JOB_MATMUL) return false;
     if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
     if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
-    return !is_spread(q, chain, i);
+    return n->j.in[2] && !is_spread(q, chain, i);
 }
 
 int n2_tower_rows(const n2_queue *q, size_t chain) {
@@ -361,14 +361,13 @@ static bool wants_sheets(const n2_queue *q, size_t i) {
     return false;
 }
 
-/* The gates of what layer i made; NULL: nobody wants them. */
+/* The gates of what layer i made; NULL: whoever wants them has the numbers themselves. */
 static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int ways = readers_of(q, i, x, j->n);
     if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
     if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m, q->strict);
-    if (!(ways & READ_FLOATS)) return (uint32_t *)x;
-    return (uint32_t *)n2_queue_scratch(q, (char *)x + 3, sheets_of(j->product.m) * GATE_WORDS);
+    return ways & READ_FLOATS ? NULL : (uint32_t *)x;
 }
 
 static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
