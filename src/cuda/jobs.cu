@@ -71,42 +71,66 @@ __device__ static int find_job(const job_list &list) {
     return found;
 }
 
-/* This thread's word of job `which`. */
-__device__ static uint32_t job_word(const job_list &list, int which) {
-    if (threadIdx.x >= JOB_WORDS) return 0;
-    if (list.n <= INLINE_JOBS) return list.inline_words[which * JOB_WORDS + threadIdx.x];
-    return ((const uint32_t *)(list.jobs + which))[threadIdx.x];
-}
+/* Jobs of a chain from `which` on, as many as are fetched at once: this thread's words of them. */
+struct fetched {
+    enum { EACH = (CHAIN_JOBS * JOB_WORDS + JOB_THREADS - 1) / JOB_THREADS };
+    uint32_t n, word[EACH];
 
-/* Jobs, or products, one after the other; the next of a chain is fetched while this one runs. */
+    __device__ fetched(const job_list &list, int which) {
+        const int left = list.n - which, jobs = list.at_once < left ? list.at_once : left;
+        const uint32_t begin = (uint32_t)which * JOB_WORDS;
+        const uint32_t *far = (const uint32_t *)list.jobs;
+        n = (uint32_t)jobs * JOB_WORDS;
+#pragma unroll
+        for (uint32_t k = 0; k < EACH; k++) {
+            const uint32_t i = k * JOB_THREADS + threadIdx.x;
+            if (i >= n) break;
+            word[k] = list.n <= INLINE_JOBS ? list.inline_words[begin + i] : far[begin + i];
+        }
+    }
+    __device__ void put(uint32_t *to) const {
+#pragma unroll
+        for (uint32_t k = 0; k < EACH; k++) {
+            const uint32_t i = k * JOB_THREADS + threadIdx.x;
+            if (i < n) to[i] = word[k];
+        }
+    }
+};
+
+/* Jobs, or products, one after the other. Warps look ahead: each asks for what one of the next
+ * jobs reads. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
-    __shared__ union {
-        job j;
-        uint32_t words[JOB_WORDS];
-    } mine[2];
-    static_assert((int)JOB_WORDS <= (int)JOB_THREADS, "a thread has one word of a job");
+    __shared__ job mine[CHAIN_JOBS];
+    static_assert((int)CHAIN_JOBS <= JOB_THREADS / 32, "a warp looks at one job");
     grid_next();
-    const int first = find_job(list);
-    uint32_t word = job_word(list, first);
-    grid_wait(); /* jobs themselves were there before */
+    const int first = find_job(list), ahead = (int)threadIdx.x / 32;
     const float *at = NULL;
     float last = 0;
-    int left = 1;
-    for (int next = first; left > 0; next++, left--) {
-        auto &now = mine[next % 2]; /* who is late may still be at work on the other */
-        if (threadIdx.x < JOB_WORDS) now.words[threadIdx.x] = word;
-        __syncthreads(); /* all are done with the job before */
-        if (next == first) left += now.j.chained;
-        if (left > 1) word = job_word(list, next + 1);
-        const uint32_t block = blockIdx.x - now.j.first_block;
-        if constexpr (PRODUCTS) {
-            run_matmul(now.j, shared, block);
-        } else if (is_scalar(now.j)) {
-            last = run_scalar(now.j, at, last);
-            at = now.j.out;
-        } else {
-            run_block(now.j, shared, block);
-            at = NULL;
+    for (int begin = first, end = first + 1; begin < end; begin += list.at_once) {
+        const fetched words(list, begin);
+        if (begin == first)
+            grid_wait(); /* jobs themselves were there before */
+        else
+            __syncthreads(); /* all are done with the jobs before */
+        words.put((uint32_t *)mine);
+        for (int i = 0; i < list.at_once && begin + i < end; i++) {
+            const job &now = mine[i];
+            __syncthreads(); /* all are done with the job before */
+            if (begin + i == first) end += now.chained;
+            const uint32_t block = blockIdx.x - now.first_block;
+            if constexpr (PRODUCTS) {
+                run_matmul(now, shared, block);
+                continue;
+            }
+            if (i == 0 && ahead > 0 && ahead < list.at_once && begin + ahead < end)
+                touch_operands(mine[ahead], block);
+            if (is_scalar(now)) {
+                last = run_scalar(now, at, last);
+                at = now.out;
+            } else {
+                run_block(now, shared, block);
+                at = NULL;
+            }
         }
     }
 }

@@ -11,9 +11,10 @@ cudaError_t n2_jobs_prepare(bool *waits);
 
 /* A launch: jobs that do not depend on one another. A few of them travel with the launch
  * itself, which saves every block two trips to the device's memory. */
-enum { INLINE_JOBS = 10, JOB_WORDS = sizeof(job) / 4 };
+enum { INLINE_JOBS = 10, JOB_WORDS = sizeof(job) / 4, CHAIN_JOBS = 8 };
 typedef struct job_list {
     int n;
+    int at_once;           /* jobs of a chain that are fetched together, CHAIN_JOBS at most */
     const job *jobs;       /* in the device's memory */
     const uint32_t *first; /* first[i]: the first block of job i; first[n]: how many in all */
     uint32_t inline_first[INLINE_JOBS];

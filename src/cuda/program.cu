@@ -86,6 +86,7 @@ static size_t next_of_chain(const n2_queue *q, size_t i) {
 static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
     const uint32_t begin = l->blocks;
     int left = q->list[first].j.chained;
+    if (left >= l->list.at_once) l->list.at_once = left < CHAIN_JOBS ? left + 1 : (int)CHAIN_JOBS;
     for (size_t i = first;; left--) {
         const size_t next = left > 0 ? next_of_chain(q, i) : q->n;
         if (next < q->n) hand_over(&q->list[i].j, &q->list[next].j);

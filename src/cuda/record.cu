@@ -63,7 +63,8 @@ static bool is_aligned(const float *x) { return (uintptr_t)x % 16 == 0; }
 /* Whether the elements of a job can be taken four by four: rows of `width` are so many, and nobody
  * waits for threads that have nothing to do. */
 static bool by_fours(const job *j, int64_t width) {
-    return j->n % 4 == 0 && width % 4 == 0 && is_aligned(j->out) && job_share(j->n) >= JOB_ELEMENTS;
+    const bool idle = j->n <= JOB_THREADS || job_share(j->n) < JOB_ELEMENTS;
+    return j->n % 4 == 0 && width % 4 == 0 && is_aligned(j->out) && !idle;
 }
 
 /* Whether four elements are consecutive in an operand, or one and the same. */
