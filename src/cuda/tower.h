@@ -65,8 +65,7 @@ __device__ inline float inverse_power(float power) {
 enum {
     IMAGE_BYTES = TOWER_WIDTH * TOWER_WIDTH * 2,
     IMAGE_FLOATS = IMAGE_BYTES / 4,
-    IMAGE_BEHIND = TOWER_WIDTH + 4,
-    IMAGE_BLOCKS = 4 /* that make it */
+    IMAGE_BEHIND = TOWER_WIDTH + 4
 };
 __host__ __device__ constexpr int image_floats(bool strict) {
     return (strict ? 2 : 1) * IMAGE_FLOATS + IMAGE_BEHIND;
