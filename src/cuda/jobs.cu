@@ -97,13 +97,11 @@ struct fetched {
     }
 };
 
-/* Jobs, or products, one after the other. Warps look ahead: each asks for what one of the next
- * jobs reads. */
+/* Jobs, or products, one after the other. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
-    static_assert((int)CHAIN_JOBS <= JOB_THREADS / 32, "a warp looks at one job");
     grid_next();
-    const int first = find_job(list), ahead = (int)threadIdx.x / 32;
+    const int first = find_job(list);
     const float *at = NULL;
     float last = 0;
     for (int begin = first, end = first + 1; begin < end; begin += list.at_once) {
@@ -122,8 +120,6 @@ template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, f
                 run_matmul(now, shared, block);
                 continue;
             }
-            if (i == 0 && ahead > 0 && ahead < list.at_once && begin + ahead < end)
-                touch_operands(mine[ahead], block);
             if (is_scalar(now)) {
                 last = run_scalar(now, at, last);
                 at = now.out;

@@ -502,29 +502,6 @@ GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
         j.more[2][(block * JOB_THREADS + threadIdx.x) / 32] = __uint_as_float(top);
 }
 
-/* A warp asks for what the block's share of a job reads, a number of each 32 bytes: it comes from
- * far, and should be near by the time the chain has come to the job. It is copied to where nobody
- * looks: a load that is not used would not be made. */
-GPU_JOB void touch_operands(const job &j, uint32_t block) {
-    enum { STEP = 8 };
-    __shared__ float nowhere[32];
-    const share mine(j, block);
-    const uint32_t lane = threadIdx.x % 32;
-    const auto touch = [&](const float *at) { copy_4(&nowhere[lane], at, 4); };
-    const bool indexed = j.kind == JOB_GATHER, placed = j.kind == JOB_BINARY || j.kind == JOB_COPY;
-    const bool updates = j.kind == JOB_ASSIGN && j.n == 1;
-    if (!indexed && !placed && !updates && j.kind != JOB_UNARY) return;
-    if (updates && lane < j.guards) touch(watched_of(j.state)[lane]);
-#pragma unroll 1
-    for (uint32_t i = mine.begin + lane * STEP; i < mine.end; i += 32 * STEP) {
-        if (indexed)
-            touch(j.in[1] + job_quotient(j.loops.length[0], i));
-        else
-            touch(j.in[0] + (placed ? place(j.loops, 0, i) : i));
-        if (j.kind == JOB_BINARY) touch(j.in[1] + place(j.loops, 1, i));
-    }
-}
-
 /* A good run counts; after a bad one nothing changes any more. */
 GPU_JOB void run_end(const job &j) {
     n2_device_state *s = j.state;

@@ -203,13 +203,13 @@ __device__ inline uint32_t top_bits(const float x[64]) {
     return warp_most(top);
 }
 
-/* Whether the largest is where power_bits would bring it, or not far from there; or all are zero. */
+/* Whether the largest is where power_bits would bring it, or not far from there. */
 __device__ inline bool fits(float most, bool strict) {
-    return most == 0 || (most >= (strict ? 256.0f : 0.125f) && most < (strict ? 32768.0f : 16384.0f));
+    return most >= (strict ? 256.0f : 0.125f) && most < (strict ? 32768.0f : 16384.0f);
 }
 
-/* The same, of factors. */
-__device__ inline bool is_in_range(const uint32_t a[32], bool strict) {
+/* The same of factors of x; or all are zero, and not only as halves. */
+__device__ inline bool is_in_range(const uint32_t a[32], const float x[64], bool strict) {
     uint32_t top[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) top[k] = larger_halves(a[k], a[k + 4]);
@@ -221,7 +221,8 @@ __device__ inline bool is_in_range(const uint32_t a[32], bool strict) {
     const uint32_t most = warp_most(low > high ? low : high);
     const uint32_t least = strict ? 0x5c00u : 0x3000u; /* 256, 1/8 */
     const uint32_t end = strict ? 0x7800u : 0x7400u;   /* 32768, 16384 */
-    return most == 0 || (most >= least && most < end);
+    if (most == 0) return top_bits(x) == 0;
+    return most >= least && most < end;
 }
 
 __device__ inline void pack(tower_factors<false> *f, const float x[64], float slope) {
@@ -265,7 +266,7 @@ template <bool STRICT> __device__ inline void refit(tower_factors<STRICT> *f, fl
 }
 
 template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, float x[64]) {
-    if (!f->settled && !is_in_range(f->a, STRICT)) refit(f, x);
+    if (!f->settled && !is_in_range(f->a, x, STRICT)) refit(f, x);
     f->settled = true;
 }
 
@@ -276,7 +277,7 @@ __device__ inline void load_factors(const tower_layer &l, const tower_place &p, 
     float x[64];
     load_rows(l.a, l.k, rows, p, x);
     const uint32_t top = top_bits(x);
-    if (!fits(__uint_as_float(top) * f->power, STRICT)) {
+    if (top && !fits(__uint_as_float(top) * f->power, STRICT)) {
         const float power = __uint_as_float(power_bits(top, STRICT));
         const float ratio = power * inverse_power(f->power);
 #pragma unroll
@@ -504,7 +505,7 @@ template <bool STRICT> struct tower_block {
 
     /* While tensor cores multiply factors: whether they fit, and where they go. */
     __device__ void look_and_store(const char *image, float last[64], float sum[64], factors *f) {
-        if (any_of_four(!f->settled && !is_in_range(f->a, STRICT)))
+        if (any_of_four(!f->settled && !is_in_range(f->a, last, STRICT)))
             multiply_again(image, last, sum, f);
         f->settled = true;
         store_waiting(f);

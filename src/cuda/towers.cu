@@ -212,8 +212,9 @@ static float *read_sheets_at(n2_queue *q, size_t i, const float *x) {
 /* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
 static bool are_alike(const n2_queue *q, size_t k, size_t i) {
     const job *sums = &q->list[k].j, *j = &q->list[i].j;
-    return is_column_sum(sums) && is_gradient(j) && sums->in[0] == j->in[0] &&
-           sums->n == j->product.k && sums->m == j->product.m && q->list[k].level == q->list[i].level;
+    return is_column_sum(sums) && sums->chained == 0 && q->list[k].chain == k && is_gradient(j) &&
+           sums->in[0] == j->in[0] && sums->n == j->product.k && sums->m == j->product.m &&
+           q->list[k].level == q->list[i].level;
 }
 
 /* Those of the first gradient that they could go along with. */
