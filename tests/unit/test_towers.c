@@ -10,6 +10,8 @@
 #include "nn/nn.h"
 #include "task/bench_model.h"
 
+static const double SLOPE = 0.2;
+
 /* An emulated GPU takes seconds for what a real one does in a millisecond. */
 static bool is_small(void) {
     return strncmp(n2_cuda_name(open_cuda_or_skip(true)), "emulated", 8) == 0;
@@ -24,12 +26,16 @@ typedef struct learner {
     n2_plan *plan; /* NULL: as it begins */
 } learner;
 
+/* Which gradients are taken: none, those of the rows, those of the weights too. */
+typedef enum way { FORWARD, TO_ROWS, TO_ALL } way;
+
 /* What is built, for so many rows, and how often it is run. */
 typedef struct step {
     n2_node (*build)(n2_graph *g, const struct step *s); /* returns the loss */
     int64_t rows;
     double size; /* of their numbers, where they are noise */
     int runs;
+    way back;
 } step;
 
 static learner built(const step *s, n2_node *loss) {
@@ -66,6 +72,16 @@ static void keep(n2_graph *g, const char *kind, const char *name, n2_node x) {
     n2_tensor *t = n2_store_add(n2_graph_store(g), full, n2_shape_at(g, x));
     assert_non_null(t);
     n2g_assign(g, t, x);
+}
+
+/* The first parameter is the rows. */
+static void keep_gradients(n2_graph *g, const step *s, const n2_parameters *p, n2_node loss) {
+    const size_t n = s->back == TO_ROWS ? 1 : p->n;
+    n2_node x[N2_MOST_PARAMETERS], dx[N2_MOST_PARAMETERS];
+    if (s->back == FORWARD || n == 0) return;
+    for (size_t i = 0; i < n; i++) x[i] = n2g_read(g, p->list[i]);
+    n2g_grad(g, loss, x, n, dx);
+    for (size_t i = 0; i < n; i++) keep(g, "gradient", p->list[i]->name, dx[i]);
 }
 
 /* ---- closeness ------------------------------------------------------------------ */
@@ -254,6 +270,74 @@ static void tiles_give_the_same_bytes_again(void **state) {
     forget(&a), forget(&b);
 }
 
+/* ---- layers of many widths -------------------------------------------------------- */
+
+/* Encoder and decoder: 87, 128, 128, two heads of 20; 20, 128, 64, 32, 32, 87. */
+static n2_node narrowing_network(n2_graph *g, const step *s) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    const n2_node x = n2g_read(g, n2_parameter(&p, "rows", n2_dims(s->rows, 87), 1));
+    const n2_vae vae = n2_vae_new(&p, 87, 20, 32);
+    n2_node mean, logvar;
+    n2_vae_encode(g, &vae, x, &mean, &logvar);
+    const n2_node z = n2g_reparameterise(g, mean, logvar, n2g_randn(g, n2_dims(s->rows, 20)));
+    const n2_node y = n2_vae_decode(g, &vae, z), miss = n2g_sub(g, y, x);
+    const n2_node loss = n2g_add(g, n2g_scale(g, n2g_total(g, n2g_mul(g, miss, miss)), 50),
+                                 n2g_gaussian_kl(g, mean, logvar));
+    keep(g, "result", "mean", mean);
+    keep(g, "result", "logvar", logvar);
+    keep(g, "result", "decoded", y);
+    keep_gradients(g, s, &p, loss);
+    return loss;
+}
+
+/* Two layers that read the same rows, one of each of theirs, and the sum. */
+static n2_node fork_of(n2_graph *g, const step *s, n2_parameters *p, n2_node x) {
+    const n2_layer a = n2_layer_new(p, "a", 40, 48), b = n2_layer_new(p, "b", 40, 33);
+    const n2_layer c = n2_layer_new(p, "c", 48, 20), d = n2_layer_new(p, "d", 33, 20);
+    const n2_node ax = n2_layer_apply(g, &a, x), bx = n2_layer_apply(g, &b, x);
+    const n2_node y = n2g_add(g, n2_layer_apply(g, &c, n2g_lrelu(g, ax, SLOPE)),
+                              n2_layer_apply(g, &d, n2g_lrelu(g, bx, SLOPE)));
+    const n2_node loss = n2g_total(g, n2g_mul(g, y, y));
+    keep(g, "result", "y", y);
+    keep_gradients(g, s, p, loss);
+    return loss;
+}
+
+static n2_node forked_rows(n2_graph *g, const step *s) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    return fork_of(g, s, &p, n2g_read(g, n2_parameter(&p, "rows", n2_dims(s->rows, 40), 1)));
+}
+
+static n2_node forked_layer(n2_graph *g, const step *s) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    const n2_node x = n2g_read(g, n2_parameter(&p, "rows", n2_dims(s->rows, 20), 1));
+    const n2_layer stem = n2_layer_new(&p, "stem", 20, 40);
+    return fork_of(g, s, &p, n2g_lrelu(g, n2_layer_apply(g, &stem, x), SLOPE));
+}
+
+static void check_ways(n2_node (*build)(n2_graph *g, const step *s), int64_t rows) {
+    for (int strict = 0; strict < 2; strict++)
+        for (way back = FORWARD; back <= TO_ALL; back++)
+            check(&(step){.build = build, .rows = rows, .runs = 1, .back = back},
+                  open_cuda_or_skip(strict), strict);
+}
+
+/* Gates have room in place of the numbers, or not, for there are too few rows. */
+static void layers_of_many_widths_are_the_processors(void **state) {
+    (void)state;
+    const int64_t rows[] = {1, 7, 64, 65, 128, 200};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) check_ways(narrowing_network, rows[i]);
+}
+
+static void layers_that_read_the_same_are_the_processors(void **state) {
+    (void)state;
+    const int64_t rows[] = {1, 65};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check_ways(forked_rows, rows[i]);
+        check_ways(forked_layer, rows[i]);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_wide_networks_are_the_processors),
@@ -261,6 +345,8 @@ int main(void) {
         cmocka_unit_test(rows_in_tiles_are_learned_from_as_a_whole),
         cmocka_unit_test(the_papers_step_is_made_in_tiles),
         cmocka_unit_test(tiles_give_the_same_bytes_again),
+        cmocka_unit_test(layers_of_many_widths_are_the_processors),
+        cmocka_unit_test(layers_that_read_the_same_are_the_processors),
     };
     printf("%s\n", n2_cuda_name(open_cuda_or_skip(true)));
     return cmocka_run_group_tests(tests, NULL, NULL);
