@@ -338,6 +338,72 @@ static void layers_that_read_the_same_are_the_processors(void **state) {
     }
 }
 
+/* ---- numbers of many sizes ---------------------------------------------------------- */
+
+static void scale_rows(n2_store *store, n2_tensor *t, double (*size)(int64_t row)) {
+    const int64_t n = n2_elements(t->shape), rows = t->shape.dim[0];
+    double *x = values_of(store, t);
+    for (int64_t i = 0; i < n; i++) x[i] *= size(i / (n / rows));
+    n2_tensor_set(store, t, x);
+    free(x);
+}
+
+static void scale(n2_store *store, n2_tensor *t, double by) {
+    double *x = values_of(store, t);
+    for (int64_t i = 0; i < n2_elements(t->shape); i++) x[i] *= by;
+    n2_tensor_set(store, t, x);
+    free(x);
+}
+
+/* Of each 64 rows sixteen are large, sixteen small, sixteen both in turn. Gradients begin large
+ * where rows are small, and the other way round; in the mixed rows small ones are too few bits to
+ * know on which side of a LeakyReLU they are. */
+static double mixed(int64_t row) { return row % 2 ? 1e5 : 1e-6; }
+static double size_of_row(int64_t row) {
+    return (double[]){1e5, 1e-6, mixed(row), 1}[row / 16 % 4];
+}
+static double size_of_gradient(int64_t row) {
+    return (double[]){1e-9, 1e5, mixed(row), 1}[row / 16 % 4];
+}
+
+/* LeakyReLU and a layer with weights so many times as large as usual, and hardly a bias. */
+static n2_node scaled_layer(n2_graph *g, n2_parameters *p, const char *name, int64_t width,
+                            double by, n2_node x) {
+    const n2_layer layer = n2_layer_new(p, name, 128, width);
+    scale(p->store, layer.weight, by);
+    scale(p->store, layer.bias, 1e-8 * by);
+    return n2_layer_apply(g, &layer, n2g_lrelu(g, x, SLOPE));
+}
+
+/* Residual blocks that make numbers 1e4 times as large, or hardly change them; between them a layer
+ * that brings them down again. */
+static n2_node jumping_network(n2_graph *g, const step *s) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    n2_tensor *rows = n2_parameter(&p, "rows", n2_dims(s->rows, 128), 1);
+    n2_tensor *weights = n2_parameter(&p, "weights", n2_dims(s->rows, 1), 1);
+    static const double by[] = {1e4, 1e-4, 1, 0, 1e4, 1e-4, 1};
+    scale_rows(p.store, rows, size_of_row);
+    scale_rows(p.store, weights, size_of_gradient);
+    n2_node h = n2g_read(g, rows);
+    for (size_t i = 0; i < COUNT_OF(by); i++) {
+        const char name[] = {'b', (char)('0' + i), 0};
+        h = by[i] > 0 ? n2g_add(g, h, scaled_layer(g, &p, name, 128, by[i], h))
+                      : scaled_layer(g, &p, name, 128, 1e-8, h);
+    }
+    const n2_node f = scaled_layer(g, &p, "out", 1, 1, h);
+    const n2_node loss = n2g_total(g, n2g_mul(g, f, n2g_read(g, weights)));
+    keep(g, "result", "f", f);
+    keep_gradients(g, s, &p, loss);
+    return loss;
+}
+
+static void jumps_in_size_are_followed(void **state) {
+    (void)state;
+    for (int strict = 0; strict < 2; strict++)
+        check(&(step){.build = jumping_network, .rows = 120, .runs = 1, .back = TO_ALL},
+              open_cuda_or_skip(strict), strict);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_wide_networks_are_the_processors),
@@ -347,6 +413,7 @@ int main(void) {
         cmocka_unit_test(tiles_give_the_same_bytes_again),
         cmocka_unit_test(layers_of_many_widths_are_the_processors),
         cmocka_unit_test(layers_that_read_the_same_are_the_processors),
+        cmocka_unit_test(jumps_in_size_are_followed),
     };
     printf("%s\n", n2_cuda_name(open_cuda_or_skip(true)));
     return cmocka_run_group_tests(tests, NULL, NULL);
