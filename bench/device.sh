@@ -47,6 +47,7 @@ section build 240 bash -c "quiet ninja -C $BUILD"
 # Right first.
 T=$BUILD/tests
 section 'test_cuda' 60 bash -c "quiet $T/test_cuda"
+section 'test_towers' 60 bash -c "quiet $T/test_towers"
 section 'op table, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
 section 'op table, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"
 section 'goldens, float32' 40 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_golden"

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
 #include "fast_backend.h"
+#include "stores.h"
 
 #include "model/ratio_net.h"
 #include "nn/nn.h"
@@ -77,25 +78,6 @@ static void steps(training *t, int n) {
     if (n2_plan_run_many(t->plan, (uint64_t)n) != N2CE_OK) fail_msg("%s", n2ce_errmsg(t->ctx));
 }
 
-static double *values_of(const n2_store *store, const n2_tensor *t) {
-    double *values = calloc((size_t)n2_elements(t->shape) + 1, sizeof *values);
-    assert_non_null(values);
-    n2_tensor_get(store, t, values);
-    return values;
-}
-
-static void assert_same_tensors(const training *a, const training *b) {
-    for (size_t i = 0; n2_store_at(a->store, i); i++) {
-        const n2_tensor *t = n2_store_at(a->store, i);
-        double *x = values_of(a->store, t);
-        double *y = values_of(b->store, n2_store_at(b->store, i));
-        if (memcmp(x, y, (size_t)n2_elements(t->shape) * sizeof *x) != 0)
-            fail_msg("the tensor %s differs", t->name);
-        free(x);
-        free(y);
-    }
-}
-
 /* ---- training --------------------------------------------------------------- */
 
 /* Losses of `n` steps lie together: `tolerance` relative, at ten places on the way. */
@@ -134,7 +116,7 @@ static void the_same_seed_gives_the_same_bytes(void **state) {
     for (int i = 0; i < n; i++) steps(&b, 1);
     assert_int_equal(n2_plan_runs(a.plan), n);
     assert_int_equal(n2_plan_runs(b.plan), n);
-    assert_same_tensors(&a, &b);
+    assert_same_tensors(a.store, b.store);
     stop(&a);
     stop(&b);
 }
@@ -150,7 +132,7 @@ static void continue_from(training *from, training *to, int half) {
     steps(to, 1); /* its tensors are on the device, and older than the file */
     if (n2_checkpoint_load(to->store, to->plan, path) != N2CE_OK)
         fail_msg("%s", n2ce_errmsg(to->ctx));
-    assert_same_tensors(from, to);
+    assert_same_tensors(from->store, to->store);
     assert_int_equal(n2_plan_runs(to->plan), half);
     steps(to, half);
     close(file);
@@ -165,7 +147,7 @@ static void check_continuation(const n2_backend *from, const n2_backend *to) {
     continue_from(&a, &b, half);
     steps(&whole, 2 * half);
     assert_int_equal(n2_plan_runs(b.plan), 2 * half);
-    if (from == to) assert_same_tensors(&whole, &b);
+    if (from == to) assert_same_tensors(whole.store, b.store);
     assert_close(n2_plan_scalar(b.plan, 0), n2_plan_scalar(whole.plan, 0), 2e-3, 0);
     stop(&a);
     stop(&b);
@@ -258,80 +240,6 @@ static void plans_of_both_devices_share_tensors(void **state) {
 }
 
 /* A queue of runs stops at the first bad one; the tensors are those of the run before. */
-/* ---- towers (src/cuda/tower.h) ---- */
-
-/* The paper's kind of network on so many rows of noise, `size` times as large as it is meant for,
- * and on its input alone. */
-static n2_plan *wide_network(n2ce_ctx *ctx, int64_t rows, double size, const n2_backend *backend,
-                             n2_store **store, n2_graph **graph) {
-    assert_int_equal(n2_store_new(ctx, sizeof(float), store), N2CE_OK);
-    n2_graph *g = *graph = n2_graph_new(*store);
-    n2_parameters p = n2_parameters_new(*store, 3), q = n2_parameters_new(*store, 4);
-    const n2_ratio_net net = n2_ratio_net_new(&p, 20, 128, 2, 3);
-    n2_tensor *shift = n2_parameter(&q, "shift", n2_dims(20), 1);
-    const n2_node num =
-        n2_ratio_net_apply(g, &net, n2g_scale(g, n2g_randn(g, n2_dims(128, 20)), size),
-                           n2g_randint(g, n2_dims(128), 3));
-    const n2_node x = n2g_scale(g, n2g_randn(g, n2_dims(rows, 20)), size),
-                  k = n2g_row_index(g, rows, 1, 3);
-    const n2_node loss = n2g_n2ce_loss(g, num, n2_ratio_net_apply(g, &net, x, k), 9);
-    const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-5, .clip = 100};
-    n2_minimise(g, &adam, "net", &p, loss, NULL);
-    const n2_node moved = n2g_add(g, x, n2g_read(g, shift));
-    const n2_node f = n2g_total(g, n2_ratio_net_apply(g, &net, moved, k));
-    n2_minimise(g, &adam, "shift", &q, f, NULL);
-    n2_plan *plan;
-    if (n2_plan_compile(g, backend, &loss, 1, &plan) != N2CE_OK) fail_msg("%s", n2ce_errmsg(ctx));
-    n2_plan_seed(plan, 11, 0);
-    if (n2_plan_run(plan) != N2CE_OK) fail_msg("%s", n2ce_errmsg(ctx));
-    return plan;
-}
-
-/* First moments are gradients, up to a factor. */
-static void assert_like_moments(n2_store *a, n2_store *b, double tolerance) {
-    const n2_tensor *x;
-    for (size_t i = 0; (x = n2_store_at(a, i)) != NULL; i++) {
-        if (!strstr(x->name, ".m.")) continue;
-        const n2_tensor *y = n2_store_find(b, x->name);
-        double *p = values_of(a, x), *q = values_of(b, y), size = 0, miss = 0;
-        for (int64_t k = 0; k < n2_elements(x->shape); k++) {
-            size += p[k] * p[k];
-            miss += (p[k] - q[k]) * (p[k] - q[k]);
-        }
-        if (sqrt(miss) > tolerance * sqrt(size))
-            fail_msg("%s is off by %g of its norm, %g", x->name, sqrt(miss / size), sqrt(size));
-        free(p), free(q);
-    }
-}
-
-static void check_rows(int64_t rows, double size) {
-    n2ce_ctx *ctx;
-    n2_store *store[2];
-    n2_graph *graph[2];
-    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
-    n2_plan *one = wide_network(ctx, rows, size, n2_cpu_backend(), &store[0], &graph[0]);
-    n2_plan *two = wide_network(ctx, rows, size, open_cuda_or_skip(false), &store[1], &graph[1]);
-    assert_close(n2_plan_scalar(two, 0), n2_plan_scalar(one, 0), 2e-3, 0);
-    assert_like_moments(store[0], store[1], 0.06); /* tf32; a row astray is 1 */
-    n2_plan_free(one), n2_plan_free(two);
-    for (int i = 0; i < 2; i++) n2_graph_free(graph[i]), n2_store_free(store[i]);
-    n2ce_ctx_free(ctx);
-}
-
-/* Rows that do not fill the last sheet, or the last block; one block only. */
-static void gradients_of_wide_networks_are_the_processors(void **state) {
-    (void)state;
-    const int64_t rows[] = {256, 300, 97, 128};
-    for (size_t i = 0; i < COUNT_OF(rows); i++) check_rows(rows[i], 1);
-}
-
-/* Halves end at 65504, and have fewer digits below 0.00006. */
-static void powers_of_two_keep_numbers_in_range(void **state) {
-    (void)state;
-    const double size[] = {1e6, 1e-6};
-    for (size_t i = 0; i < COUNT_OF(size); i++) check_rows(97, size[i]);
-}
-
 static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
     (void)state;
     n2ce_ctx *ctx;
@@ -366,8 +274,6 @@ int main(void) {
         cmocka_unit_test(host_code_may_write_between_runs),
         cmocka_unit_test(plans_of_both_devices_share_tensors),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
-        cmocka_unit_test(gradients_of_wide_networks_are_the_processors),
-        cmocka_unit_test(powers_of_two_keep_numbers_in_range),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),
