@@ -26,8 +26,7 @@ bool n2_wants_all_devices(const n2ce_options *o) {
 }
 
 const char *n2_place_name(const n2_place *place) {
-    const n2_backend *backend = n2_place_backend(place);
-    return backend->device ? backend->name : "cpu"; /* whatever its instruction set */
+    return n2_backend_device(n2_place_backend(place));
 }
 
 n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out) {
