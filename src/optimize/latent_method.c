@@ -25,7 +25,8 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_o
                                 const n2_backend *backend, const n2_aims *aims,                \
                                 n2_proposals *out) {                                           \
         n2_latent_options o = n2_latent_defaults();                                            \
-        o.backend = backend;                                                                   \
+        n2_place place = {.backend = backend};                                                 \
+        o.place = &place;                                                                      \
         change;                                                                                \
         return propose(ctx, offline, o, seed, aims, out);                                      \
     }                                                                                          \
