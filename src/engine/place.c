@@ -19,9 +19,9 @@ static void say(n2_place *place, const char *reason) {
 static void compare(n2_place *place, const n2_backend *device, double here, double there) {
     const bool faster = there < here;
     if (faster) place->backend = device;
-    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms a step, against %.3g ms on %s",
-             1e3 * (faster ? there : here), 1e3 * (faster ? here : there),
-             faster ? "the processor" : device->name);
+    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms %s, against %.3g ms on %s",
+             1e3 * (faster ? there : here), place->per ? place->per : "a step",
+             1e3 * (faster ? here : there), faster ? "the processor" : device->name);
 }
 
 /* Runs `batch` steps at a time for so long. */

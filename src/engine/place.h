@@ -19,6 +19,7 @@ struct n2_place {
     bool optional;             /* nobody asked for a device: the processor will do if it fails */
     int device;                /* for `open`: its number, and the precision of its products */
     bool strict;
+    const char *per;  /* what the timer's seconds are of, for the sentence; NULL: "a step" */
     char reason[256]; /* a sentence, once it is settled */
 };
 
