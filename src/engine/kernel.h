@@ -50,6 +50,11 @@ typedef struct n2_backend {
 /* Scratch numbers that a node's kernel wants in call.work. */
 int64_t n2_kernel_work(const n2_node_data *node, n2_shape input);
 
+/* "cpu", whatever its instruction set, or the name of a device's backend. */
+static inline const char *n2_backend_device(const n2_backend *b) {
+    return b->device ? b->name : "cpu";
+}
+
 const n2_backend *n2_ref_backend(void);
 const n2_backend *n2_cpu_backend(void);
 

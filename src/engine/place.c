@@ -1,6 +1,7 @@
 #include "place.h"
 
-#include "kernel.h"
+#include "base/clock.h"
+#include "plan.h"
 
 #include <stdio.h>
 
@@ -18,9 +19,30 @@ static void say(n2_place *place, const char *reason) {
 static void compare(n2_place *place, const n2_backend *device, double here, double there) {
     const bool faster = there < here;
     if (faster) place->backend = device;
-    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms a step, against %.3g ms on %s",
-             1e3 * (faster ? there : here), 1e3 * (faster ? here : there),
-             faster ? "the processor" : device->name);
+    snprintf(place->reason, sizeof place->reason, "measured: %.3g ms %s, against %.3g ms on %s",
+             1e3 * (faster ? there : here), place->per ? place->per : "a step",
+             1e3 * (faster ? here : there), faster ? "the processor" : device->name);
+}
+
+/* Runs `batch` steps at a time for so long. */
+static n2ce_status time_for(n2_plan *plan, uint64_t batch, double limit, double *seconds) {
+    const double start = n2_seconds();
+    uint64_t n = 0;
+    do {
+        N2_TRY(n2_plan_run_many(plan, batch));
+        n += batch;
+        *seconds = (n2_seconds() - start) / (double)n;
+    } while (*seconds * (double)n < limit);
+    return N2CE_OK;
+}
+
+n2ce_status n2_place_time(n2_plan *plan, double limit, double *seconds) {
+    enum { AT_ONCE = 16 };
+    N2_TRY(n2_plan_run(plan));
+    N2_TRY(time_for(plan, 1, 0, seconds));
+    const bool several = n2_plan_backend(plan)->device && *seconds * AT_ONCE < limit / 2;
+    if (several) N2_TRY(n2_plan_run_many(plan, AT_ONCE));
+    return time_for(plan, several ? AT_ONCE : 1, limit, seconds);
 }
 
 n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_place_timer *timer,

@@ -6,6 +6,7 @@
 #include "base/ctx.h"
 
 typedef struct n2_backend n2_backend; /* kernel.h */
+typedef struct n2_plan n2_plan;       /* plan.h */
 typedef struct n2_place n2_place;
 
 /* Opens the device that may be the faster one. N2CE_EDEVICE, with a sentence: there is none. */
@@ -18,6 +19,7 @@ struct n2_place {
     bool optional;             /* nobody asked for a device: the processor will do if it fails */
     int device;                /* for `open`: its number, and the precision of its products */
     bool strict;
+    const char *per;  /* what the timer's seconds are of, for the sentence; NULL: "a step" */
     char reason[256]; /* a sentence, once it is settled */
 };
 
@@ -28,6 +30,10 @@ const n2_backend *n2_place_backend(const n2_place *place);
  * N2_PLACE_SECONDS, building aside. */
 typedef n2ce_status n2_place_timer(void *user, const n2_backend *backend, double *seconds);
 #define N2_PLACE_SECONDS 0.1
+
+/* Seconds of a run of a plan, by running it for about `limit`. What is done once is done before
+ * time counts. For timers. */
+n2ce_status n2_place_time(n2_plan *plan, double limit, double *seconds);
 
 /* Settles by measuring, if it is not settled. `flops` is a guess at the whole work: a little of it
  * stays on the processor without a look at the device, whose opening alone takes longer. A device

@@ -377,6 +377,7 @@ void n2_plan_seed(n2_plan *p, uint64_t seed, uint32_t runs_so_far) {
 
 uint32_t n2_plan_runs(const n2_plan *p) { return p->runs; }
 uint64_t n2_plan_seed_of(const n2_plan *p) { return p->seed; }
+const n2_backend *n2_plan_backend(const n2_plan *p) { return p->backend; }
 
 enum {
     READ = 65536

@@ -32,9 +32,11 @@ n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const
     char seed[32], runs[32];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n2_plan_seed_of(plan));
     snprintf(runs, sizeof runs, "%lu", (unsigned long)n2_plan_runs(plan));
-    const n2_st_pair metadata[] = {
-        {"n2ce.version", n2ce_version()}, {"n2ce.seed", seed}, {"n2ce.runs", runs}};
-    const n2ce_status status = n2_st_write(ctx, path, list, n, metadata, 3);
+    const n2_st_pair metadata[] = {{"n2ce.version", n2ce_version()},
+                                   {"n2ce.seed", seed},
+                                   {"n2ce.runs", runs},
+                                   {"n2ce.device", n2_backend_device(n2_plan_backend(plan))}};
+    const n2ce_status status = n2_st_write(ctx, path, list, n, metadata, 4);
     n2_free(ctx, list);
     return status;
 }
@@ -80,6 +82,17 @@ static n2ce_status copy_in(n2_store *store, const n2_st_file *file) {
     return N2CE_OK;
 }
 
+/* What goes on elsewhere is no longer what an uninterrupted run gives. */
+static void compare_devices(n2ce_ctx *ctx, const n2_st_file *file, const n2_plan *plan,
+                            const char *path) {
+    const char *then = n2_st_metadata(file, "n2ce.device");
+    const char *now = n2_backend_device(n2_plan_backend(plan));
+    if (then && strcmp(then, now) != 0)
+        n2_log(ctx, N2CE_LOG_WARNING,
+               "%s was made on %s and is continued on %s: the result is that of neither alone.",
+               path, then, now);
+}
+
 n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path) {
     n2_st_file *file;
     N2_TRY(n2_st_open(n2_store_ctx(store), path, &file));
@@ -88,6 +101,16 @@ n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path)
     if (status == N2CE_OK)
         n2_plan_seed(plan, strtoull(n2_st_metadata(file, "n2ce.seed"), NULL, 10),
                      (uint32_t)strtoul(n2_st_metadata(file, "n2ce.runs"), NULL, 10));
+    if (status == N2CE_OK) compare_devices(n2_store_ctx(store), file, plan, path);
     n2_st_close(file);
     return status;
+}
+
+n2ce_status n2_checkpoint_device(n2ce_ctx *ctx, const char *path, char name[N2_DEVICE_NAME]) {
+    n2_st_file *file;
+    N2_TRY(n2_st_open(ctx, path, &file));
+    const char *device = n2_st_metadata(file, "n2ce.device");
+    snprintf(name, N2_DEVICE_NAME, "%s", device ? device : "");
+    n2_st_close(file);
+    return N2CE_OK;
 }

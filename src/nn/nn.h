@@ -82,11 +82,16 @@ void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double
 /* ---- files ---- */
 
 /* All tensors of the store, and the state of the plan (seed, runs), so that a resumed
- * run continues bit for bit. Written whole or not at all. */
+ * run continues bit for bit, on the same device. Written whole or not at all. */
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
 
 /* Into a store with the same tensors. Fails with N2CE_EDATA, naming the first tensor
- * that is missing or has another shape; nothing is changed then. */
+ * that is missing or has another shape; nothing is changed then. Warns if it was made on another
+ * device than the plan's. */
 n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path);
+
+/* What it was made on, as n2_backend_device() has it; "" where it does not say. */
+enum { N2_DEVICE_NAME = 64 };
+n2ce_status n2_checkpoint_device(n2ce_ctx *ctx, const char *path, char name[N2_DEVICE_NAME]);
 
 #endif

@@ -44,13 +44,13 @@ typedef struct n2_latent_options {
     size_t ratio_width, blocks; /* of the ratio network */
     size_t batch, noise;        /* rows a step; noise rows a data row, weighted to M */
     size_t value_steps, code_steps, prior_steps, joint_steps;
-    double divergence_weight;  /* of KL(q || p) against ln p(x|z) */
-    size_t rounds, moves;      /* of a chain; steps of the sampler in a round */
-    double ambition;           /* standard deviations of y */
-    double seconds;            /* stop training after so many; 0: no limit */
-    const char *checkpoint;    /* where to keep the state while training; NULL: nowhere */
-    bool resume;               /* continue from it if it is there */
-    const n2_backend *backend; /* that trains and samples; NULL: the processor's */
+    double divergence_weight; /* of KL(q || p) against ln p(x|z) */
+    size_t rounds, moves;     /* of a chain; steps of the sampler in a round */
+    double ambition;          /* standard deviations of y */
+    double seconds;           /* stop training after so many; 0: no limit */
+    const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
+    bool resume;              /* continue from it if it is there */
+    n2_place *place; /* where it trains and samples; NULL: the processor. Fitting settles it */
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);
@@ -80,7 +80,8 @@ typedef struct n2_latent n2_latent;
 
 /* Learns from designs, which must outlive *out. Fails with N2CE_EDATA for designs from which
  * nothing can be learnt (fewer than 8, y constant, all outside the bounds), N2CE_ENAN if
- * training goes bad, N2CE_ECANCELED (the checkpoint, if there is one, is then written). */
+ * training goes bad, N2CE_EDEVICE (the place may then retreat), N2CE_ECANCELED (the checkpoint, if
+ * there is one, is then written). */
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
                           n2_latent **out);
 void n2_latent_free(n2_latent *m); /* NULL is fine */

@@ -20,6 +20,7 @@ struct n2_latent {
     n2ce_ctx *ctx;
     const n2_designs *designs;
     n2_latent_options o;
+    const n2_backend *backend; /* of the place, once it is settled */
     n2_latent_record record;
     n2_latent_code *code;
     n2_store *store;
@@ -44,6 +45,12 @@ struct n2_latent {
 /* ---- latent_networks.c: the graphs ---- */
 
 n2ce_status n2_latent_build(n2_latent *m);
+
+/* ---- latent_place.c ---- */
+
+/* Settles where the model is trained, if that is open: by a few steps of each phase, of a copy
+ * that is thrown away. The code must be there. */
+n2ce_status n2_latent_settle(n2_latent *m);
 
 /* ln p(z), [n x 1], up to a constant. */
 n2_node n2_latent_log_prior(n2_graph *g, n2_node z, const n2_latent *m);
@@ -98,7 +105,20 @@ n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_program *out);
 
 /* ---- latent_train.c ---- */
 
+typedef struct n2_phase {
+    const n2_program *program;
+    size_t steps;
+    double share; /* of the time, where that is limited */
+} n2_phase;
+enum { N2_PHASES = 4 };
+void n2_latent_phases(const n2_latent *m, n2_phase out[N2_PHASES]);
+
 n2ce_status n2_latent_train(n2_latent *m);
+
+/* Tensors with the rows, and the graphs, for the backend; and what frees them, and all else but
+ * the code. */
+n2ce_status n2_latent_set_up(n2_latent *m);
+void n2_latent_clear(n2_latent *m);
 
 /* ---- latent_use.c ---- */
 

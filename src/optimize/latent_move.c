@@ -42,12 +42,12 @@ n2ce_status n2_latent_build_move(n2_latent *m, const char *name, n2_tensor *z, d
     if (!g) return N2CE_ENOMEM;
     const bool svgd = m->o.sampler == N2_LATENT_SVGD;
     const n2_node mean = svgd ? n2_svgd_step(g, name, z, density, &a, RATE) : langevin(g, z, &a);
-    return n2_plan_compile(g, m->o.backend, &mean, 1, &out->plan);
+    return n2_plan_compile(g, m->backend, &mean, 1, &out->plan);
 }
 
 n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_program *out) {
     n2_graph *g = out->g = n2_graph_new(m->store);
     if (!g) return N2CE_ENOMEM;
     const n2_node x = n2_latent_decode(g, &m->vae, n2g_read(g, z));
-    return n2_plan_compile(g, m->o.backend, &x, 1, &out->plan);
+    return n2_plan_compile(g, m->backend, &x, 1, &out->plan);
 }

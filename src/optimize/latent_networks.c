@@ -16,7 +16,7 @@ void n2_program_free(n2_program *p) {
 }
 
 static n2ce_status compile(n2_latent *m, n2_program *p, const n2_node *outputs, size_t n) {
-    return n2_plan_compile(p->g, m->o.backend, outputs, n, &p->plan);
+    return n2_plan_compile(p->g, m->backend, outputs, n, &p->plan);
 }
 
 static n2ce_status begin(n2_latent *m, n2_program *p) {
@@ -76,7 +76,6 @@ static n2ce_status make_value_networks(n2_latent *m) {
         N2_TRY(make_line(m, e));
     }
     if (m->value_parameters.failed) return N2CE_ENOMEM;
-    N2_TRY(n2_latent_fit_lines(m));
     for (size_t e = 0; e < m->o.members; e++) start_from_line(m, e);
     for (size_t e = 0; e < m->o.members; e++) N2_TRY(average_of(m, &m->live[e], &m->value[e]));
     for (size_t i = 0; i < m->value_parameters.n; i++) {

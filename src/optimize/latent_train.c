@@ -10,29 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY = 25, SAVE_SECONDS = 20, PHASES = 4 };
+enum { LOOK_EVERY = 25, SAVE_SECONDS = 20 };
 
-typedef struct phase {
-    const n2_program *program;
-    size_t steps;
-    double share; /* of the time, where that is limited */
-} phase;
-
-static size_t list_phases(const n2_latent *m, phase out[PHASES]) {
+void n2_latent_phases(const n2_latent *m, n2_phase out[N2_PHASES]) {
     const bool gaussian = m->o.prior == N2_LATENT_GAUSSIAN;
-    const phase all[PHASES] = {{&m->train_value, m->o.value_steps, 0.5},
-                               {&m->train_code, m->o.code_steps, 0.2},
-                               {&m->train_prior, gaussian ? 0 : m->o.prior_steps, 0.2},
-                               {&m->train_joint, gaussian ? 0 : m->o.joint_steps, 0.1}};
+    const n2_phase all[N2_PHASES] = {{&m->train_value, m->o.value_steps, 0.5},
+                                     {&m->train_code, m->o.code_steps, 0.2},
+                                     {&m->train_prior, gaussian ? 0 : m->o.prior_steps, 0.2},
+                                     {&m->train_joint, gaussian ? 0 : m->o.joint_steps, 0.1}};
     memcpy(out, all, sizeof all);
-    return PHASES;
 }
 
 static size_t all_steps(const n2_latent *m) {
-    phase phases[PHASES];
+    n2_phase phases[N2_PHASES];
     size_t sum = 0;
-    list_phases(m, phases);
-    for (size_t i = 0; i < PHASES; i++) sum += phases[i].steps;
+    n2_latent_phases(m, phases);
+    for (size_t i = 0; i < N2_PHASES; i++) sum += phases[i].steps;
     return sum;
 }
 
@@ -145,7 +138,7 @@ static n2ce_status look_up(run *r, bool *stop) {
     return N2CE_OK;
 }
 
-static n2ce_status run_phase(run *r, const phase *p) {
+static n2ce_status run_phase(run *r, const n2_phase *p) {
     n2_plan *plan = p->program->plan;
     bool stop = false;
     if (p->steps == 0) return N2CE_OK; /* and there may be no plan */
@@ -161,7 +154,7 @@ static n2ce_status run_phase(run *r, const phase *p) {
     return N2CE_OK;
 }
 
-static void note_losses(n2_latent *m, size_t which, const phase *p) {
+static void note_losses(n2_latent *m, size_t which, const n2_phase *p) {
     if (p->steps == 0) return;
     const n2_plan *plan = p->program->plan;
     if (which == 1) {
@@ -172,14 +165,14 @@ static void note_losses(n2_latent *m, size_t which, const phase *p) {
 }
 
 n2ce_status n2_latent_train(n2_latent *m) {
-    phase phases[PHASES];
+    n2_phase phases[N2_PHASES];
     run r = {.m = m, .all = all_steps(m), .saved = n2_seconds()};
     double share = 0;
-    list_phases(m, phases);
+    n2_latent_phases(m, phases);
     m->record.steps_all = r.all;
     N2_TRY(resume(m, &r.which, &r.step));
     const size_t first = r.which;
-    for (size_t i = 0; i < PHASES; i++) {
+    for (size_t i = 0; i < N2_PHASES; i++) {
         share += phases[i].share;
         if (i >= first) {
             if (i > first) r.step = 0;
@@ -191,7 +184,7 @@ n2ce_status n2_latent_train(n2_latent *m) {
         if (i == 0) N2_TRY(end_value(m));
         r.before += phases[i].steps;
     }
-    return save(m, PHASES, 0);
+    return save(m, N2_PHASES, 0);
 }
 
 /* ---- fitting ------------------------------------------------------------- */
@@ -350,14 +343,20 @@ static n2ce_status look_for_structure(n2_latent *m) {
     return status;
 }
 
+n2ce_status n2_latent_set_up(n2_latent *m) {
+    N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
+    N2_TRY(fill_rows(m));
+    return n2_latent_build(m);
+}
+
 static n2ce_status fit(n2_latent *m) {
     N2_TRY(check_designs(m->ctx, m->designs, &m->record));
     N2_TRY(n2_latent_bend(m));
     N2_TRY(n2_latent_code_new(m->ctx, m->designs, &m->code));
-    N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
     m->record.code_numbers = m->code->width;
-    N2_TRY(fill_rows(m));
-    N2_TRY(n2_latent_build(m));
+    N2_TRY(n2_latent_settle(m));
+    N2_TRY(n2_latent_set_up(m));
+    N2_TRY(n2_latent_fit_lines(m));
     N2_TRY(n2_latent_train(m));
     N2_TRY(n2_latent_fit_forests(m));
     N2_TRY(look_at_designs(m));
@@ -371,7 +370,6 @@ n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_lat
     if (!m) return N2CE_ENOMEM;
     *m = (n2_latent){.ctx = ctx, .designs = designs, .o = *o, .started = n2_seconds()};
     if (m->o.prior == N2_LATENT_MLE) m->o.stages = 1;
-    if (!m->o.backend) m->o.backend = n2_cpu_backend();
     const n2ce_status status = fit(m);
     if (status == N2CE_OK)
         *out = m;
@@ -380,15 +378,19 @@ n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_lat
     return status;
 }
 
-void n2_latent_free(n2_latent *m) {
-    if (!m) return;
+void n2_latent_clear(n2_latent *m) {
     n2_program *const programs[] = {&m->train_value, &m->check,       &m->train_code,
                                     &m->train_prior, &m->train_joint, &m->appraise};
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) n2_program_free(programs[i]);
     if (m->store) n2_store_free(m->store);
     n2_latent_free_forests(m);
-    n2_latent_code_free(m->code);
     n2_free(m->ctx, m->out);
+}
+
+void n2_latent_free(n2_latent *m) {
+    if (!m) return;
+    n2_latent_clear(m);
+    n2_latent_code_free(m->code);
     n2_free(m->ctx, m);
 }
 

@@ -8,7 +8,7 @@
 #define N2_METHODS_H
 
 #include "design/design.h"
-#include "engine/kernel.h"
+#include "engine/place.h"
 
 /* How much work a method does, and where. */
 typedef struct n2_effort {
@@ -16,7 +16,7 @@ typedef struct n2_effort {
                    * steps, though not below what follows */
     int64_t least_width;
     uint64_t least_steps;
-    const n2_backend *backend;
+    n2_place *place; /* NULL: the processor. A method with networks settles it */
 } n2_effort;
 
 enum { N2_LEAST_WIDTH = 256, N2_LEAST_STEPS = 500 }; /* the usual ones */
@@ -36,11 +36,10 @@ typedef struct n2_aims {
     double *x; /* target by target */
 } n2_aims;
 
-/* As n2_method.propose, on a backend (NULL: the processor's); besides, draws of designs given each
+/* As n2_method.propose, in a place as that of an effort; besides, draws of designs given each
  * of the values, if there are any. */
 typedef n2ce_status n2_propose_and_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
-                                       const n2_backend *backend, const n2_aims *aims,
-                                       n2_proposals *out);
+                                       n2_place *place, const n2_aims *aims, n2_proposals *out);
 
 typedef struct n2_listed_method {
     const n2_method *method;
@@ -57,7 +56,8 @@ extern const size_t n2_method_count;
 const n2_listed_method *n2_method_find(const char *name); /* NULL if there is none */
 
 /* Proposals of a listed method, and what it draws for values where it can and aims is not NULL;
- * N2CE_EINVAL for an offline set without rows. */
+ * N2CE_EINVAL for an offline set without rows. Once more on the processor, with a warning, where a
+ * device fails that nobody insists on. */
 n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_designs *offline,
                           uint64_t seed, const n2_effort *effort, const n2_aims *aims,
                           n2_proposals *out);
@@ -76,7 +76,7 @@ n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_wit
 #define N2_PROPOSE_AS_PUBLISHED(with)                                                   \
     static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
                                n2_proposals *out) {                                     \
-        const n2_effort effort = {1, 0, 0, n2_cpu_backend()};                           \
+        const n2_effort effort = {1, 0, 0, NULL};                                       \
         return with(ctx, offline, seed, &effort, out);                                  \
     }
 

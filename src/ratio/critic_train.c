@@ -396,27 +396,6 @@ typedef struct trial {
     const n2_critic_options *o;
 } trial;
 
-/* Runs `batch` steps at a time for so long. */
-static n2ce_status time_for(n2_plan *plan, uint64_t batch, double limit, double *seconds) {
-    const double start = n2_seconds();
-    uint64_t n = 0;
-    do {
-        N2_TRY(n2_plan_run_many(plan, batch));
-        n += batch;
-        *seconds = (n2_seconds() - start) / (double)n;
-    } while (*seconds * (double)n < limit);
-    return N2CE_OK;
-}
-
-/* What is done once, at the first step or the first of several, is done before time counts. */
-static n2ce_status time_steps(n2_plan *plan, bool device, double *seconds) {
-    N2_TRY(n2_plan_run(plan));
-    N2_TRY(time_for(plan, 1, 0, seconds));
-    const bool several = device && *seconds * AT_ONCE < N2_PLACE_SECONDS / 2;
-    if (several) N2_TRY(n2_plan_run_many(plan, AT_ONCE));
-    return time_for(plan, several ? AT_ONCE : 1, N2_PLACE_SECONDS, seconds);
-}
-
 static n2ce_status time_on(void *user, const n2_backend *backend, double *seconds) {
     const trial *a = user;
     n2_place place = {.backend = backend};
@@ -424,7 +403,7 @@ static n2ce_status time_on(void *user, const n2_backend *backend, double *second
     trainer t;
     o.place = &place;
     N2_TRY(trainer_new(a->ctx, a->data, a->base, a->shape, &o, &t));
-    const n2ce_status status = time_steps(t.plan, backend->device != NULL, seconds);
+    const n2ce_status status = n2_place_time(t.plan, N2_PLACE_SECONDS, seconds);
     trainer_free(&t);
     return status;
 }

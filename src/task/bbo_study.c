@@ -37,7 +37,8 @@ static const n2ce_option options_table[] = {
      "commas); make the others"},
     {"merge", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
-    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
+    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
+     "cpu, auto (whichever is faster, by measurement), cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };
@@ -87,6 +88,19 @@ static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk 
     return score(b, d->unmoved, p->rows, d->y, &run->unmoved_max, &run->unmoved_median);
 }
 
+/* Where "auto" led, if the method had a choice. */
+static n2ce_status note_device(bbo_runner *r, const n2_listed_method *m, const n2_place *place,
+                               n2_bbo_run *run) {
+    if (!r->study->place.open || place->open) return N2CE_OK;
+    run->device = n2_arena_strdup(r->study->arena, n2_place_name(place));
+    if (!run->device) return N2CE_ENOMEM;
+    const char *before = run->seed > r->study->first_seed ? run[-1].device : NULL;
+    if (before && strcmp(before, run->device) == 0) return N2CE_OK; /* it need not be said again */
+    n2_log(r->base.ctx, N2CE_LOG_INFO, "%s by %s with seed %llu on %s (%s)", r->bench->task->name,
+           m->method->name, (unsigned long long)run->seed, run->device, place->reason);
+    return N2CE_OK;
+}
+
 static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows, const desk *d,
                            n2_bbo_run *run) {
     const n2_aims *aims = m->aim && d->aims.n > 0 ? &d->aims : NULL;
@@ -94,10 +108,14 @@ static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows
     n2_proposals p = {.rows = rows, .x = d->x, .inside = N2_NAN, .unmoved = d->unmoved};
     for (size_t i = 0; i < rows * offline->space.n; i++) d->unmoved[i] = N2_NAN;
     const double start = n2_seconds();
+    n2_place place = r->study->place;
+    n2_effort effort = r->study->effort;
+    effort.place = &place;
     const n2ce_status status =
-        n2_method_run(r->base.inner, m, offline, run->seed, &r->study->effort, aims, &p);
+        n2_method_run(r->base.inner, m, offline, run->seed, &effort, aims, &p);
     run->seconds = n2_seconds() - start;
     if (status != N2CE_OK) return status;
+    N2_TRY(note_device(r, m, &place, run));
     if (aims) N2_TRY(n2_bbo_aims_judge(r->study, r->bench, aims, run));
     return judge(r, &p, d, run);
 }
@@ -209,13 +227,12 @@ static n2ce_status make_room(n2_bbo_study *s) {
 static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
     const char *reuse = n2ce_options_get(o, "reuse");
     n2_bbo_kept kept;
-    n2_place place;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
     N2_TRY(n2_bbo_choose(ctx, o, s));
-    N2_TRY(n2_place_of_options(ctx, o, &place));
+    N2_TRY(n2_place_of_options(ctx, o, &s->place));
     s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
-                            n2_place_backend(&place)};
+                            &s->place};
     N2_TRY(make_room(s));
     if (reuse) {
         N2_TRY(n2_bbo_kept_read(ctx, reuse, s->arena, &kept));

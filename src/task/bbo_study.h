@@ -34,8 +34,9 @@ typedef struct n2_bbo_run {
     double unmoved_max, unmoved_median; /* as proposed; NaN where the method does not tell */
     double inside;                      /* share that was within the bounds as proposed */
     double seconds;
-    size_t distinct; /* different proposals */
-    size_t scale;    /* n2_effort.scale */
+    size_t distinct;    /* different proposals */
+    size_t scale;       /* n2_effort.scale */
+    const char *device; /* where it was made, if that was measured; else NULL */
     bool done, failed;
     n2_bbo_aim *aims; /* target by target */
     size_t n_aims;
@@ -56,6 +57,7 @@ typedef struct n2_bbo_study {
     const double *targets; /* scaled */
     size_t n_targets;
     n2_effort effort;
+    n2_place place;       /* of every run, which settles it by itself */
     n2_bbo_run *runs;     /* task by task, in it method by method, in it seed by seed */
     double *offline_best; /* task by task, in it seed by seed; normalised */
     size_t *offline_rows; /* by task */

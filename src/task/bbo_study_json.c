@@ -24,6 +24,9 @@ static void add_exceptions(n2_text *out, const n2_bbo_study *s, size_t t, size_t
         n2_text_add(out, ", \"queries\": %zu", s->queries[t]);
     if (s->methods[m]->with && r->scale != n2_options_count(s->options, "scale"))
         n2_text_add(out, ", \"scale\": %zu", r->scale);
+    if (!r->device) return;
+    n2_text_add(out, ", \"device\": ");
+    n2_text_add_json_string(out, r->device);
 }
 
 static void add_names(n2_text *out, const n2_bbo_study *s, size_t t, size_t m) {

@@ -22,7 +22,7 @@ typedef struct reader {
 
 /* An entry of one of its lists: the keys that any of them has. */
 typedef struct entry {
-    const char *task, *method;
+    const char *task, *method, *device;
     double seed, queries, scale, max, median, distinct, inside, seconds, rows, best, drawn;
     n2_bbo_aim aim;
     double *x; /* of a sample */
@@ -61,6 +61,7 @@ static n2ce_status read_entry_value(reader *r, const char *key, entry *e) {
                    {"low", &e->aim.low},       {"high", &e->aim.high}};
     if (strcmp(key, "task") == 0) return n2_json_string(&r->json, &e->task);
     if (strcmp(key, "method") == 0) return n2_json_string(&r->json, &e->method);
+    if (strcmp(key, "device") == 0) return n2_json_string(&r->json, &e->device);
     if (strcmp(key, "x") == 0) return read_numbers(r, e);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strcmp(key, numbers[i].key) == 0) return n2_json_number(&r->json, numbers[i].to);
@@ -115,6 +116,8 @@ static n2ce_status add_row(reader *r, const entry *e, bool asked) {
                            .scale = e->scale > 0 ? (size_t)e->scale : r->scale,
                            .done = true,
                            .failed = !isfinite(e->max)};
+    if (e->device) row.run.device = n2_arena_strdup(k->arena, e->device);
+    if (e->device && !row.run.device) return N2CE_ENOMEM;
     k->rows = grown(k->arena, k->rows, k->n_rows, sizeof *k->rows);
     if (!k->rows) return N2CE_ENOMEM;
     k->rows[k->n_rows++] = row;

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "cuda" and "cuda:N"; -1: something else. */
-static int gpu_number(const char *word) {
+/* "cuda" and "cuda:N", up to one of the letters `after`; -1: something else. */
+static int gpu_number(const char *word, const char *after) {
     if (strcmp(word, "cuda") == 0) return 0;
     if (strncmp(word, "cuda:", 5) != 0 || !word[5]) return -1;
     char *end;
     const long n = strtol(word + 5, &end, 10);
-    return *end == '\0' && n >= 0 && n < 1000 ? (int)n : -1;
+    return strchr(after, *end) && n >= 0 && n < 1000 ? (int)n : -1;
 }
 
 static n2ce_status open_gpu(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
@@ -26,8 +26,7 @@ bool n2_wants_all_devices(const n2ce_options *o) {
 }
 
 const char *n2_place_name(const n2_place *place) {
-    const n2_backend *backend = n2_place_backend(place);
-    return backend->device ? backend->name : "cpu"; /* whatever its instruction set */
+    return n2_backend_device(n2_place_backend(place));
 }
 
 n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out) {
@@ -41,11 +40,23 @@ n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *
         out->optional = true;
         return N2CE_OK;
     }
-    out->device = gpu_number(word);
+    out->device = gpu_number(word, "");
     if (out->device < 0)
         return n2_fail(ctx, N2CE_EINVAL,
                        "--device is \"%s\"; it is auto, cpu, cuda or cuda:N (N from 0).", word);
     N2_TRY(open_gpu(out, ctx, &out->backend));
     snprintf(out->reason, sizeof out->reason, "%s", n2_cuda_name(out->backend));
+    return N2CE_OK;
+}
+
+n2ce_status n2_place_again(n2ce_ctx *ctx, const char *name, n2_place *place) {
+    place->open = NULL;
+    snprintf(place->reason, sizeof place->reason, "where this run began");
+    if (strcmp(name, "cpu") == 0) return N2CE_OK;
+    place->device = gpu_number(name, ","); /* "cuda:0, tf32" */
+    place->strict = strstr(name, "float32") != NULL;
+    const n2ce_status status = open_gpu(place, ctx, &place->backend);
+    if (status != N2CE_EDEVICE) return status;
+    snprintf(place->reason, sizeof place->reason, "%s", n2ce_errmsg(ctx));
     return N2CE_OK;
 }

@@ -29,6 +29,9 @@ n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *
 /* "cpu", or the name of a GPU's backend. */
 const char *n2_place_name(const n2_place *place);
 
+/* "auto" for what goes on: it settles on the device of that name, or else on the processor. */
+n2ce_status n2_place_again(n2ce_ctx *ctx, const char *name, n2_place *place);
+
 /* Whether --device is "all": processor and GPU 0, one after the other. */
 bool n2_wants_all_devices(const n2ce_options *o);
 

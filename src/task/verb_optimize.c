@@ -4,6 +4,7 @@
 #include "base/numerics.h"
 #include "device_choice.h"
 #include "io/file.h"
+#include "nn/nn.h"
 
 #include <limits.h>
 #include <math.h>
@@ -56,7 +57,8 @@ static const n2ce_option optimize_options[] = {
     {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
      "standard deviations above the best value beyond which no prediction is believed"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
-     "of networks and chains: cpu, cuda, cuda:N for GPU N"},
+     "of networks and chains: cpu, auto (whichever is faster, by measurement), cuda, cuda:N for "
+     "GPU N. Another device rounds otherwise, and proposes other designs"},
     N2_PRECISION_OPTION,
     {"time-limit", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",
      "seconds of training, about; auto: no limit. The result then depends on the machine"},
@@ -116,18 +118,6 @@ static void read_model(session *s) {
     read_sizes(o, l);
 }
 
-/* One that is chosen by the machine's speed would make proposals depend on it. */
-static n2ce_status choose_place(session *s) {
-    if (is(s->options, "device", "auto"))
-        return n2_fail(s->ctx, N2CE_EINVAL,
-                       "--device auto is not for optimize, whose proposals depend on the device: "
-                       "it is cpu, cuda or cuda:N (N from 0).");
-    N2_TRY(n2_place_of_options(s->ctx, s->options, &s->place));
-    s->latent.backend = n2_place_backend(&s->place);
-    s->r.device = n2_place_name(&s->place);
-    return N2CE_OK;
-}
-
 /* A file of its own, or one beside the output; none where nothing is written. */
 static n2ce_status choose_checkpoint(session *s) {
     const char *own = n2ce_options_get(s->options, "checkpoint");
@@ -143,6 +133,17 @@ static n2ce_status choose_checkpoint(session *s) {
     if (!s->latent.resume) return N2CE_OK;
     return n2_fail(s->ctx, N2CE_EINVAL,
                    "--resume needs a state to continue from: give --output or --checkpoint.");
+}
+
+/* What goes on goes on where it began: nothing is measured then. */
+static n2ce_status choose_place(session *s) {
+    char began[N2_DEVICE_NAME];
+    s->latent.place = &s->place;
+    N2_TRY(n2_place_of_options(s->ctx, s->options, &s->place));
+    const bool there = s->latent.resume && access(s->checkpoint, F_OK) == 0;
+    if (!there || !s->place.open) return N2CE_OK;
+    N2_TRY(n2_checkpoint_device(s->ctx, s->checkpoint, began));
+    return began[0] ? n2_place_again(s->ctx, began, &s->place) : N2CE_OK;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -259,7 +260,6 @@ static n2ce_status measure(session *s) {
 static n2ce_status make_room(session *s) {
     const size_t n = (size_t)n2_options_count(s->options, "count"), c = s->t.designs.space.n;
     n2_proposals *p = &s->r.proposals;
-    p->rows = n;
     p->x = n2_alloc(s->ctx, n * c, sizeof *p->x);
     p->predicted = n2_alloc(s->ctx, n, sizeof *p->predicted);
     p->log_prior = n2_alloc(s->ctx, n, sizeof *p->log_prior);
@@ -267,9 +267,10 @@ static n2ce_status make_room(session *s) {
     return p->x && p->predicted && p->log_prior && s->r.spread ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2ce_status propose(session *s) {
+static n2ce_status propose_here(session *s) {
     n2_latent *m;
     n2_proposals *p = &s->r.proposals;
+    p->rows = (size_t)n2_options_count(s->options, "count");
     N2_TRY(n2_latent_fit(s->ctx, &s->visible, &s->latent, &m));
     s->r.record = *n2_latent_seen(m);
     n2ce_status status = n2_latent_propose(m, p);
@@ -279,6 +280,15 @@ static n2ce_status propose(session *s) {
                          "allow may have been tried.");
     if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
     n2_latent_free(m);
+    return status;
+}
+
+/* All of it once more on the processor, if a device that nobody insists on failed. */
+static n2ce_status propose(session *s) {
+    n2ce_status status = propose_here(s);
+    if (n2_place_retreat(&s->place, s->ctx, status)) status = propose_here(s);
+    s->r.device = n2_place_name(&s->place);
+    s->r.reason = s->place.reason;
     return status;
 }
 

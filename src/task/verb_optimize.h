@@ -39,8 +39,8 @@ void n2_design_distances(const n2_design_table *t, const double *from, size_t n,
 typedef struct n2_optimize_result {
     const n2_design_table *t;
     const n2ce_options *options;
-    const char *path; /* of the CSV; NULL: standard output */
-    const char *device;
+    const char *path;            /* of the CSV; NULL: standard output */
+    const char *device, *reason; /* and why that one */
     n2_proposals proposals;
     n2_latent_record record;
     double *spread;   /* of each prediction */

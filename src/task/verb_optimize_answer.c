@@ -70,6 +70,11 @@ static void say_backtest(const n2_optimize_result *r, n2_text *out) {
                 r->visible[1], r->truth[0], r->truth[1], 100 * r->hidden_share, r->backtest);
 }
 
+/* Whether the device was chosen by the program. */
+static bool chose_device(const n2_optimize_result *r) {
+    return strcmp(n2ce_options_get(r->options, "device"), "auto") == 0;
+}
+
 static void say_design(const n2_optimize_result *r, size_t i, n2_text *out) {
     enum { SHOWN = 6 };
     const size_t n = r->t->designs.space.n;
@@ -96,6 +101,7 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
     n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
     if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
     n2_text_add(out, "\n");
+    if (chose_device(r)) n2_text_add(out, "device      %s (%s)\n", r->device, r->reason);
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
                 100 * r->far);
     if (r->backtest > 0) say_backtest(r, out);
@@ -143,7 +149,9 @@ static void add_designs(const n2_optimize_result *r, n2_text *out) {
 
 static void add_model(const n2_optimize_result *r, n2_text *out) {
     const n2_latent_record *a = &r->record;
-    n2_text_add(out, "\"model\": {\"device\": \"%s\", ", r->device);
+    n2_text_add(out, "\"model\": {\"device\": \"%s\", \"device_reason\": ", r->device);
+    n2_text_add_json_string(out, r->reason);
+    n2_text_add(out, ", ");
     add_number(out, "r2", a->r2);
     add_number(out, "forest_share", a->forest_share);
     add_number(out, "structure", a->structure);
@@ -330,6 +338,9 @@ static n2ce_status write_page(n2ce_ctx *ctx, const n2_optimize_result *r, const 
                       "not fitted to.",
                       r->t->target, seen_best(r), predicted(r, 0),
                       predicted(r, r->proposals.rows - 1), fmax(r->record.r2, 0));
+    if (chose_device(r) || strcmp(r->device, "cpu") != 0)
+        n2_page_paragraph(page, "Networks were trained, and chains moved, on %s (%s).", r->device,
+                          r->reason);
     for (size_t i = 0; i < w->n; i++) n2_page_paragraph(page, "Note: %s", w->text[i]);
     if (r->backtest > 0)
         n2_page_paragraph(page,
@@ -357,6 +368,8 @@ n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_
         n2_text_add(&writer.brief, "\n");
     }
     n2_text_add(&writer.kept, "nothing\n");
+    if (!r->path && chose_device(r))
+        n2_log(ctx, N2CE_LOG_INFO, "trained on %s (%s)", r->device, r->reason);
     if (!r->path)
         for (size_t i = 0; i < w.n; i++) n2_log(ctx, N2CE_LOG_WARNING, "%s", w.text[i]);
     n2ce_status status = write_page(ctx, r, &w, &page);

@@ -1,5 +1,5 @@
 # Without a GPU, or in a build without CUDA, a verb that is asked for one says so and exits with 4;
-# "auto" works without it and names what it used, but for optimize, which has none.
+# "auto" works without it and names what it used; optimize says why, and goes on where it began.
 export CUDA_VISIBLE_DEVICES=
 normals() { awk "$@" -f "${0%/*}/normals.awk"; }
 normals -v n=120 -v d=2 -v seed=1 -v mean=1 -v header=1 >a.csv
@@ -27,5 +27,14 @@ for device in auto cpu; do
     n2ce divergence -n a.csv -d b.csv $small --device $device --json | grep -o '"device": "[a-z]*", "samples"'
     n2ce score model a.csv --device $device --json | grep -o '"device": "[a-z]*"'
 done
-n2ce optimize a.csv --maximize 1 --device auto
+awk -v n=120 -f "${0%/*}/designs.awk" >designs.csv
+propose() { n2ce optimize designs.csv -m yield -q 4 --rounds 1 --steps 0.02 --checkpoint state -f -o "$@"; }
+why() { sed -n 's/^device .*--device cpu.*/device: none but cpu/; /^device/p'; }
+propose cpu.csv --device cpu | why
+propose auto.csv --device auto | why
+propose again.csv --device auto --resume | why
+cmp cpu.csv auto.csv && cmp auto.csv again.csv
+n2ce study bbo --task branin-50 --method coms,random --scale 1000 --seeds 2 --device auto --json 2>why |
+    sed -n '/"rows"/,/^  ],/s/.*"method": \(.*\), "max.*"device": "\([a-z]*\)".*/\1 on \2/p'
+sed -n 's/(.*--device cpu.*)/(no other)/p' why
 n2ce mi --x 0 --y 1 a.csv --device gpu

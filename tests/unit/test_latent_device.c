@@ -1,6 +1,7 @@
 /* Facts about the latent model on a GPU: what it learns is what the processor learns but for
- * rounding, its proposals are proposals, and a checkpoint holds what the GPU has. Skipped where
- * there is none. */
+ * rounding, its proposals are proposals, and a checkpoint holds what the GPU has, and that it has
+ * been there. "auto" measures, and does without a GPU that is missing or fails: that is tested
+ * with the emulated one, which can be told to (docs/cuda.md). Skipped where there is none. */
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
 #include "fast_backend.h"
@@ -8,6 +9,7 @@
 #include "base/random.h"
 #include "n2ce.h"
 #include "optimize/latent_model.h"
+#include "task/device_choice.h"
 
 #include <unistd.h>
 
@@ -37,7 +39,7 @@ static void fill(sample *s) {
     s->designs = (n2_designs){{s->factor, COLUMNS}, ROWS, s->x, s->y};
 }
 
-static n2_latent_options tiny(const n2_backend *backend) {
+static n2_latent_options tiny(n2_place *place) {
     n2_latent_options o = n2_latent_defaults();
     o.members = 2;
     o.width = o.code_width = o.ratio_width = 8;
@@ -51,13 +53,23 @@ static n2_latent_options tiny(const n2_backend *backend) {
     o.rounds = 2;
     o.moves = 4;
     o.seed = 3;
-    o.backend = backend;
+    o.place = place;
     return o;
 }
 
+static char warning[2048]; /* all of a context */
+static void keep_warning(void *user, n2ce_log_level level, const char *text) {
+    const size_t n = strlen(warning);
+    (void)user;
+    if (level == N2CE_LOG_WARNING) snprintf(warning + n, sizeof warning - n, "%s\n", text);
+}
+
 static n2ce_ctx *new_ctx(void) {
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
     n2ce_ctx *ctx;
-    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    options.log = keep_warning;
+    warning[0] = '\0';
+    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
     return ctx;
 }
 
@@ -91,6 +103,99 @@ static void assert_valid(const sample *s, const double *x) {
         assert_memory_not_equal(x, s->x + k * COLUMNS, COLUMNS * sizeof *x);
 }
 
+/* ---- where it fails: these come first, for what is open stays open ---- */
+
+static bool is_emulated_gpu(void) { return getenv("N2CE_EMULATED") != NULL; }
+
+/* What the verb says of the device under "auto". So many steps that a GPU is looked for. */
+static void assert_auto_says(const sample *s, const char *words) {
+    static const char *const pairs[] = {"device", "auto", "steps", "0.02",
+                                        "rounds", "1",    "count", "4"};
+    n2ce_ctx *ctx = new_ctx();
+    n2ce_options *o;
+    n2ce_answer *answer;
+    const n2ce_matrix data[] = {{s->x, N2CE_F64, ROWS, COLUMNS, 0, 0},
+                                {s->y, N2CE_F64, ROWS, 1, 0, 0}};
+    const n2ce_task *task = n2ce_task_find("optimize");
+    assert_int_equal(n2ce_options_new(ctx, n2ce_task_options(task), &o), N2CE_OK);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i += 2)
+        assert_int_equal(n2ce_options_set(o, pairs[i], pairs[i + 1]), N2CE_OK);
+    if (n2ce_task_run_on(ctx, task, o, data, 2, &answer) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(ctx));
+    const char *model = strstr(n2ce_answer_json(answer), "\"device\": \"cpu\", \"device_reason\":");
+    if (!model || !strstr(model, words)) fail_msg("%s: %.200s", words, model ? model : "not cpu");
+    n2ce_answer_free(answer);
+    n2ce_options_free(o);
+    n2ce_ctx_free(ctx);
+}
+
+static void auto_does_without_a_gpu(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {{"none", "no GPU on this machine"},
+                                          {"no-driver", "no NVIDIA driver"},
+                                          {"old-driver", "knows CUDA 10.2"},
+                                          {"old", "needs 8.0"}};
+    static sample s;
+    if (!is_emulated_gpu()) skip();
+    fill(&s);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        setenv("N2CE_EMULATED_GPU", rows[i][0], 1);
+        assert_auto_says(&s, rows[i][1]);
+        assert_null(strstr(warning, "processor"));
+    }
+    unsetenv("N2CE_EMULATED_GPU");
+}
+
+/* One that fails is warned about: while it is measured, and later. */
+static void auto_does_without_a_gpu_that_fails(void **state) {
+    (void)state;
+    static sample s;
+    n2_place place = {.backend = open_cuda_or_skip(true), .optional = true};
+    const n2_latent_options o = tiny(&place);
+    n2_latent *m;
+    if (!is_emulated_gpu()) skip();
+    fill(&s);
+    setenv("N2CE_EMULATED_MEMORY", "65536", 1);
+    assert_auto_says(&s, "out of memory");
+    assert_non_null(strstr(warning, "The processor goes on instead."));
+    n2ce_ctx *ctx = new_ctx();
+    const n2ce_status status = n2_latent_fit(ctx, &s.designs, &o, &m);
+    assert_int_equal(status, N2CE_EDEVICE);
+    assert_true(n2_place_retreat(&place, ctx, status));
+    assert_int_equal(n2_latent_fit(ctx, &s.designs, &o, &m), N2CE_OK);
+    unsetenv("N2CE_EMULATED_MEMORY");
+    n2_latent_free(m);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- the same numbers ---- */
+
+static n2ce_status open_gpu(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
+    return n2_cuda_backend(ctx, &(n2_cuda_options){place->device, place->strict}, out);
+}
+
+/* An emulated GPU is never the faster one; that it was tried changes nothing. */
+static void auto_takes_the_faster_one(void **state) {
+    (void)state;
+    static sample s;
+    static said asked, measured;
+    n2_place place = {.open = open_gpu, .optional = true, .strict = true};
+    open_cuda_or_skip(true);
+    if (!is_emulated_gpu()) skip();
+    fill(&s);
+    n2_latent_options o = tiny(NULL);
+    o.value_steps = 30000; /* so many that measuring is worth it */
+    learn(&s, &o, &asked);
+    o.place = &place;
+    learn(&s, &o, &measured);
+    assert_null(place.open);
+    assert_null(place.backend);
+    assert_non_null(strstr(place.reason, "measured: "));
+    assert_non_null(strstr(place.reason, " ms on cuda:0, float32"));
+    assert_memory_equal(measured.predicted, asked.predicted, sizeof asked.predicted);
+    assert_memory_equal(measured.x, asked.x, sizeof asked.x);
+}
+
 static void it_learns_what_the_processor_learns(void **state) {
     (void)state;
     static sample s;
@@ -99,9 +204,10 @@ static void it_learns_what_the_processor_learns(void **state) {
     size_t before, after, most;
     fill(&s);
     n2_cuda_memory(cuda, &before, &most);
+    n2_place place = {.backend = cuda};
     n2_latent_options o = tiny(NULL);
     learn(&s, &o, &here);
-    o.backend = cuda;
+    o.place = &place;
     learn(&s, &o, &there);
     for (size_t i = 0; i < ROWS; i++) {
         assert_close(there.predicted[i], here.predicted[i], 0, 2e-3);
@@ -129,12 +235,35 @@ static void cancel_at(void *user, double done, double total) {
     if (done > *(double *)user * total) n2ce_ctx_cancel(to_cancel);
 }
 
+/* "auto" goes back to the device of a checkpoint; other devices go on with a warning. */
+static void assert_made_there(const sample *s, n2_latent_options o) {
+    static said elsewhere;
+    char name[N2_DEVICE_NAME];
+    n2ce_ctx *ctx = new_ctx();
+    n2_place place = {.open = open_gpu, .optional = true};
+    assert_int_equal(n2_checkpoint_device(ctx, o.checkpoint, name), N2CE_OK);
+    assert_string_equal(name, "cuda:0, float32");
+    assert_int_equal(n2_place_again(ctx, name, &place), N2CE_OK);
+    assert_ptr_equal(place.backend, open_cuda_or_skip(true));
+    assert_null(place.open);
+    assert_string_equal(place.reason, "where this run began");
+    place = (n2_place){.open = open_gpu, .optional = true};
+    assert_int_equal(n2_place_again(ctx, "cuda:15, tf32", &place), N2CE_OK);
+    assert_null(place.backend);
+    assert_non_null(strstr(place.reason, "There is no GPU 15"));
+    n2ce_ctx_free(ctx);
+    o.place = &place;
+    learn(s, &o, &elsewhere);
+    assert_non_null(strstr(warning, "was made on cuda:0, float32 and is continued on cpu"));
+}
+
 /* Stopped and gone on: the same bytes. */
 static void a_checkpoint_holds_what_the_gpu_has(void **state) {
     (void)state;
     static sample s;
     static said whole, again;
-    n2_latent_options o = tiny(open_cuda_or_skip(true));
+    n2_place place = {.backend = open_cuda_or_skip(true)};
+    n2_latent_options o = tiny(&place);
     const char *path = "test_latent_device.checkpoint";
     fill(&s);
     o.rounds = o.moves = 1;
@@ -156,6 +285,8 @@ static void a_checkpoint_holds_what_the_gpu_has(void **state) {
     assert_memory_equal(again.predicted, whole.predicted, sizeof whole.predicted);
     assert_memory_equal(again.prior, whole.prior, sizeof whole.prior);
     assert_memory_equal(again.x, whole.x, sizeof whole.x);
+    assert_string_equal(warning, "");
+    assert_made_there(&s, o);
     unlink(path);
 }
 
@@ -165,7 +296,8 @@ static void designs_are_drawn_for_a_value(void **state) {
     enum { DRAWN = 8 };
     static sample s;
     double x[DRAWN * COLUMNS];
-    n2_latent_options o = tiny(open_cuda_or_skip(false));
+    n2_place place = {.backend = open_cuda_or_skip(false)};
+    n2_latent_options o = tiny(&place);
     o.sampler = N2_LATENT_LANGEVIN;
     o.code_steps = o.joint_steps = 0;
     n2ce_ctx *ctx = new_ctx();
@@ -183,6 +315,9 @@ static void designs_are_drawn_for_a_value(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(auto_does_without_a_gpu),
+        cmocka_unit_test(auto_does_without_a_gpu_that_fails),
+        cmocka_unit_test(auto_takes_the_faster_one),
         cmocka_unit_test(it_learns_what_the_processor_learns),
         cmocka_unit_test(a_checkpoint_holds_what_the_gpu_has),
         cmocka_unit_test(designs_are_drawn_for_a_value),

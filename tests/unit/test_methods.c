@@ -1,6 +1,7 @@
 /* Facts about the methods that propose designs. */
 #include "bbo_data.h"
 #include "design/design_space.h"
+#include "engine/kernel.h"
 #include "failing_alloc.h"
 #include "optimize/cma.h"
 #include "optimize/design_code.h"
@@ -37,8 +38,8 @@ static problem *new_problem(n2_factor_kind kind, size_t columns, size_t rows) {
 typedef enum amount { SOME, LITTLE } amount;
 
 static n2_effort effort_of(amount a) {
-    const n2_effort some = {32, N2_LEAST_WIDTH, N2_LEAST_STEPS, n2_cpu_backend()};
-    const n2_effort little = {1000, 16, 30, n2_cpu_backend()};
+    const n2_effort some = {32, N2_LEAST_WIDTH, N2_LEAST_STEPS, NULL};
+    const n2_effort little = {1000, 16, 30, NULL};
     return a == SOME ? some : little;
 }
 
@@ -280,6 +281,38 @@ static void out_of_memory_is_an_error(void **state) {
     test_free(p);
 }
 
+/* ---- places ---- */
+
+static n2ce_status open_another(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
+    (void)place;
+    (void)ctx;
+    *out = n2_cpu_backend();
+    return N2CE_OK;
+}
+
+/* Measuring where a method is faster changes nothing of what it proposes. */
+static void measuring_leaves_no_trace(void **state) {
+    (void)state;
+    const n2_method *const methods[] = {&n2_gradient_method, &n2_coms_method, &n2_cbas_method};
+    problem *p = new_problem(N2_CONTINUOUS, 2, 60);
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        const n2_listed_method *m = n2_method_find(methods[i]->name);
+        n2_place place = {.open = open_another, .optional = true};
+        n2_effort effort = effort_of(LITTLE);
+        double plain[ROWS * 2], measured[ROWS * 2];
+        n2_proposals out = {.rows = ROWS, .x = measured};
+        n2ce_ctx *ctx = new_ctx(1);
+        propose(m, p, LITTLE, 1, ROWS, plain);
+        effort.place = &place;
+        assert_int_equal(n2_method_run(ctx, m, &p->designs, 5, &effort, NULL, &out), N2CE_OK);
+        assert_null(place.open);
+        assert_non_null(strstr(place.reason, " ms in all, against "));
+        assert_memory_equal(measured, plain, sizeof plain);
+        n2ce_ctx_free(ctx);
+    }
+    test_free(p);
+}
+
 /* ---- effort ---- */
 
 static void effort_divides_but_not_to_nothing(void **state) {
@@ -302,6 +335,7 @@ int main(void) {
         cmocka_unit_test(cma_finds_optima),
         cmocka_unit_test(logits_are_those_of_design_bench),
         cmocka_unit_test(designs_come_back_from_their_code),
+        cmocka_unit_test(measuring_leaves_no_trace),
         cmocka_unit_test(effort_divides_but_not_to_nothing),
         cmocka_unit_test(out_of_memory_is_an_error),
         cmocka_unit_test(learning_beats_chance),

@@ -371,6 +371,9 @@ static void a_checkpoint_continues_bit_for_bit(void **state) {
     assert_int_equal(n2_checkpoint_save(first.model.store, first.plan, path), N2CE_OK);
     assert_int_equal(n2_checkpoint_load(second.model.store, second.plan, path), N2CE_OK);
     assert_int_equal(n2_plan_runs(second.plan), n / 2);
+    char device[N2_DEVICE_NAME];
+    assert_int_equal(n2_checkpoint_device(n2_store_ctx(first.model.store), path, device), N2CE_OK);
+    assert_string_equal(device, n2_backend_device(n2_plan_backend(first.plan)));
     steps(&second, n - n / 2);
     assert_same_tensors(&whole, &second);
     stop(&whole);
