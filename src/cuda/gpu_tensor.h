@@ -128,16 +128,17 @@ __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const 
     const uint32_t lower = image_lower(b, 16);
 #pragma unroll
     for (unsigned j = 0; j < 8; j++)
-        asm volatile("{\n"
-                     ".reg .pred add;\n"
-                     "setp.ne.b32 add, %69, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
-                     ", {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
-                     "}"
-                     : ALL_64(CHANGED)
-                     : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
-                       "l"(image_descriptor(lower + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
-                       "r"(fresh ? j : 1));
+        asm volatile(
+            "{\n"
+            ".reg .pred add;\n"
+            "setp.ne.b32 add, %69, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
+            ", {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
+            "}"
+            : ALL_64(CHANGED)
+            : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
+              "l"(image_descriptor(lower + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
+              "r"(fresh ? j : 1));
 }
 
 /* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
@@ -190,8 +191,8 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
-/* 16 bytes to the device's memory, that are read once and then not wanted any more: code and weights
- * are to stay in the cache instead. */
+/* 16 bytes to the device's memory, that are read once and then not wanted any more: code and
+ * weights are to stay in the cache instead. */
 __device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
                  "r"(a), "r"(b), "r"(c), "r"(d)

@@ -28,8 +28,8 @@ enum {
     SMALL_MOST = 8192, /* rows of a small tower */
     TOWER_WIDTH = 128,
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
-    TOWER_NARROW = 4,             /* columns, or inner numbers, that need no tensor cores */
-    ROW_FLOATS = TOWER_WIDTH + 8, /* of rows in shared memory that are read by pairs */
+    TOWER_NARROW = 4,               /* columns, or inner numbers, that need no tensor cores */
+    ROW_FLOATS = TOWER_WIDTH + 8,   /* of rows in shared memory that are read by pairs */
     MOST_LAYERS = 28
 };
 
@@ -131,7 +131,7 @@ typedef struct tower_layer {
     uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
-    uint8_t run;        /* so many layers, from this one on, are plain and of one form: n2_tower_make */
+    uint8_t run; /* so many layers, from this one on, are plain and of one form: n2_tower_make */
 } tower_layer;
 
 typedef struct tower {
