@@ -47,7 +47,8 @@ template <bool STRICT> struct gradient_block {
     int steps, all_steps;            /* all: with those of the pair */
     float unit; /* sums are 1 / unit too large */
 
-    __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which, int slice)
+    __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which,
+                              int slice)
         : m(memory), t(which), unit(1) {
         const int64_t all = sheets_of(t.rows), length = t.slice_rows / SHEET_ROWS;
         first_sheet = slice * length;
@@ -152,9 +153,11 @@ template <bool STRICT> struct gradient_block {
         *to = t.sums_add ? *to + all : all;
     }
 
-    /* A thread's sums are eight numbers side by side (sheet_column) of two rows, four times. Number e
-     * of eight k: */
-    __device__ static int number_at(int k, int e) { return 16 * (k / 2) + e / 2 * 4 + k % 2 * 2 + e % 2; }
+    /* A thread's sums are eight numbers side by side (sheet_column) of two rows, four times. Number
+     * e of eight k: */
+    __device__ static int number_at(int k, int e) {
+        return 16 * (k / 2) + e / 2 * 4 + k % 2 * 2 + e % 2;
+    }
     __device__ static int row_of(int k) {
         const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
         return (int)sheet_column(row + (unsigned)k % 2 * 8);

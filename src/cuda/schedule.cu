@@ -170,7 +170,7 @@ size_t n2_queue_schedule(n2_queue *q) {
     s.q = q;
     s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
     s.loads = (load *)n2_alloc(q->ctx, 2 * q->n + 1, sizeof *s.loads);
-    const bool few = q->n <= MOST_GATHERED; /* else it would take minutes, for a small part of the step */
+    const bool few = q->n <= MOST_GATHERED; /* else it would take minutes, for little */
     if (s.earliest && s.loads) {
         s.levels = find_levels(q, s.earliest);
         if (q->towers && few) gather_towers(&s);

@@ -56,8 +56,8 @@ struct tower_place {
     int row, column;
     int rows;     /* that the warp has; none, or less than none, beyond the last */
     int64_t row0; /* the warp's first */
-    bool speaks; /* for its warp: the first lane */
-    bool stores; /* sheets; they are whole: rows of the last one that nobody has are there, too */
+    bool speaks;  /* for its warp: the first lane */
+    bool stores;  /* sheets; they are whole: rows of the last one that nobody has are there, too */
     uint32_t sheet, power; /* where the thread's are, from the first sheet on; in bytes */
     uint32_t gates;        /* where the thread's are, from the first gates on; in words */
 
@@ -97,13 +97,14 @@ __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int 
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
 }
 
-/* f(i, row, column) for the numbers of a warp's rows of n, which lie one after the other: AT_ONCE a
- * thread, for what they are loaded from may be far. */
+/* f(first, count, part) for the numbers of a warp's rows of n, which lie one after the other: a
+ * thread has AT_ONCE from `first` on, for they may be far; i * part >> 20 is i / n. */
 enum { AT_ONCE = 8 };
 template <typename F> __device__ inline void each_number(const tower_place &p, int n, F f) {
     const unsigned count = p.rows > 0 ? (unsigned)(p.rows * n) : 0;
-    const unsigned part = (1u << 20) / (unsigned)n + 1; /* i / n, for i up to 2048 */
-    for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE) f(first, count, part);
+    const unsigned part = (1u << 20) / (unsigned)n + 1; /* right up to 2048 */
+    for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE)
+        f(first, count, part);
 }
 
 /* n columns of this warp's rows, zeros around them. */
@@ -327,7 +328,7 @@ __device__ inline void find_gates(const tower_layer &l, const tower_place &p, fl
     each_of_rows(l.gate, l.n, rows, p, [&](int i, float2 v) {
         if (!(v.x > 0.0f)) closed[i / 32] |= gate_bit(i);
         if (!(v.y > 0.0f)) closed[i / 32] |= gate_bit(i + 1);
-        if (i % 16 == 14) asm volatile("" ::: "memory"); /* no more at once: there are few registers */
+        if (i % 16 == 14) asm volatile("" ::: "memory"); /* no more at once: few registers */
     });
 }
 
@@ -415,11 +416,10 @@ template <bool STRICT> struct tower_block {
     int used;                /* products begun */
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
-    uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if they are stored as such */
+    uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if stored as such */
 
     __device__ tower_block(const tower_memory<STRICT> &memory, int b)
-        : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL),
-          waiting_gates(NULL) {}
+        : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL), waiting_gates(NULL) {}
 
     /* ---- weights ---- */
 
@@ -476,7 +476,7 @@ template <bool STRICT> struct tower_block {
         products_end();
     }
 
-    /* What was multiplied turns out not to fit, for one of the four warps that multiply together. */
+    /* What was multiplied turns out not to fit, for one of four warps that multiply together. */
     __device__ void multiply_again(const char *image, float last[64], float sum[64], factors *f) {
         products_wait(sum);
         settle(f, last);
@@ -594,6 +594,7 @@ template <bool STRICT> struct tower_block {
             load_factors(l, p, m.rows, last, f);
             waiting = l.in_sheets;
         } else if (f->of != wanted) {
+            finish_waiting(last, f);
             make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
         }
     }

@@ -152,7 +152,8 @@ static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floa
 }
 
 /* The layer that made x [rows x width] for job i and can store it as sheets; SIZE_MAX: none. */
-static size_t sheet_maker(const n2_queue *q, size_t i, const float *x, int64_t rows, int64_t width) {
+static size_t sheet_maker(const n2_queue *q, size_t i, const float *x, int64_t rows,
+                          int64_t width) {
     const size_t maker = maker_of(q, i, x, rows * width);
     if (maker == SIZE_MAX) return SIZE_MAX;
     const job_product *p = &q->list[maker].j.product;
@@ -322,7 +323,8 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) 
     t->rows = j->product.k;
     t->first_block = (int32_t)first_block;
     t->n_blocks = j->product.slices;
-    t->slice_rows = t->n_blocks > 1 ? j->product.slice_k : (int32_t)(sheets_of(t->rows) * SHEET_ROWS);
+    t->slice_rows =
+        t->n_blocks > 1 ? j->product.slice_k : (int32_t)(sheets_of(t->rows) * SHEET_ROWS);
     t->adds = j->add;
     t->squares = j->squares ? j->more[0] : NULL;
     if (q->list[i].pair) make_pair(q, q->list[i].pair, t);
@@ -417,20 +419,23 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
-/* Whether layer k multiplies what the layer before did, and that is still there. */
-static bool multiplies_same(const tower *t, int k) {
-    const tower_layer *l = &t->layer[k], *before = l - 1;
-    return k > 0 && l->kind == LAYER_PRODUCT && before->kind == LAYER_PRODUCT && l->a == before->a &&
-           l->k == before->k && l->source == FROM_MEMORY && !l->in_sheets && !before->plain &&
-           !before->out_sheets && !before->more_sheets && !before->more_gates;
+/* Whether a layer multiplies what the layer before did, and that is still there. */
+static bool multiplies_same(const tower_layer *before, const tower_layer *l) {
+    const bool products = l->kind == LAYER_PRODUCT && before->kind == LAYER_PRODUCT;
+    const bool stays = !before->plain && !before->out_sheets && !before->more_sheets &&
+                       !before->more_gates;
+    return products && stays && l->a == before->a && l->k == before->k &&
+           l->source == FROM_MEMORY && !l->in_sheets;
 }
 
 /* A block of a residual network, or of its way back: most layers are one or the other. */
 static bool is_forward(const tower_layer *l) {
-    return l->plain && l->plain_more && l->adds_last && l->source == FROM_MORE && l->bias && !l->gate;
+    return l->plain && l->plain_more && l->adds_last && l->source == FROM_MORE && l->bias &&
+           !l->gate;
 }
 static bool is_back(const tower_layer *l) {
-    return l->plain && !l->plain_more && l->adds_last && l->source == FROM_OUT && !l->bias && l->gates;
+    return l->plain && !l->plain_more && l->adds_last && l->source == FROM_OUT && !l->bias &&
+           l->gates;
 }
 
 /* How many layers from k on are alike, if they are of such a form. */
@@ -457,7 +462,7 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     }
     for (int k = 0; k + 1 < t->n_layers; k++)
         t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
-    for (int k = 0; k < t->n_layers; k++)
-        if (multiplies_same(t, k)) t->layer[k].source = FROM_SAME;
+    for (int k = 1; k < t->n_layers; k++)
+        if (multiplies_same(&t->layer[k - 1], &t->layer[k])) t->layer[k].source = FROM_SAME;
     for (int k = t->n_layers; k-- > 0;) t->layer[k].run = find_run(t, k);
 }
