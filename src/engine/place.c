@@ -4,6 +4,7 @@
 #include "plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* About a fifth of a second for one core. */
 static const double LEAST_WORK = 1e10;
@@ -14,6 +15,13 @@ const n2_backend *n2_place_backend(const n2_place *place) {
 
 static void say(n2_place *place, const char *reason) {
     snprintf(place->reason, sizeof place->reason, "%s", reason);
+}
+
+/* The first sentence of the last error: what follows is advice to who asked for the device. */
+static void say_error(n2_place *place, const n2ce_ctx *ctx) {
+    say(place, n2ce_errmsg(ctx));
+    char *end = strstr(place->reason, ". ");
+    if (end) end[1] = '\0';
 }
 
 static void compare(n2_place *place, const n2_backend *device, double here, double there) {
@@ -58,7 +66,7 @@ n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_pla
     }
     n2ce_status status = open(place, ctx, &device);
     if (status == N2CE_EDEVICE) {
-        say(place, n2ce_errmsg(ctx));
+        say_error(place, ctx);
         return N2CE_OK;
     }
     N2_TRY(status);

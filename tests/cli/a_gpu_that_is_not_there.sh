@@ -29,12 +29,12 @@ for device in auto cpu; do
 done
 awk -v n=120 -f "${0%/*}/designs.awk" >designs.csv
 propose() { n2ce optimize designs.csv -m yield -q 4 --rounds 1 --steps 0.02 --checkpoint state -f -o "$@"; }
-why() { sed -n 's/^device .*--device cpu.*/device: none but cpu/; /^device/p'; }
+why() { sed -n 's/^device .*cpu (Th[^.]*\.)$/device: none but cpu/; /^device/p'; }
 propose cpu.csv --device cpu | why
 propose auto.csv --device auto | why
 propose again.csv --device auto --resume | why
 cmp cpu.csv auto.csv && cmp auto.csv again.csv
 n2ce study bbo --task branin-50 --method coms,random --scale 1000 --seeds 2 --device auto --json 2>why |
     sed -n '/"rows"/,/^  ],/s/.*"method": \(.*\), "max.*"device": "\([a-z]*\)".*/\1 on \2/p'
-sed -n 's/(.*--device cpu.*)/(no other)/p' why
+sed -n 's/(Th[^.]*\.)/(no other)/p' why
 n2ce mi --x 0 --y 1 a.csv --device gpu
