@@ -286,11 +286,8 @@ static bool touches_state(const n2_queue *q, const noted *n) {
 }
 
 static bool writes_watched(const n2_queue *q, const noted *n) {
-    for (int s = 0; s < n->n_spans; s++)
-        for (void *const *w = q->watched; *w; w++)
-            if (n->spans[s].written && n->spans[s].begin <= (uintptr_t)*w &&
-                n->spans[s].end > (uintptr_t)*w)
-                return true;
+    for (void *const *w = q->watched; *w; w++)
+        if (n2_noted_touches(n, (const float *)*w, 1, false)) return true;
     return false;
 }
 

@@ -81,8 +81,7 @@ float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats) {
     return (float *)s->memory;
 }
 
-/* Whether a job writes any of these numbers, or, if `reads`, reads them. */
-static bool touches(const noted *n, const float *x, int64_t floats, bool reads) {
+bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads) {
     const uintptr_t begin = (uintptr_t)x, end = (uintptr_t)(x + floats);
     for (int s = 0; s < n->n_spans; s++) {
         const span *at = &n->spans[s];
@@ -95,7 +94,7 @@ static bool touches(const noted *n, const float *x, int64_t floats, bool reads) 
 static bool is_touched_after(const n2_queue *q, size_t i, const float *x, int64_t floats,
                              bool reads) {
     for (size_t k = i + 1; x && k < q->n; k++)
-        if (touches(&q->list[k], x, floats, reads)) return true;
+        if (n2_noted_touches(&q->list[k], x, floats, reads)) return true;
     return false;
 }
 static bool is_written_after(const n2_queue *q, size_t i, const float *x, int64_t floats) {
@@ -145,7 +144,7 @@ static size_t find_images(const n2_queue *q, const matrix *m) {
  * those of other columns are apart from them. SIZE_MAX: none. */
 static size_t find_update(const n2_queue *q, const matrix *m) {
     size_t i = q->n;
-    while (i > 0 && !touches(&q->list[i - 1], m->at, floats_of(m), false)) i--;
+    while (i > 0 && !n2_noted_touches(&q->list[i - 1], m->at, floats_of(m), false)) i--;
     if (i-- == 0 || q->list[i].j.kind != JOB_ADAM) return SIZE_MAX;
     const job *j = &q->list[i].j;
     const int64_t column = m->at - j->out;

@@ -52,6 +52,9 @@ noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks);
 void n2_note_read(noted *n, const void *at, int64_t floats); /* NULL, 0: nothing */
 void n2_note_write(noted *n, const void *at, int64_t floats);
 
+/* Whether a job writes any of these numbers, or, if `reads`, reads them. */
+bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads);
+
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 

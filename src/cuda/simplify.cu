@@ -20,11 +20,7 @@ static size_t writer_of(const n2_queue *q, size_t i, const float *x, int64_t n) 
 /* Whether a job between the two writes any of these numbers. */
 static bool is_written_between(const n2_queue *q, size_t a, size_t b, const float *x, int64_t n) {
     for (size_t k = a + 1; k < b; k++)
-        for (int s = 0; s < q->list[k].n_spans; s++) {
-            const span *at = &q->list[k].spans[s];
-            if (at->written && at->begin < (uintptr_t)(x + n) && at->end > (uintptr_t)x)
-                return true;
-        }
+        if (n2_noted_touches(&q->list[k], x, n, false)) return true;
     return false;
 }
 
@@ -57,10 +53,7 @@ static void replace_read(noted *n, const float *from, const float *to, int64_t f
 }
 
 static bool touches(const noted *n, const float *x, int64_t floats) {
-    for (int s = 0; s < n->n_spans; s++)
-        if (n->spans[s].begin < (uintptr_t)(x + floats) && n->spans[s].end > (uintptr_t)x)
-            return true;
-    return false;
+    return n2_noted_touches(n, x, floats, true);
 }
 
 /* Jobs from `first` to `last` that make x make `instead`. */

@@ -144,9 +144,8 @@ static bool is_column_sum(const job *j) {
 static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floats) {
     while (i-- > 0) {
         const noted *n = &q->list[i];
-        for (int s = 0; s < n->n_spans; s++)
-            if (n->spans[s].written && overlaps(&n->spans[s], x, floats))
-                return n2_is_tower(n) && is_made_by(n, x) ? i : SIZE_MAX;
+        if (n2_noted_touches(n, x, floats, false))
+            return n2_is_tower(n) && is_made_by(n, x) ? i : SIZE_MAX;
     }
     return SIZE_MAX;
 }
@@ -181,9 +180,7 @@ static size_t sheet_reader(const n2_queue *q, size_t i, const float *x, int64_t 
     }
     if (found == SIZE_MAX || layer_before(q, found) != SIZE_MAX) return SIZE_MAX;
     for (size_t k = found + 1; k < i; k++) /* it must still be what was read */
-        for (int s = 0; s < q->list[k].n_spans; s++)
-            if (q->list[k].spans[s].written && overlaps(&q->list[k].spans[s], x, rows * width))
-                return SIZE_MAX;
+        if (n2_noted_touches(&q->list[k], x, rows * width, false)) return SIZE_MAX;
     return found;
 }
 
