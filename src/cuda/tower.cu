@@ -436,8 +436,7 @@ template <bool STRICT> struct tower_block {
 
     /* No thread of the warp needs them any more. */
     __device__ void image_done() {
-        __syncwarp();
-        if (p.speaks) arrive(&m.done[used % size::STAGES]);
+        arrive(&m.done[used % size::STAGES]);
         used++;
     }
 
@@ -676,7 +675,7 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
     if (threadIdx.x == 0) {
         for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
-            arrival_init(&m.done[s], (blockDim.x - FETCH_THREADS) / 32);
+            arrival_init(&m.done[s], blockDim.x - FETCH_THREADS);
         }
         arrivals_ready();
     }
