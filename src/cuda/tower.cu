@@ -97,58 +97,44 @@ __device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int 
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
 }
 
-/* f(first, count, part) for the numbers of a warp's rows of n, which lie one after the other: a
- * thread has AT_ONCE from `first` on, for they may be far; i * part >> 20 is i / n. */
-enum { AT_ONCE = 8 };
+/* f(i, row) for the numbers of a warp's rows of n, which lie one after the other. */
 template <typename F> __device__ inline void each_number(const tower_place &p, int n, F f) {
     const unsigned count = p.rows > 0 ? (unsigned)(p.rows * n) : 0;
-    const unsigned part = (1u << 20) / (unsigned)n + 1; /* right up to 2048 */
-    for (unsigned first = threadIdx.x % 32; first < count; first += 32 * AT_ONCE)
-        f(first, count, part);
+    const unsigned part = (1u << 20) / (unsigned)n + 1; /* i * part >> 20 is i / n up to 2048 */
+#pragma unroll 4
+    for (unsigned i = threadIdx.x % 32; i < count; i += 32) f(i, i * part >> 20);
 }
 
-/* n columns of this warp's rows, zeros around them. */
-__device__ inline void rows_in(float *to, const float *from, int n, const tower_place &p) {
+/* Asks for n columns of this warp's rows, zeros around them: they are there when each_of_rows has
+ * waited. */
+__device__ inline void ask_rows(float *to, const float *from, int n, const tower_place &p) {
     const float *x = from + p.row0 * n;
-    const float4 zero = {0, 0, 0, 0};
+    const unsigned lane = threadIdx.x % 32;
     __syncwarp();
-    for (int i = threadIdx.x % 32; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
-    __syncwarp();
-    each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
-        float v[AT_ONCE];
+    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0) {
 #pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++)
-            v[k] = first + 32 * k < count ? x[first + 32 * k] : 0.0f;
-#pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const unsigned i = first + 32 * k, row = i * part >> 20;
-            if (i < count) to[row * ROW_FLOATS + i - row * (unsigned)n] = v[k];
-        }
-    });
-    __syncwarp();
-}
-
-/* use(i, pair) for what a thread has of n columns of memory; `rows` in between, unless they are
- * 128. */
-template <typename F>
-__device__ inline void each_of_rows(const float *from, int n, float *rows, const tower_place &p,
-                                    F use) {
-    if (n == TOWER_WIDTH && (uintptr_t)from % 8 == 0) {
-        const float2 *at = (const float2 *)(from + (p.row0 + p.row) * TOWER_WIDTH + p.column);
-        each_pair([&](int i, int h, int j) {
-            const float2 zero = {0, 0};
-            use(i, p.row + 8 * h < p.rows ? at[h * (4 * TOWER_WIDTH) + 4 * j] : zero);
-        });
+        for (int r = 0; r < WARP_ROWS; r++)
+            copy_16(to + r * ROW_FLOATS + lane * 4, x + r * TOWER_WIDTH + lane * 4,
+                    r < p.rows ? 16 : 0);
+        copies_commit();
         return;
     }
-    rows_in(rows, from, n, p);
-    each_pair([&](int i, int h, int j) { use(i, *pair_at(rows, p, h, j)); });
+    const float4 zero = {0, 0, 0, 0};
+    for (unsigned i = lane; i < WARP_FLOATS / 4; i += 32) ((float4 *)to)[i] = zero;
     __syncwarp();
+    each_number(p, n, [&](unsigned i, unsigned row) {
+        copy_4(to + row * ROW_FLOATS + i - row * (unsigned)n, x + i, 4);
+    });
+    copies_commit();
 }
 
-__device__ inline void load_rows(const float *from, int n, float *rows, const tower_place &p,
-                                 float x[64]) {
-    each_of_rows(from, n, rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+/* use(i, pair) for what a thread has of rows that were asked for. */
+template <typename F>
+__device__ inline void each_of_rows(float *rows, const tower_place &p, F use) {
+    copies_wait<0>();
+    __syncwarp();
+    each_pair([&](int i, int h, int j) { use(i, *pair_at(rows, p, h, j)); });
+    __syncwarp();
 }
 
 /* The LeakyReLU of what a thread has, times `unit`; `rows` in between, unless the matrix is 128
@@ -169,12 +155,8 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
         *pair_at(rows, p, h, j) = float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
     });
     __syncwarp();
-    each_number(p, n, [&](unsigned first, unsigned count, unsigned part) {
-#pragma unroll
-        for (unsigned k = 0; k < AT_ONCE; k++) {
-            const unsigned i = first + 32 * k, row = i * part >> 20;
-            if (i < count) out[i] = rows[row * ROW_FLOATS + i - row * (unsigned)n];
-        }
+    each_number(p, n, [&](unsigned i, unsigned row) {
+        out[i] = rows[row * ROW_FLOATS + i - row * (unsigned)n];
     });
     __syncwarp();
 }
@@ -276,7 +258,8 @@ template <bool STRICT>
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
                                     float last[64], tower_factors<STRICT> *f) {
     float x[64];
-    load_rows(l.a, l.k, rows, p, x);
+    ask_rows(rows, l.a, l.k, p);
+    each_of_rows(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
     const uint32_t top = top_bits(x);
     if (top && !fits(__uint_as_float(top) * f->power, STRICT)) {
         const float power = __uint_as_float(power_bits(top, STRICT));
@@ -322,10 +305,10 @@ __device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
     closed[1] = p.rows > 0 ? at[GATE_WORDS / 2] : 0;
 }
 
-__device__ inline void find_gates(const tower_layer &l, const tower_place &p, float *rows,
-                                  uint32_t closed[2]) {
+/* Of rows that were asked for. */
+__device__ inline void find_gates(const tower_place &p, float *rows, uint32_t closed[2]) {
     closed[0] = closed[1] = 0;
-    each_of_rows(l.gate, l.n, rows, p, [&](int i, float2 v) {
+    each_of_rows(rows, p, [&](int i, float2 v) {
         if (!(v.x > 0.0f)) closed[i / 32] |= gate_bit(i);
         if (!(v.y > 0.0f)) closed[i / 32] |= gate_bit(i + 1);
         if (i % 16 == 14) asm volatile("" ::: "memory"); /* no more at once: few registers */
@@ -498,7 +481,7 @@ template <bool STRICT> struct tower_block {
         const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
         image_done();
-        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
+        if (l.gate && !l.gates) find_gates(p, m.rows, closed);
         end_sums(l.gate, unit, slope, closed, sum, last);
     }
 
@@ -540,7 +523,7 @@ template <bool STRICT> struct tower_block {
 
     __device__ void outer(const tower_layer &l, float last[64], float sum[64], float power) {
         outer_sums(l, p, sum);
-        if (l.gate && !l.gates) find_gates(l, p, m.rows, closed);
+        if (l.gate && !l.gates) find_gates(p, m.rows, closed);
         begin_sums(l.adds_last, false, NULL, power, p, last);
         end_sums(l.gate, power, l.slope, closed, sum, last);
         if (!l.bias) return;
@@ -551,11 +534,25 @@ template <bool STRICT> struct tower_block {
         });
     }
 
-    __device__ void add_rows(const float *addend, int n, float power, float last[64]) {
-        float x[64];
-        load_rows(addend, n, m.rows, p, x);
-#pragma unroll
-        for (int i = 0; i < 64; i++) last[i] = fmaf(x[i], power, last[i]);
+    /* What a layer needs besides its factors is asked for before they are multiplied: gates, or
+     * else an addend. */
+    __device__ void ask_for(const tower_layer &l) {
+        const float *gate = l.gates ? NULL : l.gate;
+        const float *rows = gate ? gate : addend_of(l);
+        if (rows) ask_rows(m.rows, rows, l.n, p);
+    }
+
+    /* What is added to a layer's output, but for the layer before. */
+    __device__ static const float *addend_of(const tower_layer &l) {
+        return l.adds_last ? NULL : l.addend;
+    }
+
+    __device__ void add_rows(const tower_layer &l, float power, float last[64]) {
+        if (l.gate && !l.gates) ask_rows(m.rows, l.addend, l.n, p);
+        each_of_rows(m.rows, p, [&](int i, float2 v) {
+            last[i] = fmaf(v.x, power, last[i]);
+            last[i + 1] = fmaf(v.y, power, last[i + 1]);
+        });
     }
 
     /* Sheets and gates leave when the next product is under way. */
@@ -601,7 +598,7 @@ template <bool STRICT> struct tower_block {
     /* A layer that reads or stores more than factors. */
     __device__ void finish_layer(const tower_layer &l, float last[64], factors *f) {
         f->of = OF_NOTHING;
-        if (l.addend && !l.adds_last) add_rows(l.addend, l.n, f->power, last);
+        if (addend_of(l)) add_rows(l, f->power, last);
         store(l, last, f);
     }
 
@@ -614,12 +611,14 @@ template <bool STRICT> struct tower_block {
         }
         if (l.kind == LAYER_PRODUCT) {
             prepare_factors(l, last, f);
+            ask_for(l);
             product(k, last, sum, f);
         } else {
             load_ahead(k + 1);
+            ask_for(l);
             outer(l, last, sum, f->power);
         }
-        if (l.plain && (l.adds_last || !l.addend))
+        if (l.plain && !addend_of(l))
             make_next(l, l.plain_more, last, f);
         else
             finish_layer(l, last, f);
