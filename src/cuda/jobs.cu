@@ -71,28 +71,50 @@ __device__ static int find_job(const job_list &list) {
     return found;
 }
 
-/* Jobs of a chain from `which` on, as many as are fetched at once: this thread's words of them. */
+/* Jobs that are fetched at once: this thread's words of them. */
 struct fetched {
     enum { EACH = (CHAIN_JOBS * JOB_WORDS + JOB_THREADS - 1) / JOB_THREADS };
     uint32_t n, word[EACH];
 
-    __device__ fetched(const job_list &list, int which) {
-        const int left = list.n - which, jobs = list.at_once < left ? list.at_once : left;
-        const uint32_t begin = (uint32_t)which * JOB_WORDS;
-        const uint32_t *far = (const uint32_t *)list.jobs;
-        n = (uint32_t)jobs * JOB_WORDS;
+    __device__ fetched(const uint32_t *from, int jobs) : n((uint32_t)jobs * JOB_WORDS) {
 #pragma unroll
         for (uint32_t k = 0; k < EACH; k++) {
             const uint32_t i = k * JOB_THREADS + threadIdx.x;
             if (i >= n) break;
-            word[k] = list.n <= INLINE_JOBS ? list.inline_words[begin + i] : far[begin + i];
+            word[k] = from[i];
         }
     }
-    __device__ void put(uint32_t *to) const {
+    __device__ void put(job *to) const {
 #pragma unroll
         for (uint32_t k = 0; k < EACH; k++) {
             const uint32_t i = k * JOB_THREADS + threadIdx.x;
-            if (i < n) to[i] = word[k];
+            if (i < n) ((uint32_t *)to)[i] = word[k];
+        }
+    }
+};
+
+/* Those of a chain, from `which` on. */
+__device__ inline fetched fetch_chain(const job_list &list, int which) {
+    const int left = list.n - which;
+    const uint32_t *all = list.n <= INLINE_JOBS ? list.inline_words : (const uint32_t *)list.jobs;
+    return fetched(all + (uint32_t)which * JOB_WORDS, list.at_once < left ? list.at_once : left);
+}
+
+/* What a block does one after the other. Of a job of one number it remembers the number. */
+template <bool PRODUCTS> struct job_runner {
+    float *shared;
+    const float *at;
+    float last;
+
+    __device__ void run(const job &j, uint32_t block) {
+        if constexpr (PRODUCTS) {
+            run_matmul(j, shared, block);
+        } else if (is_scalar(j)) {
+            last = run_scalar(j, at, last);
+            at = j.out;
+        } else {
+            run_block(j, shared, block);
+            at = NULL;
         }
     }
 };
@@ -100,33 +122,31 @@ struct fetched {
 /* Jobs, or products, one after the other. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
+    job_runner<PRODUCTS> runner = {shared, NULL, 0.0f};
     grid_next();
     const int first = find_job(list);
-    const float *at = NULL;
-    float last = 0;
+    fetched words = fetch_chain(list, first); /* jobs themselves were there before */
+    if (list.n_prelude > 0) {
+        fetched((const uint32_t *)list.prelude, list.n_prelude).put(mine);
+        grid_wait();
+        for (int i = 0; i < list.n_prelude; i++) {
+            __syncthreads();
+            runner.run(mine[i], 0);
+        }
+        __syncthreads();
+    } else {
+        grid_wait();
+    }
     for (int begin = first, end = first + 1; begin < end; begin += list.at_once) {
-        const fetched words(list, begin);
-        if (begin == first)
-            grid_wait(); /* jobs themselves were there before */
-        else
+        if (begin > first) {
+            words = fetch_chain(list, begin);
             __syncthreads(); /* all are done with the jobs before */
-        words.put((uint32_t *)mine);
+        }
+        words.put(mine);
         for (int i = 0; i < list.at_once && begin + i < end; i++) {
-            const job &now = mine[i];
             __syncthreads(); /* all are done with the job before */
-            if (begin + i == first) end += now.chained;
-            const uint32_t block = blockIdx.x - now.first_block;
-            if constexpr (PRODUCTS) {
-                run_matmul(now, shared, block);
-                continue;
-            }
-            if (is_scalar(now)) {
-                last = run_scalar(now, at, last);
-                at = now.out;
-            } else {
-                run_block(now, shared, block);
-                at = NULL;
-            }
+            if (begin + i == first) end += mine[i].chained;
+            runner.run(mine[i], blockIdx.x - mine[i].first_block);
         }
     }
 }

@@ -17,6 +17,8 @@ typedef struct job_list {
     int at_once;           /* jobs of a chain that are fetched together, CHAIN_JOBS at most */
     const job *jobs;       /* in the device's memory */
     const uint32_t *first; /* first[i]: the first block of job i; first[n]: how many in all */
+    const job *prelude; /* n_prelude jobs of one block, which every block does for itself first: */
+    int n_prelude;      /* all put the same numbers in the same places */
     uint32_t inline_first[INLINE_JOBS];
     uint32_t inline_words[INLINE_JOBS * JOB_WORDS];
 } job_list;

@@ -11,6 +11,7 @@ enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
 typedef enum lane {
+    LANE_LONG, /* gradients that are at work for several levels */
     LANE_JOBS,
     LANE_PRODUCTS,
     LANE_GRADIENTS,
@@ -107,6 +108,8 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     }
 }
 
+static bool makes_gradients(lane way) { return way == LANE_GRADIENTS || way == LANE_LONG; }
+
 static int rows_of(lane way) { return way == LANE_TOWERS ? TOWER_ROWS : SMALL_ROWS; }
 
 static void fill_towers(n2_queue *q, launch *l, tower *towers) {
@@ -127,6 +130,7 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     for (size_t k = 0; k < 2 * q->n; k++) {
         const size_t i = k % q->n;
         if (q->list[i].level != l->level || !q->list[i].sheets) continue;
+        if (n2_is_long(&q->list[i]) != (l->way == LANE_LONG)) continue;
         if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
         if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
         gradient *t = &list[l->n_gradients++];
@@ -150,7 +154,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         l->gradients = p->gradients + gradients_at;
         if (l->way >= LANE_TOWERS)
             fill_towers(p->queue, l, towers + towers_at);
-        else if (l->way == LANE_GRADIENTS)
+        else if (makes_gradients(l->way))
             fill_gradients(p->queue, l, gradients + gradients_at);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
@@ -159,6 +163,108 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         gradients_at += (size_t)l->n_gradients;
         p->n_launches += l->blocks > 0;
     }
+}
+
+/* ---- preludes ------------------------------------------------------------ */
+
+static bool touches_state(const n2_queue *q, const noted *n) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (n->spans[s].begin == (uintptr_t)q->state) return true;
+    return false;
+}
+
+static bool writes_watched(const n2_queue *q, const noted *n) {
+    for (void *const *w = q->watched; *w; w++)
+        if (n2_noted_touches(n, (const float *)*w, 1, false)) return true;
+    return false;
+}
+
+/* Whether it makes a difference to job n if the end of the run has been noted. Not to an update that
+ * looks at all watched numbers itself. */
+static bool minds_state(const n2_queue *q, const noted *n) {
+    uint32_t watched = 0;
+    while (q->watched[watched]) watched++;
+    const bool update = n->j.kind == JOB_ADAM || n->j.kind == JOB_ASSIGN;
+    return touches_state(q, n) && !(update && n->j.guards == watched);
+}
+
+/* Whether the end of the run must not be noted while job n is at work. */
+static bool minds_end(const n2_queue *q, const noted *n) {
+    return writes_watched(q, n) || minds_state(q, n);
+}
+
+/* One number, from few: what every block can do for itself. */
+static bool is_little(const job *j) {
+    enum { MOST_PARTS = 128 };
+    if (j->kind == JOB_SUM_LIST) return j->k <= MOST_PARTS;
+    return j->n == 1 && (j->kind == JOB_UNARY || j->kind == JOB_BINARY || j->kind == JOB_ASSIGN);
+}
+
+/* Whether a job finds the same numbers when others of its chain have been done already, by another
+ * block: nothing that it reads is written by itself or a later one. */
+static bool can_be_repeated(const n2_queue *q, size_t i) {
+    const noted *n = &q->list[i];
+    if (n->j.add || !is_little(&n->j)) return false;
+    for (int s = 0; s < n->n_spans; s++) {
+        const float *x = (const float *)n->spans[s].begin;
+        const int64_t floats = (const float *)n->spans[s].end - x;
+        for (size_t k = i; k < q->n && !n->spans[s].written; k++)
+            if (q->list[k].chain == n->chain && n2_noted_touches(&q->list[k], x, floats, false))
+                return false;
+    }
+    return true;
+}
+
+/* Whether all blocks of a level's only launch can do a job of the level before for themselves. */
+static bool is_prelude(const n2_queue *q, size_t i, int level) {
+    for (size_t k = 0; k < q->n; k++) {
+        const noted *n = &q->list[k];
+        if (n->level != level || n->j.n_blocks == 0) continue;
+        if (n->j.kind == JOB_END && minds_state(q, &q->list[i])) return false;
+        for (int s = 0; s < q->list[i].n_spans; s++) {
+            const span *at = &q->list[i].spans[s];
+            if (n2_noted_touches(n, (const float *)at->begin,
+                                 (const float *)at->end - (const float *)at->begin, false))
+                return false;
+        }
+    }
+    return can_be_repeated(q, i);
+}
+
+/* What one block does, alone at its level, is done by all blocks of the next launch: that takes less
+ * time than a launch. */
+static bool can_be_prelude(const n2_program *p, const launch *one, const launch *next) {
+    enum { MOST_BLOCKS = 512 };
+    const n2_queue *q = p->queue;
+    if (one->way != LANE_JOBS || one->blocks != 1 || one->list.n > CHAIN_JOBS ||
+        one->list.n_prelude)
+        return false;
+    if (next->way != LANE_JOBS || next->blocks > MOST_BLOCKS) return false;
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].level == one->level && !is_prelude(q, i, next->level)) return false;
+    return true;
+}
+
+static bool is_alone(const n2_program *p, size_t k) {
+    const launch *l = &p->launches[k];
+    return (k == 0 || l[-1].level != l->level) &&
+           (k + 1 == p->n_launches || l[1].level != l->level);
+}
+
+static void find_preludes(n2_program *p) {
+    size_t n = 0;
+    for (size_t k = 0; k < p->n_launches; k++) {
+        launch *l = &p->launches[k], *next = l + 1;
+        const bool joins = k + 1 < p->n_launches && is_alone(p, k) && is_alone(p, k + 1) &&
+                           can_be_prelude(p, l, next);
+        if (joins) {
+            next->list.prelude = l->list.jobs;
+            next->list.n_prelude = l->list.n;
+        } else {
+            p->launches[n++] = *l;
+        }
+    }
+    p->n_launches = n;
 }
 
 /* Jobs, towers, gradients and starts in one block of the device's memory. */
@@ -186,16 +292,18 @@ static n2ce_status upload_jobs(n2_program *p, size_t levels) {
 
 /* ---- graphs -------------------------------------------------------------- */
 
-/* Streams that part where a level has launches of several ways, and meet again. */
+/* Streams that part where a level has launches of several ways, and meet again; that of a long one
+ * meets the others when its time is over. */
 typedef struct lanes {
-    cudaStream_t stream[N_LANES];
-    cudaEvent_t parted, met[N_LANES];
+    cudaStream_t stream[N_LANES], aside;
+    cudaEvent_t parted, met[N_LANES], back;
+    int until; /* the level before which the long one is met; -1: none is at work */
 } lanes;
 
 static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early) {
     if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
-    else if (l->way == LANE_GRADIENTS)
+    else if (makes_gradients(l->way))
         n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, strict, stream, early);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
@@ -213,19 +321,47 @@ static void launch_level(const launch *l, size_t n, bool strict, const lanes *s,
     }
 }
 
-static void launch_all(const n2_program *p, const lanes *s) {
-    bool alone = false; /* the level before is one kernel */
+static void launch_long(const launch *l, bool strict, lanes *s) {
+    cudaEventRecord(s->parted, s->stream[0]);
+    cudaStreamWaitEvent(s->aside, s->parted, 0);
+    launch_one(l, strict, s->aside, false);
+    cudaEventRecord(s->back, s->aside);
+    s->until = l->level + LONG_LEVELS;
+}
+
+static void meet_long(lanes *s) {
+    if (s->until >= 0) cudaStreamWaitEvent(s->stream[0], s->back, 0);
+    s->until = -1;
+}
+
+/* Launches of one level. */
+static size_t count_level(const launch *l, size_t most) {
+    size_t n = 1;
+    while (n < most && l[n].level == l->level) n++;
+    return n;
+}
+
+static void launch_all(const n2_program *p, lanes *s) {
+    bool alone = false; /* what comes before is one kernel */
     for (size_t k = 0, n; k < p->n_launches; k += n) {
-        for (n = 1; k + n < p->n_launches; n++)
-            if (p->launches[k + n].level != p->launches[k].level) break;
-        launch_level(&p->launches[k], n, p->device->strict, s,
+        const launch *l = &p->launches[k];
+        n = count_level(l, p->n_launches - k);
+        const bool aside = l->way == LANE_LONG, met = s->until >= 0 && l->level >= s->until;
+        if (aside || met) {
+            meet_long(s);
+            alone = false;
+        }
+        if (aside) launch_long(l, p->device->strict, s);
+        if (n == aside) continue;
+        launch_level(l + aside, n - aside, p->device->strict, s,
                      p->device->waits && alone && n == 1);
-        alone = n == 1;
+        alone = n - aside == 1;
     }
+    meet_long(s);
 }
 
 /* Captured in a stream of its own: others may be at work in the device's. */
-static cudaError_t capture(const n2_program *p, int runs, const lanes *s, cudaGraph_t *graph) {
+static cudaError_t capture(const n2_program *p, int runs, lanes *s, cudaGraph_t *graph) {
     cudaError_t error = cudaStreamBeginCapture(s->stream[0], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) return error;
     for (int k = 0; k < runs; k++) launch_all(p, s);
@@ -236,6 +372,9 @@ static cudaError_t capture(const n2_program *p, int runs, const lanes *s, cudaGr
 
 static cudaError_t open_lanes(lanes *s) {
     cudaError_t error = cudaEventCreateWithFlags(&s->parted, cudaEventDisableTiming);
+    if (error == cudaSuccess) error = cudaEventCreateWithFlags(&s->back, cudaEventDisableTiming);
+    if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&s->aside, cudaStreamNonBlocking);
+    s->until = -1;
     for (int k = 0; k < N_LANES && error == cudaSuccess; k++) {
         error = cudaStreamCreateWithFlags(&s->stream[k], cudaStreamNonBlocking);
         if (error == cudaSuccess)
@@ -246,6 +385,8 @@ static cudaError_t open_lanes(lanes *s) {
 
 static void close_lanes(const lanes *s) {
     if (s->parted) cudaEventDestroy(s->parted);
+    if (s->back) cudaEventDestroy(s->back);
+    if (s->aside) cudaStreamDestroy(s->aside);
     for (int k = 0; k < N_LANES; k++) {
         if (s->met[k]) cudaEventDestroy(s->met[k]);
         if (s->stream[k]) cudaStreamDestroy(s->stream[k]);
@@ -277,28 +418,6 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     q->strict = ((gpu_device *)d)->strict;
     q->towers = ((gpu_device *)d)->towers;
     return N2CE_OK;
-}
-
-static bool touches_state(const n2_queue *q, const noted *n) {
-    for (int s = 0; s < n->n_spans; s++)
-        if (n->spans[s].begin == (uintptr_t)q->state) return true;
-    return false;
-}
-
-static bool writes_watched(const n2_queue *q, const noted *n) {
-    for (void *const *w = q->watched; *w; w++)
-        if (n2_noted_touches(n, (const float *)*w, 1, false)) return true;
-    return false;
-}
-
-/* Whether the end of the run must not be noted while job n is at work. An update that looks at all
- * watched numbers itself does not care. */
-static bool minds_end(const n2_queue *q, const noted *n) {
-    uint32_t watched = 0;
-    while (q->watched[watched]) watched++;
-    const bool update = n->j.kind == JOB_ADAM || n->j.kind == JOB_ASSIGN;
-    if (writes_watched(q, n)) return true;
-    return touches_state(q, n) && !(update && n->j.guards == watched);
 }
 
 /* The end comes after everything else, or beside the last of it. Returns how many levels there
@@ -378,6 +497,7 @@ static n2ce_status build(n2_program *p, bool ends) {
         q->n_gradients += q->list[i].sheets;
     }
     N2_TRY(upload_jobs(p, levels));
+    find_preludes(p);
     GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
     return N2CE_OK;
 }

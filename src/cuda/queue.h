@@ -87,6 +87,15 @@ void n2_queue_upload_lists(n2_queue *q);
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
 
+/* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
+ * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not
+ * is done beside it. */
+enum { LONG_ROWS = 8192, LONG_LEVELS = 4 };
+static inline bool n2_is_long(const noted *n) {
+    if (n->j.kind == JOB_SUM_COLUMNS) return n->j.n >= LONG_ROWS;
+    return n->j.kind == JOB_MATMUL && n->j.product.ta && n->j.product.k >= LONG_ROWS;
+}
+
 void n2_queue_free(n2_queue *q);
 
 /* ---- towers.cu: chains of products as towers (tower.h) ---- */

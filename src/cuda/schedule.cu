@@ -8,12 +8,15 @@
 
 enum { MOST_CHAIN = 64, MOST_SINGLES = 12 }; /* singles: jobs of one block, in turn */
 
-/* The last launch that touches what job i touches; -1: none. */
+/* The last level at which a job is at work. */
+static int end_of(const noted *n) { return n->level + (n2_is_long(n) ? LONG_LEVELS - 1 : 0); }
+
+/* The last level at which something touches what job i touches; -1: none. */
 static int last_conflict(const n2_queue *q, size_t i) {
     int level = -1;
     for (size_t k = i; k-- > 0;)
-        if (q->list[k].level > level && n2_noted_conflict(&q->list[i], &q->list[k]))
-            level = q->list[k].level;
+        if (end_of(&q->list[k]) > level && n2_noted_conflict(&q->list[i], &q->list[k]))
+            level = end_of(&q->list[k]);
     return level;
 }
 
@@ -40,7 +43,7 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
     size_t chain = SIZE_MAX;
     for (size_t k = i; k-- > 0;) {
         const noted *n = &q->list[k];
-        if (n->level != level || !n2_noted_conflict(&q->list[i], n)) continue;
+        if (end_of(n) != level || !n2_noted_conflict(&q->list[i], n)) continue;
         if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
         if (chain != SIZE_MAX && n->chain != chain && !can_unite(q, i, chain, n->chain))
             return SIZE_MAX;
