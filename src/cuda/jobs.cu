@@ -100,39 +100,32 @@ __device__ inline fetched fetch_chain(const job_list &list, int which) {
     return fetched(all + (uint32_t)which * JOB_WORDS, list.at_once < left ? list.at_once : left);
 }
 
-/* What a block does one after the other. Of a job of one number it remembers the number. */
-template <bool PRODUCTS> struct job_runner {
-    float *shared;
-    const float *at;
-    float last;
-
-    __device__ void run(const job &j, uint32_t block) {
-        if constexpr (PRODUCTS) {
-            run_matmul(j, shared, block);
-        } else if (is_scalar(j)) {
-            last = run_scalar(j, at, last);
-            at = j.out;
-        } else {
-            run_block(j, shared, block);
-            at = NULL;
-        }
+/* n jobs of a chain, in shared memory, one after the other. */
+template <bool PRODUCTS>
+__device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t block) {
+    for (int i = 0; i < n;) {
+        __syncthreads(); /* all are done with the job before */
+        const int scalars = PRODUCTS ? 0 : count_scalars(jobs + i, n - i);
+        if constexpr (PRODUCTS)
+            run_matmul(jobs[i], shared, block);
+        else if (scalars > 0)
+            run_scalars(jobs + i, scalars, shared);
+        else
+            run_block(jobs[i], shared, block);
+        i += scalars > 0 ? scalars : 1;
     }
-};
+}
 
 /* Jobs, or products, one after the other. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
-    job_runner<PRODUCTS> runner = {shared, NULL, 0.0f};
     grid_next();
     const int first = find_job(list);
     fetched words = fetch_chain(list, first); /* jobs themselves were there before */
     if (list.n_prelude > 0) {
         fetched((const uint32_t *)list.prelude, list.n_prelude).put(mine);
         grid_wait();
-        for (int i = 0; i < list.n_prelude; i++) {
-            __syncthreads();
-            runner.run(mine[i], 0);
-        }
+        run_chain<PRODUCTS>(mine, list.n_prelude, shared, 0);
         __syncthreads();
     } else {
         grid_wait();
@@ -143,11 +136,10 @@ template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, f
             __syncthreads(); /* all are done with the jobs before */
         }
         words.put(mine);
-        for (int i = 0; i < list.at_once && begin + i < end; i++) {
-            __syncthreads(); /* all are done with the job before */
-            if (begin + i == first) end += mine[i].chained;
-            runner.run(mine[i], blockIdx.x - mine[i].first_block);
-        }
+        __syncthreads();
+        if (begin == first) end += mine[0].chained;
+        const int n = end - begin < list.at_once ? end - begin : list.at_once;
+        run_chain<PRODUCTS>(mine, n, shared, blockIdx.x - mine[0].first_block);
     }
 }
 

@@ -192,16 +192,30 @@ GPU_JOB void run_binary(const job &j, uint32_t block) {
     });
 }
 
-/* Jobs of one number come in chains: thread 0 does them all, and what the last one put at `at` need
- * not be fetched. */
+/* Jobs of one number come in chains. What they need is asked for by a thread each, at once; then
+ * they are done in turn, and what one makes the others need not fetch. */
 __device__ inline bool is_scalar(const job &j) {
     return j.n == 1 && (j.kind == JOB_UNARY || j.kind == JOB_BINARY);
 }
-GPU_JOB float run_scalar(const job &j, const float *at, float last) {
-    if (threadIdx.x > 0) return 0.0f;
-    const float x = j.in[0] == at ? last : *j.in[0];
-    if (j.kind == JOB_UNARY) return *j.out = unary(j, x);
-    return *j.out = binary(j, x, j.in[1] == at ? last : *j.in[1]);
+/* How many of up to n jobs are of one number, from the first on. */
+__device__ inline int count_scalars(const job *jobs, int n) {
+    int count = 0;
+    while (count < n && is_scalar(jobs[count])) count++;
+    return count;
+}
+GPU_JOB void run_scalars(const job *jobs, int n, float *made) {
+    const int lane = (int)threadIdx.x;
+    if (lane >= 32) return;
+    const job &j = jobs[lane < n ? lane : 0];
+    const bool two = j.kind == JOB_BINARY;
+    float x = *j.in[0], y = two ? *j.in[1] : 0.0f;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        if (lane == i) made[i] = *j.out = two ? binary(j, x, y) : unary(j, x);
+        __syncwarp();
+        if (j.in[0] == jobs[i].out) x = made[i];
+        if (two && j.in[1] == jobs[i].out) y = made[i];
+    }
 }
 
 /* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)

@@ -79,36 +79,39 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) put_sum(j, j.out + block, sum);
 }
 
-/* A warp takes each eighth of the k parts, of JOB_PIECE numbers at most: a few parts are on their
- * way together. */
+/* A warp takes each eighth of the k parts, of JOB_PIECE numbers at most. Where they are is fetched by
+ * all threads together, and so are the numbers. */
 GPU_JOB void run_sum_list(const job &j, float *shared) {
-    enum { PARTS = 4, EACH = JOB_PIECE / 32, WARPS = JOB_THREADS / 32 };
+    enum { PARTS = 8, EACH = JOB_PIECE / 32, WARPS = JOB_THREADS / 32, AT_ONCE = PARTS * WARPS };
     const job_part *parts = (const job_part *)j.in[0];
+    job_part *here = (job_part *)shared;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = (uint32_t)j.k;
     double sum = 0;
 #pragma unroll 1
-    for (uint32_t first = warp; first < n; first += WARPS * PARTS) {
-        job_part part[PARTS];
+    for (uint32_t first = 0; first < n; first += AT_ONCE) {
+        __syncthreads();
+        if (threadIdx.x < AT_ONCE) {
+            const uint32_t i = first + threadIdx.x;
+            here[threadIdx.x] = i < n ? parts[i] : job_part{(const float *)parts, 0, 0};
+        }
+        __syncthreads();
         float x[PARTS][EACH];
 #pragma unroll
         for (uint32_t k = 0; k < PARTS; k++) {
-            part[k] = parts[first + k * WARPS < n ? first + k * WARPS : 0];
-            if (first + k * WARPS >= n) part[k].n = 0;
-            if (part[k].n == 0) part[k].at = (const float *)parts; /* to read something */
-        }
-#pragma unroll
-        for (uint32_t k = 0; k < PARTS; k++)
+            const job_part &part = here[k * WARPS + warp];
 #pragma unroll
             for (uint32_t i = 0; i < EACH; i++)
-                x[k][i] = part[k].at[lane + i * 32 < part[k].n ? lane + i * 32 : 0];
+                x[k][i] = part.at[lane + i * 32 < part.n ? lane + i * 32 : 0];
+        }
 #pragma unroll
         for (uint32_t k = 0; k < PARTS; k++) {
-            const bool squares = part[k].squares != 0;
+            const job_part &part = here[k * WARPS + warp];
 #pragma unroll
             for (uint32_t i = 0; i < EACH; i++)
-                sum += square_if(squares, lane + i * 32 < part[k].n ? x[k][i] : 0.0f);
+                sum += square_if(part.squares != 0, lane + i * 32 < part.n ? x[k][i] : 0.0f);
         }
     }
+    __syncthreads();
     sum = block_sum(sum, (double *)shared);
     if (threadIdx.x == 0) *j.out = (float)sum;
 }

@@ -278,10 +278,12 @@ static bool has_whole_rows(const job *j) {
     return product && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
 }
 
-/* Blocks of their own are one: whatever they do, they do it one after the other. */
+/* Blocks of their own are one: whatever they do, they do it one after the other. Updates are done
+ * side by side: they have to look at watched numbers first. */
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
-           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM;
+           j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
+           j->kind != JOB_ASSIGN;
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {

@@ -86,6 +86,9 @@ void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
+/* Once gradients are settled: jobs with time to spare wait for a level where others are at work
+ * anyway. */
+void n2_queue_spread(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
  * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not

@@ -166,17 +166,107 @@ static void gather_towers(schedule *s) {
     }
 }
 
-enum { MOST_GATHERED = 2000 };
+/* ---- jobs with time to spare --------------------------------------------- */
+
+/* What jobs do at a level, in hundredths of the time that one job of a chain takes. */
+typedef struct work {
+    bool beside; /* towers or products are at work there anyway */
+    bool begun;  /* some jobs are there, and stay */
+    bool hidden; /* a long gradient is at work, for longer */
+    int64_t longest;
+} work;
+
+enum { LENGTH = 100, BLOCKS_AT_ONCE = 300, PARTING = 200, LAUNCH = 200 };
+
+static bool begins_jobs(const n2_queue *q, size_t i) {
+    const noted *n = &q->list[i];
+    return n->chain == i && n->j.kind != JOB_MATMUL && n->j.kind != JOB_NARROW &&
+           n->j.n_blocks > 0 && !n->taken && !n2_is_long(n);
+}
+
+/* The last level at which the chain could be: something needs it at the next. Where it is, if nothing
+ * does. */
+static int latest_level(const n2_queue *q, size_t chain) {
+    int latest = INT32_MAX;
+    for (size_t i = chain; i < q->n; i++) {
+        if (q->list[i].chain != chain) continue;
+        for (size_t k = i + 1; k < q->n; k++)
+            if (q->list[k].chain != chain && q->list[k].level <= latest &&
+                n2_noted_conflict(&q->list[i], &q->list[k]))
+                latest = q->list[k].level - 1;
+    }
+    return latest == INT32_MAX ? q->list[chain].level : latest;
+}
+
+/* What a chain adds to the time of a level: little where others are at work. */
+static int64_t cost_at(const work *w, const job *first) {
+    const int64_t length = (first->chained + 1) * LENGTH;
+    if (w->hidden) return 0;
+    if (w->beside) return w->begun ? 0 : PARTING;
+    const int64_t longer = length > w->longest ? length - w->longest : 0;
+    return longer + first->n_blocks * LENGTH / BLOCKS_AT_ONCE + (w->begun ? 0 : LAUNCH);
+}
+
+static void put_there(work *w, const job *first) {
+    const int64_t length = (first->chained + 1) * LENGTH;
+    w->begun = true;
+    if (length > w->longest) w->longest = length;
+}
+
+static void move_chain(n2_queue *q, size_t chain, int level) {
+    for (size_t i = chain; i < q->n; i++)
+        if (q->list[i].chain == chain) q->list[i].level = level;
+}
+
+/* Where it costs least, as early as possible; those that are sooner needed have their places. */
+static void place_jobs(n2_queue *q, size_t chain, work *at) {
+    const int earliest = q->list[chain].level, latest = latest_level(q, chain);
+    int best = earliest;
+    for (int level = earliest + 1; level <= latest; level++)
+        if ((at[level].begun || at[level].beside) &&
+            cost_at(&at[level], &q->list[chain].j) < cost_at(&at[best], &q->list[chain].j))
+            best = level;
+    move_chain(q, chain, best);
+    put_there(&at[best], &q->list[chain].j);
+}
+
+/* From the last level to the first, for then it is known when a job is needed. */
+static void spread(n2_queue *q, size_t levels, work *at) {
+    for (size_t i = 0; i < q->n; i++) {
+        const int level = q->list[i].level;
+        if (q->list[i].j.kind == JOB_MATMUL) at[level].beside = true;
+        for (int k = 0; k < LONG_LEVELS && q->list[i].sheets && n2_is_long(&q->list[i]); k++)
+            at[level + k < (int)levels ? level + k : level].hidden = true;
+        if (begins_jobs(q, i) && latest_level(q, i) == level)
+            put_there(&at[level], &q->list[i].j);
+    }
+    for (int level = (int)levels; level-- > 0;)
+        for (size_t i = 0; i < q->n; i++)
+            if (begins_jobs(q, i) && q->list[i].level == level &&
+                latest_level(q, i) > q->list[i].level)
+                place_jobs(q, i, at);
+}
+
+enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
+
+void n2_queue_spread(n2_queue *q, size_t levels) {
+    if (!q->towers || q->n > MOST_GATHERED) return;
+    work *at = (work *)n2_alloc(q->ctx, levels + 1, sizeof *at);
+    if (at)
+        spread(q, levels, at);
+    else
+        q->status = N2CE_ENOMEM;
+    n2_free(q->ctx, at);
+}
 
 size_t n2_queue_schedule(n2_queue *q) {
     schedule s = {};
     s.q = q;
     s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
-    s.loads = (load *)n2_alloc(q->ctx, 2 * q->n + 1, sizeof *s.loads);
-    const bool few = q->n <= MOST_GATHERED; /* else it would take minutes, for little */
+    s.loads = (load *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *s.loads);
     if (s.earliest && s.loads) {
         s.levels = find_levels(q, s.earliest);
-        if (q->towers && few) gather_towers(&s);
+        if (q->towers && q->n <= MOST_GATHERED) gather_towers(&s);
     } else {
         q->status = N2CE_ENOMEM;
     }

@@ -403,6 +403,19 @@ void n2_queue_upload_lists(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) upload_parts(q, &q->list[i]);
 }
 
+/* An update that reads the number of its step where it has just been assigned reads what was
+ * assigned, and so need not wait: if the assignment is held back, so is the update. */
+static void read_before_assigned(n2_queue *q, size_t i) {
+    job *j = &q->list[i].j;
+    if (j->kind != JOB_ADAM) return;
+    const size_t k = writer_of(q, i, j->in[3], 1);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_ASSIGN || q->list[k].j.guards > j->guards) return;
+    const float *from = q->list[k].j.in[0];
+    if (is_written_between(q, k, i, from, 1)) return;
+    replace_read(&q->list[i], j->in[3], from, 1);
+    j->in[3] = from;
+}
+
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
@@ -411,6 +424,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);
+    for (size_t i = 0; i < q->n; i++) read_before_assigned(q, i);
     size_t left = 0;
     for (size_t i = 0; i < q->n; i++) {
         if (q->list[i].j.n_blocks == 0) continue;
