@@ -477,6 +477,16 @@ __device__ inline float bias_fix(double beta, float step) {
     return 1.0f / (float)(1 - power);
 }
 
+/* Where number i of an update's gradient is: rows of m numbers at in[0], the others of loops.length[0]
+ * at addend, if there is one. */
+__device__ inline const float *gradient_at(const job &j, uint32_t i) {
+    if (!j.addend) return j.in[0] + i;
+    const job_divisor width = j.loops.length[0];
+    const uint32_t m = (uint32_t)j.m, row = job_quotient(width, i), column = i - row * width.by;
+    return column < m ? j.in[0] + (row * m + column)
+                      : j.addend + (row * (width.by - m) + column - m);
+}
+
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 /* Numbers are asked for before it is known whether they are needed: all loads are on their way at
  * once. Each warp leaves its largest magnitude, as bits, for an image of the weights. */
@@ -487,7 +497,7 @@ GPU_JOB void run_adam(const job &j, float *shared, uint32_t block) {
 #pragma unroll
     for (uint32_t k = 0; k < EACH; k++) {
         const uint32_t i = first + k * JOB_THREADS < n ? first + k * JOB_THREADS : n - 1;
-        g[k] = j.in[0][i], p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
+        g[k] = *gradient_at(j, i), p[k] = j.out[i], m[k] = j.more[0][i], v[k] = j.more[1][i];
     }
     const float rate = *j.in[1], factor = *j.in[2], step = *j.in[3];
     const bool held = is_held_back(j);

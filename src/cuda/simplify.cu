@@ -416,6 +416,28 @@ static void read_before_assigned(n2_queue *q, size_t i) {
     j->in[3] = from;
 }
 
+/* An update whose gradient is two matrices side by side reads both. */
+static void update_from_both(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind != JOB_ADAM) return;
+    const size_t k = writer_of(q, i, n->j.in[0], n->j.n);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1] ||
+        !is_only_reader(q, k, i, n->j.in[0], n->j.n))
+        return;
+    const job *pad = &q->list[k].j;
+    const int64_t width = pad->loops.length[0].by, rows = pad->n / width;
+    const int64_t floats[2] = {rows * pad->m, rows * (width - pad->m)};
+    for (int f = 0; f < 2; f++)
+        if (is_written_between(q, k, i, pad->in[f], floats[f])) return;
+    replace_read(n, n->j.in[0], pad->in[0], floats[0]);
+    n2_note_read(n, pad->in[1], floats[1]);
+    n->j.in[0] = pad->in[0];
+    n->j.addend = pad->in[1];
+    n->j.m = pad->m;
+    n->j.loops.length[0] = pad->loops.length[0];
+    drop(&q->list[k]);
+}
+
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
@@ -425,6 +447,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);
     for (size_t i = 0; i < q->n; i++) read_before_assigned(q, i);
+    for (size_t i = 0; i < q->n; i++) update_from_both(q, i);
     size_t left = 0;
     for (size_t i = 0; i < q->n; i++) {
         if (q->list[i].j.n_blocks == 0) continue;
@@ -647,10 +670,44 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
     return true;
 }
 
+/* Of two matrices whose squares are summed up together the first is summed up by who makes it. */
+static bool square_half_on_the_way(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    int64_t part;
+    if (n->j.kind != JOB_SUM_CHUNKS || !n->j.squares || n->j.add || !n->j.in[1] ||
+        n->j.n_blocks != 2 * n->j.k)
+        return false;
+    const size_t k = writer_of(q, i, n->j.in[0], n->j.n), to = list_of(q, i, n->j.out, &part);
+    if (k == SIZE_MAX || to == SIZE_MAX || q->list[k].j.kind != JOB_SUM_SLICES ||
+        q->list[k].j.more[0] || !is_only_reader(q, i, to, n->j.out, 2 * n->j.k))
+        return false;
+    noted *maker = &q->list[k], *list = &q->list[to];
+    job_part *parts =
+        (job_part *)n2_realloc(q->ctx, list->parts, (size_t)list->j.k + 1, sizeof *parts);
+    if (!parts) return false;
+    list->parts = parts;
+    float *squares = n2_queue_scratch(q, (const char *)n->j.out + 1, maker->j.n_blocks);
+    if (!squares) return false;
+    maker->j.more[0] = squares;
+    maker->j.squares = true;
+    n2_note_write(maker, squares, maker->j.n_blocks);
+    parts[part].n = (uint32_t)n->j.k;
+    parts[list->j.k++] = job_part{squares, maker->j.n_blocks, false};
+    n2_note_read(list, squares, maker->j.n_blocks);
+    n->j.in[0] = n->j.in[1];
+    n->j.in[1] = NULL;
+    n->j.n_blocks = (uint32_t)n->j.k;
+    forget_spans(n);
+    n2_note_read(n, n->j.in[0], n->j.n);
+    n2_note_write(n, n->j.out, n->j.k);
+    return true;
+}
+
 bool n2_queue_unite(n2_queue *q) {
     bool changed = false;
     for (size_t i = 0; i < q->n; i++) changed |= add_to_slices(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= pair_gradients(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
+    for (size_t i = 0; i < q->n; i++) changed |= square_half_on_the_way(q, i);
     return changed;
 }
