@@ -123,6 +123,9 @@ typedef struct job {
     uint8_t kept;     /* what it makes is read after the run */
     uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
                          are one and the same number; of JOB_IMAGE: of the matrix */
+    uint8_t found;  /* of an element-wise job: bit i: in[i] is what the job before it in its chain
+                       made, which threads still have */
+    uint8_t unread; /* nobody else reads what it makes */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {

@@ -5,22 +5,22 @@
 #include "jobs_matmul.h"
 #include "jobs_reduce.h"
 
-__device__ static void run_block(const job &j, float *shared, uint32_t block) {
+__device__ static void run_block(const job &j, float *shared, uint32_t block, float last[4]) {
     switch (j.kind) {
     case JOB_SMALL:
         return run_small(j, shared, block);
     case JOB_NARROW:
         return run_narrow(j, block);
     case JOB_UNARY:
-        return run_unary(j, block);
+        return run_unary(j, block, last);
     case JOB_BINARY:
-        return run_binary(j, block);
+        return run_binary(j, block, last);
     case JOB_COPY:
-        return run_copy(j, block);
+        return run_copy(j, block, last);
     case JOB_MOVE:
         return run_move(j, block);
     case JOB_PAD:
-        return run_pad(j, block);
+        return run_pad(j, block, last);
     case JOB_SUM_CHUNKS:
         return run_sum_chunks(j, shared, block);
     case JOB_SUM_LIST:
@@ -42,7 +42,7 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block) {
     case JOB_ROW_INDEX:
         return run_row_index(j, block);
     case JOB_GATHER:
-        return run_gather(j, block);
+        return run_gather(j, block, last);
     case JOB_SCATTER:
         return run_scatter(j, shared, block);
     case JOB_ASSIGN:
@@ -100,9 +100,10 @@ __device__ inline fetched fetch_chain(const job_list &list, int which) {
     return fetched(all + (uint32_t)which * JOB_WORDS, list.at_once < left ? list.at_once : left);
 }
 
-/* n jobs of a chain, in shared memory, one after the other. */
+/* n jobs of a chain, in shared memory, one after the other; last: what the one before made. */
 template <bool PRODUCTS>
-__device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t block) {
+__device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t block,
+                                 float last[4]) {
     for (int i = 0; i < n;) {
         __syncthreads(); /* all are done with the job before */
         const int scalars = PRODUCTS ? 0 : count_scalars(jobs + i, n - i);
@@ -111,7 +112,7 @@ __device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t
         else if (scalars > 0)
             run_scalars(jobs + i, scalars, shared);
         else
-            run_block(jobs[i], shared, block);
+            run_block(jobs[i], shared, block, last);
         i += scalars > 0 ? scalars : 1;
     }
 }
@@ -119,13 +120,14 @@ __device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t
 /* Jobs, or products, one after the other. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
+    float last[4] = {0, 0, 0, 0};
     grid_next();
     const int first = find_job(list);
     fetched words = fetch_chain(list, first); /* jobs themselves were there before */
     if (list.n_prelude > 0) {
         fetched((const uint32_t *)list.prelude, list.n_prelude).put(mine);
         grid_wait();
-        run_chain<PRODUCTS>(mine, list.n_prelude, shared, 0);
+        run_chain<PRODUCTS>(mine, list.n_prelude, shared, 0, last);
         __syncthreads();
     } else {
         grid_wait();
@@ -139,7 +141,7 @@ template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, f
         __syncthreads();
         if (begin == first) end += mine[0].chained;
         const int n = end - begin < list.at_once ? end - begin : list.at_once;
-        run_chain<PRODUCTS>(mine, n, shared, blockIdx.x - mine[0].first_block);
+        run_chain<PRODUCTS>(mine, n, shared, blockIdx.x - mine[0].first_block, last);
     }
 }
 

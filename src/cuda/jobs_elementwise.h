@@ -162,33 +162,56 @@ template <typename F> __device__ inline void each_four(const job &j, uint32_t bl
         f(four{i, mine.end, fours});
 }
 
+/* What a thread made last stays with it, for the next job of a chain: `last`. */
+__device__ inline void copy_four(float to[4], const float from[4]) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) to[k] = from[k];
+}
+
+__device__ inline void put_four(const job &j, const four &e, const float x[4], float last[4]) {
+    if (!j.unread) e.store(j.out, x);
+    copy_four(last, x);
+}
+
 /* The four take turns at one place, so that the code of a function is there once: most of it runs
  * once, and fetching it takes longer than running it. */
-GPU_JOB void run_unary(const job &j, uint32_t block) {
+GPU_JOB void run_unary(const job &j, uint32_t block, float last[4]) {
     each_four(j, block, [&](four e) {
         float x[4];
-        e.load(x, j.in[0], 1, [](uint32_t i) { return i; });
+        if (j.found)
+            copy_four(x, last);
+        else
+            e.load(x, j.in[0], 1, [](uint32_t i) { return i; });
 #pragma unroll 1
         for (uint32_t k = 0; k < 4; k++) {
             const float y = e.has(k) ? unary(j, x[0]) : 0.0f;
             x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = y;
         }
-        e.store(j.out, x);
+        put_four(j, e, x, last);
     });
 }
 
-GPU_JOB void run_binary(const job &j, uint32_t block) {
+__device__ inline void load_operand(const job &j, const four &e, int operand, const float last[4],
+                                    float x[4]) {
+    if (j.found >> operand & 1)
+        copy_four(x, last);
+    else
+        e.load(x, j.in[operand], j.loops.step[operand][0],
+               [&](uint32_t i) { return place(j.loops, operand, i); });
+}
+
+GPU_JOB void run_binary(const job &j, uint32_t block, float last[4]) {
     each_four(j, block, [&](four e) {
         float x[4], y[4];
-        e.load(x, j.in[0], j.loops.step[0][0], [&](uint32_t i) { return place(j.loops, 0, i); });
-        e.load(y, j.in[1], j.loops.step[1][0], [&](uint32_t i) { return place(j.loops, 1, i); });
+        load_operand(j, e, 0, last, x);
+        load_operand(j, e, 1, last, y);
 #pragma unroll 1
         for (uint32_t k = 0; k < 4; k++) {
             const float z = e.has(k) ? binary(j, x[0], y[0]) : 0.0f;
             x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = z;
             y[0] = y[1], y[1] = y[2], y[2] = y[3];
         }
-        e.store(j.out, x);
+        put_four(j, e, x, last);
     });
 }
 
@@ -219,9 +242,10 @@ GPU_JOB void run_scalars(const job *jobs, int n, float *made) {
 }
 
 /* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)
- * where it goes. All of a thread's numbers are on their way at once. */
+ * where it goes, NULL if nowhere. All of a thread's numbers are on their way at once; the first four
+ * stay in `last`. */
 template <typename V, typename FROM, typename TO>
-__device__ inline void move_some(uint32_t first, uint32_t end, FROM from, TO to) {
+__device__ inline void move_some(uint32_t first, uint32_t end, float last[4], FROM from, TO to) {
     enum { AT_ONCE = 4, STEP = JOB_THREADS * sizeof(V) / 4 };
     const float *at[AT_ONCE];
     V x[AT_ONCE];
@@ -233,25 +257,29 @@ __device__ inline void move_some(uint32_t first, uint32_t end, FROM from, TO to)
     for (uint32_t k = 0; k < AT_ONCE; k++) x[k] = at[k] ? *(const V *)at[k] : V{};
 #pragma unroll
     for (uint32_t k = 0; k < AT_ONCE; k++)
-        if (first + k * STEP < end) *(V *)to(first + k * STEP) = x[k];
+        if (first + k * STEP < end && to(first)) *(V *)to(first + k * STEP) = x[k];
+    copy_four(last, (const float *)x);
 }
 
 template <typename FROM, typename TO>
-__device__ inline void move_numbers(const job &j, uint32_t block, FROM from, TO to) {
+__device__ inline void move_numbers(const job &j, uint32_t block, float last[4], FROM from, TO to) {
     const share mine(j, block);
     if (j.fours) {
-        move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, from, to);
+        move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, last, from, to);
         return;
     }
 #pragma unroll 1
     for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_ELEMENTS)
-        move_some<float>(i, mine.end, from, to);
+        move_some<float>(i, mine.end, last, from, to);
 }
 
-GPU_JOB void run_copy(const job &j, uint32_t block) {
+/* As an element-wise job's output. */
+__device__ inline float *moved_to(const job &j, uint32_t i) { return j.unread ? NULL : j.out + i; }
+
+GPU_JOB void run_copy(const job &j, uint32_t block, float last[4]) {
     move_numbers(
-        j, block, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
-        [&](uint32_t i) { return j.out + i; });
+        j, block, last, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
+        [&](uint32_t i) { return moved_to(j, i); });
 }
 
 /* Rows of m numbers, or length[0], from rows of loops.step[0][0] to rows of loops.step[1][0]. */
@@ -264,25 +292,26 @@ GPU_JOB void run_move(const job &j, uint32_t block) {
         const uint32_t row = job_quotient(width, i);
         return (uint64_t)row * step + (i - row * width.by);
     };
+    float last[4];
     move_numbers(
-        j, block, [&](uint32_t i) { return in + place_in(i, from); },
+        j, block, last, [&](uint32_t i) { return in + place_in(i, from); },
         [&](uint32_t i) { return out + place_in(i, to); });
 }
 
 /* Rows of m numbers become rows of loops.step[1][0], or length[0], with the m from k on; beside
  * them zeros, or, if k is 0, other rows. */
-GPU_JOB void run_pad(const job &j, uint32_t block) {
+GPU_JOB void run_pad(const job &j, uint32_t block, float last[4]) {
     const job_divisor width = j.loops.length[0];
     const uint32_t begin = (uint32_t)j.k, m = (uint32_t)j.m;
     const float *in = j.in[0], *others = j.in[1];
     move_numbers(
-        j, block,
+        j, block, last,
         [&](uint32_t i) {
             const uint32_t row = job_quotient(width, i), column = i - row * width.by - begin;
             if (column < m) return in + (row * m + column); /* wraps below 0 */
             return others ? others + (row * (width.by - m) + column - m) : (const float *)NULL;
         },
-        [&](uint32_t i) { return j.out + i; });
+        [&](uint32_t i) { return moved_to(j, i); });
 }
 
 /* Row loops.step[0][0] + i, divided by k, or length[0], modulo m, or length[1]. */
@@ -302,18 +331,18 @@ __device__ inline uint32_t row_number(float index, uint32_t rows) {
 }
 
 /* m, or loops.length[0]: width of a row; k: rows of the table. */
-GPU_JOB void run_gather(const job &j, uint32_t block) {
+GPU_JOB void run_gather(const job &j, uint32_t block, float last[4]) {
     const job_divisor width = j.loops.length[0];
     const uint32_t rows = (uint32_t)j.k;
     const float *table = j.in[0], *indices = j.in[1];
     move_numbers(
-        j, block,
+        j, block, last,
         [&](uint32_t i) {
             const uint32_t row = job_quotient(width, i);
             return table + (uint64_t)row_number(indices[row], rows) * width.by +
                    (i - row * width.by);
         },
-        [&](uint32_t i) { return j.out + i; });
+        [&](uint32_t i) { return moved_to(j, i); });
 }
 
 __device__ inline uint32_t larger_bits(uint32_t top, float x) {
@@ -460,8 +489,9 @@ __device__ inline bool is_held_back(const job &j) {
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
+    float last[4];
     move_numbers(
-        j, block, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
+        j, block, last, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
 }
 
 /* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest, and the registers that

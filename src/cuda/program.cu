@@ -91,6 +91,7 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     for (size_t i = first;; left--) {
         const size_t next = left > 0 ? next_of_chain(q, i) : q->n;
         if (next < q->n) hand_over(&q->list[i].j, &q->list[next].j);
+        if (next < q->n) n2_noted_hand_over(q, i, next);
         add_job(l, &q->list[i].j, begin, i == first ? q->list[i].j.n_blocks : 0, jobs, starts);
         if (next == q->n) return;
         i = next;
@@ -486,7 +487,6 @@ static n2ce_status build(n2_program *p, bool ends) {
     size_t levels = schedule(q);
     if (q->towers && ends) levels = unite(q, levels);
     n2_products_settle(q);
-    n2_queue_spread(q, levels);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
     N2_TRY(q->status);

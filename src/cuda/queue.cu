@@ -304,6 +304,31 @@ bool n2_noted_chain(const noted *a, const noted *b) {
     return true;
 }
 
+/* Whether the thread that made element i for job a is the one that needs it for b. */
+static bool share_threads(const job *a, const job *b) {
+    const bool makes = a->kind == JOB_UNARY || a->kind == JOB_BINARY || a->kind == JOB_COPY ||
+                       a->kind == JOB_GATHER || a->kind == JOB_PAD;
+    const bool takes = b->kind == JOB_UNARY || b->kind == JOB_BINARY;
+    return makes && takes && a->n == b->n && a->n > 1 && a->fours == b->fours &&
+           job_share(a->n) <= JOB_ELEMENTS;
+}
+
+void n2_noted_hand_over(n2_queue *q, size_t a, size_t b) {
+    job *x = &q->list[a].j, *y = &q->list[b].j;
+    bool fetched = false;
+    if (!share_threads(x, y)) return;
+    for (int k = 0; k < (y->kind == JOB_BINARY ? 2 : 1); k++) {
+        const bool alike = y->in[k] == x->out && (y->kind == JOB_UNARY || goes_along(y, k));
+        if (alike) y->found |= (uint8_t)(1 << k);
+        fetched |= y->in[k] == x->out && !alike;
+    }
+    if (!y->found || fetched || q->list[a].kept) return;
+    const int spans = q->list[b].n_spans;
+    q->list[b].n_spans = 0;
+    x->unread = !n2_is_read_later(q, a, x->out, x->n);
+    q->list[b].n_spans = spans;
+}
+
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);

@@ -76,6 +76,10 @@ bool n2_noted_conflict(const noted *a, const noted *b);
  * no more than its rows of what a touches. So a network runs in one launch. */
 bool n2_noted_chain(const noted *a, const noted *b);
 
+/* b follows a in a chain: what a thread made it need not fetch, nor store, if nobody else reads
+ * it. */
+void n2_noted_hand_over(n2_queue *q, size_t a, size_t b);
+
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
 /* The same for gradients, once it is known which are made from sheets. True if something has
@@ -86,9 +90,6 @@ void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
-/* Once gradients are settled: jobs with time to spare wait for a level where others are at work
- * anyway. */
-void n2_queue_spread(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
  * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not
