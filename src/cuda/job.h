@@ -97,6 +97,7 @@ typedef struct job_product {
     uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
     uint8_t tower;          /* a layer of a tower, not a job: tower.h */
+    int32_t addend_rows;
     uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
     uint8_t begun;          /* the first pieces of b are on their way already */
     uint8_t next_wide;      /* the next product's b, whose first pieces this one asks for */
@@ -111,6 +112,7 @@ typedef struct job {
                            * product; squares; transposed image */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
+    const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows */
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
     double f[4];

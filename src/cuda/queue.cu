@@ -268,6 +268,7 @@ static bool touches_alike(const job *j, uintptr_t x) {
 static bool touches_own_rows(const job *j, uintptr_t x) {
     if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[2] || x == (uintptr_t)j->in[3])
         return false;
+    if (j->index && (x == (uintptr_t)j->addend || x == (uintptr_t)j->index)) return false;
     return x == (uintptr_t)j->in[0] || x == (uintptr_t)j->out || x == (uintptr_t)j->more[0] ||
            x == (uintptr_t)j->gate || x == (uintptr_t)j->addend;
 }

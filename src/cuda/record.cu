@@ -548,7 +548,7 @@ static int64_t rows_in_turn(const n2_call *c) {
 
 /* Rows of a slice: all, or so many that there are few slices, for they have to be added up. */
 static int64_t scattered_at_once(int64_t rows) {
-    enum { SLICES = 32 };
+    enum { SLICES = 64 };
     const int64_t some = pieces(rows, SLICES);
     return rows <= JOB_DROPS || some > JOB_DROPS ? (int64_t)JOB_DROPS : some;
 }
@@ -578,7 +578,11 @@ static void note_scatter_add(const n2_call *c) {
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);
-    if (slices > 1 && n) note_sum_slices(c, j.out, out_of(c), slices, size);
+    enum { FEW = 4096 }; /* numbers: a thread each would have to add up too many */
+    if (slices > 1 && n && size <= FEW)
+        note_sum_columns(c, j.out, out_of(c), 1, slices, size);
+    else if (slices > 1 && n)
+        note_sum_slices(c, j.out, out_of(c), slices, size);
 }
 
 /* ---- updates ------------------------------------------------------------- */

@@ -155,14 +155,15 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
     cost_of(s);
 }
 
-/* Towers with time to spare go where another is at work anyway; then those that had been beside one
- * which went. */
+/* Towers with time to spare go where another is at work anyway, high ones first; then those that had
+ * been beside one which went. */
 static void gather_towers(schedule *s) {
-    enum { PASSES = 2 };
+    enum { PASSES = 3, HIGH = 8 };
     int64_t least = cost_of(s);
     for (size_t k = 0; k < PASSES * s->q->n; k++) {
         const size_t i = k % s->q->n;
-        if (begins_tower(s->q, i)) place_tower(s, i, &least);
+        const int layers = s->q->list[i].j.chained + 1;
+        if (begins_tower(s->q, i) && (layers >= HIGH || k >= s->q->n)) place_tower(s, i, &least);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Fewer jobs for the same numbers, before they are put into launches: what a GPU waits for is the
  * length of the longest chain of launches, and norms of gradients are the longest there are. */
 #include "queue.h"
+#include "tower.h"
 
 #include <string.h>
 
@@ -113,6 +114,31 @@ static void gate_products(n2_queue *q, size_t i) {
     redirect(q, product[0], product[0], j->in[1], j->out, j->n);
     q->list[product[0]].kept = q->list[i].kept;
     drop(&q->list[i]);
+}
+
+/* ---- rows of a table ----------------------------------------------------- */
+
+/* A layer that adds rows of a table, gathered for it alone, finds them in the table. */
+static void add_from_table(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    const float *x = n->j.addend;
+    const int64_t rows = n->j.product.m, floats = rows * TOWER_WIDTH;
+    if (!n2_is_tower(n) || !x || n->j.product.n != TOWER_WIDTH) return;
+    const size_t k = writer_of(q, i, x, floats);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || q->list[k].j.m != TOWER_WIDTH ||
+        (uintptr_t)q->list[k].j.in[0] % 16 != 0 || !is_only_reader(q, k, i, x, floats))
+        return;
+    const job *gather = &q->list[k].j;
+    const float *table = gather->in[0], *index = gather->in[1];
+    if (is_written_between(q, k, i, table, gather->k * TOWER_WIDTH) ||
+        is_written_between(q, k, i, index, rows))
+        return;
+    replace_read(n, x, table, gather->k * TOWER_WIDTH);
+    n2_note_read(n, index, rows);
+    n->j.addend = table;
+    n->j.index = index;
+    n->j.product.addend_rows = (int32_t)gather->k;
+    drop(&q->list[k]);
 }
 
 /* ---- columns side by side ------------------------------------------------ */
@@ -442,6 +468,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
+    for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);

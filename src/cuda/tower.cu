@@ -105,13 +105,17 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
     for (unsigned i = threadIdx.x % 32; i < count; i += 32) f(i, i * part >> 20);
 }
 
+__device__ inline bool is_wide(const float *from, int n) {
+    return n == TOWER_WIDTH && (uintptr_t)from % 16 == 0;
+}
+
 /* Asks for n columns of this warp's rows, zeros around them: they are there when each_of_rows has
  * waited. */
 __device__ inline void ask_rows(float *to, const float *from, int n, const tower_place &p) {
     const float *x = from + p.row0 * n;
     const unsigned lane = threadIdx.x % 32;
     __syncwarp();
-    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0) {
+    if (is_wide(from, n)) {
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++)
             copy_16(to + r * ROW_FLOATS + lane * 4, x + r * TOWER_WIDTH + lane * 4,
@@ -125,6 +129,21 @@ __device__ inline void ask_rows(float *to, const float *from, int n, const tower
     each_number(p, n, [&](unsigned i, unsigned row) {
         copy_4(to + row * ROW_FLOATS + i - row * (unsigned)n, x + i, 4);
     });
+    copies_commit();
+}
+
+/* The same for 128 columns of a table's rows. */
+__device__ inline void ask_table(float *to, const tower_layer &l, const tower_place &p) {
+    const int lane = (int)threadIdx.x % 32;
+    const float index = lane < p.rows ? l.index[p.row0 + lane] : 0.0f;
+    const int row = (int)fminf(fmaxf(index, 0.0f), (float)(l.table_rows - 1)); /* NaN: 0 */
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; r++) {
+        const int at = __shfl_sync(0xffffffffu, row, r);
+        copy_16(to + r * ROW_FLOATS + lane * 4, l.addend + at * TOWER_WIDTH + lane * 4,
+                r < p.rows ? 16 : 0);
+    }
     copies_commit();
 }
 
@@ -537,9 +556,18 @@ template <bool STRICT> struct tower_block {
     /* What a layer needs besides its factors is asked for before they are multiplied: gates, or
      * else an addend. */
     __device__ void ask_for(const tower_layer &l) {
-        const float *gate = l.gates ? NULL : l.gate;
-        const float *rows = gate ? gate : addend_of(l);
-        if (rows) ask_rows(m.rows, rows, l.n, p);
+        const bool gated = l.gate && !l.gates;
+        if (gated)
+            ask_rows(m.rows, l.gate, l.n, p);
+        else if (addend_of(l))
+            ask_addend(l);
+    }
+
+    __device__ void ask_addend(const tower_layer &l) {
+        if (l.index)
+            ask_table(m.rows, l, p);
+        else
+            ask_rows(m.rows, l.addend, l.n, p);
     }
 
     /* What is added to a layer's output, but for the layer before. */
@@ -548,7 +576,7 @@ template <bool STRICT> struct tower_block {
     }
 
     __device__ void add_rows(const tower_layer &l, float power, float last[64]) {
-        if (l.gate && !l.gates) ask_rows(m.rows, l.addend, l.n, p);
+        if (l.gate && !l.gates) ask_addend(l);
         each_of_rows(m.rows, p, [&](int i, float2 v) {
             last[i] = fmaf(v.x, power, last[i]);
             last[i + 1] = fmaf(v.y, power, last[i + 1]);

@@ -119,12 +119,13 @@ typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
     const float *bias, *gate, *addend;
+    const float *index; /* NULL, or row i of the addend is row index[i] of a table */
     float *out, *more;              /* NULL: nobody reads it */
     void *out_sheets, *more_sheets; /* the same as sheets */
     void *in_sheets;                /* FROM_MEMORY: so are the rows that it reads */
     uint32_t *more_gates;           /* which numbers of `more` are negative */
     const uint32_t *gates;          /* instead of `gate` */
-    int32_t k, n;
+    int32_t k, n, table_rows;
     float slope, slope_a, slope_more;
     uint8_t kind, source;
     uint8_t adds_last; /* the layer before is the addend */

@@ -402,6 +402,8 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->bias = j->in[3];
     l->gate = j->gate;
     l->addend = j->addend;
+    l->index = j->index;
+    l->table_rows = j->product.addend_rows;
     l->slope = j->slope;
     l->slope_more = j->slope_more;
     l->k = (int32_t)j->product.k;

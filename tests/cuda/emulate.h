@@ -45,12 +45,14 @@ struct emulated_lane { /* what a lane shows the others */
 };
 emulated_lane *emulated_warp(); /* the lanes' slots; a new set at every call */
 
-template <typename T> T __shfl_xor_sync(unsigned, T x, int mask) {
+template <typename T> T __shfl_sync(unsigned, T x, int from) {
     emulated_lane *lanes = emulated_warp();
-    const unsigned lane = threadIdx.x % 32;
-    lanes[lane].number = (double)x;
+    lanes[threadIdx.x % 32].number = (double)x;
     emulated_warp_barrier();
-    return (T)lanes[lane ^ (unsigned)mask].number;
+    return (T)lanes[(unsigned)from % 32].number;
+}
+template <typename T> T __shfl_xor_sync(unsigned all, T x, int mask) {
+    return __shfl_sync(all, x, (int)(threadIdx.x % 32 ^ (unsigned)mask));
 }
 
 inline unsigned __ballot_sync(unsigned, bool x) {
