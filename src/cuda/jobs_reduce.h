@@ -228,16 +228,16 @@ __device__ inline void stage_a(const job &j, uint32_t begin, uint32_t rows, uint
 }
 
 /* Sums of the warps' shares, in their order. */
-__device__ inline void finish_small(const job &j, const float *part, uint32_t row, uint32_t column,
-                                    float *out) {
+__device__ inline float finish_small(const job &j, const float *part, uint32_t row,
+                                     uint32_t column, float *out) {
     const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
     float sum = 0;
     row += threadIdx.x / SMALL_N, column += threadIdx.x % SMALL_N;
-    if (threadIdx.x >= SMALL_M * SMALL_N || row >= m || column >= n) return;
+    if (threadIdx.x >= SMALL_M * SMALL_N || row >= m || column >= n) return 0;
 #pragma unroll
     for (int w = 0; w < JOB_THREADS / 32; w++) sum += part[w * SMALL_M * SMALL_N + threadIdx.x];
     out += (int64_t)row * n + column;
-    *out = j.add ? *out + sum : sum;
+    return *out = j.add ? *out + sum : sum;
 }
 
 /* A weight's gradient from few rows, or with few rows itself: tensor cores would be quicker to
@@ -277,7 +277,11 @@ GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
     __syncthreads();
     for (int r = 0; r < SMALL_M; r++) shared[(warp * SMALL_M + r) * SMALL_N + lane] = sum[r];
     __syncthreads();
-    finish_small(j, shared, row, column, j.out + (int64_t)slice * m * n);
+    const float x = finish_small(j, shared, row, column, j.out + (int64_t)slice * m * n);
+    if (!j.squares) return;
+    __syncthreads();
+    const double squares = block_sum(square_if(true, x), (double *)shared);
+    if (threadIdx.x == 0) j.more[0][block] = (float)squares;
 }
 
 /* ---- narrow products ---- */
@@ -474,7 +478,7 @@ __device__ inline uint32_t list_rows(const uint16_t *row, uint32_t rows, uint32_
  * warp has a row of the table, and a lane a column, and adds up only what goes there: everything is
  * read once. loops.length[0]: rows of a slice. */
 GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
-    enum { AT_ONCE = 16 };
+    enum { AT_ONCE = 32 };
     const uint32_t m = (uint32_t)j.m, k = (uint32_t)j.k, slice_rows = j.loops.length[0].by;
     const uint32_t stretches = (m + 31) / 32, groups = (k + JOB_ROWS - 1) / JOB_ROWS;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;

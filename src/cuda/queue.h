@@ -131,6 +131,10 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradie
 /* record.cu: once it is known which products are gradients from sheets, the small ones among the
  * others become jobs that need no tensor cores. */
 void n2_products_settle(n2_queue *q);
+/* Whether it will be one: not a layer, not from sheets, in no chain, and so small that tensor cores
+ * would not pay; and how many blocks it will have. */
+bool n2_is_small(const noted *n);
+int64_t n2_small_blocks(const job_product *p);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];

@@ -458,21 +458,24 @@ static void note_matmul(const n2_call *c) {
     if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
 }
 
-/* Not a layer, not from sheets, in no chain: and so small that tensor cores would not pay. */
-static bool is_small(const noted *n) {
+bool n2_is_small(const noted *n) {
     const job_product *p = &n->j.product;
     return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && p->ta && !p->tb && p->batches == 1 &&
            !n->sheets && n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend &&
-           !n->j.more[0] && p->slice_k <= SMALL_K && p->m * p->n * p->slice_k <= 128 * 128 * 128;
+           (!n->j.more[0] || n->j.squares) && p->slice_k <= SMALL_K &&
+           p->m * p->n * p->slice_k <= 128 * 128 * 128;
+}
+
+int64_t n2_small_blocks(const job_product *p) {
+    return pieces(p->m, SMALL_M) * pieces(p->n, SMALL_N) * p->slices;
 }
 
 void n2_products_settle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         job *j = &q->list[i].j;
-        if (!is_small(&q->list[i]) || q->list[i].chain != i) continue;
+        if (!n2_is_small(&q->list[i]) || q->list[i].chain != i) continue;
         j->kind = JOB_SMALL;
-        j->n_blocks = (uint32_t)(pieces(j->product.m, SMALL_M) * pieces(j->product.n, SMALL_N) *
-                                 j->product.slices);
+        j->n_blocks = (uint32_t)n2_small_blocks(&j->product);
     }
 }
 
@@ -548,7 +551,7 @@ static int64_t rows_in_turn(const n2_call *c) {
 
 /* Rows of a slice: all, or so many that there are few slices, for they have to be added up. */
 static int64_t scattered_at_once(int64_t rows) {
-    enum { SLICES = 64 };
+    enum { SLICES = 32 };
     const int64_t some = pieces(rows, SLICES);
     return rows <= JOB_DROPS || some > JOB_DROPS ? (int64_t)JOB_DROPS : some;
 }

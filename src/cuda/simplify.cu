@@ -683,9 +683,11 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
     const size_t k = writer_of(q, i, j->in[0], j->n), to = list_of(q, i, j->out, &part);
     if (k == SIZE_MAX || to == SIZE_MAX || !is_only_reader(q, i, to, j->out, j->k)) return false;
     noted *maker = &q->list[k], *list = &q->list[to];
-    const bool slices = maker->j.kind == JOB_SUM_SLICES, whole = maker->sheets && !maker->j.add;
-    if (maker->j.more[0] || !(slices || (whole && maker->j.product.slices == 1))) return false;
-    const int64_t blocks = slices ? maker->j.n_blocks : 1;
+    const bool slices = maker->j.kind == JOB_SUM_SLICES, small = n2_is_small(maker);
+    const bool whole = (small || maker->sheets) && !maker->j.add && maker->j.product.slices == 1;
+    if (maker->j.more[0] || !(slices || whole)) return false;
+    const int64_t blocks =
+        slices ? maker->j.n_blocks : small ? n2_small_blocks(&maker->j.product) : 1;
     float *squares = n2_queue_scratch(q, (const char *)j->out + 1, blocks);
     if (!squares) return false;
     maker->j.more[0] = squares;

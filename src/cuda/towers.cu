@@ -270,14 +270,30 @@ static void unsettle(n2_queue *q) {
     }
 }
 
+/* Whether a level has so few gradients, of so few rows, that a launch for them would take longer than
+ * as many small jobs. */
+static bool has_little(const n2_queue *q, int level) {
+    enum { FEW = 2, FEW_ROWS = 128 };
+    int n = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        if (!q->list[i].sheets || q->list[i].level != level) continue;
+        if (q->list[i].pair || q->list[i].j.product.k > FEW_ROWS) return false;
+        n++;
+    }
+    return n <= FEW;
+}
+
 void n2_towers_settle(n2_queue *q) {
     unsettle(q);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
-        if (!is_gradient(j) || !can_be_sheets(q, i, j->in[0], j->product.m) ||
-            !can_be_sheets(q, i, j->in[1], j->product.n))
-            continue;
-        q->list[i].sheets = true;
+        q->list[i].sheets = is_gradient(j) && can_be_sheets(q, i, j->in[0], j->product.m) &&
+                            can_be_sheets(q, i, j->in[1], j->product.n);
+    }
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].sheets && has_little(q, q->list[i].level)) q->list[i].sheets = false;
+    for (size_t i = 0; i < q->n; i++) {
+        if (!q->list[i].sheets) continue;
         use_fewer_slices(q, i);
         take_sums(q, i);
     }
