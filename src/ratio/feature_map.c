@@ -294,6 +294,12 @@ size_t n2_features_width(const n2_features *f, size_t cols) {
     return width;
 }
 
+bool n2_features_fit_in_place(const n2_features *f) {
+    for (size_t c = 0; c < f->cols; c++)
+        if (width_of(&f->column[c]) != 1) return false;
+    return true;
+}
+
 n2ce_status n2_features_new(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
                             const size_t *levels, n2_scaling scaling, n2_features **out) {
     *out = NULL;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "choose.h"
 
@@ -11,40 +12,63 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Row i becomes what row from[i] was: every cycle is walked once, so every row is moved once.
- * Afterwards from[i] is i. */
-static void rearrange(n2_table *t, size_t *from, double *spare) {
-    const size_t bytes = t->cols * sizeof *t->x;
-    for (size_t i = 0; i < t->rows; i++) {
+enum { SHUFFLE_BAND = 64 }; /* columns that are moved together */
+
+/* Row i becomes what row from[i] was. */
+typedef struct shuffle_job {
+    n2_table *t;
+    size_t *from;
+    unsigned char *mark; /* FIRST of the rows of a cycle, or SEEN */
+} shuffle_job;
+
+enum { UNSEEN, SEEN, FIRST };
+
+/* Rows that stay where they are belong to no cycle. */
+static void mark_cycles(const shuffle_job *job) {
+    for (size_t i = 0; i < job->t->rows; i++) {
+        if (job->mark[i] != UNSEEN || job->from[i] == i) continue;
+        for (size_t at = job->from[i]; at != i; at = job->from[at]) job->mark[at] = SEEN;
+        job->mark[i] = FIRST;
+    }
+}
+
+/* Every cycle is walked once, so every row is moved once. */
+static void shuffle_band(void *arg, size_t item, int worker) {
+    (void)worker;
+    const shuffle_job *job = arg;
+    const size_t cols = job->t->cols, first = item * SHUFFLE_BAND, left = cols - first;
+    const size_t bytes = (left < SHUFFLE_BAND ? left : SHUFFLE_BAND) * sizeof(double);
+    double *x = job->t->x + first, hand[SHUFFLE_BAND];
+    for (size_t i = 0; i < job->t->rows; i++) {
+        if (job->mark[i] != FIRST) continue;
         size_t at = i;
-        if (from[i] == i) continue;
-        memcpy(spare, t->x + i * t->cols, bytes);
-        while (from[at] != i) {
-            const size_t next = from[at];
-            memcpy(t->x + at * t->cols, t->x + next * t->cols, bytes);
-            from[at] = at;
-            at = next;
-        }
-        memcpy(t->x + at * t->cols, spare, bytes);
-        from[at] = at;
+        memcpy(hand, x + i * cols, bytes);
+        for (size_t next; (next = job->from[at]) != i; at = next)
+            memcpy(x + at * cols, x + next * cols, bytes);
+        memcpy(x + at * cols, hand, bytes);
+    }
+}
+
+static void draw_order(size_t *from, size_t n, uint64_t seed, uint32_t stream) {
+    for (size_t i = 0; i < n; i++) from[i] = i;
+    for (size_t i = n; i > 1; i--) {
+        const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
+        from[j] = from[i - 1];
+        from[i - 1] = kept;
     }
 }
 
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
-    double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
-    size_t *from = n2_alloc(t->ctx, t->rows, sizeof *from);
-    if (spare && from) {
-        for (size_t i = 0; i < t->rows; i++) from[i] = i;
-        for (size_t i = t->rows; i > 1; i--) {
-            const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
-            from[j] = from[i - 1];
-            from[i - 1] = kept;
-        }
-        rearrange(t, from, spare);
+    shuffle_job job = {t, n2_alloc(t->ctx, t->rows, sizeof *job.from), n2_alloc(t->ctx, t->rows, 1)};
+    n2ce_status status = N2CE_ENOMEM;
+    if (job.from && job.mark) {
+        draw_order(job.from, t->rows, seed, stream);
+        mark_cycles(&job);
+        status = n2_parallel_for(t->ctx, (t->cols + SHUFFLE_BAND - 1) / SHUFFLE_BAND, shuffle_band,
+                                 &job);
     }
-    const n2ce_status status = spare && from ? N2CE_OK : N2CE_ENOMEM;
-    n2_free(t->ctx, spare);
-    n2_free(t->ctx, from);
+    n2_free(t->ctx, job.from);
+    n2_free(t->ctx, job.mark);
     return status;
 }
 
@@ -147,16 +171,18 @@ typedef struct fitter {
     size_t fold;
 } fitter;
 
-/* Features of all rows; the table's memory is given back. */
+/* Features of all rows, where the table's values were if they fit there. Either way the table has
+ * lost its memory afterwards. */
 static n2ce_status make_features(n2ce_ctx *ctx, const n2_features *f, n2_table *t,
                                  n2_rows_view *out) {
-    double *x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
+    double *from = t->x, *x = from;
+    if (!n2_features_fit_in_place(f)) x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
     if (!x) return N2CE_ENOMEM;
     *out = (n2_rows_view){x, t->rows, f->width};
-    N2_TRY(n2_features_apply(f, t->x, t->rows, x));
-    n2_free(ctx, t->x);
     t->x = NULL;
-    return N2CE_OK;
+    const n2ce_status status = n2_features_apply(f, from, t->rows, x);
+    if (x != from) n2_free(ctx, from);
+    return status;
 }
 
 static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
@@ -269,29 +295,56 @@ static n2ce_status score_rows(const fitter *f, const n2_gauss *base, n2_critic *
     return N2CE_OK;
 }
 
-/* Row i of a fold with the y of row i + shift of the same fold. */
-static void pair_rows(const fitter *f, const size_t range[2], size_t shift, double *x) {
-    const size_t d = f->num.d, n = range[1] - range[0];
-    const double *rows = f->num.x + range[0] * d;
-    for (size_t i = 0; i < n; i++) {
-        const double *y = rows + (i + shift) % n * d;
-        memcpy(x + i * d, rows + i * d, f->dx * sizeof *x);
-        memcpy(x + i * d + f->dx, y + f->dx, (d - f->dx) * sizeof *x);
+/* Rows first .. first + n - 1 of a fold, each with the y of the row `shift` rows on in the fold. */
+typedef struct pairing {
+    const fitter *f;
+    size_t begin, rows; /* of the fold */
+    size_t first, n, shift;
+    double *x;
+} pairing;
+
+enum { PAIR_BLOCK = 256 };
+
+static void pair_block(void *arg, size_t item, int worker) {
+    (void)worker;
+    const pairing *p = arg;
+    const size_t d = p->f->num.d, dx = p->f->dx, begin = item * PAIR_BLOCK;
+    const size_t end = p->n - begin < PAIR_BLOCK ? p->n : begin + PAIR_BLOCK;
+    const double *rows = p->f->num.x + p->begin * d;
+    for (size_t i = begin; i < end; i++) {
+        const double *x = rows + (p->first + i) * d;
+        const double *y = rows + (p->first + i + p->shift) % p->rows * d;
+        memcpy(p->x + i * d, x, dx * sizeof *x);
+        memcpy(p->x + i * d + dx, y + dx, (d - dx) * sizeof *x);
     }
 }
 
-/* Pairs of a fold go to their places shift by shift; shift 0 are the rows themselves. */
+static n2ce_status pair_rows(pairing *p) {
+    return n2_parallel_for(p->f->ctx, (p->n + PAIR_BLOCK - 1) / PAIR_BLOCK, pair_block, p);
+}
+
+static n2ce_status add_learned(const fitter *f, n2_critic *critic, const double *x, size_t n,
+                               size_t side, size_t at) {
+    double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
+    N2_TRY(learned_rows(f, critic, x, n, learned));
+    for (size_t i = 0; i < n; i++) total[i] += learned[i];
+    return N2CE_OK;
+}
+
+/* Pairs of a fold go to their places shift by shift, some of them at a time. */
 static n2ce_status learned_pairs(const fitter *f, const size_t range[2], n2_critic *critic) {
     const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
-    double *x = n2_alloc(f->ctx, n * d, sizeof *x);
+    N2_TRY(add_learned(f, critic, f->num.x + range[0] * d, n, 1, range[0]));
+    const size_t most = n < SCORE_BLOCK ? n : SCORE_BLOCK;
+    double *x = n2_alloc(f->ctx, most * d, sizeof *x);
     n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
-    for (size_t s = 0; s <= shifts && status == N2CE_OK; s++) {
-        const size_t at = s ? (s - 1) * f->num.n + range[0] : range[0], side = s ? 0 : 1;
-        double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
-        pair_rows(f, range, s, x);
-        status = learned_rows(f, critic, x, n, learned);
-        for (size_t i = 0; i < n; i++) total[i] += learned[i];
-    }
+    for (size_t s = 1; s <= shifts; s++)
+        for (size_t i = 0; i < n && status == N2CE_OK; i += most) {
+            pairing p = {f, range[0], n, i, n - i < most ? n - i : most, s, x};
+            status = pair_rows(&p);
+            if (status == N2CE_OK)
+                status = add_learned(f, critic, x, p.n, 0, (s - 1) * f->num.n + range[0] + i);
+        }
     n2_free(f->ctx, x);
     return status;
 }
@@ -464,8 +517,12 @@ static n2ce_status fit_kernel(fitter *f) {
     if (f->dx) {
         pairs = n2_alloc(f->ctx, f->num.n * f->num.d, sizeof *pairs);
         if (!pairs) return N2CE_ENOMEM;
-        const size_t all[2] = {0, f->num.n};
-        pair_rows(f, all, 1, pairs);
+        pairing p = {f, 0, f->num.n, 0, f->num.n, 1, pairs};
+        const n2ce_status paired = pair_rows(&p);
+        if (paired != N2CE_OK) {
+            n2_free(f->ctx, pairs);
+            return paired;
+        }
         den = (n2_rows_view){pairs, f->num.n, f->num.d};
     }
     const n2ce_status status = n2_kernel_ratio_fit(f->ctx, method, f->num.x, f->num.n, den.x, den.n,

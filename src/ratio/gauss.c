@@ -320,6 +320,54 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
     return status;
 }
 
+/* ---- stages ---- */
+
+typedef struct stages_job {
+    score_job rows; /* but for a, b, c */
+    size_t stages;
+    const double *ab, *c; /* 2 d for each stage; 1 */
+    n2_stage_row_fn *row;
+    void *arg;
+} stages_job;
+
+/* The stages of a block follow one another: they are often made of the same rows. */
+static void score_stage_block(void *arg, size_t item, int worker) {
+    const stages_job *job = arg;
+    const directions *v = &job->rows.v;
+    const n2_gauss *g = v->g;
+    const size_t stage = item % job->stages, first = item / job->stages * BLOCK_ROWS, d = g->d;
+    const size_t left = job->rows.n - first, rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
+    double *x = v->work + (size_t)worker * v->each, *u = x + BLOCK_ROWS * d;
+    score_job one = job->rows;
+    one.a = job->ab + stage * 2 * d;
+    one.b = one.a + d;
+    one.c = job->c[stage];
+    for (size_t r = 0; r < rows; r++) {
+        job->row(job->arg, stage, first + r, x + r * d);
+        centred(g, x + r * d, 0, d, x + r * d);
+    }
+    memset(x + rows * d, 0, (padded(rows) - rows) * d * sizeof *x);
+    along(v, x, padded(rows), 0, d, u);
+    for (size_t r = 0; r < rows; r++)
+        one.f[stage * one.n + first + r] = quadratic(&one, u + r * v->pitch);
+}
+
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
+                            n2_stage_row_fn *row, void *arg, double *f) {
+    const size_t d = g->d, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
+    if (!ab) return N2CE_ENOMEM;
+    for (size_t k = 0; k < stages; k++)
+        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d, c + k);
+    stages_job job = {{.n = n, .f = f}, stages, ab, c, row, arg};
+    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.rows.v);
+    if (status == N2CE_OK)
+        status = n2_parallel_for(g->ctx, blocks * stages, score_stage_block, &job);
+    directions_free(&job.rows.v);
+    n2_free(g->ctx, ab);
+    return status;
+}
+
 /* ---- pairs ---- */
 
 /* u of (x, y) is that of x plus that of y, so pairs cost no product of their own. */

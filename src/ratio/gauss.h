@@ -72,6 +72,14 @@ n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, 
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f);
 
+/* Writes row i of a stage to x; the calls of one worker follow one another. */
+typedef void n2_stage_row_fn(void *arg, size_t stage, size_t i, double *x);
+
+/* For n rows of every stage k the log ratio of its waymarks, alpha[k + 1] and alpha[k], to f, stage
+ * by stage. Rows are asked for once, on all threads, and never held all at a time. */
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
+                            n2_stage_row_fn *row, void *arg, double *f);
+
 /* KL between waymarks: u = sqrt(1 - a^2) u_num + a u_den, for a = from and a = to. */
 double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to);
 
