@@ -167,6 +167,7 @@ typedef struct fitter {
     n2_rows_view num, den; /* features */
     size_t dx;
     n2_fold_sums *sums[2]; /* of den (NULL with dx) and num, for the Gaussian part */
+    n2_gauss *base[N2_MOST_FOLDS]; /* of folds to come */
     double start;
     size_t fold;
 } fitter;
@@ -219,14 +220,55 @@ static n2ce_status both_moments(const fitter *f, size_t fold, n2_moments m[2]) {
     return status;
 }
 
-/* The Gaussian part learned from all rows but the fold's. */
-static n2ce_status make_base(const fitter *f, n2_gauss **out) {
-    n2_moments m[2];
-    N2_TRY(both_moments(f, f->fold, m));
-    const n2ce_status status = n2_gauss_new(f->ctx, f->num.d, &m[1], &m[0], out);
-    n2_moments_free(f->ctx, &m[0]);
-    n2_moments_free(f->ctx, &m[1]);
+static void free_moments(const fitter *f, n2_moments *num, n2_moments *den, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        n2_moments_free(f->ctx, &num[k]);
+        n2_moments_free(f->ctx, &den[k]);
+    }
+}
+
+/* Gaussian parts learned from all rows but those of a fold, for each of n. */
+static n2ce_status make_bases(const fitter *f, const size_t *without, size_t n, n2_gauss **out) {
+    n2_moments num[N2_MOST_FOLDS + 1] = {{0}}, den[N2_MOST_FOLDS + 1] = {{0}};
+    n2ce_status status = N2CE_OK;
+    for (size_t k = 0; k < n && status == N2CE_OK; k++) {
+        n2_moments m[2] = {{0}};
+        status = both_moments(f, without[k], m);
+        den[k] = m[0];
+        num[k] = m[1];
+    }
+    if (status == N2CE_OK) status = n2_gauss_new_all(f->ctx, f->num.d, n, num, den, out);
+    free_moments(f, num, den, n);
     return status;
+}
+
+static void free_sums(fitter *f) {
+    for (size_t side = 0; side < 2; side++) {
+        n2_fold_sums_free(f->sums[side]);
+        f->sums[side] = NULL;
+    }
+}
+
+/* The Gaussian part of all rows, and at the same time those of the folds, on as many threads, if
+ * that takes no more memory than the rows do. */
+static n2ce_status make_first_bases(fitter *f) {
+    size_t without[N2_MOST_FOLDS + 1] = {N2_ALL_FOLDS}, n = 1;
+    n2_gauss *made[N2_MOST_FOLDS + 1];
+    if (n2_gauss_numbers(f->num.d) * (f->o.folds + 1) <= f->num.n * f->num.d)
+        for (; n <= f->o.folds; n++) without[n] = n - 1;
+    N2_TRY(make_bases(f, without, n, made));
+    f->ratio->base = made[0];
+    for (size_t k = 1; k < n; k++) f->base[k - 1] = made[k];
+    if (n > 1) free_sums(f);
+    return N2CE_OK;
+}
+
+/* The Gaussian part for the fold. */
+static n2ce_status make_base(fitter *f, n2_gauss **out) {
+    if (!f->base[f->fold]) return make_bases(f, &f->fold, 1, out);
+    *out = f->base[f->fold];
+    f->base[f->fold] = NULL;
+    return N2CE_OK;
 }
 
 /* The rows' scores by the Gaussian part that has seen them. */
@@ -251,7 +293,7 @@ static n2ce_status gaussian_facts(fitter *f) {
     r->gaussian =
         f->dx ? n2_gauss_mi(f->ctx, d, f->dx, &m[1]) : n2_gauss_kl(f->ctx, d, &m[1], &m[0]);
     r->gaussian_reverse = f->dx ? N2_NAN : n2_gauss_kl(f->ctx, d, &m[0], &m[1]);
-    n2ce_status status = n2_gauss_new(f->ctx, d, &m[1], &m[0], &f->ratio->base);
+    n2ce_status status = make_first_bases(f);
     n2_gauss *reverse = NULL;
     if (status == N2CE_OK && !f->dx) status = score_by_all(f);
     if (status == N2CE_OK && !f->dx) {
@@ -597,8 +639,8 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     if (status == N2CE_OK) status = run_all(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
-    n2_fold_sums_free(f.sums[0]);
-    n2_fold_sums_free(f.sums[1]);
+    for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);
+    free_sums(&f);
     record->used.critic.place = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {
