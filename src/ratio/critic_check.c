@@ -88,6 +88,42 @@ static void count_rows(n2_check *v) {
     v->n[0] = m < NOISE * v->n[1] ? m : NOISE * v->n[1];
 }
 
+/* ---- terms of the loss -------------------------------------------------- */
+
+/* A row's term of the loss on one side. DV and InfoNCE, whose terms are not separate,
+ * are judged by NWJ's with the same logits, SMILE by NCE's. */
+static double term(const n2_critic_options *o, double f, size_t side) {
+    const double m = o->contrast == N2_CONTRAST_N2CE ? o->judge : 1;
+    if (o->contrast == N2_CONTRAST_NEG_REWEIGHT)
+        return side ? n2_softplus(-f) : n2_scaled_softplus(f, o->magnitude);
+    if (o->contrast == N2_CONTRAST_N2CE || o->contrast == N2_CONTRAST_SMILE)
+        return side ? n2_shifted_softplus(f, m) : n2_scaled_softplus(f, m);
+    return side ? -f : exp(f < 700 ? f : 700);
+}
+
+/* Log ratios of a side become terms of the loss, on all threads. */
+typedef struct term_job {
+    const n2_critic_options *o;
+    double *f, shift;
+    size_t n, side;
+} term_job;
+
+enum { TERMS = 1024 };
+
+static void take_terms(void *arg, size_t item, int worker) {
+    (void)worker;
+    const term_job *job = arg;
+    const size_t begin = item * TERMS, left = job->n - begin;
+    const size_t end = begin + (left < TERMS ? left : TERMS);
+    for (size_t i = begin; i < end; i++)
+        job->f[i] = term(job->o, job->f[i] - job->shift, job->side);
+}
+
+static n2ce_status make_terms(const n2_check *v, size_t side, double *f, double shift) {
+    term_job job = {v->o, f, shift, v->o->stages * v->n[side], side};
+    return n2_parallel_for(v->c->ctx, (job.n + TERMS - 1) / TERMS, take_terms, &job);
+}
+
 /* ---- where the networks run ---------------------------------------------- */
 
 static n2_tensor *add_tensor(const n2_check *v, const char *name, size_t side, const char *what,
@@ -128,9 +164,12 @@ static n2ce_status make_side(n2_check *v, const char *name, size_t side, n2_tens
     const size_t d = v->c->d, rows = v->o->stages * v->n[side];
     n2_tensor *t = add_tensor(v, name, side, "rows", rows, (int64_t)d);
     v->base_f[side] = n2_alloc(ctx, rows, sizeof(double));
+    v->base_terms[side] = n2_alloc(ctx, rows, sizeof(double));
     v->f[side] = n2_alloc(ctx, rows, sizeof(double));
-    if (!t || !v->base_f[side] || !v->f[side]) return N2CE_ENOMEM;
+    if (!t || !v->base_f[side] || !v->base_terms[side] || !v->f[side]) return N2CE_ENOMEM;
     N2_TRY(fill_rows(v, side, t));
+    memcpy(v->base_terms[side], v->base_f[side], rows * sizeof(double));
+    N2_TRY(make_terms(v, side, v->base_terms[side], 0));
     return make_features(v, t, name, side, out);
 }
 
@@ -154,22 +193,12 @@ void n2_check_free(n2_check *v) {
     n2_graph_free(v->g);
     for (size_t s = 0; s < 2; s++) {
         n2_free(v->c->ctx, v->base_f[s]);
+        n2_free(v->c->ctx, v->base_terms[s]);
         n2_free(v->c->ctx, v->f[s]);
     }
 }
 
 /* ---- the verdict --------------------------------------------------------- */
-
-/* A row's term of the loss on one side. DV and InfoNCE, whose terms are not separate,
- * are judged by NWJ's with the same logits, SMILE by NCE's. */
-static double term(const n2_critic_options *o, double f, size_t side) {
-    const double m = o->contrast == N2_CONTRAST_N2CE ? o->judge : 1;
-    if (o->contrast == N2_CONTRAST_NEG_REWEIGHT)
-        return side ? n2_softplus(-f) : n2_scaled_softplus(f, o->magnitude);
-    if (o->contrast == N2_CONTRAST_N2CE || o->contrast == N2_CONTRAST_SMILE)
-        return side ? n2_shifted_softplus(f, m) : n2_scaled_softplus(f, m);
-    return side ? -f : exp(f < 700 ? f : 700);
-}
 
 /* DV and InfoNCE leave the additive constant open: take the best one first. */
 static double free_constant(const n2_check *v) {
@@ -194,11 +223,12 @@ n2ce_status n2_check_run(n2_check *v, n2_verdict *out) {
     for (size_t s = 0; s < 2; s++) {
         const size_t pairs = v->n[s], stages = v->o->stages;
         double sum = 0, gain = 0, square = 0;
+        N2_TRY(make_terms(v, s, v->f[s], shift));
         for (size_t i = 0; i < pairs; i++) { /* all stages of a pair are one observation */
             double change = 0;
             for (size_t k = 0; k < stages; k++) {
-                const double value = term(v->o, v->f[s][k * pairs + i] - shift, s);
-                change += term(v->o, v->base_f[s][k * pairs + i], s) - value;
+                const double value = v->f[s][k * pairs + i];
+                change += v->base_terms[s][k * pairs + i] - value;
                 sum += value;
             }
             gain += change / (double)stages;

@@ -25,8 +25,9 @@ typedef struct piece {
 
 static piece piece_of(const n2_feature *f, double x) {
     size_t lo = 0;
-    for (size_t n = f->n_knots - 1; n > 1; n -= n / 2) /* without branches: they cannot be foreseen */
-        lo += (n / 2) * (size_t)!(x < f->knot[lo + n / 2]);
+    for (size_t n = f->n_knots - 1; n > 1;
+         n -= n / 2) /* without branches: they cannot be foreseen */
+        lo += (n / 2) * (size_t) !(x < f->knot[lo + n / 2]);
     const size_t hi = lo + 1;
     piece p = {f->normal[lo], 0, x - f->knot[lo], 0, f->normal[hi]};
     p.slope = (f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]);

@@ -264,9 +264,9 @@ static size_t walk(const n2_gauss *g, double step, size_t limit, double *alpha) 
     return limit + 1;
 }
 
-/* The next halvings of a step's range, as a tree: below node j, the middle of whose range was tried,
- * are its lower half, node 2 j, and its upper half, node 2 j + 1. Threads try all nodes at once, of
- * which one by one only those on a path would be. */
+/* The next halvings of a step's range, as a tree: below node j, the middle of whose range was
+ * tried, are its lower half, node 2 j, and its upper half, node 2 j + 1. Threads try all nodes at
+ * once, of which one by one only those on a path would be. */
 enum { MOST_LEVELS = 4 };
 
 typedef struct halvings {
@@ -276,7 +276,9 @@ typedef struct halvings {
     bool reaches[1 << MOST_LEVELS];                    /* the middle is enough of a step */
 } halvings;
 
-static double middle_of(const halvings *h, size_t node) { return 0.5 * (h->lo[node] + h->hi[node]); }
+static double middle_of(const halvings *h, size_t node) {
+    return 0.5 * (h->lo[node] + h->hi[node]);
+}
 
 static void try_node(void *arg, size_t item, int worker) {
     (void)worker;
@@ -464,7 +466,8 @@ n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stage
     double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
     if (!ab) return N2CE_ENOMEM;
     for (size_t k = 0; k < stages; k++)
-        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d, c + k);
+        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d,
+                               c + k);
     stages_job job = {{.n = n, .f = f}, stages, ab, c, row, arg};
     n2ce_status status = directions_new(g, BLOCK_ROWS, &job.rows.v);
     if (status == N2CE_OK)
