@@ -90,11 +90,12 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
     *s = (n2_session){.ctx = ctx, .options = o};
     N2_TRY(read_options(ctx, o, &s->fit));
-    N2_TRY(n2_place_of_options(ctx, o, &s->place));
+    N2_TRY(n2_place_of_options_beside(ctx, o, &s->place, &s->opening));
     return n2_levels_new(ctx, &s->levels);
 }
 
 void n2_session_close(n2_session *s) {
+    n2_opening_end(&s->opening);
     n2_table_free(s->num);
     n2_table_free(s->den);
     if (s->levels) n2_levels_free(s->levels);
@@ -340,8 +341,12 @@ n2ce_status n2_session_fit(n2_session *s) {
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
     s->fit.critic.place = &s->place;
-    const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
-                                            &s->ratio, &s->scores, &s->record);
+    n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit, &s->ratio,
+                                      &s->scores, &s->record);
+    /* without a network nobody waited for the GPU; but if it was asked for, it must be there */
+    if (status == N2CE_OK && s->place.asked_for)
+        status = n2_place_settle(&s->place, s->ctx, 0, NULL, NULL);
+    n2_place_explain(&s->place);
     n2_free(s->ctx, levels);
     return status;
 }
