@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* A block is a header followed by its bytes; blocks form a list, newest first. */
+/* A block is a header followed by its bytes, which are zeros until they are handed out; blocks form
+ * a list, newest first. */
 struct n2_arena_block {
     struct n2_arena_block *older;
     unsigned char *next, *end;
@@ -23,7 +24,7 @@ static bool has_room(const struct n2_arena_block *b, size_t bytes) {
 
 static bool add_block(n2_arena *arena, size_t bytes) {
     const size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-    struct n2_arena_block *b = n2_realloc(arena->ctx, NULL, 1, sizeof *b + N2_ALIGN + room);
+    struct n2_arena_block *b = n2_alloc(arena->ctx, 1, sizeof *b + N2_ALIGN + room);
     if (!b) return false;
     b->older = arena->newest;
     b->next = align_up((unsigned char *)(b + 1));
@@ -43,7 +44,7 @@ void *n2_arena_alloc(n2_arena *arena, size_t n, size_t size) {
     struct n2_arena_block *b = arena->newest;
     void *p = b->next;
     b->next = align_up(b->next + bytes);
-    return memset(p, 0, bytes);
+    return p;
 }
 
 char *n2_arena_strdup(n2_arena *arena, const char *text) {

@@ -1,10 +1,10 @@
 #include "ctx.h"
 
+#include "memory.h"
 #include "pool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,15 +15,6 @@ struct n2ce_ctx {
     atomic_bool cancelled;
     char message[1024];
 };
-
-static void *libc_alloc(void *user, void *ptr, size_t size) {
-    (void)user;
-    if (size == 0) {
-        free(ptr);
-        return NULL;
-    }
-    return realloc(ptr, size);
-}
 
 static int online_cores(void) {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -39,7 +30,7 @@ n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
         o = *options;
     }
     if (o.threads < 0 || o.threads > 1024) return N2CE_EINVAL;
-    if (!o.alloc) o.alloc = libc_alloc;
+    if (!o.alloc) o.alloc = n2_memory;
     n2ce_ctx *ctx = o.alloc(o.alloc_user, NULL, sizeof *ctx);
     if (!ctx) return N2CE_ENOMEM;
     memset(ctx, 0, sizeof *ctx);
@@ -76,23 +67,39 @@ struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx) {
 
 int n2_ctx_threads(const n2ce_ctx *ctx) { return ctx->threads; }
 
+static void *no_memory(n2ce_ctx *ctx, size_t n, size_t size) {
+    n2_fail(ctx, N2CE_ENOMEM,
+            "Out of memory: %zu items of %zu bytes could not be allocated. Use a smaller "
+            "problem or a machine with more memory.",
+            n, size);
+    return NULL;
+}
+
+/* Bytes of n items, at least 1; false if they are more than can be counted. */
+static bool count_bytes(size_t n, size_t size, size_t *bytes) {
+    const bool overflow = __builtin_mul_overflow(n, size, bytes);
+    if (*bytes == 0) *bytes = 1;
+    return !overflow;
+}
+
 void *n2_realloc(n2ce_ctx *ctx, void *ptr, size_t n, size_t size) {
-    size_t bytes = 0;
-    const bool overflow = __builtin_mul_overflow(n, size, &bytes);
-    if (bytes == 0) bytes = 1;
-    void *p = overflow ? NULL : ctx->options.alloc(ctx->options.alloc_user, ptr, bytes);
-    if (!p)
-        n2_fail(ctx, N2CE_ENOMEM,
-                "Out of memory: %zu items of %zu bytes could not be allocated. Use a smaller "
-                "problem or a machine with more memory.",
-                n, size);
-    return p;
+    size_t bytes;
+    void *p = NULL;
+    if (count_bytes(n, size, &bytes)) p = ctx->options.alloc(ctx->options.alloc_user, ptr, bytes);
+    return p ? p : no_memory(ctx, n, size);
 }
 
 void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size) {
-    void *p = n2_realloc(ctx, NULL, n, size);
-    if (p) memset(p, 0, n * size);
-    return p;
+    size_t bytes;
+    void *p = NULL;
+    if (!count_bytes(n, size, &bytes)) return no_memory(ctx, n, size);
+    if (ctx->options.alloc == n2_memory) {
+        p = n2_memory_zeroed(bytes);
+    } else {
+        p = ctx->options.alloc(ctx->options.alloc_user, NULL, bytes);
+        if (p) memset(p, 0, bytes);
+    }
+    return p ? p : no_memory(ctx, n, size);
 }
 
 void n2_free(n2ce_ctx *ctx, void *ptr) {

@@ -1,6 +1,7 @@
 #include "linalg.h"
 
 #include "isa.h"
+#include "linalg_kernel.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,6 +13,10 @@ enum {
 };
 
 N2_ISA_TABLE(n2_tile_fn, n2_tile);
+N2_ISA_TABLE(n2_dot_fn, n2_dot_rows);
+N2_ISA_TABLE(n2_subtract_rows_fn, n2_subtract_rows);
+N2_ISA_TABLE(n2_subtract_two_fn, n2_subtract_two);
+N2_ISA_TABLE(n2_rotate_fn, n2_rotate);
 
 void n2_tile_product(const double *a, size_t a_row, size_t a_step, const double *b, size_t b_step,
                      size_t n, double *out) {
@@ -33,34 +38,13 @@ static void transpose(double *a, size_t n) {
     }
 }
 
-/* Eight partial sums, so that the compiler may use vectors without reordering. */
-double n2_dot(const double *restrict x, const double *restrict y, size_t n) {
-    double part[8] = {0};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (size_t k = 0; k < 8; k++) part[k] += x[i + k] * y[i + k];
-    for (size_t k = 0; i < n; i++, k++) part[k] += x[i] * y[i];
-    return ((part[0] + part[4]) + (part[1] + part[5])) +
-           ((part[2] + part[6]) + (part[3] + part[7]));
+double n2_dot(const double *x, const double *y, size_t n) {
+    return n2_dot_rows_table[n2_isa_current()](x, y, n);
 }
 
-/* row[0..n) -= sum_k c[k * step] m[k][0..n) for k in [0, rows); m has a row every
- * `stride` numbers. Four rows at a time: one load and one store of `row` for four
- * products. */
-static void subtract_rows(double *restrict row, size_t n, const double *restrict m, size_t stride,
-                          size_t rows, const double *c, size_t step) {
-    size_t k = 0;
-    for (; k + 4 <= rows; k += 4) {
-        const double *m0 = m + k * stride, *m1 = m0 + stride, *m2 = m1 + stride, *m3 = m2 + stride;
-        const double c0 = c[k * step], c1 = c[(k + 1) * step];
-        const double c2 = c[(k + 2) * step], c3 = c[(k + 3) * step];
-        for (size_t j = 0; j < n; j++)
-            row[j] -= (c0 * m0[j] + c1 * m1[j]) + (c2 * m2[j] + c3 * m3[j]);
-    }
-    for (; k < rows; k++) {
-        const double *last = m + k * stride, ck = c[k * step];
-        for (size_t j = 0; j < n; j++) row[j] -= ck * last[j];
-    }
+static void subtract_rows(double *row, size_t n, const double *m, size_t stride, size_t rows,
+                          const double *c, size_t step) {
+    n2_subtract_rows_table[n2_isa_current()](row, n, m, stride, rows, c, step);
 }
 
 /* Row i of the upper factor R, columns i.., less what rows [from, to) explain. */
@@ -180,11 +164,8 @@ static void reflect_both_sides(double *m, size_t stride, size_t n, const double 
     for (size_t i = 0; i < n; i++) w[i] = factor * n2_dot(m + i * stride, v, n);
     const double half = factor / 2 * n2_dot(w, v, n);
     for (size_t i = 0; i < n; i++) w[i] -= half * v[i];
-    for (size_t i = 0; i < n; i++) {
-        double *restrict row = m + i * stride;
-        const double vi = v[i], wi = w[i];
-        for (size_t j = 0; j < n; j++) row[j] -= vi * w[j] + wi * v[j];
-    }
+    n2_subtract_two_fn *const subtract_two = n2_subtract_two_table[n2_isa_current()];
+    for (size_t i = 0; i < n; i++) subtract_two(m + i * stride, n, v[i], w, w[i], v);
 }
 
 static void reduce_to_tridiagonal(double *a, size_t n, double *scratch) {
@@ -216,15 +197,6 @@ static void collect_reflections(double *a, size_t n, double *q, double *scratch)
     }
 }
 
-/* Rows x and y of the transposed eigenvectors, turned. */
-static void rotate(double *restrict x, double *restrict y, size_t n, double c, double s) {
-    for (size_t j = 0; j < n; j++) {
-        const double kept = x[j];
-        x[j] = c * kept + s * y[j];
-        y[j] = c * y[j] - s * kept;
-    }
-}
-
 /* The eigenvalue of the last 2 x 2 block that is nearer to its last entry (Wilkinson). */
 static double wilkinson_shift(double before_last, double last, double off) {
     const double half = (before_last - last) / 2;
@@ -234,6 +206,7 @@ static double wilkinson_shift(double before_last, double last, double off) {
 /* One QR step on rows lo..hi of the tridiagonal matrix (d, e): a rotation makes a bulge
  * below the off-diagonal, the others chase it out. */
 static void qr_step(double *d, double *e, size_t lo, size_t hi, double *vt, size_t n) {
+    n2_rotate_fn *const rotate = n2_rotate_table[n2_isa_current()];
     double x = d[lo] - wilkinson_shift(d[hi - 1], d[hi], e[hi - 1]), z = e[lo];
     for (size_t k = lo; k < hi; k++) {
         const double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? z / r : 0;
@@ -248,7 +221,7 @@ static void qr_step(double *d, double *e, size_t lo, size_t hi, double *vt, size
             z = s * e[k + 1];
             e[k + 1] *= c;
         }
-        if (vt) rotate(vt + k * n, vt + (k + 1) * n, n, c, s);
+        if (vt) rotate(vt + k * n, vt + (k + 1) * n, n, c, s); /* of the vectors, as rows */
     }
 }
 

@@ -1,10 +1,15 @@
 /* Kernel file, compiled once per instruction set (isa.h). */
+#include "linalg_kernel.h"
 #include "isa.h"
 #include "linalg.h"
 
 #include <string.h>
 
 n2_tile_fn N2_ISA(n2_tile);
+n2_dot_fn N2_ISA(n2_dot_rows);
+n2_subtract_rows_fn N2_ISA(n2_subtract_rows);
+n2_subtract_two_fn N2_ISA(n2_subtract_two);
+n2_rotate_fn N2_ISA(n2_rotate);
 
 typedef double vec8 __attribute__((vector_size(64), aligned(8), may_alias));
 
@@ -25,4 +30,45 @@ void N2_ISA(n2_tile)(const double *a, size_t a_row, size_t a_step, const double 
     }
     const vec8 sums[N2_TILE] = {s0, s1, s2, s3, s4, s5, s6, s7};
     memcpy(out, sums, sizeof sums);
+}
+
+/* Eight partial sums, so that the compiler may use vectors without reordering. */
+double N2_ISA(n2_dot_rows)(const double *restrict x, const double *restrict y, size_t n) {
+    double part[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t k = 0; k < 8; k++) part[k] += x[i + k] * y[i + k];
+    for (size_t k = 0; i < n; i++, k++) part[k] += x[i] * y[i];
+    return ((part[0] + part[4]) + (part[1] + part[5])) +
+           ((part[2] + part[6]) + (part[3] + part[7]));
+}
+
+/* Four rows at a time: one load and one store of `row` for four products. */
+void N2_ISA(n2_subtract_rows)(double *restrict row, size_t n, const double *restrict m,
+                              size_t stride, size_t rows, const double *c, size_t step) {
+    size_t k = 0;
+    for (; k + 4 <= rows; k += 4) {
+        const double *m0 = m + k * stride, *m1 = m0 + stride, *m2 = m1 + stride, *m3 = m2 + stride;
+        const double c0 = c[k * step], c1 = c[(k + 1) * step];
+        const double c2 = c[(k + 2) * step], c3 = c[(k + 3) * step];
+        for (size_t j = 0; j < n; j++)
+            row[j] -= (c0 * m0[j] + c1 * m1[j]) + (c2 * m2[j] + c3 * m3[j]);
+    }
+    for (; k < rows; k++) {
+        const double *last = m + k * stride, ck = c[k * step];
+        for (size_t j = 0; j < n; j++) row[j] -= ck * last[j];
+    }
+}
+
+void N2_ISA(n2_subtract_two)(double *restrict row, size_t n, double a, const double *restrict x,
+                             double b, const double *restrict y) {
+    for (size_t j = 0; j < n; j++) row[j] -= a * x[j] + b * y[j];
+}
+
+void N2_ISA(n2_rotate)(double *restrict x, double *restrict y, size_t n, double c, double s) {
+    for (size_t j = 0; j < n; j++) {
+        const double kept = x[j];
+        x[j] = c * kept + s * y[j];
+        y[j] = c * y[j] - s * kept;
+    }
 }

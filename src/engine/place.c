@@ -60,6 +60,7 @@ n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_pla
     if (!place || !place->open) return N2CE_OK;
     n2_place_open *const open = place->open;
     place->open = NULL;
+    if (place->asked_for) return open(place, ctx, &place->backend);
     if (flops < LEAST_WORK) {
         say(place, "too little work to look for a GPU");
         return N2CE_OK;

@@ -17,6 +17,7 @@ struct n2_place {
     const n2_backend *backend; /* that is used; NULL: the processor's */
     n2_place_open *open;       /* of what is still to be compared with it; NULL: settled */
     bool optional;             /* nobody asked for a device: the processor will do if it fails */
+    bool asked_for;            /* what is to be opened is to be used, without comparing */
     int device;                /* for `open`: its number, and the precision of its products */
     bool strict;
     const char *per;  /* what the timer's seconds are of, for the sentence; NULL: "a step" */
@@ -35,9 +36,10 @@ typedef n2ce_status n2_place_timer(void *user, const n2_backend *backend, double
  * time counts. For timers. */
 n2ce_status n2_place_time(n2_plan *plan, double limit, double *seconds);
 
-/* Settles by measuring, if it is not settled. `flops` is a guess at the whole work: a little of it
- * stays on the processor without a look at the device, whose opening alone takes longer. A device
- * that is not there, or fails, loses. Fails as the timer does on the processor. */
+/* Settles by measuring, if it is not settled and the device was not asked for. `flops` is a guess
+ * at the whole work: a little of it stays on the processor without a look at the device, whose
+ * opening alone takes longer. A device that is not there, or fails, loses. Fails as the timer does
+ * on the processor, or as the opening of a device that was asked for. */
 n2ce_status n2_place_settle(n2_place *place, n2ce_ctx *ctx, double flops, n2_place_timer *timer,
                             void *user);
 

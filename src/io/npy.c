@@ -1,5 +1,6 @@
 #include "npy.h"
 
+#include "base/pool.h"
 #include "base/text.h"
 #include "file.h"
 
@@ -12,6 +13,7 @@ static const char MAGIC[] = "\x93NUMPY";
 enum {
     MAGIC_BYTES = 6,
     BLOCK_BYTES = 1 << 18,  /* converted, or streamed, at once */
+    BLOCKS = 32,            /* of a mapped file that are converted side by side */
     FORTRAN_ROWS = 1 << 14, /* converted at once, column by column */
     LOADED_BYTES = 8 << 20, /* of a mapped file before pages are given back */
     FAULT_BYTES = 2 << 20   /* what touching one byte of a mapped file may load: a huge page */
@@ -23,9 +25,17 @@ enum {
 typedef void convert_fn(const unsigned char *from, ptrdiff_t stride, size_t n, double *to,
                         size_t step);
 
+/* Elements side by side have a loop of their own, which compilers vectorise. */
 #define CONVERT(name, type)                                                                       \
     static void from_##name(const unsigned char *from, ptrdiff_t stride, size_t n, double *to,    \
                             size_t step) {                                                        \
+        const bool dense = stride == (ptrdiff_t)sizeof(type) && step == 1;                        \
+        for (size_t i = 0; dense && i < n; i++) {                                                 \
+            type value;                                                                           \
+            memcpy(&value, from + i * sizeof value, sizeof value);                                \
+            to[i] = (double)value;                                                                \
+        }                                                                                         \
+        if (dense) return;                                                                        \
         for (size_t i = 0; i < n; i++, to += step) {                                              \
             type value;                                                                           \
             memcpy(&value, from + (ptrdiff_t)i * stride, sizeof value);                           \
@@ -438,14 +448,58 @@ static void count_loaded(n2_npy *a, size_t bytes) {
     a->loaded = 0;
 }
 
-/* Columns of consecutive rows. In Fortran order each is somewhere else in the file. */
-static void convert_rows(n2_npy *a, const unsigned char *first, const size_t *columns, size_t n,
-                         double *x, size_t rows) {
+/* Columns of consecutive rows, each somewhere else in the file. */
+static void convert_columns(n2_npy *a, const unsigned char *first, const size_t *columns, size_t n,
+                            double *x, size_t rows) {
     for (size_t k = 0; k < n; k++) {
         a->convert(first + (ptrdiff_t)columns[k] * a->col_stride, a->row_stride, rows, x + k, n);
-        if (a->fortran) count_loaded(a, rows * a->element_bytes + FAULT_BYTES);
+        count_loaded(a, rows * a->element_bytes + FAULT_BYTES);
     }
-    if (!a->fortran) count_loaded(a, rows * a->cols * a->element_bytes);
+}
+
+/* How many of n columns, from the first, lie side by side. */
+static size_t side_by_side(const size_t *columns, size_t n) {
+    size_t k = 1;
+    while (k < n && columns[k] == columns[0] + k) k++;
+    return k;
+}
+
+/* Rows that lie one behind the other. */
+typedef struct rows_job {
+    const n2_npy *a;
+    const unsigned char *first;
+    const size_t *columns;
+    size_t n, rows, block;
+    double *x;
+} rows_job;
+
+/* Column by column, unless several lie side by side. */
+static void convert_block(void *arg, size_t item, int worker) {
+    (void)worker;
+    enum { SEVERAL = 8 };
+    const rows_job *job = arg;
+    const n2_npy *a = job->a;
+    const size_t begin = item * job->block, left = job->rows - begin, n = job->n;
+    const size_t rows = left < job->block ? left : job->block;
+    const unsigned char *from = job->first + (ptrdiff_t)begin * a->row_stride;
+    double *x = job->x + begin * n;
+    for (size_t k = 0, run; k < n; k += run) {
+        const unsigned char *at = from + (ptrdiff_t)job->columns[k] * a->col_stride;
+        run = side_by_side(job->columns + k, n - k);
+        if (run < SEVERAL) run = 1;
+        for (size_t i = 0; i < rows && run > 1; i++)
+            a->convert(at + (ptrdiff_t)i * a->row_stride, a->col_stride, run, x + i * n + k, 1);
+        if (run == 1) a->convert(at, a->row_stride, rows, x + k, n);
+    }
+}
+
+/* On all threads. */
+static n2ce_status convert_rows(n2_npy *a, const unsigned char *first, const size_t *columns,
+                                size_t n, double *x, size_t rows, size_t block) {
+    rows_job job = {a, first, columns, n, rows, block, x};
+    N2_TRY(n2_parallel_for(a->ctx, (rows + block - 1) / block, convert_block, &job));
+    count_loaded(a, rows * a->cols * a->element_bytes);
+    return N2CE_OK;
 }
 
 /* Reads a block of a stream; *data is where it is. At the end there must be nothing left. */
@@ -476,16 +530,20 @@ n2ce_status n2_npy_next(n2_npy *a, const size_t *columns, size_t n, double *x, s
     if (left > max_rows) left = max_rows;
     for (*rows = 0; *rows < left && n > 0;) {
         if (n2_cancelled(a->ctx)) return N2CE_ECANCELED;
-        size_t block = block_rows(a, n);
-        if (block > left - *rows) block = left - *rows;
+        const size_t block = block_rows(a, n);
+        size_t some = a->data && !a->fortran ? BLOCKS * block : block;
+        if (some > left - *rows) some = left - *rows;
         const unsigned char *first = NULL;
         if (a->data)
             first = a->data + (ptrdiff_t)a->next * a->row_stride;
         else
-            N2_TRY(read_block(a, block, &first));
-        convert_rows(a, first, columns, n, x + *rows * n, block);
-        a->next += block;
-        *rows += block;
+            N2_TRY(read_block(a, some, &first));
+        if (a->fortran)
+            convert_columns(a, first, columns, n, x + *rows * n, some);
+        else
+            N2_TRY(convert_rows(a, first, columns, n, x + *rows * n, some, block));
+        a->next += some;
+        *rows += some;
     }
     return N2CE_OK;
 }

@@ -1,12 +1,15 @@
 #include "table.h"
 
 #include "base/arena.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "csv.h"
 #include "json.h"
 #include "npy.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,9 +426,46 @@ static n2ce_status convert_numbers(n2_reader *r, double *x, bool *keep) {
     return N2CE_OK;
 }
 
+/* Whether all of many numbers are finite. */
+typedef struct finite_job {
+    const double *x;
+    size_t n;
+    atomic_bool broken;
+} finite_job;
+
+enum { LOOK_AT = 1 << 15 };
+
+static void look_at_some(void *arg, size_t item, int worker) {
+    (void)worker;
+    finite_job *job = arg;
+    const double *x = job->x + item * LOOK_AT;
+    const size_t left = job->n - item * LOOK_AT, n = left < LOOK_AT ? left : LOOK_AT;
+    int64_t broken = 0;
+    for (size_t i = 0; i < n; i++) broken |= !(fabs(x[i]) <= DBL_MAX);
+    if (broken) atomic_store_explicit(&job->broken, true, memory_order_relaxed);
+}
+
+/* Rows that need no second look are the rule: they are told on all threads. */
+static n2ce_status all_plain(const n2_reader *r, const double *x, size_t rows, bool *plain) {
+    finite_job job = {.x = x, .n = rows * r->cols};
+    atomic_init(&job.broken, false);
+    *plain = !r->any_categorical;
+    if (!*plain) return N2CE_OK;
+    N2_TRY(n2_parallel_for(r->ctx, (job.n + LOOK_AT - 1) / LOOK_AT, look_at_some, &job));
+    *plain = !atomic_load_explicit(&job.broken, memory_order_relaxed);
+    return N2CE_OK;
+}
+
 static n2ce_status next_npy(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
     for (size_t n = 1; n > 0 && *rows == 0;) {
+        bool plain = false;
         N2_TRY(n2_npy_next(r->npy, r->columns, r->cols, x, max_rows, &n));
+        N2_TRY(all_plain(r, x, n, &plain));
+        if (plain) {
+            r->seen += n;
+            *rows = n;
+            continue;
+        }
         for (size_t i = 0; i < n; i++) {
             bool keep = true;
             N2_TRY(convert_numbers(r, x + i * r->cols, &keep));

@@ -33,6 +33,5 @@ n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t 
     if (!(c->rate > 0)) c->rate = 5e-3;
     if (!(c->decay > 0)) c->decay = 0.5;
     for (size_t k = 0; k <= c->stages; k++) alpha[k] = 1 - (double)k / (double)c->stages;
-    if (base) n2_gauss_waymarks(base, c->stages, alpha);
-    return N2CE_OK;
+    return base ? n2_gauss_waymarks(base, c->stages, alpha) : N2CE_OK;
 }

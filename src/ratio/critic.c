@@ -1,5 +1,7 @@
 #include "critic_parts.h"
 
+#include "base/pool.h"
+
 #include <string.h>
 
 /* Rows that are scored together: a device wants many, because it has to be waited for. */
@@ -164,12 +166,31 @@ static n2ce_status build_evaluation(n2_critic *c, size_t rows) {
     return n2_plan_compile(g, c->backend, out, c->dx ? 2 : 1, &c->plan);
 }
 
+/* Some of the rows that are scored together, as floats; the rest of the block is 0. */
+typedef struct narrow_job {
+    const double *x;
+    float *out;
+    size_t n, all; /* numbers: given, and of the block */
+} narrow_job;
+
+enum { NARROW_AT_ONCE = 1 << 15 };
+
+static void narrow_part(void *arg, size_t item, int worker) {
+    (void)worker;
+    const narrow_job *job = arg;
+    const size_t begin = item * NARROW_AT_ONCE, left = job->all - begin;
+    const size_t end = begin + (left < NARROW_AT_ONCE ? left : NARROW_AT_ONCE);
+    const size_t given = end < job->n ? end : job->n;
+    for (size_t i = begin; i < given; i++) job->out[i] = (float)job->x[i];
+    for (size_t i = given > begin ? given : begin; i < end; i++) job->out[i] = 0;
+}
+
 static n2ce_status add_block(n2_critic *c, const double *x, size_t n, double *f) {
-    float *rows = c->rows->data;
     const size_t k = c->stages, all = (size_t)c->rows->shape.dim[0];
     double *paired = c->out + all * k;
-    for (size_t i = 0; i < n * c->d; i++) rows[i] = (float)x[i];
-    memset(rows + n * c->d, 0, (all - n) * c->d * sizeof *rows);
+    narrow_job job = {x, c->rows->data, n * c->d, all * c->d};
+    const size_t parts = (job.all + NARROW_AT_ONCE - 1) / NARROW_AT_ONCE;
+    N2_TRY(n2_parallel_for(c->ctx, parts, narrow_part, &job));
     n2_tensor_push(c->store, c->rows);
     N2_TRY(n2_plan_run(c->plan));
     n2_plan_get(c->plan, 0, c->out);

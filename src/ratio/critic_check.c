@@ -34,38 +34,50 @@ static row_pair pair_at(const n2_check *v, size_t p) {
 typedef struct waymark_job {
     const n2_check *v;
     size_t side;
-    double *x; /* stages x n x d */
+    float *rows;  /* stages x n x d */
+    double *work; /* without a base: a row for each worker */
 } waymark_job;
 
-/* Pair `item` at every stage. */
-static void fill_pair(void *arg, size_t item, int worker) {
-    (void)worker;
-    const waymark_job *job = arg;
-    const n2_check *v = job->v;
-    const size_t d = v->c->d, n = v->n[job->side];
-    const double *centre = v->base ? v->base->centre : NULL;
-    const row_pair p = pair_at(v, item);
-    for (size_t k = 0; k < v->o->stages; k++) {
-        const double mix = v->o->alpha[k + job->side], keep = sqrt((1 - mix) * (1 + mix));
-        double *x = job->x + (k * n + item) * d;
-        for (size_t j = 0; j < d; j++)
-            x[j] = keep * p.num[j] + mix * (j < v->c->dx ? p.x : p.y)[j] +
-                   (centre ? (1 - keep - mix) * centre[j] : 0);
-    }
+/* Coordinates [begin, end) of a waymark, all in double. */
+static void mix_rows(const double *num, const double *den, const double *centre, double mix,
+                     size_t begin, size_t end, double *x) {
+    const double keep = sqrt((1 - mix) * (1 + mix)), rest = 1 - keep - mix;
+    for (size_t j = begin; j < end; j++)
+        x[j] = keep * num[j] + mix * den[j] + (centre ? rest * centre[j] : 0);
 }
 
-/* Base of every stage at its rows, in double. */
-static n2ce_status fill_base(const n2_check *v, size_t n, const double *x, double *base) {
-    const size_t d = v->c->d;
-    if (!v->base) return N2CE_OK;
-    double *ab = n2_alloc(v->c->ctx, 2 * d, sizeof *ab), c;
-    if (!ab) return N2CE_ENOMEM;
-    n2ce_status status = N2CE_OK;
-    for (size_t k = 0; k < v->o->stages && status == N2CE_OK; k++) {
-        n2_gauss_waymark_ratio(v->base, v->o->alpha[k + 1], v->o->alpha[k], ab, ab + d, &c);
-        status = n2_gauss_quadratic(v->base, ab, c, x + k * n * d, n, base + k * n);
-    }
-    n2_free(v->c->ctx, ab);
+/* Row i of a stage, for the base as it is and for the networks as floats. */
+static void waymark_row(void *arg, size_t stage, size_t i, double *x) {
+    const waymark_job *job = arg;
+    const n2_check *v = job->v;
+    const size_t d = v->c->d, dx = v->c->dx;
+    const double mix = v->o->alpha[stage + job->side];
+    const double *centre = v->base ? v->base->centre : NULL;
+    const row_pair p = pair_at(v, i);
+    mix_rows(p.num, p.x, centre, mix, 0, dx, x);
+    mix_rows(p.num, p.y, centre, mix, dx, d, x);
+    float *row = job->rows + (stage * v->n[job->side] + i) * d;
+    for (size_t j = 0; j < d; j++) row[j] = (float)x[j];
+}
+
+static void waymark_item(void *arg, size_t item, int worker) {
+    const waymark_job *job = arg;
+    const size_t stages = job->v->o->stages;
+    waymark_row(arg, item % stages, item / stages, job->work + (size_t)worker * job->v->c->d);
+}
+
+/* Rows of every stage, and their base. */
+static n2ce_status fill_rows(const n2_check *v, size_t side, n2_tensor *t) {
+    n2ce_ctx *ctx = v->c->ctx;
+    const size_t n = v->n[side], stages = v->o->stages;
+    waymark_job job = {v, side, t->data, NULL};
+    n2_tensor_push(v->c->store, t);
+    if (v->base)
+        return n2_gauss_stages(v->base, v->o->alpha, stages, n, waymark_row, &job, v->base_f[side]);
+    job.work = n2_alloc(ctx, (size_t)n2_ctx_threads(ctx) * v->c->d, sizeof *job.work);
+    if (!job.work) return N2CE_ENOMEM;
+    const n2ce_status status = n2_parallel_for(ctx, n * stages, waymark_item, &job);
+    n2_free(ctx, job.work);
     return status;
 }
 
@@ -74,6 +86,42 @@ static void count_rows(n2_check *v) {
     const size_t m = v->c->dx ? n * (n > 1 ? n - 1 : 1) : v->den.end - v->den.begin;
     v->n[1] = n < most ? n : most;
     v->n[0] = m < NOISE * v->n[1] ? m : NOISE * v->n[1];
+}
+
+/* ---- terms of the loss -------------------------------------------------- */
+
+/* A row's term of the loss on one side. DV and InfoNCE, whose terms are not separate,
+ * are judged by NWJ's with the same logits, SMILE by NCE's. */
+static double term(const n2_critic_options *o, double f, size_t side) {
+    const double m = o->contrast == N2_CONTRAST_N2CE ? o->judge : 1;
+    if (o->contrast == N2_CONTRAST_NEG_REWEIGHT)
+        return side ? n2_softplus(-f) : n2_scaled_softplus(f, o->magnitude);
+    if (o->contrast == N2_CONTRAST_N2CE || o->contrast == N2_CONTRAST_SMILE)
+        return side ? n2_shifted_softplus(f, m) : n2_scaled_softplus(f, m);
+    return side ? -f : exp(f < 700 ? f : 700);
+}
+
+/* Log ratios of a side become terms of the loss, on all threads. */
+typedef struct term_job {
+    const n2_critic_options *o;
+    double *f, shift;
+    size_t n, side;
+} term_job;
+
+enum { TERMS = 1024 };
+
+static void take_terms(void *arg, size_t item, int worker) {
+    (void)worker;
+    const term_job *job = arg;
+    const size_t begin = item * TERMS, left = job->n - begin;
+    const size_t end = begin + (left < TERMS ? left : TERMS);
+    for (size_t i = begin; i < end; i++)
+        job->f[i] = term(job->o, job->f[i] - job->shift, job->side);
+}
+
+static n2ce_status make_terms(const n2_check *v, size_t side, double *f, double shift) {
+    term_job job = {v->o, f, shift, v->o->stages * v->n[side], side};
+    return n2_parallel_for(v->c->ctx, (job.n + TERMS - 1) / TERMS, take_terms, &job);
 }
 
 /* ---- where the networks run ---------------------------------------------- */
@@ -114,19 +162,15 @@ static n2ce_status make_features(const n2_check *v, n2_tensor *x, const char *na
 static n2ce_status make_side(n2_check *v, const char *name, size_t side, n2_tensor **out) {
     n2ce_ctx *ctx = v->c->ctx;
     const size_t d = v->c->d, rows = v->o->stages * v->n[side];
-    double *x = n2_alloc(ctx, rows * d, sizeof *x);
     n2_tensor *t = add_tensor(v, name, side, "rows", rows, (int64_t)d);
     v->base_f[side] = n2_alloc(ctx, rows, sizeof(double));
+    v->base_terms[side] = n2_alloc(ctx, rows, sizeof(double));
     v->f[side] = n2_alloc(ctx, rows, sizeof(double));
-    n2ce_status status = x && t && v->base_f[side] && v->f[side] ? N2CE_OK : N2CE_ENOMEM;
-    waymark_job job = {v, side, x};
-    if (status == N2CE_OK) status = n2_parallel_for(ctx, v->n[side], fill_pair, &job);
-    if (status == N2CE_OK) {
-        n2_tensor_set(v->c->store, t, x);
-        status = fill_base(v, v->n[side], x, v->base_f[side]);
-    }
-    n2_free(ctx, x);
-    return status == N2CE_OK ? make_features(v, t, name, side, out) : status;
+    if (!t || !v->base_f[side] || !v->base_terms[side] || !v->f[side]) return N2CE_ENOMEM;
+    N2_TRY(fill_rows(v, side, t));
+    memcpy(v->base_terms[side], v->base_f[side], rows * sizeof(double));
+    N2_TRY(make_terms(v, side, v->base_terms[side], 0));
+    return make_features(v, t, name, side, out);
 }
 
 n2ce_status n2_check_new(n2_check *v, const n2_critic_nets *nets, const char *name) {
@@ -149,22 +193,12 @@ void n2_check_free(n2_check *v) {
     n2_graph_free(v->g);
     for (size_t s = 0; s < 2; s++) {
         n2_free(v->c->ctx, v->base_f[s]);
+        n2_free(v->c->ctx, v->base_terms[s]);
         n2_free(v->c->ctx, v->f[s]);
     }
 }
 
 /* ---- the verdict --------------------------------------------------------- */
-
-/* A row's term of the loss on one side. DV and InfoNCE, whose terms are not separate,
- * are judged by NWJ's with the same logits, SMILE by NCE's. */
-static double term(const n2_critic_options *o, double f, size_t side) {
-    const double m = o->contrast == N2_CONTRAST_N2CE ? o->judge : 1;
-    if (o->contrast == N2_CONTRAST_NEG_REWEIGHT)
-        return side ? n2_softplus(-f) : n2_scaled_softplus(f, o->magnitude);
-    if (o->contrast == N2_CONTRAST_N2CE || o->contrast == N2_CONTRAST_SMILE)
-        return side ? n2_shifted_softplus(f, m) : n2_scaled_softplus(f, m);
-    return side ? -f : exp(f < 700 ? f : 700);
-}
 
 /* DV and InfoNCE leave the additive constant open: take the best one first. */
 static double free_constant(const n2_check *v) {
@@ -189,11 +223,12 @@ n2ce_status n2_check_run(n2_check *v, n2_verdict *out) {
     for (size_t s = 0; s < 2; s++) {
         const size_t pairs = v->n[s], stages = v->o->stages;
         double sum = 0, gain = 0, square = 0;
+        N2_TRY(make_terms(v, s, v->f[s], shift));
         for (size_t i = 0; i < pairs; i++) { /* all stages of a pair are one observation */
             double change = 0;
             for (size_t k = 0; k < stages; k++) {
-                const double value = term(v->o, v->f[s][k * pairs + i] - shift, s);
-                change += term(v->o, v->base_f[s][k * pairs + i], s) - value;
+                const double value = v->f[s][k * pairs + i];
+                change += v->base_terms[s][k * pairs + i] - value;
                 sum += value;
             }
             gain += change / (double)stages;

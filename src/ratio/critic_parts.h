@@ -64,9 +64,10 @@ typedef struct n2_check {
     const n2_critic *c;
     const n2_critic_options *o;
     const n2_gauss *base;
-    n2_row_range num, den; /* den: not with dx */
-    size_t n[2];           /* rows a stage; 0: denominator, 1: numerator */
-    double *base_f[2], *f[2];
+    n2_row_range num, den;             /* den: not with dx */
+    size_t n[2];                       /* rows a stage; 0: denominator, 1: numerator */
+    double *base_f[2], *base_terms[2]; /* of all rows; the base's terms of the loss */
+    double *f[2];                      /* of the networks; while it is judged, their terms */
     n2_graph *g;
     n2_plan *plan;
 } n2_check;

@@ -3,6 +3,7 @@
 #include "critic_parts.h"
 
 #include "base/clock.h"
+#include "base/pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,13 +16,34 @@ static n2_row_set usable(n2_rows_view rows, const size_t held[2]) {
     return (n2_row_set){rows, held[0], held[1], all - validate, all};
 }
 
+/* Columns first .. first + d - 1 of the rows to train on, as floats. */
+typedef struct rows_job {
+    const n2_row_set *s;
+    size_t first, d;
+    float *out;
+} rows_job;
+
+enum { ROWS_BLOCK = 256 };
+
+static void copy_rows(void *arg, size_t item, int worker) {
+    (void)worker;
+    const rows_job *job = arg;
+    const size_t begin = item * ROWS_BLOCK, left = job->s->train - begin;
+    const size_t end = begin + (left < ROWS_BLOCK ? left : ROWS_BLOCK);
+    for (size_t i = begin; i < end; i++) {
+        const double *x = n2_row_at(job->s, i) + job->first;
+        float *out = job->out + i * job->d;
+        for (size_t j = 0; j < job->d; j++) out[j] = (float)x[j];
+    }
+}
+
 static n2_tensor *training_rows(n2_store *store, const char *name, const n2_row_set *s,
                                 size_t first, size_t d) {
     n2_tensor *t = n2_store_add(store, name, n2_dims((int64_t)s->train, (int64_t)d));
     if (!t) return NULL;
-    float *out = t->data;
-    for (size_t i = 0; i < s->train; i++)
-        for (size_t j = 0; j < d; j++) *out++ = (float)n2_row_at(s, i)[first + j];
+    rows_job job = {s, first, d, t->data};
+    const size_t blocks = (s->train + ROWS_BLOCK - 1) / ROWS_BLOCK;
+    if (n2_parallel_for(n2_store_ctx(store), blocks, copy_rows, &job) != N2CE_OK) return NULL;
     n2_tensor_push(store, t);
     return t;
 }

@@ -41,7 +41,11 @@ n2ce_status n2_features_new(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
                             const size_t *levels, n2_scaling scaling, n2_features **out);
 void n2_features_free(n2_features *f); /* NULL is fine */
 
-/* rows x cols to rows x width, on all threads. Fails with N2CE_ENOMEM only. */
+/* Every column is one feature: so they can take its place. */
+bool n2_features_fit_in_place(const n2_features *f);
+
+/* rows x cols to rows x width, on all threads; out may be x if features fit in place. Fails with
+ * N2CE_ENOMEM only. */
 n2ce_status n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out);
 
 /* Width of the first `cols` columns. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "choose.h"
 
@@ -11,40 +12,114 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Row i becomes what row from[i] was: every cycle is walked once, so every row is moved once.
- * Afterwards from[i] is i. */
-static void rearrange(n2_table *t, size_t *from, double *spare) {
-    const size_t bytes = t->cols * sizeof *t->x;
-    for (size_t i = 0; i < t->rows; i++) {
-        size_t at = i;
-        if (from[i] == i) continue;
-        memcpy(spare, t->x + i * t->cols, bytes);
-        while (from[at] != i) {
-            const size_t next = from[at];
-            memcpy(t->x + at * t->cols, t->x + next * t->cols, bytes);
-            from[at] = at;
-            at = next;
+/* Row i becomes what row from[i] was. Rows are taken in the order of their cycles, so that what one
+ * receives is the next to be overwritten; that order is cut into parts which threads move side by
+ * side, after they have put aside what others overwrite. */
+typedef struct shuffle_job {
+    n2_table *t;
+    size_t *from, *order;
+    size_t moved, parts; /* rows in `order`: those that do not stay; parts of it */
+    double *aside;       /* ASIDE rows for each part */
+} shuffle_job;
+
+enum { SHUFFLE_PARTS = 64, NEXT = 0, START = 1, HAND = 2, ASIDE = 3 };
+
+/* Cycle by cycle, each from its lowest row on. Rows that are in it already are marked in `seen`. */
+static void order_cycles(shuffle_job *job, unsigned char *seen) {
+    job->moved = 0;
+    for (size_t i = 0; i < job->t->rows; i++) {
+        if (seen[i] || job->from[i] == i) continue;
+        for (size_t at = i; !seen[at]; at = job->from[at]) {
+            seen[at] = 1;
+            job->order[job->moved++] = at;
         }
-        memcpy(t->x + at * t->cols, spare, bytes);
-        from[at] = at;
+    }
+}
+
+static size_t part_begin(const shuffle_job *job, size_t part) {
+    return job->moved * part / job->parts;
+}
+
+static double *aside(const shuffle_job *job, size_t part, size_t which) {
+    return job->aside + (part * ASIDE + which) * job->t->cols;
+}
+
+static void copy_row(const shuffle_job *job, double *to, const double *from) {
+    memcpy(to, from, job->t->cols * sizeof *to);
+}
+
+/* Position k of the order is where a cycle begins. */
+static bool begins(const shuffle_job *job, size_t k) {
+    return k == 0 || job->from[job->order[k - 1]] != job->order[k];
+}
+
+/* The row after the part's last, and the start of the cycle that goes on in it, as they are. */
+static void put_aside(shuffle_job *job) {
+    size_t start = 0; /* of the cycle at k */
+    for (size_t part = 0, k = 0; part < job->parts; part++) {
+        const size_t end = part_begin(job, part + 1);
+        if (k == end) continue;
+        copy_row(job, aside(job, part, START), job->t->x + start * job->t->cols);
+        copy_row(job, aside(job, part, NEXT),
+                 job->t->x + job->from[job->order[end - 1]] * job->t->cols);
+        for (; k < end; k++)
+            if (begins(job, k)) start = job->order[k];
+    }
+}
+
+static void shuffle_part(void *arg, size_t item, int worker) {
+    (void)worker;
+    const shuffle_job *job = arg;
+    const size_t end = part_begin(job, item + 1), cols = job->t->cols;
+    double *x = job->t->x, *start = aside(job, item, START), *hand = aside(job, item, HAND);
+    for (size_t k = part_begin(job, item); k < end; k++) {
+        const size_t to = job->order[k], from = job->from[to];
+        const double *row = x + from * cols;
+        if (begins(job, k)) {
+            copy_row(job, hand, x + to * cols);
+            start = hand;
+        }
+        if (k + 1 == end)
+            row = aside(job, item, NEXT);
+        else if (begins(job, k + 1)) /* so the cycle ends here, with its first row */
+            row = start;
+        copy_row(job, x + to * cols, row);
+    }
+}
+
+static n2ce_status rearrange(shuffle_job *job, unsigned char *seen) {
+    enum { FEW = 4096 };
+    order_cycles(job, seen);
+    job->parts = job->moved < FEW ? 1 : SHUFFLE_PARTS;
+    job->aside = n2_alloc(job->t->ctx, job->parts * ASIDE * job->t->cols, sizeof *job->aside);
+    if (!job->aside) return N2CE_ENOMEM;
+    put_aside(job);
+    return n2_parallel_for(job->t->ctx, job->parts, shuffle_part, job);
+}
+
+static void draw_order(size_t *from, size_t n, uint64_t seed, uint32_t stream) {
+    for (size_t i = 0; i < n; i++) from[i] = i;
+    for (size_t i = n; i > 1; i--) {
+        const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
+        from[j] = from[i - 1];
+        from[i - 1] = kept;
     }
 }
 
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
-    double *spare = n2_alloc(t->ctx, t->cols, sizeof *spare);
-    size_t *from = n2_alloc(t->ctx, t->rows, sizeof *from);
-    if (spare && from) {
-        for (size_t i = 0; i < t->rows; i++) from[i] = i;
-        for (size_t i = t->rows; i > 1; i--) {
-            const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
-            from[j] = from[i - 1];
-            from[i - 1] = kept;
-        }
-        rearrange(t, from, spare);
+    unsigned char *seen = n2_alloc(t->ctx, t->rows, sizeof *seen);
+    shuffle_job job = {.t = t,
+                       .from = n2_alloc(t->ctx, t->rows, sizeof *job.from),
+                       .order = n2_alloc(t->ctx, t->rows, sizeof *job.order)};
+    n2ce_status status = N2CE_ENOMEM;
+    if (seen && job.from && job.order) {
+        draw_order(job.from, t->rows, seed, stream);
+        status = rearrange(&job, seen);
     }
-    const n2ce_status status = spare && from ? N2CE_OK : N2CE_ENOMEM;
-    n2_free(t->ctx, spare);
-    n2_free(t->ctx, from);
+    n2_free(t->ctx, seen);
+    n2_free(t->ctx, job.from);
+    n2_free(t->ctx, job.order);
+    n2_free(t->ctx, job.aside);
     return status;
 }
 
@@ -142,21 +217,24 @@ typedef struct fitter {
     n2_scores *scores;
     n2_rows_view num, den; /* features */
     size_t dx;
-    n2_fold_sums *sums[2]; /* of den (NULL with dx) and num, for the Gaussian part */
+    n2_fold_sums *sums[2];         /* of den (NULL with dx) and num, for the Gaussian part */
+    n2_gauss *base[N2_MOST_FOLDS]; /* of folds to come */
     double start;
     size_t fold;
 } fitter;
 
-/* Features of all rows; the table's memory is given back. */
+/* Features of all rows, where the table's values were if they fit there. Either way the table has
+ * lost its memory afterwards. */
 static n2ce_status make_features(n2ce_ctx *ctx, const n2_features *f, n2_table *t,
                                  n2_rows_view *out) {
-    double *x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
+    double *from = t->x, *x = from;
+    if (!n2_features_fit_in_place(f)) x = n2_alloc(ctx, t->rows * f->width, sizeof *x);
     if (!x) return N2CE_ENOMEM;
     *out = (n2_rows_view){x, t->rows, f->width};
-    N2_TRY(n2_features_apply(f, t->x, t->rows, x));
-    n2_free(ctx, t->x);
     t->x = NULL;
-    return N2CE_OK;
+    const n2ce_status status = n2_features_apply(f, from, t->rows, x);
+    if (x != from) n2_free(ctx, from);
+    return status;
 }
 
 static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
@@ -193,14 +271,55 @@ static n2ce_status both_moments(const fitter *f, size_t fold, n2_moments m[2]) {
     return status;
 }
 
-/* The Gaussian part learned from all rows but the fold's. */
-static n2ce_status make_base(const fitter *f, n2_gauss **out) {
-    n2_moments m[2];
-    N2_TRY(both_moments(f, f->fold, m));
-    const n2ce_status status = n2_gauss_new(f->ctx, f->num.d, &m[1], &m[0], out);
-    n2_moments_free(f->ctx, &m[0]);
-    n2_moments_free(f->ctx, &m[1]);
+static void free_moments(const fitter *f, n2_moments *num, n2_moments *den, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        n2_moments_free(f->ctx, &num[k]);
+        n2_moments_free(f->ctx, &den[k]);
+    }
+}
+
+/* Gaussian parts learned from all rows but those of a fold, for each of n. */
+static n2ce_status make_bases(const fitter *f, const size_t *without, size_t n, n2_gauss **out) {
+    n2_moments num[N2_MOST_FOLDS + 1] = {{0}}, den[N2_MOST_FOLDS + 1] = {{0}};
+    n2ce_status status = N2CE_OK;
+    for (size_t k = 0; k < n && status == N2CE_OK; k++) {
+        n2_moments m[2] = {{0}};
+        status = both_moments(f, without[k], m);
+        den[k] = m[0];
+        num[k] = m[1];
+    }
+    if (status == N2CE_OK) status = n2_gauss_new_all(f->ctx, f->num.d, n, num, den, out);
+    free_moments(f, num, den, n);
     return status;
+}
+
+static void free_sums(fitter *f) {
+    for (size_t side = 0; side < 2; side++) {
+        n2_fold_sums_free(f->sums[side]);
+        f->sums[side] = NULL;
+    }
+}
+
+/* The Gaussian part of all rows, and at the same time those of the folds, on as many threads, if
+ * that takes no more memory than the rows do. */
+static n2ce_status make_first_bases(fitter *f) {
+    size_t without[N2_MOST_FOLDS + 1] = {N2_ALL_FOLDS}, n = 1;
+    n2_gauss *made[N2_MOST_FOLDS + 1];
+    if (n2_gauss_numbers(f->num.d) * (f->o.folds + 1) <= f->num.n * f->num.d)
+        for (; n <= f->o.folds; n++) without[n] = n - 1;
+    N2_TRY(make_bases(f, without, n, made));
+    f->ratio->base = made[0];
+    for (size_t k = 1; k < n; k++) f->base[k - 1] = made[k];
+    if (n > 1) free_sums(f);
+    return N2CE_OK;
+}
+
+/* The Gaussian part for the fold. */
+static n2ce_status make_base(fitter *f, n2_gauss **out) {
+    if (!f->base[f->fold]) return make_bases(f, &f->fold, 1, out);
+    *out = f->base[f->fold];
+    f->base[f->fold] = NULL;
+    return N2CE_OK;
 }
 
 /* The rows' scores by the Gaussian part that has seen them. */
@@ -225,7 +344,7 @@ static n2ce_status gaussian_facts(fitter *f) {
     r->gaussian =
         f->dx ? n2_gauss_mi(f->ctx, d, f->dx, &m[1]) : n2_gauss_kl(f->ctx, d, &m[1], &m[0]);
     r->gaussian_reverse = f->dx ? N2_NAN : n2_gauss_kl(f->ctx, d, &m[0], &m[1]);
-    n2ce_status status = n2_gauss_new(f->ctx, d, &m[1], &m[0], &f->ratio->base);
+    n2ce_status status = make_first_bases(f);
     n2_gauss *reverse = NULL;
     if (status == N2CE_OK && !f->dx) status = score_by_all(f);
     if (status == N2CE_OK && !f->dx) {
@@ -269,29 +388,56 @@ static n2ce_status score_rows(const fitter *f, const n2_gauss *base, n2_critic *
     return N2CE_OK;
 }
 
-/* Row i of a fold with the y of row i + shift of the same fold. */
-static void pair_rows(const fitter *f, const size_t range[2], size_t shift, double *x) {
-    const size_t d = f->num.d, n = range[1] - range[0];
-    const double *rows = f->num.x + range[0] * d;
-    for (size_t i = 0; i < n; i++) {
-        const double *y = rows + (i + shift) % n * d;
-        memcpy(x + i * d, rows + i * d, f->dx * sizeof *x);
-        memcpy(x + i * d + f->dx, y + f->dx, (d - f->dx) * sizeof *x);
+/* Rows first .. first + n - 1 of a fold, each with the y of the row `shift` rows on in the fold. */
+typedef struct pairing {
+    const fitter *f;
+    size_t begin, rows; /* of the fold */
+    size_t first, n, shift;
+    double *x;
+} pairing;
+
+enum { PAIR_BLOCK = 256 };
+
+static void pair_block(void *arg, size_t item, int worker) {
+    (void)worker;
+    const pairing *p = arg;
+    const size_t d = p->f->num.d, dx = p->f->dx, begin = item * PAIR_BLOCK;
+    const size_t end = p->n - begin < PAIR_BLOCK ? p->n : begin + PAIR_BLOCK;
+    const double *rows = p->f->num.x + p->begin * d;
+    for (size_t i = begin; i < end; i++) {
+        const double *x = rows + (p->first + i) * d;
+        const double *y = rows + (p->first + i + p->shift) % p->rows * d;
+        memcpy(p->x + i * d, x, dx * sizeof *x);
+        memcpy(p->x + i * d + dx, y + dx, (d - dx) * sizeof *x);
     }
 }
 
-/* Pairs of a fold go to their places shift by shift; shift 0 are the rows themselves. */
+static n2ce_status pair_rows(pairing *p) {
+    return n2_parallel_for(p->f->ctx, (p->n + PAIR_BLOCK - 1) / PAIR_BLOCK, pair_block, p);
+}
+
+static n2ce_status add_learned(const fitter *f, n2_critic *critic, const double *x, size_t n,
+                               size_t side, size_t at) {
+    double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
+    N2_TRY(learned_rows(f, critic, x, n, learned));
+    for (size_t i = 0; i < n; i++) total[i] += learned[i];
+    return N2CE_OK;
+}
+
+/* Pairs of a fold go to their places shift by shift, some of them at a time. */
 static n2ce_status learned_pairs(const fitter *f, const size_t range[2], n2_critic *critic) {
     const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
-    double *x = n2_alloc(f->ctx, n * d, sizeof *x);
+    N2_TRY(add_learned(f, critic, f->num.x + range[0] * d, n, 1, range[0]));
+    const size_t most = n < SCORE_BLOCK ? n : SCORE_BLOCK;
+    double *x = n2_alloc(f->ctx, most * d, sizeof *x);
     n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
-    for (size_t s = 0; s <= shifts && status == N2CE_OK; s++) {
-        const size_t at = s ? (s - 1) * f->num.n + range[0] : range[0], side = s ? 0 : 1;
-        double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
-        pair_rows(f, range, s, x);
-        status = learned_rows(f, critic, x, n, learned);
-        for (size_t i = 0; i < n; i++) total[i] += learned[i];
-    }
+    for (size_t s = 1; s <= shifts; s++)
+        for (size_t i = 0; i < n && status == N2CE_OK; i += most) {
+            pairing p = {f, range[0], n, i, n - i < most ? n - i : most, s, x};
+            status = pair_rows(&p);
+            if (status == N2CE_OK)
+                status = add_learned(f, critic, x, p.n, 0, (s - 1) * f->num.n + range[0] + i);
+        }
     n2_free(f->ctx, x);
     return status;
 }
@@ -464,8 +610,12 @@ static n2ce_status fit_kernel(fitter *f) {
     if (f->dx) {
         pairs = n2_alloc(f->ctx, f->num.n * f->num.d, sizeof *pairs);
         if (!pairs) return N2CE_ENOMEM;
-        const size_t all[2] = {0, f->num.n};
-        pair_rows(f, all, 1, pairs);
+        pairing p = {f, 0, f->num.n, 0, f->num.n, 1, pairs};
+        const n2ce_status paired = pair_rows(&p);
+        if (paired != N2CE_OK) {
+            n2_free(f->ctx, pairs);
+            return paired;
+        }
         den = (n2_rows_view){pairs, f->num.n, f->num.d};
     }
     const n2ce_status status = n2_kernel_ratio_fit(f->ctx, method, f->num.x, f->num.n, den.x, den.n,
@@ -540,8 +690,8 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     if (status == N2CE_OK) status = run_all(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
-    n2_fold_sums_free(f.sums[0]);
-    n2_fold_sums_free(f.sums[1]);
+    for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);
+    free_sums(&f);
     record->used.critic.place = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {

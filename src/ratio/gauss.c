@@ -5,6 +5,7 @@
 #include "base/pool.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- the basis ----------------------------------------------------------- */
@@ -59,8 +60,8 @@ static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s
     n2_lower_solve(l, d, s, d);
     memcpy(g->whiten, s, d * d * sizeof *s);
     for (size_t i = 0; i < d; i++)
-        for (size_t k = 0; k < d; k++)
-            for (size_t j = 0; j < d; j++) g->basis[i * d + j] += v[k * d + i] * s[k * d + j];
+        for (size_t k = 0; k < d; k++) /* s is lower */
+            for (size_t j = 0; j <= k; j++) g->basis[i * d + j] += v[k * d + i] * s[k * d + j];
     return true;
 }
 
@@ -111,33 +112,69 @@ static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den
     return true;
 }
 
+static n2_gauss *gauss_alloc(n2ce_ctx *ctx, size_t d) {
+    n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
+    if (!g) return NULL;
+    *g = (n2_gauss){ctx,
+                    d,
+                    n2_alloc(ctx, d * d, sizeof(double)),
+                    n2_alloc(ctx, d, sizeof(double)),
+                    n2_alloc(ctx, d, sizeof(double)),
+                    n2_alloc(ctx, d, sizeof(double)),
+                    n2_alloc(ctx, d * d, sizeof(double))};
+    if (g->basis && g->centre && g->lambda && g->delta && g->whiten) return g;
+    n2_gauss_free(g);
+    return NULL;
+}
+
+typedef struct basis_job {
+    n2_gauss **g;
+    const n2_moments *num, *den;
+    double *work;
+    size_t each;       /* numbers of work */
+    atomic_bool *lost; /* one of them has no basis */
+} basis_job;
+
+static void find_one_basis(void *arg, size_t item, int worker) {
+    (void)worker;
+    const basis_job *job = arg;
+    double *work = job->work + item * job->each;
+    if (!find_basis(job->g[item], &job->num[item], &job->den[item], work))
+        atomic_store_explicit(job->lost, true, memory_order_relaxed);
+}
+
+static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
+    atomic_bool lost;
+    atomic_init(&lost, false);
+    job->lost = &lost;
+    N2_TRY(n2_parallel_for(ctx, n, find_one_basis, job));
+    if (!atomic_load_explicit(&lost, memory_order_relaxed)) return N2CE_OK;
+    return n2_fail(ctx, N2CE_ERANGE,
+                   "The covariances of the samples cannot be "
+                   "brought into one basis; are values huge?");
+}
+
+n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
+                             const n2_moments *den, n2_gauss **out) {
+    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d};
+    job.work = n2_alloc(ctx, n * job.each, sizeof(double));
+    n2ce_status status = job.work ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t k = 0; k < n; k++) {
+        out[k] = status == N2CE_OK ? gauss_alloc(ctx, d) : NULL;
+        if (!out[k]) status = N2CE_ENOMEM;
+    }
+    if (status == N2CE_OK) status = find_bases(ctx, n, &job);
+    n2_free(ctx, job.work);
+    for (size_t k = 0; k < n && status != N2CE_OK; k++) {
+        n2_gauss_free(out[k]);
+        out[k] = NULL;
+    }
+    return status;
+}
+
 n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
                          n2_gauss **out) {
-    *out = NULL;
-    n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
-    double *work = n2_alloc(ctx, 4 * d * d + d, sizeof(double));
-    if (g) {
-        *g = (n2_gauss){ctx,
-                        d,
-                        n2_alloc(ctx, d * d, sizeof(double)),
-                        n2_alloc(ctx, d, sizeof(double)),
-                        n2_alloc(ctx, d, sizeof(double)),
-                        n2_alloc(ctx, d, sizeof(double)),
-                        n2_alloc(ctx, d * d, sizeof(double))};
-    }
-    n2ce_status status = N2CE_ENOMEM;
-    if (work && g && g->basis && g->centre && g->lambda && g->delta && g->whiten)
-        status = find_basis(g, num, den, work)
-                     ? N2CE_OK
-                     : n2_fail(ctx, N2CE_ERANGE,
-                               "The covariances of the samples cannot be "
-                               "brought into one basis; are values huge?");
-    n2_free(ctx, work);
-    if (status == N2CE_OK)
-        *out = g;
-    else
-        n2_gauss_free(g);
-    return status;
+    return n2_gauss_new_all(ctx, d, 1, num, den, out);
 }
 
 void n2_gauss_free(n2_gauss *g) {
@@ -156,27 +193,45 @@ typedef struct normal {
     double mean, var;
 } normal;
 
-/* The waymark a along direction i. */
-static normal waymark(const n2_gauss *g, size_t i, double a) {
+/* How a waymark is mixed: s^2 of the numerator's variance, a^2 of the denominator's, which is 1. */
+typedef struct mixture {
+    double s, ss, aa;
+} mixture;
+
+static mixture mixture_at(double a) {
     const double s = sqrt((1 - a) * (1 + a));
-    return (normal){s * g->delta[i], s * s * g->lambda[i] + a * a};
+    return (mixture){s, s * s, a * a};
 }
 
+/* The waymark along direction i. */
+static normal waymark(const n2_gauss *g, size_t i, mixture m) {
+    return (normal){m.s * g->delta[i], m.ss * g->lambda[i] + m.aa};
+}
+
+/* Logarithms by themselves: the rest is vectorised then. */
 double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to) {
-    double kl = 0;
-    for (size_t i = 0; i < g->d; i++) {
-        const normal p = waymark(g, i, from), q = waymark(g, i, to);
-        const double shift = p.mean - q.mean, ratio = p.var / q.var;
-        kl += 0.5 * (ratio - 1 - log(ratio) + shift * shift / q.var);
+    enum { SOME = 64 };
+    const mixture mp = mixture_at(from), mq = mixture_at(to);
+    double ratio[SOME], shift[SOME], kl = 0;
+    for (size_t first = 0; first < g->d; first += SOME) {
+        const size_t n = g->d - first < SOME ? g->d - first : SOME;
+        for (size_t i = 0; i < n; i++) {
+            const normal p = waymark(g, first + i, mp), q = waymark(g, first + i, mq);
+            const double gap = p.mean - q.mean;
+            ratio[i] = p.var / q.var;
+            shift[i] = gap * gap / q.var;
+        }
+        for (size_t i = 0; i < n; i++) kl += 0.5 * (ratio[i] - 1 - log(ratio[i]) + shift[i]);
     }
     return kl;
 }
 
 void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a, double *b,
                             double *c) {
+    const mixture mp = mixture_at(from), mq = mixture_at(to);
     *c = 0;
     for (size_t i = 0; i < g->d; i++) {
-        const normal p = waymark(g, i, from), q = waymark(g, i, to);
+        const normal p = waymark(g, i, mp), q = waymark(g, i, mq);
         a[i] = 0.5 * (1 / q.var - 1 / p.var);
         b[i] = p.mean / p.var - q.mean / q.var;
         *c += 0.5 * (q.mean * q.mean / q.var - p.mean * p.mean / p.var + log(q.var / p.var));
@@ -209,19 +264,72 @@ static size_t walk(const n2_gauss *g, double step, size_t limit, double *alpha) 
     return limit + 1;
 }
 
-void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
-    double lo = 0, hi = n2_gauss_waymark_kl(g, 0, 1) + 1e-12;
-    for (int i = 0; i < 50 && stages > 1; i++) {
+/* The next halvings of a step's range, as a tree: below node j, the middle of whose range was
+ * tried, are its lower half, node 2 j, and its upper half, node 2 j + 1. Threads try all nodes at
+ * once, of which one by one only those on a path would be. */
+enum { MOST_LEVELS = 4 };
+
+typedef struct halvings {
+    const n2_gauss *g;
+    size_t stages;
+    double lo[1 << MOST_LEVELS], hi[1 << MOST_LEVELS]; /* of nodes 1 .. */
+    bool reaches[1 << MOST_LEVELS];                    /* the middle is enough of a step */
+} halvings;
+
+static double middle_of(const halvings *h, size_t node) {
+    return 0.5 * (h->lo[node] + h->hi[node]);
+}
+
+static void try_node(void *arg, size_t item, int worker) {
+    (void)worker;
+    halvings *h = arg;
+    h->reaches[item + 1] = walk(h->g, middle_of(h, item + 1), h->stages, NULL) <= h->stages;
+}
+
+/* Halves the range of node 1 so many times. */
+static n2ce_status halve(halvings *h, int levels) {
+    const size_t nodes = ((size_t)1 << levels) - 1;
+    size_t node = 1;
+    for (size_t j = 2; j <= nodes; j++) {
+        h->lo[j] = j % 2 ? middle_of(h, j / 2) : h->lo[j / 2];
+        h->hi[j] = j % 2 ? h->hi[j / 2] : middle_of(h, j / 2);
+    }
+    N2_TRY(n2_parallel_for(h->g->ctx, nodes, try_node, h));
+    double lo = h->lo[1], hi = h->hi[1];
+    for (int k = 0; k < levels; k++) {
         const double middle = 0.5 * (lo + hi);
-        if (walk(g, middle, stages, NULL) <= stages)
+        if (h->reaches[node])
             hi = middle;
         else
             lo = middle;
+        node = 2 * node + !h->reaches[node];
     }
+    h->lo[1] = lo;
+    h->hi[1] = hi;
+    return N2CE_OK;
+}
+
+/* As many levels as there are threads for all their nodes, if there is something to do. */
+static int levels_at_once(const n2_gauss *g, size_t stages) {
+    enum { LITTLE = 256 };
+    int levels = 1;
+    if (g->d * stages < LITTLE) return 1;
+    while (levels < MOST_LEVELS && (2 << levels) - 1 <= n2_ctx_threads(g->ctx)) levels++;
+    return levels;
+}
+
+n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
+    enum { HALVINGS = 50 };
+    const int most = levels_at_once(g, stages);
+    halvings h = {.g = g, .stages = stages};
+    h.hi[1] = n2_gauss_waymark_kl(g, 0, 1) + 1e-12;
+    for (int i = 0; i < HALVINGS && stages > 1; i += most)
+        N2_TRY(halve(&h, HALVINGS - i < most ? HALVINGS - i : most));
     alpha[stages] = 0;
     for (size_t k = 0; k < stages; k++) alpha[k] = 1 - (double)k / (double)stages;
-    if (stages > 1) walk(g, hi, stages, alpha);
+    if (stages > 1) walk(g, h.hi[1], stages, alpha);
     alpha[0] = 1;
+    return N2CE_OK;
 }
 
 /* ---- scores -------------------------------------------------------------- */
@@ -316,6 +424,55 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
     if (!ab) return N2CE_ENOMEM;
     n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
     const n2ce_status status = n2_gauss_quadratic(g, ab, c, x, n, f);
+    n2_free(g->ctx, ab);
+    return status;
+}
+
+/* ---- stages ---- */
+
+typedef struct stages_job {
+    score_job rows; /* but for a, b, c */
+    size_t stages;
+    const double *ab, *c; /* 2 d for each stage; 1 */
+    n2_stage_row_fn *row;
+    void *arg;
+} stages_job;
+
+/* The stages of a block follow one another: they are often made of the same rows. */
+static void score_stage_block(void *arg, size_t item, int worker) {
+    const stages_job *job = arg;
+    const directions *v = &job->rows.v;
+    const n2_gauss *g = v->g;
+    const size_t stage = item % job->stages, first = item / job->stages * BLOCK_ROWS, d = g->d;
+    const size_t left = job->rows.n - first, rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
+    double *x = v->work + (size_t)worker * v->each, *u = x + BLOCK_ROWS * d;
+    score_job one = job->rows;
+    one.a = job->ab + stage * 2 * d;
+    one.b = one.a + d;
+    one.c = job->c[stage];
+    for (size_t r = 0; r < rows; r++) {
+        job->row(job->arg, stage, first + r, x + r * d);
+        centred(g, x + r * d, 0, d, x + r * d);
+    }
+    memset(x + rows * d, 0, (padded(rows) - rows) * d * sizeof *x);
+    along(v, x, padded(rows), 0, d, u);
+    for (size_t r = 0; r < rows; r++)
+        one.f[stage * one.n + first + r] = quadratic(&one, u + r * v->pitch);
+}
+
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
+                            n2_stage_row_fn *row, void *arg, double *f) {
+    const size_t d = g->d, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
+    if (!ab) return N2CE_ENOMEM;
+    for (size_t k = 0; k < stages; k++)
+        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d,
+                               c + k);
+    stages_job job = {{.n = n, .f = f}, stages, ab, c, row, arg};
+    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.rows.v);
+    if (status == N2CE_OK)
+        status = n2_parallel_for(g->ctx, blocks * stages, score_stage_block, &job);
+    directions_free(&job.rows.v);
     n2_free(g->ctx, ab);
     return status;
 }

@@ -60,6 +60,14 @@ n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n
                          n2_gauss **out);
 void n2_gauss_free(n2_gauss *g); /* NULL is fine */
 
+/* n of them, side by side on all threads: what each needs is held at the same time. After a
+ * failure all of out are NULL. */
+n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
+                             const n2_moments *den, n2_gauss **out);
+
+/* Numbers that each of them needs, on the way or for good; its moments, two of them, included. */
+static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
+
 /* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
 
@@ -72,6 +80,14 @@ n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, 
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f);
 
+/* Writes row i of a stage to x; the calls of one worker follow one another. */
+typedef void n2_stage_row_fn(void *arg, size_t stage, size_t i, double *x);
+
+/* For n rows of every stage k the log ratio of its waymarks, alpha[k + 1] and alpha[k], to f, stage
+ * by stage. Rows are asked for once, on all threads, and never held all at a time. */
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
+                            n2_stage_row_fn *row, void *arg, double *f);
+
 /* KL between waymarks: u = sqrt(1 - a^2) u_num + a u_den, for a = from and a = to. */
 double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to);
 
@@ -81,8 +97,8 @@ void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a
                             double *c);
 
 /* alpha[0] = 1 (denominator) > ... > alpha[stages] = 0 (numerator), so that the Gaussian
- * divergence is the same from each to the next. */
-void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
+ * divergence is the same from each to the next. On all threads. Fails with N2CE_ENOMEM only. */
+n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
 
 /* ---- divergences, free of the bias that finite samples give them ---- */
 

@@ -86,11 +86,14 @@ static void add_products(const double *panel, size_t n, size_t d, size_t j0, siz
         }
 }
 
-/* One item is a band of the product of a chunk's rows: whoever runs it adds in the same order. */
+/* One item is a band of the product of a chunk's rows: whoever runs it adds in the same order. The
+ * last bands are the longest and come first, so that threads end together. */
 static void sum_band(void *arg, size_t item, int worker) {
     const n2_fold_sums *s = arg;
-    const size_t d = s->rows.d, bands = (d + BAND - 1) / BAND, part = item / bands;
-    const size_t j0 = item % bands * BAND, j1 = j0 + BAND < d ? j0 + BAND : d, pitch = padded(j1);
+    const size_t d = s->rows.d, bands = (d + BAND - 1) / BAND, parts = s->folds * s->chunks;
+    const size_t part = item % parts;
+    const size_t j0 = (bands - 1 - item / parts) * BAND, j1 = j0 + BAND < d ? j0 + BAND : d,
+                 pitch = padded(j1);
     const size_t fold = part / s->chunks, chunk = part % s->chunks;
     const size_t begin = s->bounds[fold], rows = s->bounds[fold + 1] - begin;
     const size_t end = begin + rows * (chunk + 1) / s->chunks;

@@ -3,9 +3,11 @@
 #include "base/options.h"
 #include "cuda/cuda.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* "cuda" and "cuda:N", up to one of the letters `after`; -1: something else. */
 static int gpu_number(const char *word, const char *after) {
@@ -47,6 +49,76 @@ n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *
     N2_TRY(open_gpu(out, ctx, &out->backend));
     snprintf(out->reason, sizeof out->reason, "%s", n2_cuda_name(out->backend));
     return N2CE_OK;
+}
+
+/* ---- beside what comes first ------------------------------------------------------------- */
+
+/* What goes wrong is told when the place is settled, which tries again. */
+static void *open_beside(void *arg) {
+    n2_opening *opening = arg;
+    const n2_cuda_options options = {.device = opening->device, .strict = opening->strict};
+    const n2_backend *backend;
+    n2_cuda_backend(NULL, &options, &backend);
+    pthread_mutex_lock(&opening->lock);
+    opening->finished = true;
+    pthread_cond_signal(&opening->done);
+    pthread_mutex_unlock(&opening->lock);
+    return NULL;
+}
+
+/* Signals belong to the host program's threads, not to ours. */
+static bool start_opening(n2_opening *opening) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_mutex_init(&opening->lock, NULL);
+    pthread_cond_init(&opening->done, NULL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    opening->running = pthread_create(&opening->thread, NULL, open_beside, opening) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return opening->running;
+}
+
+/* Whether it is over, be it after a moment. */
+static bool is_soon_over(n2_opening *opening) {
+    enum { MOMENT = 30000000, SECOND = 1000000000 }; /* nanoseconds */
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT;
+    until.tv_sec += until.tv_nsec / SECOND;
+    until.tv_nsec %= SECOND;
+    pthread_mutex_lock(&opening->lock);
+    while (!opening->finished)
+        if (pthread_cond_timedwait(&opening->done, &opening->lock, &until) != 0) break;
+    const bool over = opening->finished;
+    pthread_mutex_unlock(&opening->lock);
+    return over;
+}
+
+n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
+                                       n2_opening *opening) {
+    *opening = (n2_opening){.device = gpu_number(n2ce_options_get(o, "device"), ""),
+                            .strict = n2_options_has_word(o, "precision", "float32")};
+    if (opening->device < 0 || !start_opening(opening) || is_soon_over(opening))
+        return n2_place_of_options(ctx, o, out);
+    *out = (n2_place){.open = open_gpu,
+                      .asked_for = true,
+                      .device = opening->device,
+                      .strict = opening->strict,
+                      .reason = "as asked for"};
+    return N2CE_OK;
+}
+
+void n2_opening_end(n2_opening *opening) {
+    if (!opening->running) return;
+    pthread_join(opening->thread, NULL);
+    pthread_cond_destroy(&opening->done);
+    pthread_mutex_destroy(&opening->lock);
+    opening->running = false;
+}
+
+void n2_place_explain(n2_place *place) {
+    if (place->asked_for && place->backend)
+        snprintf(place->reason, sizeof place->reason, "%s", n2_cuda_name(place->backend));
 }
 
 n2ce_status n2_place_again(n2ce_ctx *ctx, const char *name, n2_place *place) {

@@ -4,6 +4,8 @@
 
 #include "engine/place.h"
 
+#include <pthread.h>
+
 /* Rows for a task's table of options. */
 #define N2_DEVICE_OPTION                                                              \
     {                                                                                 \
@@ -25,6 +27,26 @@
  * (n2_place_settle). Fails with N2CE_EINVAL for a word that is no device, N2CE_EDEVICE for a GPU
  * that there is not. */
 n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out);
+
+/* A GPU that is being opened on a thread of its own. Zeroed: none. */
+typedef struct n2_opening {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool running, finished;
+    int device;
+    bool strict;
+} n2_opening;
+
+/* As n2_place_of_options, but a GPU that takes its time, as one that is there does, is opened
+ * beside what comes first: n2_place_settle waits for it. One that is not there is told at once.
+ * `opening` must stay where it is until n2_opening_end, which is due after failures too. */
+n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
+                                       n2_opening *opening);
+void n2_opening_end(n2_opening *opening);
+
+/* After the place was settled: says which GPU it is, if it was opened beside. */
+void n2_place_explain(n2_place *place);
 
 /* "cpu", or the name of a GPU's backend. */
 const char *n2_place_name(const n2_place *place);

@@ -1,6 +1,7 @@
 #include "ratio_session.h"
 
 #include "base/numerics.h"
+#include "base/pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,11 +90,12 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
     *s = (n2_session){.ctx = ctx, .options = o};
     N2_TRY(read_options(ctx, o, &s->fit));
-    N2_TRY(n2_place_of_options(ctx, o, &s->place));
+    N2_TRY(n2_place_of_options_beside(ctx, o, &s->place, &s->opening));
     return n2_levels_new(ctx, &s->levels);
 }
 
 void n2_session_close(n2_session *s) {
+    n2_opening_end(&s->opening);
     n2_table_free(s->num);
     n2_table_free(s->den);
     if (s->levels) n2_levels_free(s->levels);
@@ -238,17 +240,42 @@ typedef struct range {
     double min, max;
 } range;
 
-/* Of all columns, row by row: a column by itself is scattered over all of memory. */
+enum { RANGE_PARTS = 64 }; /* of the rows */
+
+typedef struct range_job {
+    const n2_table *t;
+    range *r; /* of all columns, for every part */
+} range_job;
+
+static void widen(range *r, double min, double max) {
+    r->min = min < r->min ? min : r->min;
+    r->max = max > r->max ? max : r->max;
+}
+
+/* Row by row: a column by itself is scattered over all of memory. A part without rows has the
+ * range of the first row. */
+static void range_of_part(void *arg, size_t item, int worker) {
+    (void)worker;
+    const range_job *job = arg;
+    const n2_table *t = job->t;
+    const size_t first = t->rows * item / RANGE_PARTS, end = t->rows * (item + 1) / RANGE_PARTS;
+    range *r = job->r + item * t->cols;
+    const double *start = t->x + (first < end ? first : 0) * t->cols;
+    for (size_t c = 0; c < t->cols; c++) r[c] = (range){start[c], start[c]};
+    for (size_t i = first; i < end; i++)
+        for (size_t c = 0; c < t->cols; c++)
+            widen(&r[c], t->x[i * t->cols + c], t->x[i * t->cols + c]);
+}
+
+/* Of all columns. */
 static n2ce_status find_ranges(const n2_table *t, range **out) {
-    range *r = *out = n2_alloc(t->ctx, t->cols, sizeof *r);
+    range *r = *out = n2_alloc(t->ctx, RANGE_PARTS * t->cols, sizeof *r);
     if (!r) return N2CE_ENOMEM;
-    for (size_t c = 0; c < t->cols; c++) r[c] = (range){t->x[c], t->x[c]};
-    for (size_t i = 1; i < t->rows; i++)
-        for (size_t c = 0; c < t->cols; c++) {
-            const double x = t->x[i * t->cols + c];
-            r[c].min = x < r[c].min ? x : r[c].min;
-            r[c].max = x > r[c].max ? x : r[c].max;
-        }
+    range_job job = {t, r};
+    N2_TRY(n2_parallel_for(t->ctx, RANGE_PARTS, range_of_part, &job));
+    for (size_t part = 1; part < RANGE_PARTS; part++)
+        for (size_t c = 0; c < t->cols; c++)
+            widen(&r[c], r[part * t->cols + c].min, r[part * t->cols + c].max);
     return N2CE_OK;
 }
 
@@ -314,8 +341,12 @@ n2ce_status n2_session_fit(n2_session *s) {
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
     s->fit.critic.place = &s->place;
-    const n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit,
-                                            &s->ratio, &s->scores, &s->record);
+    n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit, &s->ratio,
+                                      &s->scores, &s->record);
+    /* without a network nobody waited for the GPU; but if it was asked for, it must be there */
+    if (status == N2CE_OK && s->place.asked_for)
+        status = n2_place_settle(&s->place, s->ctx, 0, NULL, NULL);
+    n2_place_explain(&s->place);
     n2_free(s->ctx, levels);
     return status;
 }

@@ -67,6 +67,7 @@ typedef struct n2_session {
     const n2ce_options *options;
     n2_fit_options fit;
     n2_place place; /* where networks are trained */
+    n2_opening opening;
     n2_levels *levels;
     n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */
     size_t x_cols;

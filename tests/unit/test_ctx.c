@@ -230,6 +230,56 @@ static void allocations_balance(void **state) {
     assert_int_equal(memory.strangers, 0);
 }
 
+static void assert_all(const unsigned char *p, size_t n, unsigned char value) {
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != value) assert_int_equal(p[i], value);
+}
+
+/* Blocks of every size begin as zeros, also where one was before; what they hold survives growing
+ * and shrinking, across the size from which they have pages of their own. */
+static void memory_begins_as_zeros_and_moves_whole(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 1000, (4 << 20) - 1, 4 << 20, (6 << 20) + 1, 70 << 20, 100};
+    n2ce_ctx *ctx = NULL;
+    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+            const size_t kept = sizes[i] < sizes[k] ? sizes[i] : sizes[k];
+            unsigned char *p = n2_alloc(ctx, sizes[i], 1);
+            assert_non_null(p);
+            assert_int_equal((uintptr_t)p % 16, 0);
+            assert_all(p, sizes[i], 0);
+            memset(p, 7, sizes[i]);
+            p = n2_realloc(ctx, p, sizes[k], 1);
+            assert_non_null(p);
+            assert_all(p, kept, 7);
+            memset(p, 8, sizes[k]);
+            n2_free(ctx, p);
+        }
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* More than there can be is refused with a message, and the old block stays. */
+static void too_much_memory_is_refused(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = NULL;
+    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    unsigned char *p = n2_alloc(ctx, 5 << 20, 1);
+    assert_non_null(p);
+    p[5 << 19] = 3;
+    assert_null(n2_alloc(ctx, SIZE_MAX, 2));
+#ifndef __SANITIZE_ADDRESS__ /* which ends the program */
+    assert_null(n2_alloc(ctx, SIZE_MAX / 4, 1));
+    assert_null(n2_realloc(ctx, p, SIZE_MAX / 4, 1));
+    assert_null(n2_realloc(ctx, p, SIZE_MAX - 8, 1));
+#endif
+    assert_non_null(strstr(n2ce_errmsg(ctx), "Out of memory"));
+    assert_int_equal(p[5 << 19], 3);
+    n2_free(ctx, p);
+    n2ce_ctx_free(ctx);
+}
+
 static void operands_are_options(const n2ce_task *task) {
     char words[128];
     assert_true(strlen(n2ce_task_operands(task)) < sizeof words);
@@ -275,6 +325,8 @@ int main(void) {
         cmocka_unit_test(callbacks_are_called),
         cmocka_unit_test(callbacks_are_optional),
         cmocka_unit_test(allocations_balance),
+        cmocka_unit_test(memory_begins_as_zeros_and_moves_whole),
+        cmocka_unit_test(too_much_memory_is_refused),
         cmocka_unit_test(tasks_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,73 @@ static double *mixed(size_t n, size_t d, double mean, double sd, uint32_t stream
     return x;
 }
 
+/* ---- stages ---- */
+
+enum { STAGE_ROWS = 150, STAGE_DIMS = 7, STAGES_ASKED = 3 };
+
+typedef struct stage_rows {
+    const double *x;
+} stage_rows;
+
+static void give_row(void *arg, size_t stage, size_t i, double *x) {
+    const stage_rows *rows = arg;
+    memcpy(x, rows->x + (stage * STAGE_ROWS + i) * STAGE_DIMS, STAGE_DIMS * sizeof *x);
+}
+
+/* Bit for bit what each stage's rows score by themselves. */
+static void stages_score_as_rows_do(void **state) {
+    (void)state;
+    static const double alpha[] = {1, 0.8, 0.3, 0};
+    double ab[2 * STAGE_DIMS], c, one[STAGE_ROWS], all[STAGES_ASKED * STAGE_ROWS];
+    for (int threads = 1; threads < 4; threads += 2) {
+        n2ce_ctx *ctx = new_ctx(threads);
+        double *x = mixed(STAGES_ASKED * STAGE_ROWS, STAGE_DIMS, 1, 2, 1);
+        double *y = mixed(STAGE_ROWS, STAGE_DIMS, 0, 1, 2);
+        n2_moments num = moments_of(ctx, x, STAGE_ROWS, STAGE_DIMS);
+        n2_moments den = moments_of(ctx, y, STAGE_ROWS, STAGE_DIMS);
+        n2_gauss *g = new_gauss(ctx, STAGE_DIMS, &num, &den);
+        stage_rows rows = {x};
+        assert_int_equal(n2_gauss_stages(g, alpha, STAGES_ASKED, STAGE_ROWS, give_row, &rows, all),
+                         N2CE_OK);
+        for (size_t k = 0; k < STAGES_ASKED; k++) {
+            n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab, ab + STAGE_DIMS, &c);
+            assert_int_equal(
+                n2_gauss_quadratic(g, ab, c, x + k * STAGE_ROWS * STAGE_DIMS, STAGE_ROWS, one),
+                N2CE_OK);
+            assert_memory_equal(one, all + k * STAGE_ROWS, sizeof one);
+        }
+        n2_gauss_free(g);
+        n2_moments_free(ctx, &num);
+        n2_moments_free(ctx, &den);
+        free(x);
+        free(y);
+        n2ce_ctx_free(ctx);
+    }
+}
+
+/* Threads that try ahead come to where one thread comes, bit for bit. */
+static void waymarks_do_not_depend_on_threads(void **state) {
+    (void)state;
+    enum { WIDE = 40, STAGES = 12 };
+    static const int threads[] = {1, 2, 3, 7, 16};
+    double first[STAGES + 1], alpha[STAGES + 1];
+    double *x = mixed(400, WIDE, 3, 2, 1), *y = mixed(400, WIDE, 0, 1, 2);
+    for (size_t k = 0; k < COUNT_OF(threads); k++) {
+        n2ce_ctx *ctx = new_ctx(threads[k]);
+        n2_moments num = moments_of(ctx, x, 400, WIDE), den = moments_of(ctx, y, 400, WIDE);
+        n2_gauss *g = new_gauss(ctx, WIDE, &num, &den);
+        assert_int_equal(n2_gauss_waymarks(g, STAGES, alpha), N2CE_OK);
+        if (k == 0) memcpy(first, alpha, sizeof first);
+        assert_memory_equal(first, alpha, sizeof first);
+        n2_gauss_free(g);
+        n2_moments_free(ctx, &num);
+        n2_moments_free(ctx, &den);
+        n2ce_ctx_free(ctx);
+    }
+    free(x);
+    free(y);
+}
+
 /* ---- moments ---- */
 
 static void moments_are_means_and_covariances(void **state) {
@@ -651,6 +718,8 @@ static void every_failed_allocation_is_an_error(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_score_as_rows_do),
+        cmocka_unit_test(waymarks_do_not_depend_on_threads),
         cmocka_unit_test(moments_are_means_and_covariances),
         cmocka_unit_test(held_out_rows_do_not_count),
         cmocka_unit_test(moments_of_many_columns),

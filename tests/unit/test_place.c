@@ -66,6 +66,23 @@ static void the_faster_one_wins(void **state) {
     assert_non_null(strstr(b.reason, "10 ms a step, against 100 ms on gpu"));
 }
 
+/* It is opened and used, however little the work is and whatever it costs, or the task fails. */
+static void what_was_asked_for_is_not_compared(void **state) {
+    (void)state;
+    story s = {.here = 0.01, .there = 0.1};
+    n2ce_ctx *ctx = new_ctx();
+    n2_place place = {.open = open_it, .asked_for = true};
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(n2_place_settle(&place, ctx, 0, time_it, &s), N2CE_OK);
+        assert_ptr_equal(n2_place_backend(&place), &gpu);
+    }
+    place = (n2_place){.open = open_none, .asked_for = true};
+    assert_int_equal(n2_place_settle(&place, ctx, 0, time_it, &s), N2CE_EDEVICE);
+    assert_string_equal(n2ce_errmsg(ctx), "There is no GPU.");
+    assert_int_equal(s.timed[0] + s.timed[1], 0);
+    n2ce_ctx_free(ctx);
+}
+
 static void without_a_device_nothing_is_timed(void **state) {
     (void)state;
     story s = {.here = 1};
@@ -119,6 +136,7 @@ static void when_to_retreat(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_one_wins),
+        cmocka_unit_test(what_was_asked_for_is_not_compared),
         cmocka_unit_test(without_a_device_nothing_is_timed),
         cmocka_unit_test(a_little_work_does_not_open_a_device),
         cmocka_unit_test(what_is_settled_stays),

@@ -567,8 +567,38 @@ static void every_failed_allocation_is_an_error(void **state) {
     free(den);
 }
 
+/* Every row is there once, whole, and in the same place for any number of threads. */
+static void shuffling_moves_whole_rows(void **state) {
+    (void)state;
+    enum { MOST_ROWS = 9001, COLS = 3 };
+    static const size_t sizes[] = {1, 2, 3, 100, 5000, MOST_ROWS};
+    double *x = new_doubles(MOST_ROWS * COLS), *first = new_doubles(MOST_ROWS * COLS);
+    for (size_t i = 0; i < MOST_ROWS * COLS; i++) x[i] = (double)i;
+    for (size_t k = 0; k < COUNT_OF(sizes); k++)
+        for (int threads = 1; threads < 5; threads++) {
+            n2ce_ctx *ctx = new_ctx(threads);
+            const size_t n = sizes[k];
+            n2_table *t = new_table(ctx, x, n, COLS);
+            unsigned char *seen = calloc(n, 1);
+            assert_int_equal(n2_table_shuffle(t, 3, 1), N2CE_OK);
+            for (size_t i = 0; i < n; i++) {
+                const double *row = t->x + i * COLS;
+                assert_int_equal(seen[(size_t)row[0] / COLS]++, 0);
+                assert_true(row[1] == row[0] + 1 && row[2] == row[0] + 2);
+            }
+            if (threads == 1) memcpy(first, t->x, n * COLS * sizeof *first);
+            assert_memory_equal(first, t->x, n * COLS * sizeof *first);
+            free(seen);
+            n2_table_free(t);
+            n2ce_ctx_free(ctx);
+        }
+    free(x);
+    free(first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shuffling_moves_whole_rows),
         cmocka_unit_test(two_normals),
         cmocka_unit_test(unequal_samples_in_odd_units),
         cmocka_unit_test(mutual_information_of_a_pair),
