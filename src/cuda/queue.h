@@ -43,6 +43,7 @@ struct n2_queue {
     size_t n, capacity, n_towers, n_gradients;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
+    uint8_t *conflicts; /* while levels are looked for: schedule.cu; NULL: not noted */
     n2ce_status status; /* of the first failure; nothing is noted after it */
 };
 

@@ -6,6 +6,24 @@
 
 /* ---- as early as possible ------------------------------------------------ */
 
+/* Whether jobs k and i > k cannot run at the same time; asked again and again, so it is noted. */
+static bool conflict(const n2_queue *q, size_t i, size_t k) {
+    if (q->conflicts) return q->conflicts[i * (i - 1) / 2 + k] != 0;
+    return n2_noted_conflict(&q->list[i], &q->list[k]);
+}
+
+static void note_conflicts(n2_queue *q) {
+    q->conflicts = (uint8_t *)n2_alloc(q->ctx, q->n * q->n / 2 + 1, 1);
+    for (size_t i = 0; i < q->n && q->conflicts; i++)
+        for (size_t k = 0; k < i; k++)
+            q->conflicts[i * (i - 1) / 2 + k] = n2_noted_conflict(&q->list[i], &q->list[k]);
+}
+
+static void forget_conflicts(n2_queue *q) {
+    n2_free(q->ctx, q->conflicts);
+    q->conflicts = NULL;
+}
+
 enum { MOST_CHAIN = 64, MOST_SINGLES = 12 }; /* singles: jobs of one block, in turn */
 
 /* The last level at which a job is at work. */
@@ -15,7 +33,7 @@ static int end_of(const noted *n) { return n->level + (n2_is_long(n) ? LONG_LEVE
 static int last_conflict(const n2_queue *q, size_t i) {
     int level = -1;
     for (size_t k = i; k-- > 0;)
-        if (end_of(&q->list[k]) > level && n2_noted_conflict(&q->list[i], &q->list[k]))
+        if (end_of(&q->list[k]) > level && conflict(q, i, k))
             level = end_of(&q->list[k]);
     return level;
 }
@@ -43,7 +61,7 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
     size_t chain = SIZE_MAX;
     for (size_t k = i; k-- > 0;) {
         const noted *n = &q->list[k];
-        if (end_of(n) != level || !n2_noted_conflict(&q->list[i], n)) continue;
+        if (end_of(n) != level || !conflict(q, i, k)) continue;
         if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
         if (chain != SIZE_MAX && n->chain != chain && !can_unite(q, i, chain, n->chain))
             return SIZE_MAX;
@@ -60,7 +78,7 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
 static void join(n2_queue *q, size_t i, size_t chain) {
     for (size_t k = i; k-- > 0;)
         if (q->list[k].level == q->list[chain].level && q->list[k].chain != chain &&
-            n2_noted_conflict(&q->list[i], &q->list[k]))
+            conflict(q, i, k))
             unite(q, chain, q->list[k].chain);
     q->list[i].chain = chain;
     q->list[chain].j.chained++;
@@ -174,12 +192,15 @@ size_t n2_queue_schedule(n2_queue *q) {
     s.q = q;
     s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
     s.loads = (load *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *s.loads);
+    const bool gathers = q->towers && q->n <= MOST_GATHERED;
+    if (gathers) note_conflicts(q);
     if (s.earliest && s.loads) {
         s.levels = find_levels(q, s.earliest);
-        if (q->towers && q->n <= MOST_GATHERED) gather_towers(&s);
+        if (gathers) gather_towers(&s);
     } else {
         q->status = N2CE_ENOMEM;
     }
+    forget_conflicts(q);
     n2_free(q->ctx, s.earliest);
     n2_free(q->ctx, s.loads);
     return (size_t)s.levels;
