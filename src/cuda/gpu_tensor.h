@@ -191,12 +191,6 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
-/* 16 bytes to the device's memory. */
-__device__ inline void store_near(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
-                 "r"(a), "r"(b), "r"(c), "r"(d)
-                 : "memory");
-}
 /* 16 bytes to the device's memory, that are read once and then not wanted any more: code and
  * weights are to stay in the cache instead. */
 __device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {

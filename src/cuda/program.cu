@@ -487,7 +487,6 @@ static n2ce_status build(n2_program *p, bool ends) {
     size_t levels = schedule(q);
     if (q->towers && ends) levels = unite(q, levels);
     n2_products_settle(q);
-    n2_queue_defer(q, levels);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
     N2_TRY(q->status);

@@ -91,9 +91,6 @@ void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
-/* In the end: a few little jobs that are all that is beside a level's towers wait for the next, for a
- * kernel alone follows the one before it sooner. */
-void n2_queue_defer(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
  * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not

@@ -185,50 +185,6 @@ static void gather_towers(schedule *s) {
     }
 }
 
-/* ---- little jobs beside a tower ------------------------------------------- */
-
-static bool begins_jobs(const n2_queue *q, size_t i) {
-    const noted *n = &q->list[i];
-    return n->chain == i && n->j.n_blocks > 0 && !n->taken && !n->sheets && !n2_is_tower(n);
-}
-
-/* Whether job i could as well be done a level later. */
-static bool can_wait(const n2_queue *q, size_t i) {
-    enum { LITTLE = 4 }; /* blocks */
-    const noted *n = &q->list[i];
-    if (n->j.n_blocks > LITTLE || n->j.kind == JOB_MATMUL || n2_is_long(n)) return false;
-    for (size_t k = 0; k < q->n; k++)
-        if (q->list[k].level == n->level + 1 && n2_noted_conflict(n, &q->list[k])) return false;
-    return true;
-}
-
-/* Whether all jobs of a level, which has towers of one kind besides, could go to the next, which has
- * jobs only. */
-static bool can_all_wait(const n2_queue *q, int level) {
-    int rows = 0;
-    bool next = false;
-    for (size_t i = 0; i < q->n; i++) {
-        const noted *n = &q->list[i];
-        if (n->level == level && (n->sheets || (!n2_is_tower(n) && !can_wait(q, i)))) return false;
-        if (n->level == level && begins_tower(q, i)) {
-            if (rows && rows != n2_tower_rows(q, i)) return false;
-            rows = n2_tower_rows(q, i);
-        }
-        if (n->level != level + 1) continue;
-        if (n->sheets || n->j.kind == JOB_MATMUL) return false;
-        next |= begins_jobs(q, i);
-    }
-    return rows && next;
-}
-
-void n2_queue_defer(n2_queue *q, size_t levels) {
-    for (int level = 0; level + 1 < (int)levels && q->towers; level++) {
-        if (!can_all_wait(q, level)) continue;
-        for (size_t i = 0; i < q->n; i++)
-            if (q->list[i].level == level && !n2_is_tower(&q->list[i])) q->list[i].level++;
-    }
-}
-
 enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
 
 size_t n2_queue_schedule(n2_queue *q) {

@@ -445,26 +445,22 @@ template <bool STRICT> struct tower_block {
     /* ---- sheets ---- */
 
     /* Factors go to memory while the next product is made. */
-    template <bool BACK> __device__ void store_waiting(const factors *f) {
-        if (waiting && p.stores) store_sheet<BACK>(f);
+    __device__ void store_waiting(const factors *f) {
+        if (waiting && p.stores) store_sheet(f);
         if (waiting_gates) store_gates(waiting_gates, p, f->a);
         waiting = NULL;
         waiting_gates = NULL;
     }
 
-    /* Four registers of a row lie side by side in a sheet: sheet_column. Those of the way back are
-     * soon read, and may stay in the cache. */
-    template <bool BACK> __device__ void store_sheet(const factors *f) const {
+    /* Four registers of a row lie side by side in a sheet: sheet_column. */
+    __device__ void store_sheet(const factors *f) const {
         char *to = (char *)waiting;
 #pragma unroll
         for (int i = 0; i < 8 * size::PARTS; i++) {
             const uint32_t *a = (i < 8 ? f->a : f->rest) + i / 2 % 4 * 8 + i % 2;
             char *at = to + (p.sheet ^ i / 2 % 2 * 64) + i / 4 % 2 * (SHEET_BYTES / 2) +
                        i % 2 * (8 * 128) + i / 8 * SHEET_BYTES;
-            if (BACK)
-                store_near(at, a[0], a[2], a[4], a[6]);
-            else
-                store_far(at, a[0], a[2], a[4], a[6]);
+            store_far(at, a[0], a[2], a[4], a[6]);
         }
         if (p.speaks) *(float *)(to + p.power) = inverse_power(f->power);
     }
@@ -499,7 +495,7 @@ template <bool STRICT> struct tower_block {
         const char *image = next_image();
         multiply(image, f, sum);
         load_ahead(k + 1);
-        look_and_store<false>(image, last, sum, f);
+        look_and_store(image, last, sum, f);
         begin_sums(l.adds_last, l.bias, behind(image), f->power, p, last);
         const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
@@ -509,12 +505,11 @@ template <bool STRICT> struct tower_block {
     }
 
     /* While tensor cores multiply factors: whether they fit, and where they go. */
-    template <bool BACK>
     __device__ void look_and_store(const char *image, float last[64], float sum[64], factors *f) {
         if (any_of_four(!f->settled && !is_in_range(f->a, last, STRICT)))
             multiply_again(image, last, sum, f);
         f->settled = true;
-        store_waiting<BACK>(f);
+        store_waiting(f);
     }
 
     /* n layers of a residual network from layer k on, or of its way back. They are most of all, so
@@ -530,7 +525,7 @@ template <bool STRICT> struct tower_block {
             void *sheet = BACK ? l->out_sheets : l->more_sheets;
             uint32_t *gates = BACK ? NULL : l->more_gates;
             if (BACK) load_ahead(k + 1);
-            look_and_store<BACK>(image, last, sum, f);
+            look_and_store(image, last, sum, f);
             const float unit = behind(image)[TOWER_WIDTH];
             begin_sums(true, !BACK, behind(image), f->power, p, last);
             products_wait(sum);
@@ -611,7 +606,7 @@ template <bool STRICT> struct tower_block {
     /* No product follows that would look whether they fit. */
     __device__ void finish_waiting(float last[64], factors *f) {
         if (waiting || waiting_gates) settle(f, last);
-        store_waiting<false>(f);
+        store_waiting(f);
     }
 
     /* What a layer multiplies, if it is not there already. */

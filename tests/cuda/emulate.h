@@ -148,9 +148,6 @@ uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
 void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
-inline void store_near(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    store_far(to, a, b, c, d);
-}
 template <int N> void fewer_registers() {}
 template <int N> void more_registers() {}
 
