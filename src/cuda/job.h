@@ -98,9 +98,9 @@ typedef struct job_product {
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
     uint8_t tower;          /* a layer of a tower, not a job: tower.h */
     int32_t addend_rows;
-    uint8_t finds, keeps;   /* a is there already; out is (1), or more[0] (2), for the next */
-    uint8_t begun;          /* the first pieces of b are on their way already */
-    uint8_t next_wide;      /* the next product's b, whose first pieces this one asks for */
+    uint8_t finds, keeps; /* a is there already; out is (1), or more[0] (2), for the next */
+    uint8_t begun;        /* the first pieces of b are on their way already */
+    uint8_t next_wide;    /* the next product's b, whose first pieces this one asks for */
     int32_t next_n, next_k;
     const float *next_b; /* NULL: none */
 } job_product;
@@ -125,9 +125,9 @@ typedef struct job {
     uint8_t kept;     /* what it makes is read after the run */
     uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
                          are one and the same number; of JOB_IMAGE: of the matrix */
-    uint8_t found;  /* of an element-wise job: bit i: in[i] is what the job before it in its chain
-                       made, which threads still have */
-    uint8_t unread; /* nobody else reads what it makes */
+    uint8_t found;    /* of an element-wise job: bit i: in[i] is what the job before it in its chain
+                         made, which threads still have */
+    uint8_t unread;   /* nobody else reads what it makes */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     union {
         struct {

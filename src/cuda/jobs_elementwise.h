@@ -242,8 +242,8 @@ GPU_JOB void run_scalars(const job *jobs, int n, float *made) {
 }
 
 /* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)
- * where it goes, NULL if nowhere. All of a thread's numbers are on their way at once; the first four
- * stay in `last`. */
+ * where it goes, NULL if nowhere. All of a thread's numbers are on their way at once; the first
+ * four stay in `last`. */
 template <typename V, typename FROM, typename TO>
 __device__ inline void move_some(uint32_t first, uint32_t end, float last[4], FROM from, TO to) {
     enum { AT_ONCE = 4, STEP = JOB_THREADS * sizeof(V) / 4 };
@@ -491,7 +491,8 @@ GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
     float last[4];
     move_numbers(
-        j, block, last, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
+        j, block, last, [&](uint32_t i) { return j.in[0] + i; },
+        [&](uint32_t i) { return j.out + i; });
 }
 
 /* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest, and the registers that
@@ -507,8 +508,8 @@ __device__ inline float bias_fix(double beta, float step) {
     return 1.0f / (float)(1 - power);
 }
 
-/* Where number i of an update's gradient is: rows of m numbers at in[0], the others of loops.length[0]
- * at addend, if there is one. */
+/* Where number i of an update's gradient is: rows of m numbers at in[0], the others of
+ * loops.length[0] at addend, if there is one. */
 __device__ inline const float *gradient_at(const job &j, uint32_t i) {
     if (!j.addend) return j.in[0] + i;
     const job_divisor width = j.loops.length[0];

@@ -79,8 +79,8 @@ GPU_JOB void run_sum_chunks(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) put_sum(j, j.out + block, sum);
 }
 
-/* A warp takes each eighth of the k parts, of JOB_PIECE numbers at most. Where they are is fetched by
- * all threads together, and so are the numbers. */
+/* A warp takes each eighth of the k parts, of JOB_PIECE numbers at most. Where they are is fetched
+ * by all threads together, and so are the numbers. */
 GPU_JOB void run_sum_list(const job &j, float *shared) {
     enum { PARTS = 8, EACH = JOB_PIECE / 32, WARPS = JOB_THREADS / 32, AT_ONCE = PARTS * WARPS };
     const job_part *parts = (const job_part *)j.in[0];
@@ -228,8 +228,8 @@ __device__ inline void stage_a(const job &j, uint32_t begin, uint32_t rows, uint
 }
 
 /* Sums of the warps' shares, in their order. */
-__device__ inline float finish_small(const job &j, const float *part, uint32_t row,
-                                     uint32_t column, float *out) {
+__device__ inline float finish_small(const job &j, const float *part, uint32_t row, uint32_t column,
+                                     float *out) {
     const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
     float sum = 0;
     row += threadIdx.x / SMALL_N, column += threadIdx.x % SMALL_N;

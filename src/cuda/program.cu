@@ -180,8 +180,8 @@ static bool writes_watched(const n2_queue *q, const noted *n) {
     return false;
 }
 
-/* Whether it makes a difference to job n if the end of the run has been noted. Not to an update that
- * looks at all watched numbers itself. */
+/* Whether it makes a difference to job n if the end of the run has been noted. Not to an update
+ * that looks at all watched numbers itself. */
 static bool minds_state(const n2_queue *q, const noted *n) {
     uint32_t watched = 0;
     while (q->watched[watched]) watched++;
@@ -232,8 +232,8 @@ static bool is_prelude(const n2_queue *q, size_t i, int level) {
     return can_be_repeated(q, i);
 }
 
-/* What one block does, alone at its level, is done by all blocks of the next launch: that takes less
- * time than a launch. */
+/* What one block does, alone at its level, is done by all blocks of the next launch: that takes
+ * less time than a launch. */
 static bool can_be_prelude(const n2_program *p, const launch *one, const launch *next) {
     enum { MOST_BLOCKS = 512 };
     const n2_queue *q = p->queue;

@@ -173,8 +173,8 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
     cost_of(s);
 }
 
-/* Towers with time to spare go where another is at work anyway, high ones first; then those that had
- * been beside one which went. */
+/* Towers with time to spare go where another is at work anyway, high ones first; then those that
+ * had been beside one which went. */
 static void gather_towers(schedule *s) {
     enum { PASSES = 3, HIGH = 8 };
     int64_t least = cost_of(s);

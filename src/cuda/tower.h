@@ -119,7 +119,7 @@ typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
     const float *bias, *gate, *addend;
-    const float *index; /* NULL, or row i of the addend is row index[i] of a table */
+    const float *index;             /* NULL, or row i of the addend is row index[i] of a table */
     float *out, *more;              /* NULL: nobody reads it */
     void *out_sheets, *more_sheets; /* the same as sheets */
     void *in_sheets;                /* FROM_MEMORY: so are the rows that it reads */

@@ -270,8 +270,8 @@ static void unsettle(n2_queue *q) {
     }
 }
 
-/* Whether a level has so few gradients, of so few rows, that a launch for them would take longer than
- * as many small jobs. */
+/* Whether a level has so few gradients, of so few rows, that a launch for them would take longer
+ * than as many small jobs. */
 static bool has_little(const n2_queue *q, int level) {
     enum { FEW = 2, FEW_ROWS = 128 };
     int n = 0;
