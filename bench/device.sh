@@ -1,6 +1,6 @@
 #!/bin/bash
 # Everything about the CUDA backend that needs a GPU, in one go: builds, tests, checks memory
-# accesses, times n2ce and, if peers_carry/ is there, PyTorch and JAX beside it. Never stops at a
+# accesses, times n2ce and, where they are installed, PyTorch and JAX beside it. Never stops at a
 # failure; every section ends with its status, and a table of all of them comes last.
 #
 #   bash bench/device.sh          from the repository's root; about 6 minutes
@@ -68,18 +68,23 @@ section 'bench svgd' 30 $N bench svgd --device cuda --json
 section 'bench svgd, float32' 30 $N bench svgd --device cuda --precision float32 --json
 
 # Peers.
-if [ -d peers_carry ]; then
+P=bench/peers
+if python3 -c 'import jax' 2>/dev/null; then
     for M in 1 100 1000; do
-        section "jax tf32 M=$M" 60 python3 peers_carry/jax_lebm_step.py --M $M --reps 5
+        section "jax tf32 M=$M" 60 python3 $P/jax_step.py --device cuda --M $M
     done
-    section 'jax float32 M=100' 60 python3 peers_carry/jax_lebm_step.py --M 100 --prec float32 --reps 5
-    section 'torch captured graph tf32 M=100' 60 python3 peers_carry/torch_lebm_step.py --M 100 --mode graph --tf32 1
+    section 'jax float32 M=100' 60 python3 $P/jax_step.py --device cuda --M 100 --precision float32
+fi
+if python3 -c 'import torch' 2>/dev/null; then
+    section 'torch captured graph tf32 M=100' 60 python3 $P/torch_step.py --device cuda --M 100 --mode graph
 fi
 
 # Memory accesses. The program stops at the limit; what it found until then counts.
 if command -v compute-sanitizer >/dev/null; then
     section 'memcheck of the op table' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_ops"
+    section 'memcheck of towers' 60 bash -c \
+        "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_towers"
     section 'racecheck of goldens' 30 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool racecheck --error-exitcode 9 $T/test_golden"
 fi
