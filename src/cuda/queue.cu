@@ -1,5 +1,6 @@
 #include "queue.h"
 
+#include "edit.h"
 #include "tower.h"
 
 #include <string.h>
@@ -323,11 +324,7 @@ void n2_noted_hand_over(n2_queue *q, size_t a, size_t b) {
         if (alike) y->found |= (uint8_t)(1 << k);
         fetched |= y->in[k] == x->out && !alike;
     }
-    if (!y->found || fetched || q->list[a].kept) return;
-    const int spans = q->list[b].n_spans;
-    q->list[b].n_spans = 0;
-    x->unread = !n2_is_read_later(q, a, x->out, x->n);
-    q->list[b].n_spans = spans;
+    x->unread = y->found && !fetched && n2_is_only_reader(q, a, b, x->out, x->n);
 }
 
 void n2_queue_free(n2_queue *q) {

@@ -83,8 +83,8 @@ void n2_noted_hand_over(n2_queue *q, size_t a, size_t b);
 
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
-/* The same for gradients, once it is known which are made from sheets. True if something has
- * changed: then levels are to be found anew, and whether they still are. */
+/* unite.cu: the same for gradients, once it is known which are made from sheets. True if something
+ * has changed: then levels are to be found anew, and whether they still are. */
 bool n2_queue_unite(n2_queue *q);
 /* Lists of sums go to the device. */
 void n2_queue_upload_lists(n2_queue *q);

@@ -1,76 +1,9 @@
 /* Fewer jobs for the same numbers, before they are put into launches: what a GPU waits for is the
  * length of the longest chain of launches, and norms of gradients are the longest there are. */
-#include "queue.h"
+#include "edit.h"
 #include "tower.h"
 
 #include <string.h>
-
-/* The last job before i that writes exactly the n numbers at x and nothing else of them does;
- * SIZE_MAX: there is none. */
-static size_t writer_of(const n2_queue *q, size_t i, const float *x, int64_t n) {
-    const uintptr_t begin = (uintptr_t)x, end = (uintptr_t)(x + n);
-    while (i-- > 0)
-        for (int s = 0; s < q->list[i].n_spans; s++) {
-            const span *at = &q->list[i].spans[s];
-            if (!at->written || at->begin >= end || at->end <= begin) continue;
-            return at->begin == begin && at->end == end ? i : SIZE_MAX;
-        }
-    return SIZE_MAX;
-}
-
-/* Whether a job between the two writes any of these numbers. */
-static bool is_written_between(const n2_queue *q, size_t a, size_t b, const float *x, int64_t n) {
-    for (size_t k = a + 1; k < b; k++)
-        if (n2_noted_touches(&q->list[k], x, n, false)) return true;
-    return false;
-}
-
-/* Whether job i is the only one that reads what job k wrote to x. */
-static bool is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int64_t n) {
-    if (q->list[k].kept) return false;
-    const int spans = q->list[i].n_spans;
-    q->list[i].n_spans = 0;
-    const bool others = n2_is_read_later(q, k, x, n);
-    q->list[i].n_spans = spans;
-    return !others;
-}
-
-static void forget_spans(noted *n) {
-    memset(n->spans, 0, sizeof n->spans);
-    n->n_spans = 0;
-}
-
-static void drop(noted *n) {
-    forget_spans(n);
-    n->j.n_blocks = 0;
-}
-
-static void replace_read(noted *n, const float *from, const float *to, int64_t floats) {
-    for (int s = 0; s < n->n_spans; s++)
-        if (!n->spans[s].written && n->spans[s].begin == (uintptr_t)from) {
-            n->spans[s].begin = (uintptr_t)to;
-            n->spans[s].end = (uintptr_t)(to + floats);
-        }
-}
-
-static bool touches(const noted *n, const float *x, int64_t floats) {
-    return n2_noted_touches(n, x, floats, true);
-}
-
-/* Jobs from `first` to `last` that make x make `instead`. */
-static void redirect(n2_queue *q, size_t first, size_t last, const float *x, float *instead,
-                     int64_t n) {
-    for (size_t k = first; k <= last; k++) {
-        noted *at = &q->list[k];
-        if (!touches(at, x, n)) continue;
-        at->j.out = instead;
-        for (int s = 0; s < at->n_spans; s++)
-            if (at->spans[s].begin == (uintptr_t)x) {
-                at->spans[s].begin = (uintptr_t)instead;
-                at->spans[s].end = (uintptr_t)(instead + n);
-            }
-    }
-}
 
 /* ---- gates --------------------------------------------------------------- */
 
@@ -81,12 +14,12 @@ static bool is_gate(const job *j) {
 
 /* The product that makes x, for job i alone, and could have a gate. */
 static size_t gateless_product(n2_queue *q, size_t i, const float *x, int64_t n) {
-    const size_t k = writer_of(q, i, x, n);
+    const size_t k = n2_writer_of(q, i, x, n);
     if (k == SIZE_MAX) return SIZE_MAX;
     const job *j = &q->list[k].j;
     const bool plain = j->kind == JOB_MATMUL && j->out == x && j->product.slices == 1 && !j->add &&
                        !j->gate && !j->in[3] && !j->more[0];
-    return plain && is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
+    return plain && n2_is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
 }
 
 /* A gate lets a number through or a part of it, so that of a sum of products is that of each: they
@@ -102,18 +35,18 @@ static void gate_products(n2_queue *q, size_t i) {
         reader = product[n] = gateless_product(q, reader, x, j->n);
         if (product[n++] == SIZE_MAX) return;
     }
-    if (is_written_between(q, reader, i, j->in[0], j->n)) return;
+    if (n2_is_written_between(q, reader, i, j->in[0], j->n)) return;
     for (size_t k = product[0]; k < i; k++)
-        if (touches(&q->list[k], j->out, j->n)) return;
+        if (n2_noted_touches(&q->list[k], j->out, j->n, true)) return;
     for (int k = 0; k < n; k++) {
         noted *at = &q->list[product[k]];
         at->j.gate = j->in[0];
         at->j.slope = (float)j->f[0];
         n2_note_read(at, j->in[0], j->n);
     }
-    redirect(q, product[0], product[0], j->in[1], j->out, j->n);
+    n2_redirect(q, product[0], product[0], j->in[1], j->out, j->n);
     q->list[product[0]].kept = q->list[i].kept;
-    drop(&q->list[i]);
+    n2_drop(&q->list[i]);
 }
 
 /* ---- rows of a table ----------------------------------------------------- */
@@ -124,46 +57,40 @@ static void add_from_table(n2_queue *q, size_t i) {
     const float *x = n->j.addend;
     const int64_t rows = n->j.product.m, floats = rows * TOWER_WIDTH;
     if (!n2_is_tower(n) || !x || n->j.product.n != TOWER_WIDTH) return;
-    const size_t k = writer_of(q, i, x, floats);
+    const size_t k = n2_writer_of(q, i, x, floats);
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || q->list[k].j.m != TOWER_WIDTH ||
-        (uintptr_t)q->list[k].j.in[0] % 16 != 0 || !is_only_reader(q, k, i, x, floats))
+        (uintptr_t)q->list[k].j.in[0] % 16 != 0 || !n2_is_only_reader(q, k, i, x, floats))
         return;
     const job *gather = &q->list[k].j;
     const float *table = gather->in[0], *index = gather->in[1];
-    if (is_written_between(q, k, i, table, gather->k * TOWER_WIDTH) ||
-        is_written_between(q, k, i, index, rows))
+    if (n2_is_written_between(q, k, i, table, gather->k * TOWER_WIDTH) ||
+        n2_is_written_between(q, k, i, index, rows))
         return;
-    replace_read(n, x, table, gather->k * TOWER_WIDTH);
+    n2_replace_read(n, x, table, gather->k * TOWER_WIDTH);
     n2_note_read(n, index, rows);
     n->j.addend = table;
     n->j.index = index;
     n->j.product.addend_rows = (int32_t)gather->k;
-    drop(&q->list[k]);
+    n2_drop(&q->list[k]);
 }
 
 /* ---- columns side by side ------------------------------------------------ */
 
-static bool is_sum_of_two(const job *j) {
-    return j->kind == JOB_BINARY && j->op == N2_OP_add && !j->add && j->n > 1 &&
-           j->n_blocks > 0 && j->loops.rank == 1 && j->loops.step[0][0] == 1 &&
-           j->loops.step[1][0] == 1;
-}
-
 /* The job before i that pads something to the n numbers at x for i alone; SIZE_MAX: none. */
 static size_t padder_of(n2_queue *q, size_t i, const float *x, int64_t n) {
-    const size_t k = writer_of(q, i, x, n);
+    const size_t k = n2_writer_of(q, i, x, n);
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || q->list[k].j.in[1] ||
-        !is_only_reader(q, k, i, x, n))
+        !n2_is_only_reader(q, k, i, x, n))
         return SIZE_MAX;
     const job *j = &q->list[k].j;
     const int64_t numbers = n / j->loops.step[1][0] * j->m;
-    return is_written_between(q, k, i, j->in[0], numbers) ? SIZE_MAX : k;
+    return n2_is_written_between(q, k, i, j->in[0], numbers) ? SIZE_MAX : k;
 }
 
 /* The sum of two matrices with zeros where the other has none: one job. */
 static void pad_both(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
-    if (!is_sum_of_two(&n->j)) return;
+    if (!n2_is_sum_of_two(&n->j)) return;
     size_t a = padder_of(q, i, n->j.in[0], n->j.n), b = padder_of(q, i, n->j.in[1], n->j.n);
     if (a == SIZE_MAX || b == SIZE_MAX || a == b) return;
     if (q->list[a].j.k > q->list[b].j.k) {
@@ -181,9 +108,9 @@ static void pad_both(n2_queue *q, size_t i) {
     j.out = n->j.out;
     j.kept = n->j.kept;
     j.fours &= beside->fours && (uintptr_t)j.out % 16 == 0;
-    drop(&q->list[a]);
-    drop(&q->list[b]);
-    forget_spans(n);
+    n2_drop(&q->list[a]);
+    n2_drop(&q->list[b]);
+    n2_forget_spans(n);
     n->j = j;
     n2_note_read(n, j.in[0], rows * j.m);
     n2_note_read(n, j.in[1], rows * (width - j.m));
@@ -195,7 +122,7 @@ static void drop_move(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     if (n->j.kind == JOB_MOVE && n->j.loops.step[1][0] == n->j.m &&
         !n2_is_read_later(q, i, n->j.out, n->j.n))
-        drop(n);
+        n2_drop(n);
 }
 
 /* ---- tiles side by side -------------------------------------------------- */
@@ -219,7 +146,8 @@ static bool can_move(const noted *at, const float *x, int64_t n) {
 static size_t next_life(const n2_queue *q, size_t i, const float *x, int64_t n) {
     size_t k = i + 1;
     for (; k < q->n && !(q->list[k].j.out == x && !q->list[k].j.add); k++)
-        if (touches(&q->list[k], x, n) && !can_move(&q->list[k], x, n)) return SIZE_MAX;
+        if (n2_noted_touches(&q->list[k], x, n, true) && !can_move(&q->list[k], x, n))
+            return SIZE_MAX;
     return k;
 }
 
@@ -300,29 +228,30 @@ static void sum_squares(n2_queue *q, size_t i) {
     if (!is_total(&n->j) || n->j.squares) return;
     const float *x = n->j.in[0];
     const int64_t numbers = numbers_of(&n->j);
-    const size_t k = writer_of(q, i, x, numbers);
-    if (k == SIZE_MAX || !is_square(&q->list[k].j) || !is_only_reader(q, k, i, x, numbers)) return;
+    const size_t k = n2_writer_of(q, i, x, numbers);
+    if (k == SIZE_MAX || !is_square(&q->list[k].j) || !n2_is_only_reader(q, k, i, x, numbers))
+        return;
     const float *from = q->list[k].j.in[0];
-    if (is_written_between(q, k, i, from, numbers)) return; /* it must still be there */
+    if (n2_is_written_between(q, k, i, from, numbers)) return; /* it must still be there */
     as_chunks(&n->j);
     n->j.in[0] = from;
     n->j.squares = true;
-    replace_read(n, x, from, numbers);
-    drop(&q->list[k]);
+    n2_replace_read(n, x, from, numbers);
+    n2_drop(&q->list[k]);
 }
 
 /* The squares of two matrices side by side are those of both, which are there earlier. */
 static void sum_both(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     if (n->j.kind != JOB_SUM_CHUNKS || !n->j.squares || n->j.n_blocks != n->j.k) return;
-    const size_t k = writer_of(q, i, n->j.in[0], n->j.n);
+    const size_t k = n2_writer_of(q, i, n->j.in[0], n->j.n);
     const int64_t half = n->j.n / 2;
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1]) return;
     const job *pad = &q->list[k].j;
     if (2 * pad->m != pad->loops.step[1][0] || half % JOB_CHUNK != 0) return;
     for (int f = 0; f < 2; f++)
-        if (is_written_between(q, k, i, pad->in[f], half)) return;
-    replace_read(n, n->j.in[0], pad->in[0], half);
+        if (n2_is_written_between(q, k, i, pad->in[f], half)) return;
+    n2_replace_read(n, n->j.in[0], pad->in[0], half);
     n2_note_read(n, pad->in[1], half);
     for (int f = 0; f < 2; f++) n->j.in[f] = pad->in[f];
     n->j.n = half;
@@ -338,8 +267,8 @@ static bool is_last_sum(const noted *n) {
 }
 
 static size_t summand_of(n2_queue *q, size_t i, const float *x) {
-    const size_t k = writer_of(q, i, x, 1);
-    if (k == SIZE_MAX || !is_last_sum(&q->list[k]) || !is_only_reader(q, k, i, x, 1))
+    const size_t k = n2_writer_of(q, i, x, 1);
+    if (k == SIZE_MAX || !is_last_sum(&q->list[k]) || !n2_is_only_reader(q, k, i, x, 1))
         return SIZE_MAX;
     return k;
 }
@@ -371,7 +300,7 @@ static int take_summand(n2_queue *q, size_t summand, const float *x, job_part *t
     const int taken = take_parts(&q->list[summand], to);
     n2_free(q->ctx, q->list[summand].parts);
     q->list[summand].parts = NULL;
-    drop(&q->list[summand]);
+    n2_drop(&q->list[summand]);
     return taken;
 }
 
@@ -390,7 +319,7 @@ static void sum_sums(n2_queue *q, size_t i) {
     n->parts = list;
     n->j.kind = JOB_SUM_LIST;
     n->j.k = parts;
-    forget_spans(n);
+    n2_forget_spans(n);
     for (int64_t k = 0; k < parts; k++) n2_note_read(n, list[k].at, list[k].n);
     n2_note_write(n, n->j.out, 1);
 }
@@ -434,11 +363,11 @@ void n2_queue_upload_lists(n2_queue *q) {
 static void read_before_assigned(n2_queue *q, size_t i) {
     job *j = &q->list[i].j;
     if (j->kind != JOB_ADAM) return;
-    const size_t k = writer_of(q, i, j->in[3], 1);
+    const size_t k = n2_writer_of(q, i, j->in[3], 1);
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_ASSIGN || q->list[k].j.guards > j->guards) return;
     const float *from = q->list[k].j.in[0];
-    if (is_written_between(q, k, i, from, 1)) return;
-    replace_read(&q->list[i], j->in[3], from, 1);
+    if (n2_is_written_between(q, k, i, from, 1)) return;
+    n2_replace_read(&q->list[i], j->in[3], from, 1);
     j->in[3] = from;
 }
 
@@ -446,22 +375,22 @@ static void read_before_assigned(n2_queue *q, size_t i) {
 static void update_from_both(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     if (n->j.kind != JOB_ADAM) return;
-    const size_t k = writer_of(q, i, n->j.in[0], n->j.n);
+    const size_t k = n2_writer_of(q, i, n->j.in[0], n->j.n);
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1] ||
-        !is_only_reader(q, k, i, n->j.in[0], n->j.n))
+        !n2_is_only_reader(q, k, i, n->j.in[0], n->j.n))
         return;
     const job *pad = &q->list[k].j;
     const int64_t width = pad->loops.length[0].by, rows = pad->n / width;
     const int64_t floats[2] = {rows * pad->m, rows * (width - pad->m)};
     for (int f = 0; f < 2; f++)
-        if (is_written_between(q, k, i, pad->in[f], floats[f])) return;
-    replace_read(n, n->j.in[0], pad->in[0], floats[0]);
+        if (n2_is_written_between(q, k, i, pad->in[f], floats[f])) return;
+    n2_replace_read(n, n->j.in[0], pad->in[0], floats[0]);
     n2_note_read(n, pad->in[1], floats[1]);
     n->j.in[0] = pad->in[0];
     n->j.addend = pad->in[1];
     n->j.m = pad->m;
     n->j.loops.length[0] = pad->loops.length[0];
-    drop(&q->list[k]);
+    n2_drop(&q->list[k]);
 }
 
 void n2_queue_simplify(n2_queue *q) {
@@ -481,262 +410,4 @@ void n2_queue_simplify(n2_queue *q) {
         q->list[left++] = q->list[i];
     }
     q->n = left;
-}
-
-/* ---- one gradient of two ------------------------------------------------- */
-
-/* The gradient from sheets, and the one that adds up its slices: itself, if it has one slice. */
-typedef struct made {
-    size_t gradient, last;
-} made;
-
-/* The job before i that makes the slices at x. */
-static size_t maker_of_slices(const n2_queue *q, size_t i, const float *x) {
-    while (i-- > 0)
-        if (q->list[i].j.n_blocks > 0 && q->list[i].j.out == x) return i;
-    return SIZE_MAX;
-}
-
-/* How the gradient x, which job i reads and nobody else, was made; false: not from sheets. */
-static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m) {
-    m->last = writer_of(q, i, x, n);
-    if (m->last == SIZE_MAX || q->list[m->last].j.out != x) return false;
-    if (!is_only_reader(q, m->last, i, x, n)) return false;
-    const job *last = &q->list[m->last].j;
-    m->gradient = last->kind == JOB_SUM_SLICES ? maker_of_slices(q, m->last, last->in[0]) : m->last;
-    return m->gradient != SIZE_MAX && q->list[m->gradient].sheets && !q->list[m->gradient].kept;
-}
-
-/* The job before i that sums up the same slices to the same place, if nobody else touches the sums;
- * SIZE_MAX: none. */
-static size_t same_sum_before(const n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    for (size_t k = i; k-- > 0;) {
-        const job *at = &q->list[k].j;
-        if (!touches(&q->list[k], j->out, j->m)) continue;
-        const bool same = at->kind == j->kind && at->in[0] == j->in[0] && at->out == j->out &&
-                          at->n == j->n && at->m == j->m && at->k == j->k;
-        return same && !q->list[k].kept ? k : SIZE_MAX;
-    }
-    return SIZE_MAX;
-}
-
-static bool makes_slices(const n2_queue *q, size_t i) {
-    return i != SIZE_MAX && (q->list[i].sheets || q->list[i].taken) && !q->list[i].pair;
-}
-
-/* A tile's slices are added to those of the tile before, and summed up after the last tile only. */
-static bool add_to_slices(n2_queue *q, size_t i) {
-    noted *n = &q->list[i];
-    if (!(n->j.kind == JOB_SUM_SLICES || n->j.kind == JOB_SUM_COLUMNS) || !n->j.add) return false;
-    const size_t before = same_sum_before(q, i);
-    if (before == SIZE_MAX || n->j.n_blocks == 0) return false;
-    const size_t maker = maker_of_slices(q, i, n->j.in[0]);
-    const size_t other = maker_of_slices(q, before, n->j.in[0]);
-    if (maker < before || !makes_slices(q, maker) || !makes_slices(q, other)) return false;
-    for (size_t k = other + 1; k < i; k++)
-        if (k != before && k != maker && touches(&q->list[k], n->j.in[0], n->j.n * n->j.m))
-            return false;
-    q->list[maker].j.add = true;
-    n->j.add = q->list[before].j.add;
-    drop(&q->list[before]);
-    return true;
-}
-
-static bool is_whole(const n2_queue *q, const made *m) {
-    return m->gradient == m->last && !q->list[m->last].j.add;
-}
-
-/* The first of the jobs up to `last` that make what job i finds at x, each adding to it; SIZE_MAX:
- * others touch it too, or what is to take its place. */
-static size_t first_maker(const n2_queue *q, size_t last, size_t i, const float *x,
-                          const float *instead, int64_t n) {
-    for (size_t k = i; k-- > 0;) {
-        const noted *at = &q->list[k];
-        if (touches(at, instead, n)) return SIZE_MAX;
-        if (!touches(at, x, n)) continue;
-        if (k > last || at->j.out != x) return SIZE_MAX;
-        if (!at->j.add) return k;
-    }
-    return SIZE_MAX;
-}
-
-/* x + y, which job `sum` makes of two, becomes what makes y alone: */
-typedef struct merger {
-    size_t sum, first, last; /* the jobs that make y */
-    const float *y;
-} merger;
-
-static bool find_merger(const n2_queue *q, size_t sum, size_t last, const float *y, merger *m) {
-    const job *j = &q->list[sum].j;
-    *m = merger{sum, first_maker(q, last, sum, y, j->out, j->n), last, y};
-    return m->first != SIZE_MAX;
-}
-
-static void apply_merger(n2_queue *q, const merger *m) {
-    const job *j = &q->list[m->sum].j;
-    redirect(q, m->first, m->last, m->y, j->out, j->n);
-    q->list[m->last].kept |= q->list[m->sum].kept;
-    drop(&q->list[m->sum]);
-}
-
-/* The job that adds up the slices of column sums i: itself, if there is one. */
-static size_t last_of_columns(const n2_queue *q, size_t i) {
-    if (q->list[i].j.k == 1) return i;
-    for (size_t k = i + 1; k < q->n; k++)
-        if (q->list[k].j.kind == JOB_SUM_COLUMNS && q->list[k].j.in[0] == q->list[i].j.out)
-            return k;
-    return SIZE_MAX;
-}
-
-/* The columns' sums of two gradients that become one: nothing, or both, added in the end. */
-typedef struct columns {
-    size_t small, small_last, large; /* small: SIZE_MAX: nothing */
-    merger m;
-} columns;
-
-static bool find_columns(n2_queue *q, size_t small, size_t large, columns *c) {
-    c->small = n2_sums_of(q, small);
-    c->large = n2_sums_of(q, large);
-    if (c->small == SIZE_MAX || c->large == SIZE_MAX) return c->small == c->large;
-    c->small_last = last_of_columns(q, c->small);
-    const size_t large_last = last_of_columns(q, c->large);
-    if (c->small_last == SIZE_MAX || large_last == SIZE_MAX || q->list[c->small_last].j.add)
-        return false;
-    const float *x = q->list[c->small_last].j.out, *y = q->list[large_last].j.out;
-    const int64_t n = q->list[c->small].j.m;
-    for (size_t i = large_last + 1; i < q->n; i++) {
-        const job *j = &q->list[i].j;
-        const bool both = (j->in[0] == x && j->in[1] == y) || (j->in[0] == y && j->in[1] == x);
-        if (!is_sum_of_two(j) || !both || j->n != n) continue;
-        return writer_of(q, i, x, n) == c->small_last && writer_of(q, i, y, n) == large_last &&
-               is_only_reader(q, c->small_last, i, x, n) &&
-               is_only_reader(q, large_last, i, y, n) && find_merger(q, i, large_last, y, &c->m);
-    }
-    return false;
-}
-
-static void note_factor(noted *n, const job *gradient, int factor) {
-    const job_product *p = &gradient->product;
-    n2_note_read(n, gradient->in[factor], p->k * (factor ? p->n : p->m));
-}
-
-/* Gradient `small` goes along with `large`. It stays in the list, for its factors, but does
- * nothing. */
-static void apply_pair(n2_queue *q, size_t small, size_t large, const columns *c) {
-    noted *from = &q->list[small], *to = &q->list[large];
-    for (int f = 0; f < 2; f++) note_factor(to, &from->j, f);
-    to->pair = small;
-    from->taken = c->small != SIZE_MAX;
-    drop(from);
-    if (!from->taken) return;
-    note_factor(&q->list[c->large], &from->j, 0); /* so that both wait for the same */
-    drop(&q->list[c->small]);
-    drop(&q->list[c->small_last]);
-    apply_merger(q, &c->m);
-}
-
-/* A weight that is used twice has two gradients, which are added: one gradient of all rows, if both
- * are made from sheets. */
-static bool pair_gradients(n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    made a, b;
-    merger m;
-    columns c;
-    if (!is_sum_of_two(j) || !find_made(q, i, j->in[0], j->n, &a) ||
-        !find_made(q, i, j->in[1], j->n, &b) || a.gradient == b.gradient)
-        return false;
-    const bool swap = b.gradient < a.gradient;
-    const made small = swap ? b : a, large = swap ? a : b;
-    const job *s = &q->list[small.gradient].j, *l = &q->list[large.gradient].j;
-    if (!is_whole(q, &small) || q->list[large.gradient].pair || s->product.m != l->product.m ||
-        s->product.n != l->product.n)
-        return false;
-    const float *y = j->in[swap ? 0 : 1];
-    for (int f = 0; f < 2; f++)
-        if (is_written_between(q, small.gradient, large.gradient, s->in[f],
-                               s->product.k * (f ? s->product.n : s->product.m)))
-            return false;
-    if (!find_merger(q, i, large.last, y, &m) ||
-        !find_columns(q, small.gradient, large.gradient, &c))
-        return false;
-    apply_pair(q, small.gradient, large.gradient, &c);
-    apply_merger(q, &m);
-    return true;
-}
-
-/* ---- squares on the way -------------------------------------------------- */
-
-/* The list that adds up what is at x, and which part of it; SIZE_MAX: none. */
-static size_t list_of(const n2_queue *q, size_t i, const float *x, int64_t *part) {
-    for (size_t k = i + 1; k < q->n; k++)
-        for (*part = 0; q->list[k].parts && *part < q->list[k].j.k; ++*part)
-            if (q->list[k].parts[*part].at == x) return k;
-    return SIZE_MAX;
-}
-
-/* Sums of squares of a gradient, for its norm, are taken by who makes it, a number a block. */
-static bool square_on_the_way(n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    int64_t part;
-    if (j->kind != JOB_SUM_CHUNKS || j->n_blocks != j->k || !j->squares || j->add) return false;
-    const size_t k = writer_of(q, i, j->in[0], j->n), to = list_of(q, i, j->out, &part);
-    if (k == SIZE_MAX || to == SIZE_MAX || !is_only_reader(q, i, to, j->out, j->k)) return false;
-    noted *maker = &q->list[k], *list = &q->list[to];
-    const bool slices = maker->j.kind == JOB_SUM_SLICES, small = n2_is_small(maker);
-    const bool whole = (small || maker->sheets) && !maker->j.add && maker->j.product.slices == 1;
-    if (maker->j.more[0] || !(slices || whole)) return false;
-    const int64_t blocks =
-        slices ? maker->j.n_blocks : small ? n2_small_blocks(&maker->j.product) : 1;
-    float *squares = n2_queue_scratch(q, (const char *)j->out + 1, blocks);
-    if (!squares) return false;
-    maker->j.more[0] = squares;
-    maker->j.squares = true;
-    n2_note_write(maker, squares, blocks);
-    list->parts[part] = job_part{squares, (uint32_t)blocks, false};
-    replace_read(list, j->out, squares, blocks);
-    drop(&q->list[i]);
-    return true;
-}
-
-/* Of two matrices whose squares are summed up together the first is summed up by who makes it. */
-static bool square_half_on_the_way(n2_queue *q, size_t i) {
-    noted *n = &q->list[i];
-    int64_t part;
-    if (n->j.kind != JOB_SUM_CHUNKS || !n->j.squares || n->j.add || !n->j.in[1] ||
-        n->j.n_blocks != 2 * n->j.k)
-        return false;
-    const size_t k = writer_of(q, i, n->j.in[0], n->j.n), to = list_of(q, i, n->j.out, &part);
-    if (k == SIZE_MAX || to == SIZE_MAX || q->list[k].j.kind != JOB_SUM_SLICES ||
-        q->list[k].j.more[0] || !is_only_reader(q, i, to, n->j.out, 2 * n->j.k))
-        return false;
-    noted *maker = &q->list[k], *list = &q->list[to];
-    job_part *parts =
-        (job_part *)n2_realloc(q->ctx, list->parts, (size_t)list->j.k + 1, sizeof *parts);
-    if (!parts) return false;
-    list->parts = parts;
-    float *squares = n2_queue_scratch(q, (const char *)n->j.out + 1, maker->j.n_blocks);
-    if (!squares) return false;
-    maker->j.more[0] = squares;
-    maker->j.squares = true;
-    n2_note_write(maker, squares, maker->j.n_blocks);
-    parts[part].n = (uint32_t)n->j.k;
-    parts[list->j.k++] = job_part{squares, maker->j.n_blocks, false};
-    n2_note_read(list, squares, maker->j.n_blocks);
-    n->j.in[0] = n->j.in[1];
-    n->j.in[1] = NULL;
-    n->j.n_blocks = (uint32_t)n->j.k;
-    forget_spans(n);
-    n2_note_read(n, n->j.in[0], n->j.n);
-    n2_note_write(n, n->j.out, n->j.k);
-    return true;
-}
-
-bool n2_queue_unite(n2_queue *q) {
-    bool changed = false;
-    for (size_t i = 0; i < q->n; i++) changed |= add_to_slices(q, i);
-    for (size_t i = 0; i < q->n; i++) changed |= pair_gradients(q, i);
-    for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
-    for (size_t i = 0; i < q->n; i++) changed |= square_half_on_the_way(q, i);
-    return changed;
 }

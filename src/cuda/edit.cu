@@ -1,0 +1,67 @@
+#include "edit.h"
+
+#include <string.h>
+
+size_t n2_writer_of(const n2_queue *q, size_t i, const float *x, int64_t n) {
+    const uintptr_t begin = (uintptr_t)x, end = (uintptr_t)(x + n);
+    while (i-- > 0)
+        for (int s = 0; s < q->list[i].n_spans; s++) {
+            const span *at = &q->list[i].spans[s];
+            if (!at->written || at->begin >= end || at->end <= begin) continue;
+            return at->begin == begin && at->end == end ? i : SIZE_MAX;
+        }
+    return SIZE_MAX;
+}
+
+bool n2_is_written_between(const n2_queue *q, size_t a, size_t b, const float *x, int64_t n) {
+    for (size_t k = a + 1; k < b; k++)
+        if (n2_noted_touches(&q->list[k], x, n, false)) return true;
+    return false;
+}
+
+bool n2_is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int64_t n) {
+    if (q->list[k].kept) return false;
+    const int spans = q->list[i].n_spans;
+    q->list[i].n_spans = 0;
+    const bool others = n2_is_read_later(q, k, x, n);
+    q->list[i].n_spans = spans;
+    return !others;
+}
+
+void n2_forget_spans(noted *n) {
+    memset(n->spans, 0, sizeof n->spans);
+    n->n_spans = 0;
+}
+
+void n2_drop(noted *n) {
+    n2_forget_spans(n);
+    n->j.n_blocks = 0;
+}
+
+void n2_replace_read(noted *n, const float *from, const float *to, int64_t floats) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (!n->spans[s].written && n->spans[s].begin == (uintptr_t)from) {
+            n->spans[s].begin = (uintptr_t)to;
+            n->spans[s].end = (uintptr_t)(to + floats);
+        }
+}
+
+void n2_redirect(n2_queue *q, size_t first, size_t last, const float *x, float *instead,
+                 int64_t n) {
+    for (size_t k = first; k <= last; k++) {
+        noted *at = &q->list[k];
+        if (!n2_noted_touches(at, x, n, true)) continue;
+        at->j.out = instead;
+        for (int s = 0; s < at->n_spans; s++)
+            if (at->spans[s].begin == (uintptr_t)x) {
+                at->spans[s].begin = (uintptr_t)instead;
+                at->spans[s].end = (uintptr_t)(instead + n);
+            }
+    }
+}
+
+bool n2_is_sum_of_two(const job *j) {
+    return j->kind == JOB_BINARY && j->op == N2_OP_add && !j->add && j->n > 1 &&
+           j->n_blocks > 0 && j->loops.rank == 1 && j->loops.step[0][0] == 1 &&
+           j->loops.step[1][0] == 1;
+}
