@@ -88,13 +88,19 @@ const char *format_operands(const n2ce_task *task, char *buffer, size_t size) {
     return buffer;
 }
 
-bool is_hidden(const n2ce_option *own, const n2ce_option *row) {
-    return own && n2ce_option_find(own, row->name);
+static bool is_about_reports(const n2ce_option *row) {
+    return strcmp(row->name, "report") == 0 || strcmp(row->name, "force") == 0;
 }
 
-char letter_beside(const n2ce_option *own, const n2ce_option *row) {
+bool is_hidden(const n2ce_task *task, const n2ce_option *row) {
+    if (!task) return false;
+    if (is_about_reports(row) && !n2ce_report_page(task)) return true;
+    return n2ce_option_find(n2ce_task_options(task), row->name);
+}
+
+char letter_beside(const n2ce_task *task, const n2ce_option *row) {
     const char name[] = {row->letter, '\0'};
-    const bool taken = own && row->letter && n2ce_option_find(own, name);
+    const bool taken = task && row->letter && n2ce_option_find(n2ce_task_options(task), name);
     return taken ? '\0' : row->letter;
 }
 

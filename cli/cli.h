@@ -55,10 +55,11 @@ const n2ce_option *operand_at(const n2ce_task *task, size_t index);
  * a default in brackets; "" if there are none. Returns the buffer. */
 const char *format_operands(const n2ce_task *task, char *buffer, size_t size);
 
-/* What of a common option is left beside a task's own table (NULL: no task), whose names
- * and letters come first: is the name taken, and the letter, 0 if none or taken. */
-bool is_hidden(const n2ce_option *own, const n2ce_option *row);
-char letter_beside(const n2ce_option *own, const n2ce_option *row);
+/* What of a common option is left beside a task (NULL: none), whose own names and letters come
+ * first: is the name taken, or of no use because the task has no report; and the letter, 0 if none
+ * or taken. */
+bool is_hidden(const n2ce_task *task, const n2ce_option *row);
+char letter_beside(const n2ce_task *task, const n2ce_option *row);
 
 bool switched_on(const n2ce_options *options, const char *name);
 

@@ -32,9 +32,9 @@ static void print_first_words(void) {
     for (const command *c = commands; c->name; c++) printf("%s ", c->name);
 }
 
-static void print_option_words(const n2ce_option *table, const n2ce_option *own) {
+static void print_option_words(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++)
-        if (!is_hidden(own, row)) printf("--%s ", row->name);
+        if (!is_hidden(task, row)) printf("--%s ", row->name);
 }
 
 /* A path is a folder where help calls it DIR. */
@@ -59,20 +59,20 @@ static void print_bash_values(const char *pattern, const n2ce_option *row) {
 }
 
 /* What may follow an option. */
-static void print_bash_options(const n2ce_option *table, const n2ce_option *own) {
+static void print_bash_options(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(own, row);
+        const char letter = letter_beside(task, row);
         char pattern[80], alias[] = {'|', '-', letter, '\0'};
         snprintf(pattern, sizeof pattern, "--%s%s", row->name, letter ? alias : "");
-        if (!is_hidden(own, row)) print_bash_values(pattern, row);
+        if (!is_hidden(task, row)) print_bash_values(pattern, row);
     }
 }
 
 /* Names and letters of the options that the next word belongs to. */
-static void print_bash_with_value(const n2ce_option *table, const n2ce_option *own) {
+static void print_bash_with_value(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(own, row);
-        if (row->type == N2CE_OPTION_FLAG || is_hidden(own, row)) continue;
+        const char letter = letter_beside(task, row);
+        if (row->type == N2CE_OPTION_FLAG || is_hidden(task, row)) continue;
         printf("--%s ", row->name);
         if (letter) printf("-%c ", letter);
     }
@@ -84,7 +84,7 @@ static void print_bash_operands(const n2ce_task *task) {
     if (!operand_at(task, 0)) return;
     printf("        [[ $word == -* ]] || case $(_n2ce_count %d \" ", name_words(task));
     print_bash_with_value(own, NULL);
-    print_bash_with_value(common_options, own);
+    print_bash_with_value(common_options, task);
     printf("\") in\n");
     for (size_t k = 0; (row = operand_at(task, k)); k++) {
         char pattern[24];
@@ -98,12 +98,12 @@ static void print_bash_task(const n2ce_task *task) {
     const n2ce_option *own = n2ce_task_options(task);
     printf("    \"%s \"*)\n        case \"$before\" in\n", n2ce_task_name(task));
     print_bash_options(own, NULL);
-    print_bash_options(common_options, own);
+    print_bash_options(common_options, task);
     printf("        esac\n");
     print_bash_operands(task);
     printf("        words+=\" ");
     print_option_words(own, NULL);
-    print_option_words(common_options, own);
+    print_option_words(common_options, task);
     printf("\" ;;\n");
 }
 
@@ -190,9 +190,9 @@ static void print_zsh_value(const n2ce_option *row) {
     }
 }
 
-static void print_zsh_options(const n2ce_option *table, const n2ce_option *own) {
+static void print_zsh_options(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++) {
-        if (is_hidden(own, row)) continue;
+        if (is_hidden(task, row)) continue;
         printf("            '--%s[", row->name);
         print_zsh_text(row->help);
         printf("]");
@@ -216,7 +216,7 @@ static void print_zsh_task(const n2ce_task *task) {
     printf("        '%s%s'*)\n            _arguments \\\n", n2ce_task_name(task),
            name_words(task) == 1 ? " " : "");
     print_zsh_options(n2ce_task_options(task), NULL);
-    print_zsh_options(common_options, n2ce_task_options(task));
+    print_zsh_options(common_options, task);
     print_zsh_operands(task);
     printf("            '*:' ;;\n");
 }

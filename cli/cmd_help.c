@@ -18,13 +18,13 @@ static void print_range(const n2ce_option *row) {
     if (is_default_worth_saying) printf(" [%s]", row->fallback);
 }
 
-/* Without what another table, of the task itself, hides; NULL: nothing is hidden. */
-static void print_options(const char *title, const n2ce_option *table, const n2ce_option *own) {
+/* Of a common table, without what the task hides; NULL: nothing is hidden. */
+static void print_options(const char *title, const n2ce_option *table, const n2ce_task *task) {
     printf("\n%s\n", title);
     for (const n2ce_option *row = table; row->name; row++) {
         char names[64];
-        if (is_hidden(own, row)) continue;
-        print_names(row, letter_beside(own, row), names, sizeof names);
+        if (is_hidden(task, row)) continue;
+        print_names(row, letter_beside(task, row), names, sizeof names);
         printf("  %-22s  %s", names, row->help);
         print_range(row);
         printf("\n");
@@ -55,7 +55,7 @@ static void print_task_help(const n2ce_task *task) {
     printf("Usage: n2ce %s%s [options]\n\n%s", n2ce_task_name(task),
            format_operands(task, operands, sizeof operands), n2ce_task_description(task));
     print_options("Options [default]", n2ce_task_options(task), NULL);
-    print_options("Common options", common_options, n2ce_task_options(task));
+    print_options("Common options", common_options, task);
     printf("\nExamples\n");
     print_indented(n2ce_task_examples(task));
     print_exit_codes();

@@ -20,11 +20,11 @@ static void print_roff(const char *text) {
 }
 
 /* Without what another table, of the task itself, hides; NULL: nothing is hidden. */
-static void print_man_options(const char *title, const n2ce_option *table, const n2ce_option *own) {
+static void print_man_options(const char *title, const n2ce_option *table, const n2ce_task *task) {
     printf(".SH %s\n", title);
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(own, row);
-        if (is_hidden(own, row)) continue;
+        const char letter = letter_beside(task, row);
+        if (is_hidden(task, row)) continue;
         printf(".TP\n.B \\-\\-");
         print_roff(row->name);
         if (letter) printf(", \\-%c", letter);
@@ -76,7 +76,7 @@ static void print_task_page(const n2ce_task *task) {
     printf("[options]\n.SH DESCRIPTION\n");
     print_roff(n2ce_task_description(task));
     print_man_options("OPTIONS", n2ce_task_options(task), NULL);
-    print_man_options("COMMON OPTIONS", common_options, n2ce_task_options(task));
+    print_man_options("COMMON OPTIONS", common_options, task);
     printf(".SH EXAMPLES\n.nf\n");
     print_roff(n2ce_task_examples(task));
     printf(".fi\n");
