@@ -105,17 +105,13 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
     for (unsigned i = threadIdx.x % 32; i < count; i += 32) f(i, i * part >> 20);
 }
 
-__device__ inline bool is_wide(const float *from, int n) {
-    return n == TOWER_WIDTH && (uintptr_t)from % 16 == 0;
-}
-
 /* Asks for n columns of this warp's rows, zeros around them: they are there when each_of_rows has
  * waited. */
 __device__ inline void ask_rows(float *to, const float *from, int n, const tower_place &p) {
     const float *x = from + p.row0 * n;
     const unsigned lane = threadIdx.x % 32;
     __syncwarp();
-    if (is_wide(from, n)) {
+    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0) {
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++)
             copy_16(to + r * ROW_FLOATS + lane * 4, x + r * TOWER_WIDTH + lane * 4,
