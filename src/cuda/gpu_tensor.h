@@ -120,6 +120,25 @@ __device__ inline void products_wait(float sum[64]) {
     hold(sum);
 }
 
+/* Four matrices of 8 x 8 halves from shared memory: lane i says where row i % 8 of matrix i / 8 is,
+ * and gets of each row g, columns 2t and the next. */
+__device__ inline void load_matrices(uint32_t to[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+/* c += a b^T for a [16 x 16] and b [8 x 16], halves, spread over a warp:
+ *   a: row g, columns 2t and the next; row g + 8; the same for columns 2t + 8
+ *   b: row g, columns 2t and the next; columns 2t + 8
+ *   c: as mma_tf32 has it. */
+__device__ inline void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 /* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
  * b: sum[4j + 2h + c] is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and
  * columns 8j + 2t and the next. */

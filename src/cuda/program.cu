@@ -17,6 +17,7 @@ typedef enum lane {
     LANE_GRADIENTS,
     LANE_TOWERS,
     LANE_SMALL_TOWERS,
+    LANE_FEW_ROWS,
     N_LANES
 } lane;
 
@@ -111,7 +112,9 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
 
 static bool makes_gradients(lane way) { return way == LANE_GRADIENTS || way == LANE_LONG; }
 
-static int rows_of(lane way) { return way == LANE_TOWERS ? TOWER_ROWS : SMALL_ROWS; }
+static int rows_of(lane way) {
+    return way == LANE_TOWERS ? TOWER_ROWS : way == LANE_SMALL_TOWERS ? SMALL_ROWS : FEW_ROWS;
+}
 
 static void fill_towers(n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {

@@ -122,6 +122,7 @@ bool n2_towers_hold(const n2_queue *q, const noted *before);
 size_t n2_sums_of(const n2_queue *q, size_t i);
 /* Rows that its blocks have. */
 int n2_tower_rows(const n2_queue *q, size_t chain);
+int64_t n2_tower_blocks(const n2_queue *q, size_t chain);
 struct tower;
 /* The chain that begins with a job as a tower whose blocks begin at first_block. */
 void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);

@@ -125,10 +125,11 @@ static bool begins_tower(const n2_queue *q, size_t i) {
 
 static void add_tower(const n2_queue *q, size_t i, load *l) {
     const int rows = n2_tower_rows(q, i);
-    const int64_t time = (q->list[i].j.chained + 1) * (rows == TOWER_ROWS ? 3 : 2);
+    const int64_t layer = rows == TOWER_ROWS ? 3 : rows == SMALL_ROWS ? 2 : 1;
+    const int64_t time = (q->list[i].j.chained + 1) * layer;
     l->all += time;
     if (time > l->longest) l->longest = time;
-    l->blocks += (q->list[i].j.product.m + rows - 1) / rows;
+    l->blocks += n2_tower_blocks(q, i);
 }
 
 /* What the step costs, about, in halves of a small tower's layer: a level has its price, and lasts

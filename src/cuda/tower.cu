@@ -1,7 +1,5 @@
 /* The kernel of towers: tower.h. */
-#include "tower.h"
-
-#include "gpu_tensor.h"
+#include "tower_parts.h"
 
 /* Sixteen rows of every 64 are a warp's, and nothing else of the block touches them: warps share
  * weights only, so nobody waits for others but for those. What is done for every layer works on
@@ -87,9 +85,6 @@ template <typename F> __device__ inline void each_pair(F f) {
 #pragma unroll
         for (int j = 0; j < 16; j++) f(4 * j + 2 * h, h, j);
 }
-
-/* Right for slopes up to 1, and others are not let in. */
-__device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x); }
 
 /* ---- rows in shared memory ---- */
 
@@ -201,12 +196,7 @@ __device__ inline uint32_t top_bits(const float x[64]) {
     return warp_most(top);
 }
 
-/* Whether the largest is where power_bits would bring it, or not far from there. */
-__device__ inline bool fits(float most, bool strict) {
-    return most >= (strict ? 256.0f : 0.125f) && most < (strict ? 32768.0f : 16384.0f);
-}
-
-/* The same of factors of x; or all are zero, and not only as halves. */
+/* Whether factors of x fit; or all are zero, and not only as halves. */
 __device__ inline bool is_in_range(const uint32_t a[32], const float x[64], bool strict) {
     uint32_t top[4];
 #pragma unroll
@@ -678,23 +668,10 @@ template <bool STRICT> struct tower_block {
     }
 };
 
-__device__ static void copy_tower(tower *to, const tower *from) {
-    static_assert(sizeof *to % 16 == 0, "copied by 16 bytes");
-#pragma unroll 4
-    for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 16); i += (int)blockDim.x)
-        ((float4 *)to)[i] = ((const float4 *)from)[i];
-}
-
 template <bool STRICT>
 __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower *towers,
                                      const tower_starts &starts) {
-    int which = 0;
-    for (; which + 1 < starts.n; which++) {
-        const int next = which + 1;
-        const int first = next < MOST_TOWERS ? starts.first[next] : towers[next].first_block;
-        if ((int)blockIdx.x < first) break;
-    }
-    copy_tower(m.t, &towers[which]);
+    copy_tower(m.t, tower_of_block(towers, starts));
     if (threadIdx.x == 0) {
         for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
@@ -751,14 +728,20 @@ cudaError_t n2_towers_prepare(bool *there) {
         cudaFuncSetAttribute(run_towers<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              tower_sizes<false>::SHARED);
     if (first != cudaSuccess) return first;
-    return cudaFuncSetAttribute(run_towers<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                tower_sizes<true>::SHARED);
+    const cudaError_t second =
+        cudaFuncSetAttribute(run_towers<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             tower_sizes<true>::SHARED);
+    return second != cudaSuccess ? second : n2_few_rows_prepare();
 }
 
 void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
                       int block_rows, bool strict, cudaStream_t stream, bool early) {
     const tower_starts copy = *starts;
     const unsigned threads = (unsigned)block_rows * 2 + FETCH_THREADS;
+    if (block_rows == FEW_ROWS) {
+        n2_few_rows_launch(towers, starts, blocks, strict, stream, early);
+        return;
+    }
     if (strict)
         GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
                    towers, copy);

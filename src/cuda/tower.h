@@ -26,6 +26,8 @@ enum {
     TOWER_ROWS = 128,  /* of a block: 64 for each four of its warps */
     SMALL_ROWS = 64,   /* of a block of a small tower: half the work, twice the blocks */
     SMALL_MOST = 8192, /* rows of a small tower */
+    FEW_ROWS = 16,     /* of a block of a tower of few rows (tower_few.cu) */
+    FEW_MOST = 2048,
     TOWER_WIDTH = 128,
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,               /* columns, or inner numbers, that need no tensor cores */
@@ -115,6 +117,26 @@ typedef enum layer_kind {
     LAYER_NARROW   /* n <= TOWER_NARROW; the rows that the block has stay as they are */
 } layer_kind;
 
+/* What a layer of a tower of few rows does, as bits. */
+enum {
+    MULTIPLIES = 1,     /* LAYER_PRODUCT */
+    IS_NARROW = 2,      /* LAYER_NARROW */
+    TAKES_MEMORY = 4,   /* multiplies rows of memory, */
+    TAKES_SAME = 8,     /* what is there already, */
+    TAKES_LEAKY = 16,   /* the LeakyReLU of the layer before; none of these: the layer before */
+    ADDS_LAST = 32,     /* adds the layer before, */
+    ADDS_BIAS = 64,
+    ADDS_ROWS = 128,    /* rows of memory or of a table */
+    HAS_GATES = 256,    /* multiplies with a slope, where bits say so, */
+    HAS_GATE_ROWS = 512, /* or where rows of memory are not positive */
+    STORES = 1024,      /* as it is, or its LeakyReLU */
+    RIDES = 2048,       /* stores as a sheet what the next layer multiplies, */
+    RIDES_LEAKY = 4096, /* its LeakyReLU, */
+    STRAYS = 8192,      /* or something else */
+    STRAYS_LEAKY = 16384,
+    READS_OWN = 32768   /* reads memory that this tower writes */
+};
+
 typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
     const float *b; /* an image (LAYER_PRODUCT), or as it is */
@@ -132,12 +154,15 @@ typedef struct tower_layer {
     uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
+    uint32_t does;                 /* if the tower has few rows, and the layers behind this one */
+    int16_t next_rows, next_extra; /* that take rows of memory, or a gate or addend, next */
     uint8_t run; /* so many layers, from this one on, are plain and of one form: n2_tower_make */
 } tower_layer;
 
-typedef struct tower {
+typedef struct alignas(16) tower {
     int32_t first_block, n_blocks, n_layers;
-    int32_t block_rows; /* TOWER_ROWS or SMALL_ROWS */
+    int32_t first_rows, first_extra; /* as next_rows, next_extra */
+    int32_t block_rows; /* TOWER_ROWS, SMALL_ROWS or FEW_ROWS */
     int64_t rows, n_images;
     const float *images[MOST_LAYERS]; /* of those layers that have one, in their order */
     tower_layer layer[MOST_LAYERS];
@@ -155,5 +180,8 @@ cudaError_t n2_towers_prepare(bool *there);
 /* Towers of one launch have blocks of the same size. early: gpu.h. */
 void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
                       int block_rows, bool strict, cudaStream_t stream, bool early);
+
+/* Of a tower of few rows, whose layers are there: what they do. */
+void n2_few_rows_make(tower *t);
 
 #endif

@@ -122,7 +122,15 @@ bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
 }
 
 int n2_tower_rows(const n2_queue *q, size_t chain) {
-    return q->list[chain].j.product.m > SMALL_MOST ? TOWER_ROWS : SMALL_ROWS;
+    const int64_t rows = q->list[chain].j.product.m;
+    return rows <= FEW_MOST ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : TOWER_ROWS;
+}
+
+/* Sheets are stored whole, even if their last rows are nobody's. */
+int64_t n2_tower_blocks(const n2_queue *q, size_t chain) {
+    const int64_t rows = sheets_of(q->list[chain].j.product.m) * SHEET_ROWS;
+    const int each = n2_tower_rows(q, chain);
+    return (rows + each - 1) / each;
 }
 
 /* ---- gradients ------------------------------------------------------------ */
@@ -466,7 +474,7 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
     t->block_rows = n2_tower_rows(q, chain);
-    t->n_blocks = (int32_t)((t->rows + t->block_rows - 1) / t->block_rows);
+    t->n_blocks = (int32_t)n2_tower_blocks(q, chain);
     t->n_layers = 0;
     t->n_images = 0;
     for (size_t i = chain; i < q->n; i++) {
@@ -480,4 +488,5 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
     for (int k = 1; k < t->n_layers; k++)
         if (multiplies_same(&t->layer[k - 1], &t->layer[k])) t->layer[k].source = FROM_SAME;
     for (int k = t->n_layers; k-- > 0;) t->layer[k].run = find_run(t, k);
+    if (t->block_rows == FEW_ROWS) n2_few_rows_make(t);
 }

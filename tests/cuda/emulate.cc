@@ -266,6 +266,34 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
     }
 }
 
+void load_matrices(uint32_t to[4], const void *row) {
+    emulated_lane *lanes = emulated_warp();
+    const unsigned lane = threadIdx.x % 32;
+    lanes[lane].number = (double)(uintptr_t)row;
+    emulated_warp_barrier();
+    for (unsigned i = 0; i < 4; i++) {
+        const uintptr_t at = (uintptr_t)lanes[8 * i + lane / 4].number;
+        memcpy(&to[i], (const char *)at + lane % 4 * 4, 4);
+    }
+}
+
+void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emulated_lane *lanes = emulated_warp();
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
+    memcpy(lanes[lane].b, b, sizeof lanes[lane].b);
+    emulated_warp_barrier();
+    for (unsigned k = 0; k < 16; k += 2) {
+        float2 y[2];
+        for (unsigned n = 0; n < 2; n++)
+            y[n] = unpack_halves(lanes[(2 * t + n) * 4 + k / 2 % 4].b[k / 8]);
+        for (unsigned h = 0; h < 2; h++) {
+            const float2 x = unpack_halves(lanes[g * 4 + k / 2 % 4].a[k / 8 * 2 + h]);
+            for (unsigned n = 0; n < 2; n++) c[2 * h + n] += x.x * y[n].x + x.y * y[n].y;
+        }
+    }
+}
+
 void multiply_columns(float sum[64], const char *a, const char *b) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     for (unsigned k = 0; k < 16; k++)

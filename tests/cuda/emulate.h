@@ -143,6 +143,8 @@ inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
+void load_matrices(uint32_t to[4], const void *row);
+void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]);
 void multiply_columns(float sum[64], const char *a, const char *b);
 uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
