@@ -210,6 +210,11 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
+/* The first four warps of a block wait for one another. */
+__device__ inline void barrier_of_four() {
+    asm volatile("barrier.cta.sync 1, 128;" ::: "memory");
+}
+
 /* 16 bytes to the device's memory, that are read once and then not wanted any more: code and
  * weights are to stay in the cache instead. */
 __device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {

@@ -134,7 +134,9 @@ enum {
     RIDES_LEAKY = 4096, /* its LeakyReLU, */
     STRAYS = 8192,      /* or something else */
     STRAYS_LEAKY = 16384,
-    READS_OWN = 32768   /* reads memory that this tower writes */
+    READS_OWN = 32768,  /* reads memory that this tower writes */
+    GOES_FORWARD = MULTIPLIES | TAKES_LEAKY | ADDS_LAST | ADDS_BIAS | RIDES_LEAKY,
+    GOES_BACK = MULTIPLIES | ADDS_LAST | HAS_GATES | RIDES /* a residual network's layers */
 };
 
 typedef struct tower_layer {

@@ -326,6 +326,8 @@ bool any_of_four(bool holds) {
     return answer;
 }
 
+void barrier_of_four() { wait_at(AT_FOUR_BARRIER); }
+
 void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     const uint32_t all[4] = {a, b, c, d};
     memcpy(to, all, sizeof all);

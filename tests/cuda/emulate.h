@@ -149,6 +149,7 @@ void multiply_columns(float sum[64], const char *a, const char *b);
 uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
+void barrier_of_four();
 void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 template <int N> void fewer_registers() {}
 template <int N> void more_registers() {}
