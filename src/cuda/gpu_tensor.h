@@ -120,23 +120,44 @@ __device__ inline void products_wait(float sum[64]) {
     hold(sum);
 }
 
-/* Four matrices of 8 x 8 halves from shared memory: lane i says where row i % 8 of matrix i / 8 is,
- * and gets of each row g, columns 2t and the next. */
-__device__ inline void load_matrices(uint32_t to[4], const void *row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(shared_address(row))
+/* Four matrices of 8 x 8 halves, spread over a warp as products are, transposed to shared memory:
+ * lane i says where row i % 8 of what matrix i / 8 becomes goes. */
+__device__ inline void store_transposed(void *row, const uint32_t a[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     shared_address(row)),
+                 "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
                  : "memory");
 }
-/* c += a b^T for a [16 x 16] and b [8 x 16], halves, spread over a warp:
- *   a: row g, columns 2t and the next; row g + 8; the same for columns 2t + 8
- *   b: row g, columns 2t and the next; columns 2t + 8
- *   c: as mma_tf32 has it. */
-__device__ inline void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+/* Tensor cores will see what this thread wrote to shared memory. */
+__device__ inline void shared_for_tensors() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image, too:
+ * sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
+__device__ inline void multiply_few(float sum[8], const char *a, const char *b, bool fresh) {
+    const uint32_t left = image_lower(a, 16), right = image_lower(b, 16);
+#pragma unroll
+    for (unsigned j = 0; j < 8; j++)
+        asm volatile(
+            "{\n"
+            ".reg .pred add;\n"
+            "setp.ne.b32 add, %10, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, add, 1, 1, 0, 0;\n"
+            "}"
+            : EIGHT(CHANGED, 0)
+            : "l"(image_descriptor(left + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
+              "l"(image_descriptor(right + (j / 4 * (FEW_ROWS * 128) + j % 4 * 32) / 16)),
+              "r"(fresh ? j : 1));
+}
+__device__ inline void few_begin(float sum[8]) {
+    for (int i = 0; i < 8; i++) asm volatile("" : "+f"(sum[i])::"memory");
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void few_wait(float sum[8]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 8; i++) asm volatile("" : "+f"(sum[i])::"memory");
 }
 
 /* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
@@ -210,9 +231,9 @@ __device__ inline bool any_of_four(bool holds) {
     return any;
 }
 
-/* The first four warps of a block wait for one another. */
-__device__ inline void barrier_of_four() {
-    asm volatile("barrier.cta.sync 1, 128;" ::: "memory");
+/* The first eight warps of a block wait for one another. */
+__device__ inline void barrier_of_eight() {
+    asm volatile("barrier.cta.sync 1, 256;" ::: "memory");
 }
 
 /* 16 bytes to the device's memory, that are read once and then not wanted any more: code and

@@ -15,7 +15,7 @@ float4 *emulated_shared;
 /* ---- fibers ---------------------------------------------------------------- */
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10, SHARED = 228 << 10 };
-enum state { READY, AT_BLOCK_BARRIER, AT_FOUR_BARRIER, AT_WARP_BARRIER, DONE };
+enum state { READY, AT_BLOCK_BARRIER, AT_FOUR_BARRIER, AT_EIGHT_BARRIER, AT_WARP_BARRIER, DONE };
 
 struct fiber {
     void *stack; /* where it stopped */
@@ -114,6 +114,7 @@ static void run_block(unsigned threads) {
             released |= release(w, w + 32 < threads ? w + 32 : threads, AT_WARP_BARRIER);
         for (unsigned t = 0; t < threads; t += 128)
             released |= release(t, t + 128 < threads ? t + 128 : threads, AT_FOUR_BARRIER);
+        released |= release(0, threads < 256 ? threads : 256, AT_EIGHT_BARRIER);
         if (!released) released = release(0, threads, AT_BLOCK_BARRIER);
         if (released) continue;
         if (ran) continue;
@@ -149,8 +150,7 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
 
 struct arrival_state { /* as many bytes as a barrier has */
     int32_t pending;
-    uint16_t turns;
-    uint8_t count, left; /* arrivals */
+    uint32_t turns : 12, count : 10, left : 10; /* the last two: arrivals */
 };
 
 static arrival_state *state_of(uint64_t *arrival) { return (arrival_state *)arrival; }
@@ -162,7 +162,7 @@ static void look(arrival_state *a) {
 }
 
 void arrival_init(uint64_t *arrival, unsigned count) {
-    *state_of(arrival) = arrival_state{0, 0, (uint8_t)count, (uint8_t)count};
+    *state_of(arrival) = arrival_state{0, 0, count & 1023u, count & 1023u};
 }
 void arrive(uint64_t *arrival) {
     state_of(arrival)->left--;
@@ -185,7 +185,7 @@ void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival) {
     look(state_of(arrival));
 }
 void arrival_wait(uint64_t *arrival, unsigned turn) {
-    while (state_of(arrival)->turns == (uint16_t)turn) wait_at(READY);
+    while (state_of(arrival)->turns == (turn & 4095u)) wait_at(READY);
 }
 
 /* ---- halves ---------------------------------------------------------------- */
@@ -266,31 +266,27 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
     }
 }
 
-void load_matrices(uint32_t to[4], const void *row) {
+void store_transposed(void *row, const uint32_t a[4]) {
     emulated_lane *lanes = emulated_warp();
-    const unsigned lane = threadIdx.x % 32;
-    lanes[lane].number = (double)(uintptr_t)row;
+    const unsigned lane = threadIdx.x % 32, r = lane % 8;
+    memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
     emulated_warp_barrier();
-    for (unsigned i = 0; i < 4; i++) {
-        const uintptr_t at = (uintptr_t)lanes[8 * i + lane / 4].number;
-        memcpy(&to[i], (const char *)at + lane % 4 * 4, 4);
+    for (unsigned c = 0; c < 8; c++) {
+        const uint32_t pair = lanes[c * 4 + r / 2].a[lane / 8];
+        const uint16_t half = (uint16_t)(r % 2 ? pair >> 16 : pair);
+        memcpy((char *)row + 2 * c, &half, 2);
     }
 }
 
-void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]) {
-    emulated_lane *lanes = emulated_warp();
-    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
-    memcpy(lanes[lane].b, b, sizeof lanes[lane].b);
-    emulated_warp_barrier();
-    for (unsigned k = 0; k < 16; k += 2) {
-        float2 y[2];
-        for (unsigned n = 0; n < 2; n++)
-            y[n] = unpack_halves(lanes[(2 * t + n) * 4 + k / 2 % 4].b[k / 8]);
-        for (unsigned h = 0; h < 2; h++) {
-            const float2 x = unpack_halves(lanes[g * 4 + k / 2 % 4].a[k / 8 * 2 + h]);
-            for (unsigned n = 0; n < 2; n++) c[2 * h + n] += x.x * y[n].x + x.y * y[n].y;
-        }
+void multiply_few(float sum[8], const char *a, const char *b, bool fresh) {
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    for (unsigned i = 0; i < 8; i++) {
+        const unsigned row = 16 * warp + 8 * (i / 2 % 2) + lane / 4;
+        const unsigned other = 8 * (i / 4) + lane % 4 * 2 + i % 2;
+        if (fresh) sum[i] = 0;
+        for (unsigned k = 0; k < TOWER_WIDTH; k++)
+            sum[i] += half_at(a, image_at(TOWER_WIDTH, row, k)) *
+                      half_at(b, image_at(FEW_ROWS, other, k));
     }
 }
 
@@ -326,7 +322,7 @@ bool any_of_four(bool holds) {
     return answer;
 }
 
-void barrier_of_four() { wait_at(AT_FOUR_BARRIER); }
+void barrier_of_eight() { wait_at(AT_EIGHT_BARRIER); }
 
 void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     const uint32_t all[4] = {a, b, c, d};

@@ -143,13 +143,16 @@ inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
-void load_matrices(uint32_t to[4], const void *row);
-void mma_halves(float c[4], const uint32_t a[4], const uint32_t b[2]);
+void store_transposed(void *row, const uint32_t a[4]);
+inline void shared_for_tensors() {}
+inline void few_begin(float *) {}
+inline void few_wait(float *) {}
+void multiply_few(float sum[8], const char *a, const char *b, bool fresh);
 void multiply_columns(float sum[64], const char *a, const char *b);
 uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
-void barrier_of_four();
+void barrier_of_eight();
 void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 template <int N> void fewer_registers() {}
 template <int N> void more_registers() {}
