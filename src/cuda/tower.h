@@ -129,7 +129,8 @@ enum {
     ADDS_ROWS = 128,    /* rows of memory or of a table */
     HAS_GATES = 256,    /* multiplies with a slope, where bits say so, */
     HAS_GATE_ROWS = 512, /* or where rows of memory are not positive */
-    STORES = 1024,      /* as it is, or its LeakyReLU */
+    STORES = 1024,      /* as it is, */
+    STORES_LEAKY = 65536, /* or its LeakyReLU */
     RIDES = 2048,       /* stores as a sheet what the next layer multiplies, */
     RIDES_LEAKY = 4096, /* its LeakyReLU, */
     STRAYS = 8192,      /* or something else */

@@ -135,8 +135,9 @@ template <bool STRICT> struct few_block {
     float extra[NUMBERS];    /* and a gate or an addend: of the next layers that have any */
     uint32_t a[PAIRS];       /* what is multiplied, as factors: pair i in a[i / 2] */
     float power;
-    int stage;               /* where the next one's are, */
-    unsigned round;          /* and for the how manieth time there are any */
+    int images;              /* that have not been waited for */
+    int stage;               /* where the next product's is, */
+    unsigned round;          /* and how many there have been before it */
     int turn;                /* which of the factors are multiplied */
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
@@ -144,7 +145,7 @@ template <bool STRICT> struct few_block {
     unsigned reads, sheet;   /* and where it reads and stores those of sheets; in bytes */
 
     __device__ explicit few_block(memory *shared)
-        : m(shared), p(shared->t), power(1), stage(0), round(0), turn(0), waiting(NULL),
+        : m(shared), p(shared->t), power(1), images((int)shared->t.n_images), stage(0), round(0), turn(0), waiting(NULL),
           waiting_gates(NULL) {
         enum { PARTS = SHEET_ROWS / FEW_ROWS };
         const unsigned unit = threadIdx.x % 16, row = threadIdx.x / 16, lane = threadIdx.x % 32;
@@ -158,17 +159,18 @@ template <bool STRICT> struct few_block {
 
     /* ---- weights ---- */
 
-    /* The next product's, once they are there. */
-    __device__ const char *next_image() {
-        arrival_wait(&m->there[stage], round);
-        return m->weights[stage];
-    }
-
-    /* Nobody needs them any more, as far as this thread knows. */
+    /* Nobody needs a product's any more, as far as this thread knows; the next one's are next. */
     __device__ void image_done() {
         arrive(&m->done[stage]);
         stage = stage + 1 < memory::STAGES ? stage + 1 : 0;
         round += stage == 0;
+    }
+
+    /* Those of the product after the next `ahead` are there. */
+    __device__ void wait_for_image(int ahead) {
+        const bool wraps = stage + ahead >= memory::STAGES;
+        if (images-- <= 0) return;
+        arrival_wait(&m->there[wraps ? 0 : stage + ahead], round + wraps);
     }
 
     /* ---- factors ---- */
@@ -319,11 +321,19 @@ template <bool STRICT> struct few_block {
         products_end();
     }
 
+    /* What is done while tensor cores are at work. Returns the layer's gates. */
+    __device__ uint32_t meanwhile(int k, const tower_layer &l, uint32_t does) {
+        store_waiting();
+        wait_for_image(1);
+        if (does & TAKES_MEMORY) load_next_rows(l.next_rows);
+        return gates_for(k, l, does);
+    }
+
     /* A layer that does KNOWN; 0: what it says itself. */
     template <uint32_t KNOWN> __device__ void product(int k, const tower_layer &l) {
         const uint32_t does = KNOWN ? KNOWN : l.does;
         const float slope = does & TAKES_LEAKY ? l.slope_a : 1.0f;
-        const char *image = next_image();
+        const char *image = m->weights[stage];
         const float *behind = (const float *)(image + memory::PARTS * IMAGE_BYTES);
         float sum[NUMBERS];
         if (does & TAKES_MEMORY)
@@ -340,9 +350,7 @@ template <bool STRICT> struct few_block {
         }
         const float by = behind[TOWER_WIDTH];
         const float bias[2] = {behind[p.column], behind[p.column + 8]};
-        store_waiting();
-        if (does & TAKES_MEMORY) load_next_rows(l.next_rows);
-        const uint32_t closed = gates_for(k, l, does);
+        const uint32_t closed = meanwhile(k, l, does);
         few_wait(sum);
         image_done();
         finish<KNOWN>(l, sum, by, bias, closed);
@@ -432,19 +440,12 @@ template <bool STRICT> struct few_block {
         }
         if (does & ADDS_ROWS) add_rows(l, does);
         if (does & (HAS_GATE_ROWS | ADDS_ROWS)) load_next_extra(l.next_extra);
-        if (does & (STORES | STRAYS | STRAYS_LEAKY)) store(l, does);
+        if (does & STORES) store_rows(l.out, l.n, p, last, inverse_power(power), 1.0f);
+        if (does & STORES_LEAKY)
+            store_rows(l.more, l.n, p, last, inverse_power(power), l.slope_more);
+        if (does & (STRAYS | STRAYS_LEAKY)) store_strays(l, does);
         if (does & RIDES) waiting = l.out_sheets;
         if (does & RIDES_LEAKY) waiting = l.more_sheets, waiting_gates = l.more_gates;
-    }
-
-    __device__ void store(const tower_layer &l, uint32_t does) {
-#pragma unroll 1
-        for (int more = 0; more < 2; more++) { /* one copy of the code */
-            float *to = more ? l.more : l.out;
-            if (to)
-                store_rows(to, l.n, p, last, inverse_power(power), more ? l.slope_more : 1.0f);
-        }
-        store_strays(l, does);
     }
 
     /* All gates that others stored as bits, at once. */
@@ -459,26 +460,40 @@ template <bool STRICT> struct few_block {
         copies_commit();
     }
 
-    /* Most layers are of two forms. */
+    /* Layers of the same form, from layer k on. */
+    template <uint32_t KNOWN> __device__ void run_of(int k) {
+        const tower_layer *l = &m->t.layer[k];
+#pragma unroll 1
+        for (int end = k + l->run; k < end; k++, l++) product<KNOWN>(k, *l);
+    }
+
+    /* Any layer. What is asked for again and again is copied from shared memory. */
+    __device__ void layer(int k) {
+        const tower_layer l = m->t.layer[k];
+        if (l.does & MULTIPLIES)
+            product<0>(k, l);
+        else if (l.does & IS_NARROW)
+            narrow(l);
+        else
+            outer(k, l);
+    }
+
     __device__ void run() {
         load_next_rows(m->t.first_rows);
         load_next_extra(m->t.first_extra);
         ask_for_gates();
         copies_wait<0>();
         barrier_of_eight();
+        wait_for_image(0);
 #pragma unroll 1
-        for (int k = 0; k < m->t.n_layers; k++) {
-            const tower_layer &l = m->t.layer[k];
-            if (l.does == GOES_FORWARD)
-                product<GOES_FORWARD>(k, l);
-            else if (l.does == GOES_BACK)
-                product<GOES_BACK>(k, l);
-            else if (l.does & MULTIPLIES)
-                product<0>(k, l);
-            else if (l.does & IS_NARROW)
-                narrow(l);
+        for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
+            const uint32_t does = m->t.layer[k].does;
+            if (does == GOES_FORWARD)
+                run_of<GOES_FORWARD>(k);
+            else if (does == GOES_BACK)
+                run_of<GOES_BACK>(k);
             else
-                outer(k, l);
+                layer(k);
         }
     }
 };
@@ -547,7 +562,7 @@ static bool reads_own(const tower *t, int k) {
 static uint32_t stores_of(const tower_layer *l, const tower_layer *next) {
     const bool multiplied = next && next->kind == LAYER_PRODUCT;
     const bool leaky = l->more_sheets || l->more_gates;
-    uint32_t does = l->out || l->more ? STORES : 0;
+    uint32_t does = (l->out ? STORES : 0) | (l->more ? STORES_LEAKY : 0);
     if (l->out_sheets) does |= multiplied && next->source == FROM_OUT ? RIDES : STRAYS;
     if (leaky) does |= multiplied && next->source == FROM_MORE ? RIDES_LEAKY : STRAYS_LEAKY;
     return does;
@@ -573,11 +588,16 @@ static uint32_t form_of(uint32_t does) {
     return (does | RIDES_LEAKY) == GOES_FORWARD ? (uint32_t)GOES_FORWARD : does;
 }
 
+static bool has_form(uint32_t does) { return does == GOES_FORWARD || does == GOES_BACK; }
+
 void n2_few_rows_make(tower *t) {
     int rows = t->n_layers, extra = t->n_layers;
     for (int k = t->n_layers; k-- > 0;) {
         tower_layer *l = &t->layer[k];
         l->does = form_of(what_it_does(t, k));
+        l->run = 1;
+        if (k + 1 < t->n_layers && has_form(l->does) && l->does == l[1].does)
+            l->run = (uint8_t)(1 + l[1].run);
         l->next_rows = (int16_t)rows;
         l->next_extra = (int16_t)extra;
         if (l->does & READS_OWN) continue;
