@@ -129,6 +129,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        "cpu.",
                        g->index, properties.name, properties.major, properties.minor);
     g->towers = properties.major == 9;
+    g->few_most = FEW_ROWS * properties.multiProcessorCount;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,

@@ -11,6 +11,7 @@ typedef struct gpu_device {
     int index;
     bool strict;
     bool towers;         /* capability 9.0 */
+    int few_most;        /* rows that are few: a block for each multiprocessor (tower_few.cu) */
     bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
     size_t bytes, most_bytes;

@@ -162,12 +162,14 @@ __device__ inline void few_wait(float sum[8]) {
 
 /* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
  * b: sum[4j + 2h + c] is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and
- * columns 8j + 2t and the next. */
-__device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b,
-                                     bool fresh) {
+ * columns 8j + 2t and the next. between(j) is called behind each of the 8 steps: a warp waits to ask
+ * for a step until tensor cores have begun the one before, so that time is free. */
+template <typename F>
+__device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh,
+                                     F between) {
     const uint32_t lower = image_lower(b, 16);
 #pragma unroll
-    for (unsigned j = 0; j < 8; j++)
+    for (unsigned j = 0; j < 8; j++) {
         asm volatile(
             "{\n"
             ".reg .pred add;\n"
@@ -179,6 +181,8 @@ __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const 
             : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
               "l"(image_descriptor(lower + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
               "r"(fresh ? j : 1));
+        between((int)j);
+    }
 }
 
 /* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
@@ -236,11 +240,16 @@ __device__ inline void barrier_of_eight() {
     asm volatile("barrier.cta.sync 1, 256;" ::: "memory");
 }
 
-/* 16 bytes to the device's memory, that are read once and then not wanted any more: code and
- * weights are to stay in the cache instead. */
-__device__ inline void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
-                 "r"(a), "r"(b), "r"(c), "r"(d)
+/* 16 bytes to the device's memory, if `stores`, that are read once and then not wanted any more:
+ * code and weights are to stay in the cache instead. */
+__device__ inline void store_far(bool stores, void *to, uint32_t a, uint32_t b, uint32_t c,
+                                 uint32_t d) {
+    asm volatile("{\n"
+                 ".reg .pred stores;\n"
+                 "setp.ne.s32 stores, %5, 0;\n"
+                 "@stores st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};\n"
+                 "}" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(a), "r"(b), "r"(c), "r"(d), "r"((int)stores)
                  : "memory");
 }
 #endif

@@ -421,6 +421,7 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     q->watched = watched;
     q->strict = ((gpu_device *)d)->strict;
     q->towers = ((gpu_device *)d)->towers;
+    q->few_most = ((gpu_device *)d)->few_most;
     return N2CE_OK;
 }
 

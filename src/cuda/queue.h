@@ -39,6 +39,7 @@ struct n2_queue {
     n2_device_state *state;
     void *const *watched; /* behind them NULL */
     bool strict, towers;  /* towers: the GPU can */
+    int few_most;         /* rows of a tower of few */
     noted *list;
     size_t n, capacity, n_towers, n_gradients;
     scratch *scratches;

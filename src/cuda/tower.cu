@@ -430,35 +430,37 @@ template <bool STRICT> struct tower_block {
 
     /* ---- sheets ---- */
 
-    /* Factors go to memory while the next product is made. */
-    __device__ void store_waiting(const factors *f) {
-        if (waiting && p.stores) store_sheet(f);
+    /* One of eight parts of factors to a sheet. Four registers of a row lie side by side there:
+     * sheet_column. */
+    __device__ void store_part(const factors *f, int i) const {
+        char *at = (char *)waiting + (p.sheet ^ i / 2 % 2 * 64) + i / 4 % 2 * (SHEET_BYTES / 2) +
+                   i % 2 * (8 * 128);
+#pragma unroll
+        for (int part = 0; part < size::PARTS; part++) {
+            const uint32_t *a = (part ? f->rest : f->a) + i / 2 * 8 + i % 2;
+            store_far(waiting && p.stores, at + part * SHEET_BYTES, a[0], a[2], a[4], a[6]);
+        }
+    }
+
+    /* What is known only when factors fit; they are stored. */
+    __device__ void end_waiting(const factors *f) {
+        if (waiting && p.stores && p.speaks)
+            *(float *)((char *)waiting + p.power) = inverse_power(f->power);
         if (waiting_gates) store_gates(waiting_gates, p, f->a);
         waiting = NULL;
         waiting_gates = NULL;
     }
 
-    /* Four registers of a row lie side by side in a sheet: sheet_column. */
-    __device__ void store_sheet(const factors *f) const {
-        char *to = (char *)waiting;
-#pragma unroll
-        for (int i = 0; i < 8 * size::PARTS; i++) {
-            const uint32_t *a = (i < 8 ? f->a : f->rest) + i / 2 % 4 * 8 + i % 2;
-            char *at = to + (p.sheet ^ i / 2 % 2 * 64) + i / 4 % 2 * (SHEET_BYTES / 2) +
-                       i % 2 * (8 * 128) + i / 8 * SHEET_BYTES;
-            store_far(at, a[0], a[2], a[4], a[6]);
-        }
-        if (p.speaks) *(float *)(to + p.power) = inverse_power(f->power);
-    }
-
     /* ---- layers ---- */
 
+    /* Factors go to memory meanwhile, again if they turn out not to fit. */
     __device__ void multiply(const char *image, const factors *f, float sum[64]) {
+        const auto nothing = [](int) {};
         products_begin(sum);
-        multiply_rows(sum, f->a, image, true);
+        multiply_rows(sum, f->a, image, true, [&](int i) { store_part(f, i); });
         if (STRICT) {
-            multiply_rows(sum, f->a, image + IMAGE_BYTES, false);
-            multiply_rows(sum, f->rest, image, false);
+            multiply_rows(sum, f->a, image + IMAGE_BYTES, false, nothing);
+            multiply_rows(sum, f->rest, image, false, nothing);
         }
         products_end();
     }
@@ -481,7 +483,7 @@ template <bool STRICT> struct tower_block {
         const char *image = next_image();
         multiply(image, f, sum);
         load_ahead(k + 1);
-        look_and_store(image, last, sum, f);
+        look(image, last, sum, f);
         begin_sums(l.adds_last, l.bias, behind(image), f->power, p, last);
         const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
         products_wait(sum);
@@ -491,11 +493,11 @@ template <bool STRICT> struct tower_block {
     }
 
     /* While tensor cores multiply factors: whether they fit, and where they go. */
-    __device__ void look_and_store(const char *image, float last[64], float sum[64], factors *f) {
+    __device__ void look(const char *image, float last[64], float sum[64], factors *f) {
         if (any_of_four(!f->settled && !is_in_range(f->a, last, STRICT)))
             multiply_again(image, last, sum, f);
         f->settled = true;
-        store_waiting(f);
+        end_waiting(f);
     }
 
     /* n layers of a residual network from layer k on, or of its way back. They are most of all, so
@@ -511,7 +513,7 @@ template <bool STRICT> struct tower_block {
             void *sheet = BACK ? l->out_sheets : l->more_sheets;
             uint32_t *gates = BACK ? NULL : l->more_gates;
             if (BACK) load_ahead(k + 1);
-            look_and_store(image, last, sum, f);
+            look(image, last, sum, f);
             const float unit = behind(image)[TOWER_WIDTH];
             begin_sums(true, !BACK, behind(image), f->power, p, last);
             products_wait(sum);
@@ -591,8 +593,11 @@ template <bool STRICT> struct tower_block {
 
     /* No product follows that would look whether they fit. */
     __device__ void finish_waiting(float last[64], factors *f) {
-        if (waiting || waiting_gates) settle(f, last);
-        store_waiting(f);
+        if (!waiting && !waiting_gates) return;
+        settle(f, last);
+#pragma unroll
+        for (int i = 0; i < 8; i++) store_part(f, i);
+        end_waiting(f);
     }
 
     /* What a layer multiplies, if it is not there already. */

@@ -27,7 +27,6 @@ enum {
     SMALL_ROWS = 64,   /* of a block of a small tower: half the work, twice the blocks */
     SMALL_MOST = 8192, /* rows of a small tower */
     FEW_ROWS = 16,     /* of a block of a tower of few rows (tower_few.cu) */
-    FEW_MOST = 2048,
     TOWER_WIDTH = 128,
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,               /* columns, or inner numbers, that need no tensor cores */

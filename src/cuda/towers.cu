@@ -123,7 +123,7 @@ bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
 
 int n2_tower_rows(const n2_queue *q, size_t chain) {
     const int64_t rows = q->list[chain].j.product.m;
-    return rows <= FEW_MOST ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : TOWER_ROWS;
+    return rows <= q->few_most ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : TOWER_ROWS;
 }
 
 /* Sheets are stored whole, even if their last rows are nobody's. */

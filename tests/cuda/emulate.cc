@@ -324,9 +324,9 @@ bool any_of_four(bool holds) {
 
 void barrier_of_eight() { wait_at(AT_EIGHT_BARRIER); }
 
-void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+void store_far(bool stores, void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     const uint32_t all[4] = {a, b, c, d};
-    memcpy(to, all, sizeof all);
+    if (stores) memcpy(to, all, sizeof all);
 }
 
 /* ---- streams and graphs ---------------------------------------------------- */
@@ -436,7 +436,9 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     const char *capability = getenv("N2CE_EMULATED_CAPABILITY");
     const int major = gpu_is("old") ? 7 : capability ? atoi(capability) : 9;
-    *p = cudaDeviceProp{"emulated", major, 0, 1, memory_size()};
+    const char *multiprocessors = getenv("N2CE_EMULATED_MULTIPROCESSORS");
+    *p = cudaDeviceProp{"emulated", major, 0, multiprocessors ? atoi(multiprocessors) : 1,
+                        memory_size()};
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -143,6 +143,11 @@ inline void products_begin(float *) {}
 inline void products_end() {}
 inline void products_wait(float *) {}
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
+template <typename F>
+void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh, F between) {
+    multiply_rows(sum, a, b, fresh);
+    for (int j = 0; j < 8; j++) between(j);
+}
 void store_transposed(void *row, const uint32_t a[4]);
 inline void shared_for_tensors() {}
 inline void few_begin(float *) {}
@@ -153,7 +158,7 @@ uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
 void barrier_of_eight();
-void store_far(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
+void store_far(bool stores, void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 template <int N> void fewer_registers() {}
 template <int N> void more_registers() {}
 
