@@ -186,6 +186,55 @@ static void gather_towers(schedule *s) {
     }
 }
 
+/* ---- apart ----------------------------------------------------------------- */
+
+/* What a level has. */
+enum { HAS_JOBS = 1, HAS_TOWERS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS_TOWERS };
+
+static uint8_t sort_of(const n2_queue *q, size_t i) {
+    const noted *first = &q->list[q->list[i].chain];
+    if (n2_is_tower(first)) return HAS_TOWERS;
+    return first->j.kind == JOB_MATMUL ? HAS_PRODUCTS : HAS_JOBS;
+}
+
+static void look_at_levels(const schedule *s, uint8_t *has) {
+    for (int l = 0; l < s->levels; l++) has[l] = 0;
+    for (size_t i = 0; i < s->q->n; i++) has[s->q->list[i].level] |= sort_of(s->q, i);
+}
+
+static int count_mixed(const schedule *s, const uint8_t *has) {
+    int n = 0;
+    for (int l = 0; l < s->levels; l++) n += has[l] == IS_MIXED;
+    return n;
+}
+
+/* Jobs of a level are done at a later one, with jobs already there. */
+static void move_jobs(schedule *s, int level, int to) {
+    for (size_t i = 0; i < s->q->n; i++)
+        if (s->q->list[i].level == level && sort_of(s->q, i) == HAS_JOBS)
+            s->earliest[i] = to;
+    s->levels = find_levels(s->q, s->earliest);
+}
+
+/* A launch that is alone at its level begins while the one before ends; one beside others cannot. So
+ * jobs that need not be done beside towers are done later, if that takes no more levels. */
+static void part_jobs(schedule *s, uint8_t *has, int *before) {
+    look_at_levels(s, has);
+    for (int l = 0; l < s->levels; l++) {
+        const int levels = s->levels, mixed = count_mixed(s, has);
+        int to = l + 1;
+        while (to < levels && has[to] != HAS_JOBS) to++;
+        if (has[l] != IS_MIXED || to == levels) continue;
+        for (size_t i = 0; i < s->q->n; i++) before[i] = s->earliest[i];
+        move_jobs(s, l, to);
+        look_at_levels(s, has);
+        if (s->levels <= levels && count_mixed(s, has) < mixed) continue;
+        for (size_t i = 0; i < s->q->n; i++) s->earliest[i] = before[i];
+        s->levels = find_levels(s->q, s->earliest);
+        look_at_levels(s, has);
+    }
+}
+
 enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
 
 size_t n2_queue_schedule(n2_queue *q) {
@@ -194,15 +243,20 @@ size_t n2_queue_schedule(n2_queue *q) {
     s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
     s.loads = (load *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *s.loads);
     const bool gathers = q->towers && q->n <= MOST_GATHERED;
+    uint8_t *has = (uint8_t *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, 1);
+    int *before = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *before);
     if (gathers) note_conflicts(q);
-    if (s.earliest && s.loads) {
+    if (s.earliest && s.loads && has && before) {
         s.levels = find_levels(q, s.earliest);
         if (gathers) gather_towers(&s);
+        if (gathers) part_jobs(&s, has, before);
     } else {
         q->status = N2CE_ENOMEM;
     }
     forget_conflicts(q);
     n2_free(q->ctx, s.earliest);
     n2_free(q->ctx, s.loads);
+    n2_free(q->ctx, has);
+    n2_free(q->ctx, before);
     return (size_t)s.levels;
 }
