@@ -133,10 +133,12 @@ __device__ inline void shared_for_tensors() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image, too:
- * sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
-__device__ inline void multiply_few(float sum[8], const char *a, const char *b, bool fresh) {
-    const uint32_t left = image_lower(a, 16), right = image_lower(b, 16);
+/* The same for all lanes of a warp, and the compiler knows. */
+__device__ inline uint32_t uniform(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
+
+/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image, too,
+ * at image_lower: sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
+__device__ inline void multiply_few(float sum[8], uint32_t left, uint32_t right, bool fresh) {
 #pragma unroll
     for (unsigned j = 0; j < 8; j++)
         asm volatile(

@@ -44,7 +44,9 @@ struct n2_queue {
     size_t n, capacity, n_towers, n_gradients;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
-    uint8_t *conflicts; /* while levels are looked for: schedule.cu; NULL: not noted */
+    /* While levels are looked for (schedule.cu): the jobs before job i that it conflicts with are
+     * conflicts[conflicts_end[i - 1]] and so on, last first; NULL: not noted. */
+    uint32_t *conflicts, *conflicts_end;
     n2ce_status status; /* of the first failure; nothing is noted after it */
 };
 

@@ -6,22 +6,39 @@
 
 /* ---- as early as possible ------------------------------------------------ */
 
-/* Whether jobs k and i > k cannot run at the same time; asked again and again, so it is noted. */
-static bool conflict(const n2_queue *q, size_t i, size_t k) {
-    if (q->conflicts) return q->conflicts[i * (i - 1) / 2 + k] != 0;
-    return n2_noted_conflict(&q->list[i], &q->list[k]);
-}
-
+/* Those are asked for again and again. */
 static void note_conflicts(n2_queue *q) {
-    q->conflicts = (uint8_t *)n2_alloc(q->ctx, q->n * q->n / 2 + 1, 1);
-    for (size_t i = 0; i < q->n && q->conflicts; i++)
-        for (size_t k = 0; k < i; k++)
-            q->conflicts[i * (i - 1) / 2 + k] = n2_noted_conflict(&q->list[i], &q->list[k]);
+    size_t n = 0, room = 16 * q->n + 16;
+    q->conflicts_end = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->conflicts_end);
+    q->conflicts = (uint32_t *)n2_alloc(q->ctx, room, sizeof *q->conflicts);
+    for (size_t i = 0; i < q->n && q->conflicts && q->conflicts_end; i++) {
+        if (n + i > room) {
+            room = 2 * room + i;
+            q->conflicts = (uint32_t *)n2_realloc(q->ctx, q->conflicts, room, sizeof *q->conflicts);
+        }
+        for (size_t k = i; k-- > 0 && q->conflicts;)
+            if (n2_noted_conflict(&q->list[i], &q->list[k])) q->conflicts[n++] = (uint32_t)k;
+        q->conflicts_end[i] = (uint32_t)n;
+    }
 }
 
 static void forget_conflicts(n2_queue *q) {
     n2_free(q->ctx, q->conflicts);
-    q->conflicts = NULL;
+    n2_free(q->ctx, q->conflicts_end);
+    q->conflicts = q->conflicts_end = NULL;
+}
+
+/* f(k), last first, for jobs before job i that it cannot run at the same time with, if matters(k);
+ * until one says no. */
+template <typename M, typename F>
+static void each_conflict(const n2_queue *q, size_t i, M matters, F f) {
+    if (!q->conflicts || !q->conflicts_end) {
+        for (size_t k = i; k-- > 0;)
+            if (matters(k) && n2_noted_conflict(&q->list[i], &q->list[k]) && !f(k)) return;
+        return;
+    }
+    for (size_t c = i ? q->conflicts_end[i - 1] : 0; c < q->conflicts_end[i]; c++)
+        if (matters(q->conflicts[c]) && !f(q->conflicts[c])) return;
 }
 
 enum { MOST_CHAIN = 64, MOST_SINGLES = 12 }; /* singles: jobs of one block, in turn */
@@ -32,9 +49,12 @@ static int end_of(const noted *n) { return n->level + (n2_is_long(n) ? LONG_LEVE
 /* The last level at which something touches what job i touches; -1: none. */
 static int last_conflict(const n2_queue *q, size_t i) {
     int level = -1;
-    for (size_t k = i; k-- > 0;)
-        if (end_of(&q->list[k]) > level && conflict(q, i, k))
+    each_conflict(
+        q, i, [&](size_t k) { return end_of(&q->list[k]) > level; },
+        [&](size_t k) {
             level = end_of(&q->list[k]);
+            return true;
+        });
     return level;
 }
 
@@ -59,15 +79,18 @@ static void unite(n2_queue *q, size_t into, size_t chain) {
  * SIZE_MAX: none. */
 static size_t find_chain(const n2_queue *q, size_t i, int level) {
     size_t chain = SIZE_MAX;
-    for (size_t k = i; k-- > 0;) {
-        const noted *n = &q->list[k];
-        if (end_of(n) != level || !conflict(q, i, k)) continue;
-        if (!n2_noted_chain(n, &q->list[i])) return SIZE_MAX;
-        if (chain != SIZE_MAX && n->chain != chain && !can_unite(q, i, chain, n->chain))
-            return SIZE_MAX;
-        if (chain == SIZE_MAX || n->chain < chain) chain = n->chain;
-    }
-    if (chain == SIZE_MAX) return SIZE_MAX;
+    bool possible = true;
+    each_conflict(
+        q, i, [&](size_t k) { return end_of(&q->list[k]) == level; },
+        [&](size_t k) {
+            const noted *n = &q->list[k];
+            const bool other = chain != SIZE_MAX && n->chain != chain;
+            possible = n2_noted_chain(n, &q->list[i]) &&
+                       !(other && !can_unite(q, i, chain, n->chain));
+            if (chain == SIZE_MAX || n->chain < chain) chain = n->chain;
+            return possible;
+        });
+    if (chain == SIZE_MAX || !possible) return SIZE_MAX;
     const noted *first = &q->list[chain];
     if (first->j.kind == JOB_NARROW || n2_is_tower(first))
         return n2_tower_admits(q, chain, i) ? chain : SIZE_MAX;
@@ -76,10 +99,15 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
 }
 
 static void join(n2_queue *q, size_t i, size_t chain) {
-    for (size_t k = i; k-- > 0;)
-        if (q->list[k].level == q->list[chain].level && q->list[k].chain != chain &&
-            conflict(q, i, k))
+    each_conflict(
+        q, i,
+        [&](size_t k) {
+            return q->list[k].level == q->list[chain].level && q->list[k].chain != chain;
+        },
+        [&](size_t k) {
             unite(q, chain, q->list[k].chain);
+            return true;
+        });
     q->list[i].chain = chain;
     q->list[chain].j.chained++;
     if (q->list[i].j.kind == JOB_MATMUL) q->list[chain].last = i;
@@ -208,6 +236,26 @@ static int count_mixed(const schedule *s, const uint8_t *has) {
     return n;
 }
 
+/* How long a level's jobs take, about: as many turns as the longest chain has jobs. */
+static int turns_of(const schedule *s, int level) {
+    int most = 0;
+    for (size_t i = 0; i < s->q->n; i++) {
+        const noted *n = &s->q->list[i];
+        if (n->level != level || n->chain != i || sort_of(s->q, i) != HAS_JOBS) continue;
+        if (n->j.chained + 1 > most) most = n->j.chained + 1;
+    }
+    return most;
+}
+
+/* The next level with jobs alone that take as long, about, so that those of this one could be done
+ * beside them. */
+static int where_to(const schedule *s, const uint8_t *has, int level) {
+    const int turns = turns_of(s, level);
+    int to = level + 1;
+    while (to < s->levels && (has[to] != HAS_JOBS || turns_of(s, to) + 1 < turns)) to++;
+    return to;
+}
+
 /* Jobs of a level are done at a later one, with jobs already there. */
 static void move_jobs(schedule *s, int level, int to) {
     for (size_t i = 0; i < s->q->n; i++)
@@ -222,9 +270,8 @@ static void part_jobs(schedule *s, uint8_t *has, int *before) {
     look_at_levels(s, has);
     for (int l = 0; l < s->levels; l++) {
         const int levels = s->levels, mixed = count_mixed(s, has);
-        int to = l + 1;
-        while (to < levels && has[to] != HAS_JOBS) to++;
-        if (has[l] != IS_MIXED || to == levels) continue;
+        const int to = has[l] == IS_MIXED ? where_to(s, has, l) : levels;
+        if (to == levels) continue;
         for (size_t i = 0; i < s->q->n; i++) before[i] = s->earliest[i];
         move_jobs(s, l, to);
         look_at_levels(s, has);

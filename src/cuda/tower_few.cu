@@ -28,7 +28,7 @@ template <bool STRICT> struct few_memory {
     uint8_t gates[MOST_LAYERS][FEW_THREADS];
     float parts[TOWER_NARROW][FEW_WARPS][FEW_ROWS]; /* of the sums of a narrow product */
     tower t;
-    uint32_t tops[2][FEW_WARPS]; /* the largest of the factors, before a LeakyReLU */
+    alignas(16) uint32_t tops[2][FEW_WARPS]; /* the largest of the factors, before a LeakyReLU */
     uint64_t there[STAGES];      /* a barrier a stage: the weights are there, */
     uint64_t done[STAGES];       /* and no thread needs them any more */
 };
@@ -101,6 +101,10 @@ __device__ inline void store_rows(float *to, int n, const few_place &p, const fl
             first[row_of(i) * n + column_of(i)] = leaky(x[i] * unit, slope);
 }
 
+struct alignas(16) four_words {
+    uint32_t a, b, c, d;
+};
+
 /* ---- gates ---- */
 
 /* Bits of a thread, 1: the number is not positive. In the order in which signs of factors are got. */
@@ -122,10 +126,6 @@ __device__ inline uint8_t negative_of(const uint32_t a[PAIRS]) {
 
 /* ---- a block ---- */
 
-struct alignas(16) four_words {
-    uint32_t a, b, c, d;
-};
-
 template <bool STRICT> struct few_block {
     typedef few_memory<STRICT> memory;
     memory *m;
@@ -142,7 +142,8 @@ template <bool STRICT> struct few_block {
     void *waiting;           /* factors are still to be stored here, as a sheet, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
     unsigned publishes;      /* where a thread stores rows of factors, */
-    unsigned reads, sheet;   /* and where it reads and stores those of sheets; in bytes */
+    unsigned reads, sheet;   /* where it reads and stores those of sheets, */
+    unsigned powers;         /* and the block its power; in bytes */
 
     __device__ explicit few_block(memory *shared)
         : m(shared), p(shared->t), power(1), images((int)shared->t.n_images), stage(0), round(0), turn(0), waiting(NULL),
@@ -155,6 +156,8 @@ template <bool STRICT> struct few_block {
         reads = 2 * image_at(FEW_ROWS, row, unit / 4 * 32 + unit % 4 * 2);
         sheet = (unsigned)(p.block / PARTS * sheet_bytes(STRICT)) +
                 2 * image_at(SHEET_ROWS, (unsigned)(p.block % PARTS * FEW_ROWS) + row, unit * 8);
+        powers = (unsigned)((char *)(powers_of(NULL, shared->t.rows, STRICT) + p.block) -
+                            (char *)NULL);
     }
 
     /* ---- weights ---- */
@@ -176,13 +179,14 @@ template <bool STRICT> struct few_block {
     /* ---- factors ---- */
 
     /* The LeakyReLU of x, for all warps to see behind the next barrier. */
-    __device__ void publish(const float x[NUMBERS], float slope) {
+    __device__ void publish(const float x[NUMBERS], bool is_leaky, float slope) {
         char *to = m->factors[turn ^= 1][0] + publishes;
         float top = 0;
 #pragma unroll
-        for (int q = 0; q < PAIRS; q++)
-            if (!STRICT)
-                a[q] = leaky_halves(pack_halves(x[2 * q], x[2 * q + 1]), pack_halves(slope, slope));
+        for (int q = 0; q < PAIRS && !STRICT; q++) {
+            a[q] = pack_halves(x[2 * q], x[2 * q + 1]);
+            if (is_leaky) a[q] = leaky_halves(a[q], pack_halves(slope, slope));
+        }
         if (STRICT)
             publish_both(to, x, slope);
         else
@@ -209,34 +213,31 @@ template <bool STRICT> struct few_block {
     }
 
     __device__ uint32_t most() const {
+        const four_words *tops = (const four_words *)m->tops[turn];
         uint32_t top = 0;
 #pragma unroll
-        for (int w = 0; w < FEW_WARPS; w++) {
-            const uint32_t bits = m->tops[turn][w];
-            top = bits > top ? bits : top;
+        for (int i = 0; i < FEW_WARPS / 4; i++) {
+            const four_words w = tops[i];
+            top = larger(larger(top, w.a), larger(larger(w.b, w.c), w.d));
         }
         return top;
     }
+    __device__ static uint32_t larger(uint32_t x, uint32_t y) { return x > y ? x : y; }
 
     __device__ static bool is_well(uint32_t top) {
         return top == 0 || fits(__uint_as_float(top), STRICT);
     }
 
-    /* Once more, with a power of two for which they fit. All warps do this together. */
-    __device__ void refit(uint32_t top, bool memory_rows, float slope) {
+    /* Another power of two, for which factors of x will fit. All warps do this together, and publish
+     * them once more. */
+    __device__ void refit(uint32_t top, float x[NUMBERS]) {
         const float next = times_power(power, __uint_as_float(power_bits(top, STRICT)));
         const float ratio = next * inverse_power(power);
-        float x[NUMBERS];
         power = next;
 #pragma unroll
-        for (int i = 0; i < NUMBERS; i++) {
-            last[i] *= ratio;
-            x[i] = memory_rows ? rows[i] * power : last[i];
-        }
+        for (int i = 0; i < NUMBERS; i++) last[i] *= ratio, x[i] *= ratio;
         barrier_of_eight(); /* nobody reads them any more */
         turn ^= 1;
-        publish(x, slope);
-        barrier_of_eight();
     }
 
     /* ---- sheets ---- */
@@ -247,7 +248,7 @@ template <bool STRICT> struct few_block {
             store_sheet(0);
             if (STRICT) store_sheet(1);
             if (threadIdx.x == 0)
-                powers_of(waiting, m->t.rows, STRICT)[p.block] = inverse_power(power);
+                *(float *)((char *)waiting + powers) = inverse_power(power);
         }
         if (waiting_gates) *gate_of(waiting_gates) = negative_of(a);
         waiting = NULL;
@@ -274,10 +275,15 @@ template <bool STRICT> struct few_block {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) {
             if (!(does & (more ? STRAYS_LEAKY : STRAYS))) continue;
-            const float slope = more ? l.slope_more : 1.0f;
-            publish(last, slope);
+            float x[NUMBERS];
+            copy(x, last);
+            publish(x, true, more ? l.slope_more : 1.0f);
             barrier_of_eight();
-            if (!is_well(most())) refit(most(), false, slope);
+            if (!is_well(most())) {
+                refit(most(), x);
+                publish(x, true, more ? l.slope_more : 1.0f);
+                barrier_of_eight();
+            }
             waiting = more ? l.more_sheets : l.out_sheets;
             waiting_gates = more ? l.more_gates : NULL;
             store_waiting();
@@ -301,22 +307,19 @@ template <bool STRICT> struct few_block {
             load_addend(extra, l, p);
     }
 
-    __device__ void publish_rows(int k, const tower_layer &l, uint32_t does) {
-        float x[NUMBERS];
-        if (does & READS_OWN) load_next_rows(k);
+    __device__ static void copy(float to[NUMBERS], const float from[NUMBERS]) {
 #pragma unroll
-        for (int i = 0; i < NUMBERS; i++) x[i] = rows[i] * power;
-        publish(x, 1.0f);
-        waiting = l.in_sheets;
+        for (int i = 0; i < NUMBERS; i++) to[i] = from[i];
     }
 
-    __device__ void multiply(const char *image, float sum[NUMBERS]) const {
-        const char *w = image + p.warp / 4 * (64 * 128), *x = m->factors[turn][0];
+    __device__ void multiply(float sum[NUMBERS]) const {
+        const auto w = uniform(image_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16));
+        const auto x = uniform(image_lower(m->factors[turn][0], 16));
         few_begin(sum);
         multiply_few(sum, w, x, true);
         if (STRICT) {
-            multiply_few(sum, w + IMAGE_BYTES, x, false);
-            multiply_few(sum, w, x + FACTOR_BYTES, false);
+            multiply_few(sum, w + IMAGE_BYTES / 16, x, false);
+            multiply_few(sum, w, x + FACTOR_BYTES / 16, false);
         }
         products_end();
     }
@@ -332,21 +335,23 @@ template <bool STRICT> struct few_block {
     /* A layer that does KNOWN; 0: what it says itself. */
     template <uint32_t KNOWN> __device__ void product(int k, const tower_layer &l) {
         const uint32_t does = KNOWN ? KNOWN : l.does;
-        const float slope = does & TAKES_LEAKY ? l.slope_a : 1.0f;
-        const char *image = m->weights[stage];
-        const float *behind = (const float *)(image + memory::PARTS * IMAGE_BYTES);
-        float sum[NUMBERS];
-        if (does & TAKES_MEMORY)
-            publish_rows(k, l, does);
-        else if (!(does & TAKES_SAME))
-            publish(last, slope);
-        barrier_of_eight();
-        const uint32_t top = most();
-        multiply(image, sum);
-        if (!is_well(top)) {
+        const float *behind = (const float *)(m->weights[stage] + memory::PARTS * IMAGE_BYTES);
+        float sum[NUMBERS], x[NUMBERS];
+        if (!KNOWN && does & READS_OWN) load_own(k, l);
+#pragma unroll
+        for (int i = 0; i < NUMBERS; i++)
+            x[i] = !KNOWN && does & TAKES_MEMORY ? rows[i] * power : last[i];
+        if (!KNOWN && does & TAKES_MEMORY) waiting = l.in_sheets;
+        for (bool again = false;;) {
+            if (KNOWN || !(does & TAKES_SAME))
+                publish(x, !KNOWN || KNOWN & TAKES_LEAKY, does & TAKES_LEAKY ? l.slope_a : 1.0f);
+            barrier_of_eight();
+            const uint32_t top = most();
+            multiply(sum);
+            if (again || is_well(top)) break;
             few_wait(sum);
-            refit(top, does & TAKES_MEMORY, slope);
-            multiply(image, sum);
+            refit(top, x);
+            again = true;
         }
         const float by = behind[TOWER_WIDTH];
         const float bias[2] = {behind[p.column], behind[p.column + 8]};
@@ -359,7 +364,10 @@ template <bool STRICT> struct few_block {
     /* k <= TOWER_NARROW: no tensor cores. */
     __device__ void outer(int k, const tower_layer &l) {
         float sum[NUMBERS], bias[2];
-        if (l.does & READS_OWN) barrier_of_eight();
+        if (l.does & READS_OWN) {
+            barrier_of_eight();
+            load_own(k, l);
+        }
         for (int i = 0; i < NUMBERS; i++) sum[i] = 0;
         for (int j = 0; j < l.k; j++) {
             const float w[2] = {p.column < l.n ? l.b[j * l.n + p.column] : 0.0f,
@@ -407,17 +415,20 @@ template <bool STRICT> struct few_block {
             fmaf(sum, inverse_power(power), l.bias ? l.bias[n] : 0.0f);
     }
 
+    /* What others wrote is asked for ahead; what this tower did, only now. */
+    __device__ void load_own(int k, const tower_layer &l) {
+        if (l.does & TAKES_MEMORY) load_next_rows(k);
+        if (l.does & (HAS_GATE_ROWS | ADDS_ROWS)) load_next_extra(k);
+    }
+
     __device__ uint32_t gates_for(int k, const tower_layer &l, uint32_t does) {
-        if (does & HAS_GATE_ROWS) {
-            if (does & READS_OWN) load_next_extra(k);
-            return closed_of(extra);
-        }
+        if (does & HAS_GATE_ROWS) return closed_of(extra);
         if (!(does & HAS_GATES)) return 0;
         return does & READS_OWN ? *gate_of(l.gates) : m->gates[k][threadIdx.x];
     }
 
     __device__ void add_rows(const tower_layer &l, uint32_t does) {
-        if (does & (HAS_GATE_ROWS | READS_OWN)) load_addend(extra, l, p);
+        if (does & HAS_GATE_ROWS) load_addend(extra, l, p);
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) last[i] = fmaf(extra[i], power, last[i]);
     }

@@ -278,7 +278,8 @@ void store_transposed(void *row, const uint32_t a[4]) {
     }
 }
 
-void multiply_few(float sum[8], const char *a, const char *b, bool fresh) {
+void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh) {
+    const char *a = (const char *)(left * 16), *b = (const char *)(right * 16);
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     for (unsigned i = 0; i < 8; i++) {
         const unsigned row = 16 * warp + 8 * (i / 2 % 2) + lane / 4;

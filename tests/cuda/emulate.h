@@ -152,7 +152,9 @@ void store_transposed(void *row, const uint32_t a[4]);
 inline void shared_for_tensors() {}
 inline void few_begin(float *) {}
 inline void few_wait(float *) {}
-void multiply_few(float sum[8], const char *a, const char *b, bool fresh);
+inline uint64_t image_lower(const void *at, unsigned) { return (uint64_t)at / 16; }
+inline uint64_t uniform(uint64_t x) { return x; }
+void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh);
 void multiply_columns(float sum[64], const char *a, const char *b);
 uint32_t negative_halves(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
