@@ -11,7 +11,8 @@ template <bool STRICT> struct gradient_sizes {
         FACTOR_BYTES = SHEETS * sheet_bytes(STRICT),
         POWERS_BYTES = SHEETS * SHEET_POWERS * 4,
         STAGE_BYTES = 2 * FACTOR_BYTES, /* of g and of x */
-        SHARED = GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 + 2048
+        SHARED = GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 +
+                 (int)sizeof(gradient) + 2048
     };
 };
 
@@ -24,12 +25,14 @@ template <bool STRICT> struct gradient_memory {
     float *powers;   /* the same */
     float *sums;     /* [4 x 128] */
     uint64_t *there; /* a barrier a stage */
+    gradient *t;
 
     __device__ explicit gradient_memory(char *shared) {
         factors = shared;
         powers = (float *)(shared + GRADIENT_STAGES * size::STAGE_BYTES);
         sums = powers + GRADIENT_STAGES * (2 * size::POWERS_BYTES / 4);
         there = (uint64_t *)(sums + SUMS_FLOATS);
+        t = (gradient *)(there + GRADIENT_STAGES);
     }
     __device__ char *g(int stage) const { return factors + stage * size::STAGE_BYTES; }
     __device__ char *x(int stage) const { return g(stage) + size::FACTOR_BYTES; }
@@ -250,26 +253,32 @@ template <bool STRICT> struct gradient_block {
         if (t.squares) store_squares(squares);
     }
 };
+
+__device__ inline void copy_words(gradient *to, const gradient *from) {
+    static_assert(sizeof *to / 4 <= GRADIENT_THREADS && sizeof *to % 4 == 0, "a word a thread");
+    if (threadIdx.x < sizeof *to / 4)
+        ((uint32_t *)to)[threadIdx.x] = ((const uint32_t *)from)[threadIdx.x];
+}
 #endif
 
 template <bool STRICT>
-__global__ void __launch_bounds__(GRADIENT_THREADS, 1) run_gradients(const gradient *list, int n) {
+__global__ void __launch_bounds__(GRADIENT_THREADS, 1) run_gradients(const gradient *list, const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const gradient_memory<STRICT> m(image_aligned(shared));
     grid_next();
-    int which = 0;
-    while (which + 1 < n && (int)blockIdx.x >= list[which + 1].first_block) which++;
+    const int which = which_of(starts, [&](int i) { return list[i].first_block; });
+    copy_words(m.t, &list[which]);
     if (threadIdx.x == 0) {
         for (int s = 0; s < GRADIENT_STAGES; s++) arrival_init(&m.there[s], 1);
         arrivals_ready();
     }
     __syncthreads();
-    const int slice = (int)blockIdx.x - list[which].first_block;
+    const int slice = (int)blockIdx.x - m.t->first_block;
     grid_wait();
-    gradient_block<STRICT>(m, list[which], slice).run(slice);
+    gradient_block<STRICT>(m, *m.t, slice).run(slice);
 #else
-    (void)list, (void)n;
+    (void)list, (void)starts;
 #endif
 }
 
@@ -282,12 +291,13 @@ cudaError_t n2_gradients_prepare(void) {
                                 gradient_sizes<true>::SHARED);
 }
 
-void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, bool strict,
-                         cudaStream_t stream, bool early) {
+void n2_gradients_launch(const gradient *list, const tower_starts *starts, uint32_t blocks,
+                         bool strict, cudaStream_t stream, bool early) {
+    const tower_starts copy = *starts;
     if (strict)
         GPU_LAUNCH(run_gradients<true>, blocks, GRADIENT_THREADS, gradient_sizes<true>::SHARED,
-                   stream, early, list, n);
+                   stream, early, list, copy);
     else
         GPU_LAUNCH(run_gradients<false>, blocks, GRADIENT_THREADS, gradient_sizes<false>::SHARED,
-                   stream, early, list, n);
+                   stream, early, list, copy);
 }

@@ -25,7 +25,7 @@ typedef struct gradient {
 } gradient;
 
 cudaError_t n2_gradients_prepare(void);
-void n2_gradients_launch(const gradient *list, int n, uint32_t blocks, bool strict,
-                         cudaStream_t stream, bool early);
+void n2_gradients_launch(const gradient *list, const tower_starts *starts, uint32_t blocks,
+                         bool strict, cudaStream_t stream, bool early);
 
 #endif

@@ -28,8 +28,7 @@ typedef struct launch {
     uint32_t blocks;
     const tower *towers;
     const gradient *gradients;
-    tower_starts starts; /* of the towers */
-    int n_gradients;
+    tower_starts starts; /* of the towers or gradients */
 } launch;
 
 struct n2_program {
@@ -116,14 +115,19 @@ static int rows_of(lane way) {
     return way == LANE_TOWERS ? TOWER_ROWS : way == LANE_SMALL_TOWERS ? SMALL_ROWS : FEW_ROWS;
 }
 
+/* Another tower or gradient begins: its number. */
+static int add_start(launch *l) {
+    const int k = l->starts.n++;
+    if (k < MOST_STARTS) l->starts.first[k] = (int32_t)l->blocks;
+    return k;
+}
+
 static void fill_towers(n2_queue *q, launch *l, tower *towers) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
         if (n2_tower_rows(q, i) != rows_of(l->way)) continue;
-        const int k = l->starts.n++;
-        if (k < MOST_TOWERS) l->starts.first[k] = (int32_t)l->blocks;
-        tower *t = &towers[k];
+        tower *t = &towers[add_start(l)];
         n2_tower_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
     }
@@ -137,7 +141,7 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
         if (n2_is_long(&q->list[i]) != (l->way == LANE_LONG)) continue;
         if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
         if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
-        gradient *t = &list[l->n_gradients++];
+        gradient *t = &list[add_start(l)];
         n2_gradient_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
     }
@@ -163,8 +167,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
         at += (size_t)l->list.n;
-        towers_at += (size_t)l->starts.n;
-        gradients_at += (size_t)l->n_gradients;
+        *(makes_gradients(l->way) ? &gradients_at : &towers_at) += (size_t)l->starts.n;
         p->n_launches += l->blocks > 0;
     }
 }
@@ -308,7 +311,7 @@ static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool e
     if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
     else if (makes_gradients(l->way))
-        n2_gradients_launch(l->gradients, l->n_gradients, l->blocks, strict, stream, early);
+        n2_gradients_launch(l->gradients, &l->starts, l->blocks, strict, stream, early);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
 }

@@ -258,13 +258,28 @@ template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, f
     f->settled = true;
 }
 
+/* What a thread has of rows of memory; straight to registers, if pairs of numbers are together. */
+__device__ inline void load_rows(const float *from, int n, const tower_place &p, float *rows,
+                                 float x[64]) {
+    if (n % 2 == 0 && (uintptr_t)from % 8 == 0) {
+        const float *first = from + (p.row0 + p.row) * n + p.column;
+        each_pair([&](int i, int h, int j) {
+            const bool there = p.row + 8 * h < p.rows && 8 * j + p.column < n;
+            const float2 v = there ? *(const float2 *)(first + 8 * h * n + 8 * j) : float2{0, 0};
+            x[i] = v.x, x[i + 1] = v.y;
+        });
+        return;
+    }
+    ask_rows(rows, from, n, p);
+    each_of_rows(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+}
+
 /* Of rows of memory. */
 template <bool STRICT>
 __device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
                                     float last[64], tower_factors<STRICT> *f) {
     float x[64];
-    ask_rows(rows, l.a, l.k, p);
-    each_of_rows(rows, p, [&](int i, float2 v) { x[i] = v.x, x[i + 1] = v.y; });
+    load_rows(l.a, l.k, p, rows, x);
     const uint32_t top = top_bits(x);
     if (top && !fits(__uint_as_float(top) * f->power, STRICT)) {
         const float power = __uint_as_float(power_bits(top, STRICT));

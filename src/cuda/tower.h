@@ -170,11 +170,20 @@ typedef struct alignas(16) tower {
     tower_layer layer[MOST_LAYERS];
 } tower;
 
-/* The first blocks of a launch's towers, but for those of very many. */
-enum { MOST_TOWERS = 16 };
+/* The first blocks of a launch's towers or gradients, but for those of very many: with the kernel's
+ * arguments, for looking at one after the other in the device's memory takes microseconds. */
+enum { MOST_STARTS = 32 };
 typedef struct tower_starts {
-    int32_t n, first[MOST_TOWERS];
+    int32_t n, first[MOST_STARTS];
 } tower_starts;
+
+/* Which of them this block is of; first_of(i) where `first` ends. */
+template <typename F> __device__ inline int which_of(const tower_starts &starts, F first_of) {
+    int which = 0;
+    for (int next = 1; next < starts.n; which = next++)
+        if ((int)blockIdx.x < (next < MOST_STARTS ? starts.first[next] : first_of(next))) break;
+    return which;
+}
 
 /* Lets blocks have the memory they need. Not there: the build has no code for this GPU that knows
  * the instructions (an architecture 90 instead of 90a). */

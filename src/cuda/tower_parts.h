@@ -18,12 +18,7 @@ __device__ inline bool fits(float most, bool strict) {
 
 /* The tower that this block is of. */
 __device__ inline const tower *tower_of_block(const tower *towers, const tower_starts &starts) {
-    int which = 0;
-    for (; which + 1 < starts.n; which++) {
-        const int next = which + 1;
-        const int first = next < MOST_TOWERS ? starts.first[next] : towers[next].first_block;
-        if ((int)blockIdx.x < first) break;
-    }
+    const int which = which_of(starts, [&](int i) { return towers[i].first_block; });
     return &towers[which];
 }
 
