@@ -3,7 +3,8 @@
 
 #include "gpu_tensor.h"
 
-enum { GRADIENT_STAGES = 3, GRADIENT_THREADS = 256, SUMS_FLOATS = 4 * TOWER_WIDTH };
+/* Two stages keep memory busy; with more on their way, others that read would wait behind them. */
+enum { GRADIENT_STAGES = 2, GRADIENT_THREADS = 256, SUMS_FLOATS = 4 * TOWER_WIDTH };
 
 template <bool STRICT> struct gradient_sizes {
     enum {
