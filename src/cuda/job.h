@@ -91,7 +91,7 @@ typedef struct job_loops {
 /* An operand that a thread of a stretch asks for: element i is at row * step + column * along, with
  * rows of `by` elements. */
 typedef struct job_ask {
-    const float *at; /* NULL: none */
+    const float *at;
     uint32_t by, scale, step;
     uint8_t shift, along, slot;
 } job_ask;
@@ -162,7 +162,8 @@ typedef struct job {
                 job_loops inner; /* over what a number is reduced from */
                 struct {
                     job_brief brief; /* of a job of a stretch */
-                    job_ask ask[2];  /* not the job's own: asks lie two by two, from the first job on */
+                    job_ask ask[2];  /* a stretch's asks lie two by two, from its first job on;
+                                      * the last may be there twice: nobody has to look */
                 };
             };
         };

@@ -265,14 +265,20 @@ struct slots {
     }
 };
 
-/* What goes to element i, or to four from there on. */
-__device__ inline void ask_for(const job_ask &a, uint32_t i, const slots &mine) {
-    if (!a.at) return;
+/* Where an operand has what goes to element i. */
+__device__ inline const float *asked_at(const job_ask &a, uint32_t i) {
     const uint32_t row = job_quotient(job_divisor{a.by, a.scale, a.shift}, i);
-    const float *from = a.at + (row * a.step + (i - row * a.by) * a.along);
+    return a.at + (row * a.step + (i - row * a.by) * a.along);
+}
+
+/* Of four elements, if it is not one number, four. */
+__device__ inline void ask_for(const job_ask &a, const float *from, const slots &mine) {
     float *to = mine.at(a.slot);
     if (mine.fours && a.along) return copy_16(to, from, 16);
-    for (int k = 0; k < (mine.fours ? 4 : 1); k++) copy_4(to + k, from, 4);
+    copy_4(to, from, 4);
+#pragma unroll
+    for (int k = 1; k < 4; k++)
+        if (mine.fours) copy_4(to + k, from, 4);
 }
 
 /* Functions of little code are done for all four at once; the others in turn, so that their code is
@@ -334,8 +340,10 @@ GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float
     if (i >= b.n) return last;
 #pragma unroll 1
     for (uint32_t k = 0; k < asking; k++) {
-        ask_for(jobs[k].ask[0], i, mine);
-        ask_for(jobs[k].ask[1], i, mine);
+        const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
+        const float *at = asked_at(first, i), *at_second = asked_at(second, i);
+        ask_for(first, at, mine);
+        ask_for(second, at_second, mine);
     }
     copies_commit();
     copies_wait<0>();

@@ -74,9 +74,10 @@ static bool admits(const stretch *s, const noted *n) {
 
 static void ask_for(stretch *s, const job *j, int operand, int slot) {
     const int at = s->n_asks++;
-    job_ask *a = &s->list[at / 2]->j.ask[at % 2];
-    *a = ask_of(j, operand);
-    a->slot = (uint8_t)slot;
+    job_ask *pair = s->list[at / 2]->j.ask, a = ask_of(j, operand);
+    a.slot = (uint8_t)slot;
+    pair[at % 2] = a;
+    if (at % 2 == 0) pair[1] = a;
     s->list[0]->j.brief.asking = (uint8_t)(at / 2 + 1);
 }
 
