@@ -89,28 +89,30 @@ typedef struct job_loops {
 } job_loops;
 
 /* An operand that a thread of a stretch asks for: element i is at row * step + column * along, with
- * rows of `by` elements. */
+ * rows of `by` elements. If it is a table's, the row is the one that the table's index says. */
 typedef struct job_ask {
     const float *at;
     uint32_t by, scale, step;
     uint8_t shift, along, slot;
+    uint8_t gather; /* job number gather - 1 of the stretch knows index and table; 0: no table */
 } job_ask;
 
-/* A stretch: jobs of a chain, JOB_UNARY or JOB_BINARY of as many elements, that threads do without
- * waiting for one another: each needs only what it made itself, or what was there before. It has
- * one element, or four that lie side by side. Operands are asked for at once, before the first job;
- * they, and what is needed again later, lie in the thread's own slots of shared memory. What a
- * thread needs is read 16 bytes at a time. */
+/* A stretch: jobs of a chain, functions of one or two numbers, copies, or rows of a table, of as
+ * many elements, that threads do without waiting for one another: each needs only what it made
+ * itself, or what was there before. It has one element, or four that lie side by side. Operands are
+ * asked for at once, before the first job; they, and what is needed again later, lie in the thread's
+ * own slots of shared memory. What a thread needs of a job lies side by side. */
 enum { SLOT_LAST = 255 }; /* no slot: what the job before made */
+enum { OP_COPY = -1 };    /* of a brief: what it makes is its operand */
 typedef struct alignas(16) job_brief {
     float *out; /* NULL: nobody else reads it */
     float a, b; /* f[0] and f[1] */
-    int32_t op;
+    int32_t op; /* n2_op_id, or OP_COPY */
     uint32_t n;
-    uint8_t two, fours;       /* operands are two; elements are four */
-    uint8_t from[2];          /* slots of the operands, or SLOT_LAST */
-    uint8_t keep;             /* slot that the result goes to; SLOT_LAST: none */
-    uint8_t asking;           /* of the first: so many jobs of the stretch have asks */
+    uint8_t two, fours; /* operands are two; elements are four */
+    uint8_t from[2];    /* slots of the operands, or SLOT_LAST */
+    uint8_t keep;       /* slot that the result goes to; SLOT_LAST: none */
+    uint8_t asking;     /* of the first: so many jobs of the stretch have asks */
 } job_brief;
 
 typedef struct job_product {

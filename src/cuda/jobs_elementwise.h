@@ -117,6 +117,12 @@ __device__ inline uint32_t place(const job_loops &l, int which, uint32_t i) {
     return at + i * l.step[which][l.rank - 1];
 }
 
+/* A row number, kept inside the table; without branches, so that several are on their way. */
+__device__ inline uint32_t row_number(float index, uint32_t rows) {
+    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
+    return row < rows ? row : rows - 1;
+}
+
 /* A block's elements. */
 struct share {
     uint32_t begin, end;
@@ -266,9 +272,14 @@ struct slots {
 };
 
 /* Where an operand has what goes to element i. */
-__device__ inline const float *asked_at(const job_ask &a, uint32_t i) {
-    const uint32_t row = job_quotient(job_divisor{a.by, a.scale, a.shift}, i);
-    return a.at + (row * a.step + (i - row * a.by) * a.along);
+__device__ inline const float *asked_at(const job *jobs, const job_ask &a, uint32_t i) {
+    uint32_t row = job_quotient(job_divisor{a.by, a.scale, a.shift}, i);
+    const uint32_t column = (i - row * a.by) * a.along;
+    if (a.gather) {
+        const job &j = jobs[a.gather - 1];
+        row = row_number(j.in[1][row], (uint32_t)j.k);
+    }
+    return a.at + (uint64_t)row * a.step + column;
 }
 
 /* Of four elements, if it is not one number, four. */
@@ -305,6 +316,8 @@ __device__ inline float4 in_turn(const job &j, const job_brief &b, float4 x, flo
 
 __device__ inline float4 function_of(const job &j, const job_brief &b, float4 x, float4 y) {
     switch (b.op) {
+    case OP_COPY:
+        return x;
     case N2_OP_neg:
         return four_of_one<N2_OP_neg>(j, b, x);
     case N2_OP_positive:
@@ -341,7 +354,7 @@ GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float
 #pragma unroll 1
     for (uint32_t k = 0; k < asking; k++) {
         const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
-        const float *at = asked_at(first, i), *at_second = asked_at(second, i);
+        const float *at = asked_at(jobs, first, i), *at_second = asked_at(jobs, second, i);
         ask_for(first, at, mine);
         ask_for(second, at_second, mine);
     }
@@ -441,12 +454,6 @@ GPU_JOB void run_row_index(const job &j, uint32_t block) {
         const uint32_t row = job_quotient(each, j.loops.step[0][0] + i);
         j.out[i] = (float)(row - job_quotient(rows, row) * rows.by);
     }
-}
-
-/* A row number, kept inside the table; without branches, so that several are on their way. */
-__device__ inline uint32_t row_number(float index, uint32_t rows) {
-    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
-    return row < rows ? row : rows - 1;
 }
 
 /* m, or loops.length[0]: width of a row; k: rows of the table. */

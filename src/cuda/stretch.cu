@@ -12,30 +12,34 @@ static int operands_of(const job *j) { return j->kind == JOB_BINARY ? 2 : 1; }
 
 /* Whether a thread has one element of it, or four side by side, and finds them by one division. */
 static bool is_simple(const job *j) {
-    if (!is_function(j) || j->n < 2 || job_share(j->n) > JOB_ELEMENTS) return false;
+    const bool moves = j->kind == JOB_COPY || j->kind == JOB_GATHER;
+    if (!is_function(j) && !moves) return false;
+    if (j->n < 2 || job_share(j->n) > JOB_ELEMENTS) return false;
     const bool one = j->n <= JOB_THREADS || job_share(j->n) == JOB_THREADS;
-    return (one || j->fours) && (j->kind == JOB_UNARY || j->loops.rank <= 2);
+    return (one || j->fours) && j->loops.rank <= 2 && j->loops.step[0][0] <= 1;
 }
 
-/* Without the slot. Operands that go along, or are one number, look the same whatever the other
- * operand does. */
+/* Without the slot, and without the job that knows the index. Operands that go along, or are one
+ * number, look the same whatever the other operand does. */
 static job_ask ask_of(const job *j, int operand) {
     const job_loops *l = &j->loops;
-    const bool along = n2_goes_along(j, operand);
-    const bool rows = !along && l->rank == 2;
+    const bool along = n2_goes_along(j, operand), gather = j->kind == JOB_GATHER;
+    const bool rows = gather || (!along && l->rank == 2);
     const job_divisor width = rows ? l->length[0] : job_divide_by((uint32_t)j->n);
     job_ask a = {};
     a.at = j->in[operand];
     a.by = width.by;
     a.scale = width.scale;
     a.shift = (uint8_t)width.shift;
-    a.along = along || l->step[operand][0] != 0;
-    a.step = rows ? l->step[operand][1] : 0;
+    a.along = gather || along || l->step[operand][0] != 0;
+    a.step = gather ? width.by : rows ? l->step[operand][1] : 0;
+    a.gather = gather;
     return a;
 }
 
 static bool is_same(const job_ask *a, const job_ask *b) {
-    return a->at == b->at && a->by == b->by && a->along == b->along && a->step == b->step;
+    return a->at == b->at && a->by == b->by && a->along == b->along && a->step == b->step &&
+           !a->gather && !b->gather;
 }
 
 /* Where an operand comes from, if it is there already: made by a job of the stretch (`maker`), or
@@ -76,6 +80,7 @@ static void ask_for(stretch *s, const job *j, int operand, int slot) {
     const int at = s->n_asks++;
     job_ask *pair = s->list[at / 2]->j.ask, a = ask_of(j, operand);
     a.slot = (uint8_t)slot;
+    if (a.gather) a.gather = (uint8_t)(s->n + 1);
     pair[at % 2] = a;
     if (at % 2 == 0) pair[1] = a;
     s->list[0]->j.brief.asking = (uint8_t)(at / 2 + 1);
@@ -97,7 +102,7 @@ static void make_brief(job *j) {
     b.out = j->unread ? NULL : j->out;
     b.a = (float)j->f[0];
     b.b = (float)j->f[1];
-    b.op = j->op;
+    b.op = is_function(j) ? j->op : (int)OP_COPY;
     b.n = (uint32_t)j->n;
     b.two = j->kind == JOB_BINARY;
     b.fours = j->fours;
