@@ -66,7 +66,7 @@ __device__ inline void copy_4(float *to, const float *from, int valid) {
 }
 __device__ inline void copies_commit() { asm volatile("cp.async.commit_group;"); }
 template <int LEFT> __device__ inline void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
 /* ---- tensor cores ---- */

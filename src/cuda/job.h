@@ -88,6 +88,33 @@ typedef struct job_loops {
     uint32_t step[2][N2_MAX_RANK];
 } job_loops;
 
+/* An operand that a thread of a stretch asks for: element i is at row * step + column * along, with
+ * rows of `by` elements. If it is a table's, the row is the one that the table's index says. */
+typedef struct job_ask {
+    const float *at;
+    uint32_t by, scale, step;
+    uint8_t shift, along, slot;
+    uint8_t gather; /* job number gather - 1 of the stretch knows index and table; 0: no table */
+} job_ask;
+
+/* A stretch: jobs of a chain, functions of one or two numbers, copies, or rows of a table, of as
+ * many elements, that threads do without waiting for one another: each needs only what it made
+ * itself, or what was there before. It has one element, or four that lie side by side. Operands are
+ * asked for at once, before the first job; they, and what is needed again later, lie in the thread's
+ * own slots of shared memory. What a thread needs of a job lies side by side. */
+enum { SLOT_LAST = 255 }; /* no slot: what the job before made */
+enum { OP_COPY = -1 };    /* of a brief: what it makes is its operand */
+typedef struct alignas(16) job_brief {
+    float *out; /* NULL: nobody else reads it */
+    float a, b; /* f[0] and f[1] */
+    int32_t op; /* n2_op_id, or OP_COPY */
+    uint32_t n;
+    uint8_t two, fours; /* operands are two; elements are four */
+    uint8_t from[2];    /* slots of the operands, or SLOT_LAST */
+    uint8_t keep;       /* slot that the result goes to; SLOT_LAST: none */
+    uint8_t asking;     /* of the first: so many jobs of the stretch have asks */
+} job_brief;
+
 typedef struct job_product {
     int64_t m, n, k;
     int64_t stride_a, stride_b, stride_out; /* from batch to batch */
@@ -129,9 +156,18 @@ typedef struct job {
                          made, which threads still have */
     uint8_t unread;   /* nobody else reads what it makes */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
+    uint8_t stretch;  /* of the first of a stretch, or of jobs of one number: how many it has */
     union {
         struct {
-            job_loops loops, inner; /* inner: over what a number is reduced from */
+            job_loops loops;
+            union {
+                job_loops inner; /* over what a number is reduced from */
+                struct {
+                    job_brief brief; /* of a job of a stretch */
+                    job_ask ask[2];  /* a stretch's asks lie two by two, from its first job on;
+                                      * the last may be there twice: nobody has to look */
+                };
+            };
         };
         job_product product;
     };
@@ -154,6 +190,12 @@ enum {
     ROW_PITCH = 128 + 4,                              /* of rows that a row_block keeps */
     JOB_SHARED = STAGES * (A_FLOATS + B_FLOATS) * 4,  /* bytes of a launch with products */
     JOB_SHARED_SMALL = (1 + JOB_ROWS) * JOB_DROPS * 2 /* of one without */
+};
+
+/* Slots that a thread has, in a stretch of one element and of four. */
+enum {
+    SLOTS_OF_FOUR = JOB_SHARED_SMALL / (JOB_THREADS * 16),
+    SLOTS_OF_ONE = JOB_SHARED_SMALL / (JOB_THREADS * 4)
 };
 
 #endif

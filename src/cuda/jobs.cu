@@ -5,22 +5,14 @@
 #include "jobs_matmul.h"
 #include "jobs_reduce.h"
 
-__device__ static void run_block(const job &j, float *shared, uint32_t block, float last[4]) {
+__device__ static void run_other(const job &j, float *shared, uint32_t block) {
     switch (j.kind) {
     case JOB_SMALL:
         return run_small(j, shared, block);
     case JOB_NARROW:
         return run_narrow(j, block);
-    case JOB_UNARY:
-        return run_unary(j, block, last);
-    case JOB_BINARY:
-        return run_binary(j, block, last);
-    case JOB_COPY:
-        return run_copy(j, block, last);
     case JOB_MOVE:
         return run_move(j, block);
-    case JOB_PAD:
-        return run_pad(j, block, last);
     case JOB_SUM_CHUNKS:
         return run_sum_chunks(j, shared, block);
     case JOB_SUM_LIST:
@@ -41,8 +33,6 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block, fl
         return run_permutation(j, shared);
     case JOB_ROW_INDEX:
         return run_row_index(j, block);
-    case JOB_GATHER:
-        return run_gather(j, block, last);
     case JOB_SCATTER:
         return run_scatter(j, shared, block);
     case JOB_ASSIGN:
@@ -51,6 +41,25 @@ __device__ static void run_block(const job &j, float *shared, uint32_t block, fl
         return run_adam(j, shared, block);
     default:
         return run_end(j);
+    }
+}
+
+/* last: what the job before made; returns what this one did, if it is element-wise. */
+__device__ static float4 run_block(const job &j, float *shared, uint32_t block, float4 last) {
+    switch (j.kind) {
+    case JOB_UNARY:
+        return run_unary(j, block, last);
+    case JOB_BINARY:
+        return run_binary(j, block, last);
+    case JOB_COPY:
+        return run_copy(j, block);
+    case JOB_PAD:
+        return run_pad(j, block);
+    case JOB_GATHER:
+        return run_gather(j, block);
+    default:
+        run_other(j, shared, block);
+        return float4{};
     }
 }
 
@@ -103,24 +112,26 @@ __device__ inline fetched fetch_chain(const job_list &list, int which) {
 /* n jobs of a chain, in shared memory, one after the other; last: what the one before made. */
 template <bool PRODUCTS>
 __device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t block,
-                                 float last[4]) {
+                                 float4 &last) {
     for (int i = 0; i < n;) {
         __syncthreads(); /* all are done with the job before */
-        const int scalars = PRODUCTS ? 0 : count_scalars(jobs + i, n - i);
+        const int stretch = PRODUCTS ? 0 : jobs[i].stretch;
         if constexpr (PRODUCTS)
             run_matmul(jobs[i], shared, block);
-        else if (scalars > 0)
-            run_scalars(jobs + i, scalars, shared);
+        else if (stretch == 0)
+            last = run_block(jobs[i], shared, block, last);
+        else if (jobs[i].n == 1)
+            run_scalars(jobs + i, shared);
         else
-            run_block(jobs[i], shared, block, last);
-        i += scalars > 0 ? scalars : 1;
+            last = run_stretch(jobs + i, shared, block, last);
+        i += stretch > 0 ? stretch : 1;
     }
 }
 
 /* Jobs, or products, one after the other. */
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
-    float last[4] = {0, 0, 0, 0};
+    float4 last = {0, 0, 0, 0};
     grid_next();
     const int first = find_job(list);
     fetched words = fetch_chain(list, first); /* jobs themselves were there before */

@@ -35,9 +35,9 @@ __device__ inline float sigmoid(float x) {
 
 __device__ inline float softplus(float x) { return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x)); }
 
-__device__ inline float unary(const job &j, float x) {
-    const float a = (float)j.f[0], b = (float)j.f[1];
-    switch (j.op) {
+/* a, b: f[0] and f[1]. */
+__device__ inline float unary(const job &j, int op, float a, float b, float x) {
+    switch (op) {
     case N2_OP_neg:
         return -x;
     case N2_OP_exp:
@@ -73,8 +73,8 @@ __device__ inline float unary(const job &j, float x) {
 
 /* ---- functions of two ---- */
 
-__device__ inline float binary(const job &j, float x, float y) {
-    switch (j.op) {
+__device__ inline float binary(int op, float a, float x, float y) {
+    switch (op) {
     case N2_OP_add:
         return x + y;
     case N2_OP_sub:
@@ -92,8 +92,15 @@ __device__ inline float binary(const job &j, float x, float y) {
     case N2_OP_greater:
         return x > y ? 1.0f : 0.0f;
     default: /* lrelu_grad */
-        return x > 0.0f ? y : (float)j.f[0] * y;
+        return x > 0.0f ? y : a * y;
     }
+}
+
+__device__ inline float unary(const job &j, float x) {
+    return unary(j, j.op, (float)j.f[0], (float)j.f[1], x);
+}
+__device__ inline float binary(const job &j, float x, float y) {
+    return binary(j.op, (float)j.f[0], x, y);
 }
 
 /* ---- walking ---- */
@@ -108,6 +115,12 @@ __device__ inline uint32_t place(const job_loops &l, int which, uint32_t i) {
         i = rest;
     }
     return at + i * l.step[which][l.rank - 1];
+}
+
+/* A row number, kept inside the table; without branches, so that several are on their way. */
+__device__ inline uint32_t row_number(float index, uint32_t rows) {
+    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
+    return row < rows ? row : rows - 1;
 }
 
 /* A block's elements. */
@@ -163,19 +176,18 @@ template <typename F> __device__ inline void each_four(const job &j, uint32_t bl
 }
 
 /* What a thread made last stays with it, for the next job of a chain: `last`. */
-__device__ inline void copy_four(float to[4], const float from[4]) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) to[k] = from[k];
+__device__ inline void copy_four(float to[4], float4 from) {
+    to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w;
 }
 
-__device__ inline void put_four(const job &j, const four &e, const float x[4], float last[4]) {
+__device__ inline float4 put_four(const job &j, const four &e, const float x[4]) {
     if (!j.unread) e.store(j.out, x);
-    copy_four(last, x);
+    return float4{x[0], x[1], x[2], x[3]};
 }
 
 /* The four take turns at one place, so that the code of a function is there once: most of it runs
  * once, and fetching it takes longer than running it. */
-GPU_JOB void run_unary(const job &j, uint32_t block, float last[4]) {
+GPU_JOB float4 run_unary(const job &j, uint32_t block, float4 last) {
     each_four(j, block, [&](four e) {
         float x[4];
         if (j.found)
@@ -187,11 +199,12 @@ GPU_JOB void run_unary(const job &j, uint32_t block, float last[4]) {
             const float y = e.has(k) ? unary(j, x[0]) : 0.0f;
             x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = y;
         }
-        put_four(j, e, x, last);
+        last = put_four(j, e, x);
     });
+    return last;
 }
 
-__device__ inline void load_operand(const job &j, const four &e, int operand, const float last[4],
+__device__ inline void load_operand(const job &j, const four &e, int operand, float4 last,
                                     float x[4]) {
     if (j.found >> operand & 1)
         copy_four(x, last);
@@ -200,7 +213,7 @@ __device__ inline void load_operand(const job &j, const four &e, int operand, co
                [&](uint32_t i) { return place(j.loops, operand, i); });
 }
 
-GPU_JOB void run_binary(const job &j, uint32_t block, float last[4]) {
+GPU_JOB float4 run_binary(const job &j, uint32_t block, float4 last) {
     each_four(j, block, [&](four e) {
         float x[4], y[4];
         load_operand(j, e, 0, last, x);
@@ -211,8 +224,9 @@ GPU_JOB void run_binary(const job &j, uint32_t block, float last[4]) {
             x[0] = x[1], x[1] = x[2], x[2] = x[3], x[3] = z;
             y[0] = y[1], y[1] = y[2], y[2] = y[3];
         }
-        put_four(j, e, x, last);
+        last = put_four(j, e, x);
     });
+    return last;
 }
 
 /* Jobs of one number come in chains. What they need is asked for by a thread each, at once; then
@@ -220,14 +234,8 @@ GPU_JOB void run_binary(const job &j, uint32_t block, float last[4]) {
 __device__ inline bool is_scalar(const job &j) {
     return j.n == 1 && (j.kind == JOB_UNARY || j.kind == JOB_BINARY);
 }
-/* How many of up to n jobs are of one number, from the first on. */
-__device__ inline int count_scalars(const job *jobs, int n) {
-    int count = 0;
-    while (count < n && is_scalar(jobs[count])) count++;
-    return count;
-}
-GPU_JOB void run_scalars(const job *jobs, int n, float *made) {
-    const int lane = (int)threadIdx.x;
+GPU_JOB void run_scalars(const job *jobs, float *made) {
+    const int lane = (int)threadIdx.x, n = jobs->stretch;
     if (lane >= 32) return;
     const job &j = jobs[lane < n ? lane : 0];
     const bool two = j.kind == JOB_BINARY;
@@ -241,15 +249,140 @@ GPU_JOB void run_scalars(const job *jobs, int n, float *made) {
     }
 }
 
+/* ---- stretches ---- */
+
+/* A thread's own slots, and whether they have four numbers each. */
+struct slots {
+    float *mine;
+    bool fours;
+
+    __device__ slots(float *shared, bool is_fours)
+        : mine(shared + threadIdx.x * (is_fours ? 4 : 1)), fours(is_fours) {}
+    __device__ float *at(uint32_t k) const { return mine + k * (fours ? JOB_ELEMENTS : JOB_THREADS); }
+    __device__ float4 get(uint32_t k, float4 last) const {
+        if (k == SLOT_LAST) return last;
+        return fours ? *(const float4 *)at(k) : float4{*at(k), 0.0f, 0.0f, 0.0f};
+    }
+    __device__ void put(float *to, float4 x) const {
+        if (fours)
+            *(float4 *)to = x;
+        else
+            *to = x.x;
+    }
+};
+
+/* Where an operand has what goes to element i. */
+__device__ inline const float *asked_at(const job *jobs, const job_ask &a, uint32_t i) {
+    uint32_t row = job_quotient(job_divisor{a.by, a.scale, a.shift}, i);
+    const uint32_t column = (i - row * a.by) * a.along;
+    if (a.gather) {
+        const job &j = jobs[a.gather - 1];
+        row = row_number(j.in[1][row], (uint32_t)j.k);
+    }
+    return a.at + (uint64_t)row * a.step + column;
+}
+
+/* Of four elements, if it is not one number, four. */
+__device__ inline void ask_for(const job_ask &a, const float *from, const slots &mine) {
+    float *to = mine.at(a.slot);
+    if (mine.fours && a.along) return copy_16(to, from, 16);
+    copy_4(to, from, 4);
+#pragma unroll
+    for (int k = 1; k < 4; k++)
+        if (mine.fours) copy_4(to + k, from, 4);
+}
+
+/* Functions of little code are done for all four at once; the others in turn, so that their code is
+ * there once. */
+template <int OP> __device__ inline float4 four_of_one(const job &j, const job_brief &b, float4 x) {
+    return float4{unary(j, OP, b.a, b.b, x.x), unary(j, OP, b.a, b.b, x.y),
+                  unary(j, OP, b.a, b.b, x.z), unary(j, OP, b.a, b.b, x.w)};
+}
+template <int OP> __device__ inline float4 four_of_two(const job_brief &b, float4 x, float4 y) {
+    return float4{binary(OP, b.a, x.x, y.x), binary(OP, b.a, x.y, y.y), binary(OP, b.a, x.z, y.z),
+                  binary(OP, b.a, x.w, y.w)};
+}
+__device__ inline float4 in_turn(const job &j, const job_brief &b, float4 x, float4 y) {
+    const int n = b.fours ? 4 : 1;
+#pragma unroll 1
+    for (int k = 0; k < n; k++) {
+        const float z = b.two ? binary(b.op, b.a, x.x, y.x) : unary(j, b.op, b.a, b.b, x.x);
+        x = float4{x.y, x.z, x.w, z};
+        y = float4{y.y, y.z, y.w, y.x};
+    }
+    if (n == 1) x.x = x.w;
+    return x;
+}
+
+__device__ inline float4 function_of(const job &j, const job_brief &b, float4 x, float4 y) {
+    switch (b.op) {
+    case OP_COPY:
+        return x;
+    case N2_OP_neg:
+        return four_of_one<N2_OP_neg>(j, b, x);
+    case N2_OP_positive:
+        return four_of_one<N2_OP_positive>(j, b, x);
+    case N2_OP_affine:
+        return four_of_one<N2_OP_affine>(j, b, x);
+    case N2_OP_lrelu:
+        return four_of_one<N2_OP_lrelu>(j, b, x);
+    case N2_OP_add:
+        return four_of_two<N2_OP_add>(b, x, y);
+    case N2_OP_sub:
+        return four_of_two<N2_OP_sub>(b, x, y);
+    case N2_OP_mul:
+        return four_of_two<N2_OP_mul>(b, x, y);
+    case N2_OP_maximum:
+        return four_of_two<N2_OP_maximum>(b, x, y);
+    case N2_OP_minimum:
+        return four_of_two<N2_OP_minimum>(b, x, y);
+    case N2_OP_lrelu_grad:
+        return four_of_two<N2_OP_lrelu_grad>(b, x, y);
+    default:
+        return in_turn(j, b, x, y);
+    }
+}
+
+/* The jobs of a stretch, of which the first is given. Nobody waits for others: a barrier comes
+ * before and after. */
+GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float4 last) {
+    job_brief b = jobs->brief;
+    const uint32_t n = jobs->stretch, asking = b.asking;
+    const uint32_t i = (block * JOB_THREADS + threadIdx.x) * (b.fours ? 4 : 1);
+    const slots mine(shared, b.fours);
+    if (i >= b.n) return last;
+#pragma unroll 1
+    for (uint32_t k = 0; k < asking; k++) {
+        const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
+        const float *at = asked_at(jobs, first, i), *at_second = asked_at(jobs, second, i);
+        ask_for(first, at, mine);
+        ask_for(second, at_second, mine);
+    }
+    copies_commit();
+    copies_wait<0>();
+#pragma unroll 1
+    for (uint32_t k = 0; k < n; k++) {
+        const job_brief next = jobs[k + 1 < n ? k + 1 : k].brief; /* on its way meanwhile */
+        const float4 x = mine.get(b.from[0], last), y = mine.get(b.from[1], last);
+        last = function_of(jobs[k], b, x, y);
+        if (b.out) mine.put(b.out + i, last);
+        if (b.keep != SLOT_LAST) mine.put(mine.at(b.keep), last);
+        b = next;
+    }
+    return last;
+}
+
+/* ---- moving ---- */
+
 /* Of jobs that only move numbers: from(i) is where element i comes from, NULL if it is zero; to(i)
  * where it goes, NULL if nowhere. All of a thread's numbers are on their way at once; the first
- * four stay in `last`. */
+ * four are returned. */
 template <typename V, typename FROM, typename TO>
-__device__ inline void move_some(uint32_t first, uint32_t end, float last[4], FROM from, TO to) {
+__device__ inline float4 move_some(uint32_t first, uint32_t end, FROM from, TO to) {
     enum { AT_ONCE = 4, STEP = JOB_THREADS * sizeof(V) / 4 };
     const float *at[AT_ONCE];
     V x[AT_ONCE];
-    if (first >= end) return;
+    if (first >= end) return float4{};
 #pragma unroll
     for (uint32_t k = 0; k < AT_ONCE; k++) /* beyond the end the first again: no branches */
         at[k] = from(first + (first + k * STEP < end ? k * STEP : 0));
@@ -258,27 +391,27 @@ __device__ inline void move_some(uint32_t first, uint32_t end, float last[4], FR
 #pragma unroll
     for (uint32_t k = 0; k < AT_ONCE; k++)
         if (first + k * STEP < end && to(first)) *(V *)to(first + k * STEP) = x[k];
-    copy_four(last, (const float *)x);
+    const float *made = (const float *)x;
+    return float4{made[0], made[1], made[2], made[3]};
 }
 
 template <typename FROM, typename TO>
-__device__ inline void move_numbers(const job &j, uint32_t block, float last[4], FROM from, TO to) {
+__device__ inline float4 move_numbers(const job &j, uint32_t block, FROM from, TO to) {
     const share mine(j, block);
-    if (j.fours) {
-        move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, last, from, to);
-        return;
-    }
+    float4 last = {};
+    if (j.fours) return move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, from, to);
 #pragma unroll 1
     for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_ELEMENTS)
-        move_some<float>(i, mine.end, last, from, to);
+        last = move_some<float>(i, mine.end, from, to);
+    return last;
 }
 
 /* As an element-wise job's output. */
 __device__ inline float *moved_to(const job &j, uint32_t i) { return j.unread ? NULL : j.out + i; }
 
-GPU_JOB void run_copy(const job &j, uint32_t block, float last[4]) {
-    move_numbers(
-        j, block, last, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
+GPU_JOB float4 run_copy(const job &j, uint32_t block) {
+    return move_numbers(
+        j, block, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
         [&](uint32_t i) { return moved_to(j, i); });
 }
 
@@ -292,20 +425,19 @@ GPU_JOB void run_move(const job &j, uint32_t block) {
         const uint32_t row = job_quotient(width, i);
         return (uint64_t)row * step + (i - row * width.by);
     };
-    float last[4];
     move_numbers(
-        j, block, last, [&](uint32_t i) { return in + place_in(i, from); },
+        j, block, [&](uint32_t i) { return in + place_in(i, from); },
         [&](uint32_t i) { return out + place_in(i, to); });
 }
 
 /* Rows of m numbers become rows of loops.step[1][0], or length[0], with the m from k on; beside
  * them zeros, or, if k is 0, other rows. */
-GPU_JOB void run_pad(const job &j, uint32_t block, float last[4]) {
+GPU_JOB float4 run_pad(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
     const uint32_t begin = (uint32_t)j.k, m = (uint32_t)j.m;
     const float *in = j.in[0], *others = j.in[1];
-    move_numbers(
-        j, block, last,
+    return move_numbers(
+        j, block,
         [&](uint32_t i) {
             const uint32_t row = job_quotient(width, i), column = i - row * width.by - begin;
             if (column < m) return in + (row * m + column); /* wraps below 0 */
@@ -324,19 +456,13 @@ GPU_JOB void run_row_index(const job &j, uint32_t block) {
     }
 }
 
-/* A row number, kept inside the table; without branches, so that several are on their way. */
-__device__ inline uint32_t row_number(float index, uint32_t rows) {
-    const uint32_t row = (uint32_t)fminf(fmaxf(index, 0.0f), 4294967040.0f); /* NaN: 0 */
-    return row < rows ? row : rows - 1;
-}
-
 /* m, or loops.length[0]: width of a row; k: rows of the table. */
-GPU_JOB void run_gather(const job &j, uint32_t block, float last[4]) {
+GPU_JOB float4 run_gather(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
     const uint32_t rows = (uint32_t)j.k;
     const float *table = j.in[0], *indices = j.in[1];
-    move_numbers(
-        j, block, last,
+    return move_numbers(
+        j, block,
         [&](uint32_t i) {
             const uint32_t row = job_quotient(width, i);
             return table + (uint64_t)row_number(indices[row], rows) * width.by +
@@ -489,9 +615,8 @@ __device__ inline bool is_held_back(const job &j) {
 
 GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
-    float last[4];
     move_numbers(
-        j, block, last, [&](uint32_t i) { return j.in[0] + i; },
+        j, block, [&](uint32_t i) { return j.in[0] + i; },
         [&](uint32_t i) { return j.out + i; });
 }
 

@@ -84,17 +84,25 @@ static size_t next_of_chain(const n2_queue *q, size_t i) {
     return i;
 }
 
+static void hand_over_all(n2_queue *q, size_t first) {
+    size_t i = first;
+    for (int left = q->list[first].j.chained; left > 0; left--) {
+        const size_t next = next_of_chain(q, i);
+        hand_over(&q->list[i].j, &q->list[next].j);
+        n2_noted_hand_over(q, i, next);
+        i = next;
+    }
+}
+
 static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t *starts) {
     const uint32_t begin = l->blocks;
     int left = q->list[first].j.chained;
     if (left >= l->list.at_once) l->list.at_once = left < CHAIN_JOBS ? left + 1 : (int)CHAIN_JOBS;
-    for (size_t i = first;; left--) {
-        const size_t next = left > 0 ? next_of_chain(q, i) : q->n;
-        if (next < q->n) hand_over(&q->list[i].j, &q->list[next].j);
-        if (next < q->n) n2_noted_hand_over(q, i, next);
+    hand_over_all(q, first);
+    n2_chain_stretch(q, first);
+    for (size_t i = first;; i = next_of_chain(q, i)) {
         add_job(l, &q->list[i].j, begin, i == first ? q->list[i].j.n_blocks : 0, jobs, starts);
-        if (next == q->n) return;
-        i = next;
+        if (left-- == 0) return;
     }
 }
 

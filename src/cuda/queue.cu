@@ -240,8 +240,9 @@ static bool is_elementwise(const job *j) {
     }
 }
 
-/* Whether element i reads element i of the operand, whatever the other one does. */
-static bool goes_along(const job *j, int operand) {
+/* Whatever the other operand does. */
+bool n2_goes_along(const job *j, int operand) {
+    if (j->kind == JOB_UNARY) return true;
     int64_t step = 1;
     for (int k = 0; k < j->loops.rank; k++) {
         if (j->loops.step[operand][k] != step) return false;
@@ -254,12 +255,12 @@ static bool goes_along(const job *j, int operand) {
 static bool touches_alike(const job *j, uintptr_t x) {
     if (j->n == 1 || x == (uintptr_t)j->out) return true;
     if (j->kind == JOB_UNARY) return x == (uintptr_t)j->in[0];
-    if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && goes_along(j, 0);
+    if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && n2_goes_along(j, 0);
     if (j->kind != JOB_BINARY) return false;
     bool alike = false;
     for (int k = 0; k < 2; k++)
         if (x == (uintptr_t)j->in[k]) {
-            if (!goes_along(j, k)) return false;
+            if (!n2_goes_along(j, k)) return false;
             alike = true;
         }
     return alike;
@@ -288,14 +289,10 @@ static bool is_single(const job *j) {
            j->kind != JOB_ASSIGN;
 }
 
-bool n2_noted_chain(const noted *a, const noted *b) {
-    if (is_single(&a->j) && is_single(&b->j)) return true;
-    const bool products =
-        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m &&
-        a->j.product.tower == b->j.product.tower;
-    const bool elements = is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n;
-    bool (*alike)(const job *j, uintptr_t x) = products ? touches_own_rows : touches_alike;
-    if (!products && !elements) return false;
+typedef bool touches(const job *j, uintptr_t x);
+
+/* Whether both touch what one of them writes in this way only. */
+static bool both_touch(const noted *a, const noted *b, touches *alike) {
     for (int i = 0; i < a->n_spans; i++)
         for (int k = 0; k < b->n_spans; k++) {
             const span *x = &a->spans[i], *y = &b->spans[k];
@@ -304,6 +301,19 @@ bool n2_noted_chain(const noted *a, const noted *b) {
             if (!alike(&a->j, x->begin) || !alike(&b->j, x->begin)) return false;
         }
     return true;
+}
+
+bool n2_noted_alike(const noted *a, const noted *b) {
+    return is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n &&
+           both_touch(a, b, touches_alike);
+}
+
+bool n2_noted_chain(const noted *a, const noted *b) {
+    if (is_single(&a->j) && is_single(&b->j)) return true;
+    const bool products =
+        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m &&
+        a->j.product.tower == b->j.product.tower;
+    return products ? both_touch(a, b, touches_own_rows) : n2_noted_alike(a, b);
 }
 
 /* Whether the thread that made element i for job a is the one that needs it for b. */
@@ -320,7 +330,7 @@ void n2_noted_hand_over(n2_queue *q, size_t a, size_t b) {
     bool fetched = false;
     if (!share_threads(x, y)) return;
     for (int k = 0; k < (y->kind == JOB_BINARY ? 2 : 1); k++) {
-        const bool alike = y->in[k] == x->out && (y->kind == JOB_UNARY || goes_along(y, k));
+        const bool alike = y->in[k] == x->out && n2_goes_along(y, k);
         if (alike) y->found |= (uint8_t)(1 << k);
         fetched |= y->in[k] == x->out && !alike;
     }

@@ -84,6 +84,15 @@ bool n2_noted_chain(const noted *a, const noted *b);
  * it. */
 void n2_noted_hand_over(n2_queue *q, size_t a, size_t b);
 
+/* True if both are element-wise over as many elements, and neither touches, of what the other
+ * writes, more than element i for its element i. */
+bool n2_noted_alike(const noted *a, const noted *b);
+/* Whether element i of the job reads element i of an operand. */
+bool n2_goes_along(const job *j, int operand);
+
+/* stretch.cu: finds the stretches of a chain, once its jobs have been handed over. */
+void n2_chain_stretch(n2_queue *q, size_t chain);
+
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
 /* unite.cu: the same for gradients, once it is known which are made from sheets. True if something

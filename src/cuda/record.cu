@@ -142,7 +142,9 @@ static void note_strided(const n2_call *c, job j, int operands) {
     end_axes(&j.loops);
     j.fours = by_fours(&j, j.loops.length[0].by);
     for (int k = 0; k < operands; k++) j.fours &= goes_by_fours(&j, k);
-    if (operands == 1) j.fours &= j.loops.step[0][0] == 1; /* move_some copies what is there */
+    /* move_some copies what is there; a stretch, of one division, may repeat it */
+    const bool stretch = j.loops.rank <= 2 && job_share(j.n) <= JOB_ELEMENTS;
+    if (operands == 1) j.fours &= j.loops.step[0][0] == 1 || stretch;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     for (int k = 0; k < operands; k++) n2_note_read(n, j.in[k], n_in(c, k));
     n2_note_write(n, j.out, j.n);

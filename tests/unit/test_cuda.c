@@ -269,11 +269,118 @@ static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* ---- chains ----------------------------------------------------------------- */
+
+typedef n2_node chain_builder(n2_graph *g, int64_t rows, int64_t width);
+
+/* What a device makes of a graph. */
+static double *chain_values(const n2_backend *backend, chain_builder *build, int64_t rows,
+                            int64_t width) {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_plan *plan;
+    double *values = calloc((size_t)(rows * width), sizeof *values);
+    assert_non_null(values);
+    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+    n2_graph *g = n2_graph_new(store);
+    const n2_node out = build(g, rows, width);
+    if (n2_plan_compile(g, backend, &out, 1, &plan) != N2CE_OK) fail_msg("%s", n2ce_errmsg(ctx));
+    n2_plan_seed(plan, 5, 0);
+    assert_int_equal(n2_plan_run_many(plan, 2), N2CE_OK); /* what is left over does not matter */
+    n2_plan_get(plan, 0, values);
+    n2_plan_free(plan);
+    n2_graph_free(g);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+    return values;
+}
+
+/* Threads have one element, four in a row, four apart, or several times four; chains are one block's
+ * or many blocks'. */
+static void check_chain(chain_builder *build) {
+    static const int64_t shapes[][2] = {{1, 7},     {10, 20},   {31, 33},    {16, 32},
+                                        {125, 24},  {1001, 3},  {2048, 8},   {1003, 21},
+                                        {5000, 12}, {1025, 16}, {65536, 9}};
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        const int64_t rows = shapes[k][0], width = shapes[k][1];
+        double *x = chain_values(open_cuda_or_skip(true), build, rows, width);
+        double *y = chain_values(n2_cpu_backend(), build, rows, width);
+        for (int64_t i = 0; i < rows * width; i++) assert_close(x[i], y[i], 1e-5, 1e-6);
+        free(x);
+        free(y);
+    }
+}
+
+/* Each takes what the one before made, and something else: more than threads have slots for, and
+ * more jobs than are fetched at once. */
+static n2_node long_chain(n2_graph *g, int64_t rows, int64_t width) {
+    n2_node in[6], x = n2g_randn(g, n2_dims(rows, width));
+    for (int k = 0; k < 6; k++) in[k] = n2g_randn(g, n2_dims(rows, width));
+    for (int k = 0; k < 6; k++) {
+        x = n2g_mul(g, x, in[k]);
+        x = n2g_tanh(g, n2g_sub(g, in[(k + 1) % 6], n2g_affine(g, x, 0.5, 0.1)));
+        x = n2g_maximum(g, n2g_lrelu(g, x, 0.1), n2g_neg(g, in[k]));
+    }
+    return x;
+}
+static void a_chain_may_be_long(void **state) {
+    (void)state;
+    check_chain(long_chain);
+}
+
+/* What is made is needed by the next, again by a later one, and twice by one. */
+static n2_node used_again(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_randn(g, n2_dims(rows, width));
+    const n2_node a = n2g_affine(g, n2g_mul(g, x, x), 1, 0.5), b = n2g_div(g, y, a);
+    const n2_node c = n2g_sub(g, n2g_mul(g, b, b), n2g_sqrt(g, a)), d = n2g_add(g, c, a);
+    const n2_node e = n2g_mul(g, n2g_greater(g, d, b), n2g_exp(g, n2g_neg(g, a)));
+    return n2g_add(g, n2g_minimum(g, e, x), n2g_mul(g, d, n2g_add(g, y, c)));
+}
+static void what_a_chain_makes_may_be_used_again(void **state) {
+    (void)state;
+    check_chain(used_again);
+}
+
+/* Operands that are one number, a row, or a column; one number that the chain's own elements are
+ * summed up to. */
+static n2_node broadcasts(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), one = n2g_randn(g, n2_dims(1, 1));
+    const n2_node row = n2g_randn(g, n2_dims(1, width)), column = n2g_randn(g, n2_dims(rows, 1));
+    const n2_node a = n2g_mul(g, n2g_add(g, x, row), column), b = n2g_sub(g, one, a);
+    const n2_node wide = n2g_broadcast(g, column, n2_dims(rows, width));
+    const n2_node c = n2g_add(g, n2g_mul(g, n2g_sigmoid(g, b), row), n2g_affine(g, wide, 2, 1));
+    const n2_node mean = n2g_scale(g, n2g_mean(g, c, N2_ALL_AXES), 0.5);
+    const n2_node d = n2g_sub(g, n2g_mul(g, c, one), mean);
+    return n2g_add(g, n2g_mul(g, d, d), n2g_add(g, n2g_mul(g, wide, d), column));
+}
+static void operands_of_a_chain_may_be_broadcast(void **state) {
+    (void)state;
+    check_chain(broadcasts);
+}
+
+/* Between its functions a chain fetches rows of a table. */
+static n2_node gathers(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node table = n2g_randn(g, n2_dims(5, width)), x = n2g_randn(g, n2_dims(rows, width));
+    const n2_node index = n2g_randint(g, n2_dims(rows), 5);
+    const n2_node a = n2g_lrelu(g, n2g_gather(g, table, index), 0.2);
+    const n2_node b = n2g_affine(g, n2g_gather(g, n2g_neg(g, table), index), 3, -1);
+    return n2g_add(g, n2g_mul(g, n2g_sub(g, a, x), b), n2g_mul(g, a, n2g_softplus(g, x)));
+}
+static void a_chain_may_fetch_rows(void **state) {
+    (void)state;
+    check_chain(gathers);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
         cmocka_unit_test(plans_of_both_devices_share_tensors),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
+        cmocka_unit_test(a_chain_may_be_long),
+        cmocka_unit_test(what_a_chain_makes_may_be_used_again),
+        cmocka_unit_test(operands_of_a_chain_may_be_broadcast),
+        cmocka_unit_test(a_chain_may_fetch_rows),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),

@@ -1,0 +1,141 @@
+/* Stretches: jobs of a chain that threads do without waiting for one another (job.h). */
+#include "jobs.h"
+#include "queue.h"
+
+typedef struct stretch {
+    noted *list[CHAIN_JOBS];
+    int n, n_asks, n_slots;
+} stretch;
+
+static bool is_function(const job *j) { return j->kind == JOB_UNARY || j->kind == JOB_BINARY; }
+static int operands_of(const job *j) { return j->kind == JOB_BINARY ? 2 : 1; }
+
+/* Whether a thread has one element of it, or four side by side, and finds them by one division. */
+static bool is_simple(const job *j) {
+    const bool moves = j->kind == JOB_COPY || j->kind == JOB_GATHER;
+    if (!is_function(j) && !moves) return false;
+    if (j->n < 2 || job_share(j->n) > JOB_ELEMENTS) return false;
+    const bool one = j->n <= JOB_THREADS || job_share(j->n) == JOB_THREADS;
+    return (one || j->fours) && j->loops.rank <= 2 && j->loops.step[0][0] <= 1;
+}
+
+/* Without the slot, and without the job that knows the index. Operands that go along, or are one
+ * number, look the same whatever the other operand does. */
+static job_ask ask_of(const job *j, int operand) {
+    const job_loops *l = &j->loops;
+    const bool along = n2_goes_along(j, operand), gather = j->kind == JOB_GATHER;
+    const bool rows = gather || (!along && l->rank == 2);
+    const job_divisor width = rows ? l->length[0] : job_divide_by((uint32_t)j->n);
+    job_ask a = {};
+    a.at = j->in[operand];
+    a.by = width.by;
+    a.scale = width.scale;
+    a.shift = (uint8_t)width.shift;
+    a.along = gather || along || l->step[operand][0] != 0;
+    a.step = gather ? width.by : rows ? l->step[operand][1] : 0;
+    a.gather = gather;
+    return a;
+}
+
+static bool is_same(const job_ask *a, const job_ask *b) {
+    return a->at == b->at && a->by == b->by && a->along == b->along && a->step == b->step &&
+           !a->gather && !b->gather;
+}
+
+/* Where an operand comes from, if it is there already: made by a job of the stretch (`maker`), or
+ * asked for by one. */
+typedef struct source {
+    int slot; /* -1: none so far */
+    job *maker;
+} source;
+
+static source source_of(const stretch *s, const job *j, int operand) {
+    const job_ask ask = ask_of(j, operand);
+    if (j->found >> operand & 1) return source{SLOT_LAST, NULL};
+    for (int k = s->n; k-- > 0;) {
+        job *a = &s->list[k]->j;
+        if (a->out == ask.at) return source{a->brief.keep == SLOT_LAST ? -1 : a->brief.keep, a};
+        for (int i = 0; i < operands_of(a); i++) {
+            const job_ask other = ask_of(a, i);
+            if (a->brief.from[i] != SLOT_LAST && is_same(&ask, &other))
+                return source{a->brief.from[i], NULL};
+        }
+    }
+    return source{-1, NULL};
+}
+
+/* Whether a job may be the next one: it has as many elements, so do its threads, of which none
+ * needs what another makes, and there are slots left. */
+static bool admits(const stretch *s, const noted *n) {
+    const job *j = &n->j;
+    int slots = s->n_slots;
+    if (s->n == 0 || s->n == CHAIN_JOBS || s->list[0]->j.fours != j->fours) return false;
+    for (int k = 0; k < s->n; k++)
+        if (!n2_noted_alike(s->list[k], n)) return false;
+    for (int k = 0; k < operands_of(j); k++) slots += source_of(s, j, k).slot < 0;
+    return slots <= (j->fours ? SLOTS_OF_FOUR : SLOTS_OF_ONE);
+}
+
+static void ask_for(stretch *s, const job *j, int operand, int slot) {
+    const int at = s->n_asks++;
+    job_ask *pair = s->list[at / 2]->j.ask, a = ask_of(j, operand);
+    a.slot = (uint8_t)slot;
+    if (a.gather) a.gather = (uint8_t)(s->n + 1);
+    pair[at % 2] = a;
+    if (at % 2 == 0) pair[1] = a;
+    s->list[0]->j.brief.asking = (uint8_t)(at / 2 + 1);
+}
+
+/* A slot for an operand that has none. */
+static int new_slot(stretch *s, const job *j, int operand, job *maker) {
+    const int slot = s->n_slots++;
+    if (maker)
+        maker->brief.keep = (uint8_t)slot;
+    else
+        ask_for(s, j, operand, slot);
+    return slot;
+}
+
+/* What a thread reads of it, but for its operands. */
+static void make_brief(job *j) {
+    job_brief b = {};
+    b.out = j->unread ? NULL : j->out;
+    b.a = (float)j->f[0];
+    b.b = (float)j->f[1];
+    b.op = is_function(j) ? j->op : (int)OP_COPY;
+    b.n = (uint32_t)j->n;
+    b.two = j->kind == JOB_BINARY;
+    b.fours = j->fours;
+    b.from[0] = b.from[1] = b.keep = SLOT_LAST;
+    j->brief = b;
+    j->ask[0] = j->ask[1] = job_ask{};
+}
+
+static void append(stretch *s, noted *n) {
+    job *j = &n->j;
+    make_brief(j);
+    s->list[s->n] = n;
+    for (int k = 0; k < operands_of(j); k++) {
+        const source from = source_of(s, j, k);
+        const int slot = from.slot < 0 ? new_slot(s, j, k, from.maker) : from.slot;
+        j->brief.from[k] = (uint8_t)slot;
+    }
+    s->list[0]->j.stretch = (uint8_t)++s->n;
+}
+
+/* A stretch ends where threads fetch the next jobs of the chain. Jobs of one number are only
+ * counted: run_scalars. */
+void n2_chain_stretch(n2_queue *q, size_t chain) {
+    stretch s = {};
+    job *scalars = NULL; /* the first of those that job i follows */
+    int at = 0;
+    for (size_t i = chain; i < q->n && at <= q->list[chain].j.chained; i++) {
+        noted *n = &q->list[i];
+        if (n->chain != chain) continue;
+        const bool anew = at++ % CHAIN_JOBS == 0, scalar = is_function(&n->j) && n->j.n == 1;
+        scalars = !scalar ? NULL : scalars && !anew ? scalars : &n->j;
+        if (scalars) scalars->stretch++;
+        if (anew || !is_simple(&n->j) || !admits(&s, n)) s = stretch{};
+        if (is_simple(&n->j)) append(&s, n);
+    }
+}
