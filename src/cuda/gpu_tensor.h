@@ -136,8 +136,8 @@ __device__ inline void shared_for_tensors() {
 /* The same for all lanes of a warp, and the compiler knows. */
 __device__ inline uint32_t uniform(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
 
-/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image, too,
- * at image_lower: sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
+/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image,
+ * too, at image_lower: sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
 __device__ inline void multiply_few(float sum[8], uint32_t left, uint32_t right, bool fresh) {
 #pragma unroll
     for (unsigned j = 0; j < 8; j++)
@@ -164,8 +164,8 @@ __device__ inline void few_wait(float sum[8]) {
 
 /* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
  * b: sum[4j + 2h + c] is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and
- * columns 8j + 2t and the next. between(j) is called behind each of the 8 steps: a warp waits to ask
- * for a step until tensor cores have begun the one before, so that time is free. */
+ * columns 8j + 2t and the next. between(j) is called behind each of the 8 steps: a warp waits to
+ * ask for a step until tensor cores have begun the one before, so that time is free. */
 template <typename F>
 __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh,
                                      F between) {

@@ -263,7 +263,8 @@ __device__ inline void copy_words(gradient *to, const gradient *from) {
 #endif
 
 template <bool STRICT>
-__global__ void __launch_bounds__(GRADIENT_THREADS, 1) run_gradients(const gradient *list, const __grid_constant__ tower_starts starts) {
+__global__ void __launch_bounds__(GRADIENT_THREADS, 1)
+    run_gradients(const gradient *list, const __grid_constant__ tower_starts starts) {
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const gradient_memory<STRICT> m(image_aligned(shared));

@@ -264,8 +264,8 @@ static void move_jobs(schedule *s, int level, int to) {
     s->levels = find_levels(s->q, s->earliest);
 }
 
-/* A launch that is alone at its level begins while the one before ends; one beside others cannot. So
- * jobs that need not be done beside towers are done later, if that takes no more levels. */
+/* A launch that is alone at its level begins while the one before ends; one beside others cannot.
+ * So jobs that need not be done beside towers are done later, if that takes no more levels. */
 static void part_jobs(schedule *s, uint8_t *has, int *before) {
     look_at_levels(s, has);
     for (int l = 0; l < s->levels; l++) {

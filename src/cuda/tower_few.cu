@@ -2,9 +2,9 @@
  *
  * With many rows what counts is how many are done at once (tower.cu); with few, how long a layer
  * takes. A block has 16 rows and multiplies weights with them, not them with weights: tensor cores
- * want 64 rows on the left, which weights have, and are content with 16 on the right. So eight warps
- * have 16 columns of the output each, and a thread eight numbers. What a layer makes goes to all
- * warps through shared memory, as factors: one barrier a layer. */
+ * want 64 rows on the left, which weights have, and are content with 16 on the right. So eight
+ * warps have 16 columns of the output each, and a thread eight numbers. What a layer makes goes to
+ * all warps through shared memory, as factors: one barrier a layer. */
 #include "tower_parts.h"
 
 enum {
@@ -29,8 +29,8 @@ template <bool STRICT> struct few_memory {
     float parts[TOWER_NARROW][FEW_WARPS][FEW_ROWS]; /* of the sums of a narrow product */
     tower t;
     alignas(16) uint32_t tops[2][FEW_WARPS]; /* the largest of the factors, before a LeakyReLU */
-    uint64_t there[STAGES];      /* a barrier a stage: the weights are there, */
-    uint64_t done[STAGES];       /* and no thread needs them any more */
+    uint64_t there[STAGES];                  /* a barrier a stage: the weights are there, */
+    uint64_t done[STAGES];                   /* and no thread needs them any more */
 };
 
 /* ---- a thread's numbers ---- */
@@ -57,8 +57,8 @@ struct few_place {
 __device__ constexpr int row_of(int i) { return i / 4 * 8 + i % 2; }
 __device__ constexpr int column_of(int i) { return i / 2 % 2 * 8; }
 
-/* What a thread has of rows of n; row k of them is at[k], at most 4, numbers from the first on; less
- * than 0: zeros. */
+/* What a thread has of rows of n; row k of them is at[k], at most 4, numbers from the first on;
+ * less than 0: zeros. */
 __device__ inline void load_numbers(float x[NUMBERS], const float *from, const int at[4], int n,
                                     const few_place &p) {
 #pragma unroll
@@ -107,7 +107,8 @@ struct alignas(16) four_words {
 
 /* ---- gates ---- */
 
-/* Bits of a thread, 1: the number is not positive. In the order in which signs of factors are got. */
+/* Bits of a thread, 1: the number is not positive. In the order in which signs of factors are got.
+ */
 __device__ constexpr uint32_t gate_bit(int i) { return 1u << (i % 2 * 4 + 3 - i / 2); }
 
 __device__ inline uint32_t closed_of(const float x[NUMBERS]) {
@@ -130,10 +131,10 @@ template <bool STRICT> struct few_block {
     typedef few_memory<STRICT> memory;
     memory *m;
     few_place p;
-    float last[NUMBERS];     /* what the last layer made, times `power` */
-    float rows[NUMBERS];     /* what is to be multiplied, from memory, */
-    float extra[NUMBERS];    /* and a gate or an addend: of the next layers that have any */
-    uint32_t a[PAIRS];       /* what is multiplied, as factors: pair i in a[i / 2] */
+    float last[NUMBERS];  /* what the last layer made, times `power` */
+    float rows[NUMBERS];  /* what is to be multiplied, from memory, */
+    float extra[NUMBERS]; /* and a gate or an addend: of the next layers that have any */
+    uint32_t a[PAIRS];    /* what is multiplied, as factors: pair i in a[i / 2] */
     float power;
     int images;              /* that have not been waited for */
     int stage;               /* where the next product's is, */
@@ -146,8 +147,8 @@ template <bool STRICT> struct few_block {
     unsigned powers;         /* and the block its power; in bytes */
 
     __device__ explicit few_block(memory *shared)
-        : m(shared), p(shared->t), power(1), images((int)shared->t.n_images), stage(0), round(0), turn(0), waiting(NULL),
-          waiting_gates(NULL) {
+        : m(shared), p(shared->t), power(1), images((int)shared->t.n_images), stage(0), round(0),
+          turn(0), waiting(NULL), waiting_gates(NULL) {
         enum { PARTS = SHEET_ROWS / FEW_ROWS };
         const unsigned unit = threadIdx.x % 16, row = threadIdx.x / 16, lane = threadIdx.x % 32;
         for (int i = 0; i < NUMBERS; i++) last[i] = rows[i] = extra[i] = 0;
@@ -156,8 +157,8 @@ template <bool STRICT> struct few_block {
         reads = 2 * image_at(FEW_ROWS, row, unit / 4 * 32 + unit % 4 * 2);
         sheet = (unsigned)(p.block / PARTS * sheet_bytes(STRICT)) +
                 2 * image_at(SHEET_ROWS, (unsigned)(p.block % PARTS * FEW_ROWS) + row, unit * 8);
-        powers = (unsigned)((char *)(powers_of(NULL, shared->t.rows, STRICT) + p.block) -
-                            (char *)NULL);
+        powers =
+            (unsigned)((char *)(powers_of(NULL, shared->t.rows, STRICT) + p.block) - (char *)NULL);
     }
 
     /* ---- weights ---- */
@@ -228,8 +229,8 @@ template <bool STRICT> struct few_block {
         return top == 0 || fits(__uint_as_float(top), STRICT);
     }
 
-    /* Another power of two, for which factors of x will fit. All warps do this together, and publish
-     * them once more. */
+    /* Another power of two, for which factors of x will fit. All warps do this together, and
+     * publish them once more. */
     __device__ void refit(uint32_t top, float x[NUMBERS]) {
         const float next = times_power(power, __uint_as_float(power_bits(top, STRICT)));
         const float ratio = next * inverse_power(power);
@@ -247,8 +248,7 @@ template <bool STRICT> struct few_block {
         if (waiting) {
             store_sheet(0);
             if (STRICT) store_sheet(1);
-            if (threadIdx.x == 0)
-                *(float *)((char *)waiting + powers) = inverse_power(power);
+            if (threadIdx.x == 0) *(float *)((char *)waiting + powers) = inverse_power(power);
         }
         if (waiting_gates) *gate_of(waiting_gates) = negative_of(a);
         waiting = NULL;
@@ -260,8 +260,8 @@ template <bool STRICT> struct few_block {
         uint32_t pair[4];
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            pair[j] = *(const uint32_t *)(m->factors[turn][0] + part * FACTOR_BYTES +
-                                          (reads ^ j * 16));
+            pair[j] =
+                *(const uint32_t *)(m->factors[turn][0] + part * FACTOR_BYTES + (reads ^ j * 16));
         *(four_words *)((char *)waiting + sheet + part * SHEET_BYTES) =
             four_words{pair[0], pair[1], pair[2], pair[3]};
     }
@@ -399,7 +399,8 @@ template <bool STRICT> struct few_block {
 #pragma unroll
             for (int k = 0; k < 4; k++) { /* its rows */
                 const int i = k / 2 * 4 + k % 2;
-                float part = leaky(last[i], slope) * extra[0] + leaky(last[i + 2], slope) * extra[1];
+                float part =
+                    leaky(last[i], slope) * extra[0] + leaky(last[i + 2], slope) * extra[1];
                 for (int other = 4; other < 32; other *= 2)
                     part += __shfl_xor_sync(0xffffffffu, part, other);
                 if (p.lane < 4) m->parts[n][p.warp][p.row + row_of(i)] = part;
@@ -411,8 +412,7 @@ template <bool STRICT> struct few_block {
         if (n >= l.n || r >= p.rows) return;
         float sum = 0;
         for (int w = 0; w < FEW_WARPS; w++) sum += m->parts[n][w][r];
-        l.out[(p.row0 + r) * l.n + n] =
-            fmaf(sum, inverse_power(power), l.bias ? l.bias[n] : 0.0f);
+        l.out[(p.row0 + r) * l.n + n] = fmaf(sum, inverse_power(power), l.bias ? l.bias[n] : 0.0f);
     }
 
     /* What others wrote is asked for ahead; what this tower did, only now. */
@@ -628,9 +628,8 @@ template <bool STRICT> static constexpr int shared_bytes() {
 }
 
 cudaError_t n2_few_rows_prepare() {
-    const cudaError_t first =
-        cudaFuncSetAttribute(run_few_rows<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             shared_bytes<false>());
+    const cudaError_t first = cudaFuncSetAttribute(
+        run_few_rows<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes<false>());
     if (first != cudaSuccess) return first;
     return cudaFuncSetAttribute(run_few_rows<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 shared_bytes<true>());
@@ -640,10 +639,10 @@ void n2_few_rows_launch(const tower *towers, const tower_starts *starts, uint32_
                         bool strict, cudaStream_t stream, bool early) {
     const tower_starts copy = *starts;
     if (strict)
-        GPU_LAUNCH(run_few_rows<true>, blocks, FEW_THREADS + 32, shared_bytes<true>(), stream, early,
-                   towers, copy);
+        GPU_LAUNCH(run_few_rows<true>, blocks, FEW_THREADS + 32, shared_bytes<true>(), stream,
+                   early, towers, copy);
     else
-        GPU_LAUNCH(run_few_rows<false>, blocks, FEW_THREADS + 32, shared_bytes<false>(), stream, early,
-                   towers, copy);
+        GPU_LAUNCH(run_few_rows<false>, blocks, FEW_THREADS + 32, shared_bytes<false>(), stream,
+                   early, towers, copy);
 }
 #endif
