@@ -100,8 +100,8 @@ typedef struct job_ask {
 /* A stretch: jobs of a chain, functions of one or two numbers, copies, or rows of a table, of as
  * many elements, that threads do without waiting for one another: each needs only what it made
  * itself, or what was there before. It has one element, or four that lie side by side. Operands are
- * asked for at once, before the first job; they, and what is needed again later, lie in the thread's
- * own slots of shared memory. What a thread needs of a job lies side by side. */
+ * asked for at once, before the first job; they, and what is needed again later, lie in the
+ * thread's own slots of shared memory. What a thread needs of a job lies side by side. */
 enum { SLOT_LAST = 255 }; /* no slot: what the job before made */
 enum { OP_COPY = -1 };    /* of a brief: what it makes is its operand */
 typedef struct alignas(16) job_brief {

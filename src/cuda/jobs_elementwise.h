@@ -258,7 +258,9 @@ struct slots {
 
     __device__ slots(float *shared, bool is_fours)
         : mine(shared + threadIdx.x * (is_fours ? 4 : 1)), fours(is_fours) {}
-    __device__ float *at(uint32_t k) const { return mine + k * (fours ? JOB_ELEMENTS : JOB_THREADS); }
+    __device__ float *at(uint32_t k) const {
+        return mine + k * (fours ? JOB_ELEMENTS : JOB_THREADS);
+    }
     __device__ float4 get(uint32_t k, float4 last) const {
         if (k == SLOT_LAST) return last;
         return fours ? *(const float4 *)at(k) : float4{*at(k), 0.0f, 0.0f, 0.0f};

@@ -296,8 +296,8 @@ static double *chain_values(const n2_backend *backend, chain_builder *build, int
     return values;
 }
 
-/* Threads have one element, four in a row, four apart, or several times four; chains are one block's
- * or many blocks'. */
+/* Threads have one element, four in a row, four apart, or several times four; chains are one
+ * block's or many blocks'. */
 static void check_chain(chain_builder *build) {
     static const int64_t shapes[][2] = {{1, 7},     {10, 20},   {31, 33},    {16, 32},
                                         {125, 24},  {1001, 3},  {2048, 8},   {1003, 21},
@@ -359,13 +359,16 @@ static void operands_of_a_chain_may_be_broadcast(void **state) {
     check_chain(broadcasts);
 }
 
-/* Between its functions a chain fetches rows of a table. */
+/* Between its functions a chain fetches rows of a table, also of one of as many elements that was
+ * made just before, by other threads. */
 static n2_node gathers(n2_graph *g, int64_t rows, int64_t width) {
     const n2_node table = n2g_randn(g, n2_dims(5, width)), x = n2g_randn(g, n2_dims(rows, width));
     const n2_node index = n2g_randint(g, n2_dims(rows), 5);
     const n2_node a = n2g_lrelu(g, n2g_gather(g, table, index), 0.2);
     const n2_node b = n2g_affine(g, n2g_gather(g, n2g_neg(g, table), index), 3, -1);
-    return n2g_add(g, n2g_mul(g, n2g_sub(g, a, x), b), n2g_mul(g, a, n2g_softplus(g, x)));
+    const n2_node mixed = n2g_gather(g, n2g_affine(g, n2g_sub(g, a, x), 2, 1), index);
+    const n2_node c = n2g_add(g, n2g_mul(g, n2g_sub(g, a, x), b), n2g_neg(g, mixed));
+    return n2g_add(g, c, n2g_mul(g, a, n2g_softplus(g, x)));
 }
 static void a_chain_may_fetch_rows(void **state) {
     (void)state;
