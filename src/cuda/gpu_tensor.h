@@ -238,9 +238,7 @@ __device__ inline bool any_of_four(bool holds) {
 }
 
 /* The first eight warps of a block wait for one another. */
-__device__ inline void barrier_of_eight() {
-    asm volatile("barrier.cta.sync 1, 256;" ::: "memory");
-}
+__device__ inline void barrier_of_eight() { asm volatile("barrier.cta.sync 1, 256;" ::: "memory"); }
 
 /* 16 bytes to the device's memory, if `stores`, that are read once and then not wanted any more:
  * code and weights are to stay in the cache instead. */

@@ -358,7 +358,7 @@ GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float
         const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
         const float *at = asked_at(jobs, first, i), *at_second = asked_at(jobs, second, i);
         ask_for(first, at, mine);
-        ask_for(second, at_second, mine);
+        if (second.slot != first.slot) ask_for(second, at_second, mine); /* else there is none */
     }
     copies_commit();
     copies_wait<0>();
@@ -618,8 +618,7 @@ __device__ inline bool is_held_back(const job &j) {
 GPU_JOB void run_assign(const job &j, uint32_t block) {
     if (is_held_back(j)) return;
     move_numbers(
-        j, block, [&](uint32_t i) { return j.in[0] + i; },
-        [&](uint32_t i) { return j.out + i; });
+        j, block, [&](uint32_t i) { return j.in[0] + i; }, [&](uint32_t i) { return j.out + i; });
 }
 
 /* 1 / (1 - beta^step), by squaring: pow() takes longer than all the rest, and the registers that

@@ -299,8 +299,8 @@ static double *chain_values(const n2_backend *backend, chain_builder *build, int
 /* Threads have one element, four in a row, four apart, or several times four; chains are one
  * block's or many blocks'. */
 static void check_chain(chain_builder *build) {
-    static const int64_t shapes[][2] = {{1, 7},     {10, 20},   {31, 33},    {16, 32},
-                                        {125, 24},  {1001, 3},  {2048, 8},   {1003, 21},
+    static const int64_t shapes[][2] = {{1, 7},     {10, 20},   {31, 33},  {16, 32},
+                                        {125, 24},  {1001, 3},  {2048, 8}, {1003, 21},
                                         {5000, 12}, {1025, 16}, {65536, 9}};
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
         const int64_t rows = shapes[k][0], width = shapes[k][1];
