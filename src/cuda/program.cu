@@ -35,6 +35,7 @@ struct n2_program {
     gpu_device *device;
     n2_queue *queue; /* owns the scratch memory */
     launch *launches;
+    launch *again; /* the same for a run that follows another: may do less */
     size_t n_launches;
     job *jobs; /* on the device, with the starts behind them */
     uint32_t *starts;
@@ -106,6 +107,32 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     }
 }
 
+static bool is_rewritten(const n2_queue *q, size_t i, const float *x, int64_t floats) {
+    for (size_t k = i + 1; k < q->n && x; k++)
+        if (n2_noted_touches(&q->list[k], x, floats, false)) return true;
+    return false;
+}
+
+/* Whether image i, made at the beginning of a run, is there if another run came just before: one that
+ * made it anew of what it changed, and changed nothing afterwards. */
+static bool is_left_over(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    size_t last = i;
+    for (size_t k = i + 1; k < q->n && j->kind == JOB_IMAGE; k++) {
+        const job *b = &q->list[k].j;
+        if (b->kind == JOB_IMAGE && b->in[0] == j->in[0] && b->m == j->m && b->k == j->k &&
+            b->in[1] == j->in[1] && b->in[2] == j->in[2] && b->out == j->out &&
+            b->more[0] == j->more[0])
+            last = k;
+    }
+    for (int s = 0; s < q->list[last].n_spans && last > i; s++) {
+        const span *at = &q->list[last].spans[s];
+        const float *x = (const float *)at->begin;
+        if (is_rewritten(q, last, x, (const float *)at->end - x)) return false;
+    }
+    return last > i;
+}
+
 /* The jobs of a level that go this way. */
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (size_t i = 0; i < q->n; i++) {
@@ -155,6 +182,38 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     }
 }
 
+/* Whether a job of the first launch need not be done in a run that follows another. */
+static bool is_spared(const n2_queue *q, const job *j) {
+    if (j->kind != JOB_IMAGE || j->chained > 0) return false;
+    for (size_t i = 0; i < q->n; i++) {
+        const job *b = &q->list[i].j;
+        if (q->list[i].level == 0 && b->kind == JOB_IMAGE && b->in[0] == j->in[0] &&
+            b->out == j->out && b->more[0] == j->more[0])
+            return is_left_over(q, i);
+    }
+    return false;
+}
+
+/* The first launch, if it is one of jobs, once more for such a run; behind all others. */
+static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
+    const launch *first = &p->launches[0];
+    const size_t from = (size_t)(first->list.jobs - p->jobs);
+    launch *l = &p->again[0];
+    *l = (launch){};
+    if (p->n_launches == 0 || first->level > 0 || first->way != LANE_JOBS) return;
+    l->way = LANE_JOBS;
+    l->list.jobs = p->jobs + at;
+    l->list.first = p->starts + at + p->n_launches;
+    l->list.at_once = first->list.at_once;
+    uint32_t begin = 0;
+    for (int i = 0; i < first->list.n; i++) {
+        const uint32_t blocks = starts[from + i + 1] - starts[from + i];
+        if (is_spared(p->queue, &jobs[from + i])) continue;
+        if (blocks > 0) begin = l->blocks;
+        add_job(l, &jobs[from + i], begin, blocks, jobs + at, starts + at + p->n_launches);
+    }
+}
+
 /* All launches, in the order of their levels; memory of the host, to be copied. */
 static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *starts, tower *towers,
                           gradient *gradients) {
@@ -178,6 +237,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
         *(makes_gradients(l->way) ? &gradients_at : &towers_at) += (size_t)l->starts.n;
         p->n_launches += l->blocks > 0;
     }
+    fill_again(p, at, jobs, starts);
 }
 
 /* ---- preludes ------------------------------------------------------------ */
@@ -282,14 +342,23 @@ static void find_preludes(n2_program *p) {
     p->n_launches = n;
 }
 
+/* What a run does that follows another: the same, but for the first launch. */
+static void complete_again(n2_program *p) {
+    const launch first = p->again[0];
+    memcpy(p->again, p->launches, p->n_launches * sizeof *p->again);
+    if (first.blocks > 0 && p->launches[0].list.n_prelude == 0) p->again[0] = first;
+}
+
 /* Jobs, towers, gradients and starts in one block of the device's memory. */
 static n2ce_status upload_jobs(n2_program *p, size_t levels) {
     n2_queue *q = p->queue;
     n2_device *d = &p->device->api;
-    const size_t towers_at = (q->n * sizeof(job) + 15) / 16 * 16;
+    size_t n_jobs = q->n; /* those of the first level twice */
+    for (size_t i = 0; i < q->n; i++) n_jobs += q->list[i].level == 0;
+    const size_t towers_at = (n_jobs * sizeof(job) + 15) / 16 * 16;
     const size_t gradients_at = towers_at + q->n_towers * sizeof(tower);
     const size_t starts_at = gradients_at + q->n_gradients * sizeof(gradient);
-    const size_t bytes = starts_at + (q->n + levels * N_LANES + 1) * sizeof(uint32_t);
+    const size_t bytes = starts_at + (n_jobs + levels * N_LANES + 2) * sizeof(uint32_t);
     void *memory;
     N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
     p->jobs = (job *)memory;
@@ -356,10 +425,10 @@ static size_t count_level(const launch *l, size_t most) {
     return n;
 }
 
-static void launch_all(const n2_program *p, lanes *s) {
+static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
     bool alone = false; /* what comes before is one kernel */
     for (size_t k = 0, n; k < p->n_launches; k += n) {
-        const launch *l = &p->launches[k];
+        const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
         const bool aside = l->way == LANE_LONG, met = s->until >= 0 && l->level >= s->until;
         if (aside || met) {
@@ -379,7 +448,7 @@ static void launch_all(const n2_program *p, lanes *s) {
 static cudaError_t capture(const n2_program *p, int runs, lanes *s, cudaGraph_t *graph) {
     cudaError_t error = cudaStreamBeginCapture(s->stream[0], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) return error;
-    for (int k = 0; k < runs; k++) launch_all(p, s);
+    for (int k = 0; k < runs; k++) launch_all(p, k ? p->again : p->launches, s);
     error = cudaGetLastError();
     const cudaError_t ended = cudaStreamEndCapture(s->stream[0], graph);
     return error != cudaSuccess ? error : ended;
@@ -506,7 +575,8 @@ static n2ce_status build(n2_program *p, bool ends) {
     if (ends) levels = note_end(q, levels);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
-    if (!p->launches) return N2CE_ENOMEM;
+    p->again = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->again);
+    if (!p->launches || !p->again) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
     for (size_t i = 0; i < q->n; i++) {
         q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
@@ -514,6 +584,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     }
     N2_TRY(upload_jobs(p, levels));
     find_preludes(p);
+    complete_again(p);
     GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
     return N2CE_OK;
 }
@@ -544,6 +615,7 @@ void n2_cuda_program_free(n2_program *p) {
     p->device->api.free(&p->device->api, p->jobs);
     n2_queue_free(p->queue);
     n2_free(ctx, p->launches);
+    n2_free(ctx, p->again);
     n2_free(ctx, p);
 }
 

@@ -322,11 +322,17 @@ static void check_ways(n2_node (*build)(n2_graph *g, const step *s), int64_t row
                   open_cuda_or_skip(strict), strict);
 }
 
+/* Not few on any GPU, in blocks of 64 and of 128. An emulated one calls sixteen few, or, if it has
+ * many multiprocessors, all. */
+static const int64_t many_rows[] = {4010, 8400};
+
 /* Gates have room in place of the numbers, or not, for there are too few rows. */
 static void layers_of_many_widths_are_the_processors(void **state) {
     (void)state;
     const int64_t rows[] = {1, 7, 64, 65, 128, 200};
     for (size_t i = 0; i < COUNT_OF(rows); i++) check_ways(narrowing_network, rows[i]);
+    for (size_t i = 0; i < COUNT_OF(many_rows) && !is_small(); i++)
+        check_ways(narrowing_network, many_rows[i]);
 }
 
 static void layers_that_read_the_same_are_the_processors(void **state) {
@@ -400,8 +406,12 @@ static n2_node jumping_network(n2_graph *g, const step *s) {
 static void jumps_in_size_are_followed(void **state) {
     (void)state;
     for (int strict = 0; strict < 2; strict++)
-        check(&(step){.build = jumping_network, .rows = 120, .runs = 1, .back = TO_ALL},
-              open_cuda_or_skip(strict), strict);
+        for (size_t i = 0; i < 1 + (is_small() ? 0 : COUNT_OF(many_rows)); i++)
+            check(&(step){.build = jumping_network,
+                          .rows = i ? many_rows[i - 1] : 120,
+                          .runs = 1,
+                          .back = TO_ALL},
+                  open_cuda_or_skip(strict), strict);
 }
 
 int main(void) {
