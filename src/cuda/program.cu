@@ -113,8 +113,8 @@ static bool is_rewritten(const n2_queue *q, size_t i, const float *x, int64_t fl
     return false;
 }
 
-/* Whether image i, made at the beginning of a run, is there if another run came just before: one that
- * made it anew of what it changed, and changed nothing afterwards. */
+/* Whether image i, made at the beginning of a run, is there if another run came just before: one
+ * that made it anew of what it changed, and changed nothing afterwards. */
 static bool is_left_over(const n2_queue *q, size_t i) {
     const job *j = &q->list[i].j;
     size_t last = i;
