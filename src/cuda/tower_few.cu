@@ -170,7 +170,7 @@ template <bool STRICT> struct few_block {
         round += stage == 0;
     }
 
-    /* Those of the product after the next `ahead` are there. */
+    /* Until the next product's is there, or, if `ahead` is 1, the one's after it. */
     __device__ void wait_for_image(int ahead) {
         const bool wraps = stage + ahead >= memory::STAGES;
         if (images-- <= 0) return;
