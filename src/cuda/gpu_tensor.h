@@ -103,21 +103,21 @@ __device__ inline uint64_t image_descriptor(uint32_t lower) {
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
 
-/* Nothing that uses them moves past this. */
-__device__ inline void hold(float sum[64]) {
-    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(sum[i])::"memory");
+/* Nothing that uses N sums moves past this. */
+template <int N> __device__ inline void hold(float *sum) {
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(sum[i])::"memory");
 }
 
-__device__ inline void products_begin(float sum[64]) {
-    hold(sum);
+template <int N = 64> __device__ inline void products_begin(float *sum) {
+    hold<N>(sum);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void products_end() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-__device__ inline void products_wait(float sum[64]) {
+template <int N = 64> __device__ inline void products_wait(float *sum) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    hold(sum);
+    hold<N>(sum);
 }
 
 /* Four matrices of 8 x 8 halves, spread over a warp as products are, transposed to shared memory:
@@ -152,14 +152,6 @@ __device__ inline void multiply_few(float sum[8], uint32_t left, uint32_t right,
             : "l"(image_descriptor(left + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
               "l"(image_descriptor(right + (j / 4 * (FEW_ROWS * 128) + j % 4 * 32) / 16)),
               "r"(fresh ? j : 1));
-}
-__device__ inline void few_begin(float sum[8]) {
-    for (int i = 0; i < 8; i++) asm volatile("" : "+f"(sum[i])::"memory");
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ inline void few_wait(float sum[8]) {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    for (int i = 0; i < 8; i++) asm volatile("" : "+f"(sum[i])::"memory");
 }
 
 /* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image

@@ -165,7 +165,7 @@ typedef struct job {
                 struct {
                     job_brief brief; /* of a job of a stretch */
                     job_ask ask[2];  /* a stretch's asks lie two by two, from its first job on;
-                                      * the last may be there twice: nobody has to look */
+                                      * of two with the same slot the second is none */
                 };
             };
         };

@@ -107,32 +107,6 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     }
 }
 
-static bool is_rewritten(const n2_queue *q, size_t i, const float *x, int64_t floats) {
-    for (size_t k = i + 1; k < q->n && x; k++)
-        if (n2_noted_touches(&q->list[k], x, floats, false)) return true;
-    return false;
-}
-
-/* Whether image i, made at the beginning of a run, is there if another run came just before: one
- * that made it anew of what it changed, and changed nothing afterwards. */
-static bool is_left_over(const n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    size_t last = i;
-    for (size_t k = i + 1; k < q->n && j->kind == JOB_IMAGE; k++) {
-        const job *b = &q->list[k].j;
-        if (b->kind == JOB_IMAGE && b->in[0] == j->in[0] && b->m == j->m && b->k == j->k &&
-            b->in[1] == j->in[1] && b->in[2] == j->in[2] && b->out == j->out &&
-            b->more[0] == j->more[0])
-            last = k;
-    }
-    for (int s = 0; s < q->list[last].n_spans && last > i; s++) {
-        const span *at = &q->list[last].spans[s];
-        const float *x = (const float *)at->begin;
-        if (is_rewritten(q, last, x, (const float *)at->end - x)) return false;
-    }
-    return last > i;
-}
-
 /* The jobs of a level that go this way. */
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (size_t i = 0; i < q->n; i++) {
@@ -182,16 +156,30 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     }
 }
 
-/* Whether a job of the first launch need not be done in a run that follows another. */
-static bool is_spared(const n2_queue *q, const job *j) {
-    if (j->kind != JOB_IMAGE || j->chained > 0) return false;
-    for (size_t i = 0; i < q->n; i++) {
-        const job *b = &q->list[i].j;
-        if (q->list[i].level == 0 && b->kind == JOB_IMAGE && b->in[0] == j->in[0] &&
-            b->out == j->out && b->more[0] == j->more[0])
-            return is_left_over(q, i);
+static bool is_same_image(const job *a, const job *b) {
+    return a->kind == JOB_IMAGE && b->kind == JOB_IMAGE && a->m == b->m && a->k == b->k &&
+           memcmp(a->in, b->in, 3 * sizeof *a->in) == 0 && a->out == b->out &&
+           a->more[0] == b->more[0];
+}
+
+/* Whether jobs after job i write something that it touches. */
+static bool is_touched_later(const n2_queue *q, size_t i) {
+    for (int s = 0; s < q->list[i].n_spans; s++) {
+        const span *at = &q->list[i].spans[s];
+        const float *x = (const float *)at->begin;
+        for (size_t k = i + 1; k < q->n; k++)
+            if (n2_noted_touches(&q->list[k], x, (const float *)at->end - x, false)) return true;
     }
     return false;
+}
+
+/* Whether a job of the first launch need not be done in a run that follows another: it makes an
+ * image that the other run made anew of what it changed, and changed nothing of afterwards. */
+static bool is_spared(const n2_queue *q, const job *j) {
+    size_t last = q->n;
+    for (size_t i = 0; i < q->n && j->chained == 0; i++)
+        if (q->list[i].level > 0 && is_same_image(&q->list[i].j, j)) last = i;
+    return last < q->n && !is_touched_later(q, last);
 }
 
 /* The first launch, if it is one of jobs, once more for such a run; behind all others. */

@@ -6,7 +6,8 @@
 
 /* ---- as early as possible ------------------------------------------------ */
 
-/* Those are asked for again and again. */
+/* Which jobs cannot run at the same time is asked again and again; without memory to note it,
+ * it is found out each time. */
 static void note_conflicts(n2_queue *q) {
     size_t n = 0, room = 16 * q->n + 16;
     q->conflicts_end = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->conflicts_end);
@@ -14,7 +15,9 @@ static void note_conflicts(n2_queue *q) {
     for (size_t i = 0; i < q->n && q->conflicts && q->conflicts_end; i++) {
         if (n + i > room) {
             room = 2 * room + i;
-            q->conflicts = (uint32_t *)n2_realloc(q->ctx, q->conflicts, room, sizeof *q->conflicts);
+            void *more = n2_realloc(q->ctx, q->conflicts, room, sizeof *q->conflicts);
+            if (!more) n2_free(q->ctx, q->conflicts);
+            q->conflicts = (uint32_t *)more;
         }
         for (size_t k = i; k-- > 0 && q->conflicts;)
             if (n2_noted_conflict(&q->list[i], &q->list[k])) q->conflicts[n++] = (uint32_t)k;

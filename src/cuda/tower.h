@@ -118,25 +118,26 @@ typedef enum layer_kind {
 
 /* What a layer of a tower of few rows does, as bits. */
 enum {
-    MULTIPLIES = 1,   /* LAYER_PRODUCT */
-    IS_NARROW = 2,    /* LAYER_NARROW */
-    TAKES_MEMORY = 4, /* multiplies rows of memory, */
-    TAKES_SAME = 8,   /* what is there already, */
-    TAKES_LEAKY = 16, /* the LeakyReLU of the layer before; none of these: the layer before */
-    ADDS_LAST = 32,   /* adds the layer before, */
-    ADDS_BIAS = 64,
-    ADDS_ROWS = 128,      /* rows of memory or of a table */
-    HAS_GATES = 256,      /* multiplies with a slope, where bits say so, */
-    HAS_GATE_ROWS = 512,  /* or where rows of memory are not positive */
-    STORES = 1024,        /* as it is, */
-    STORES_LEAKY = 65536, /* or its LeakyReLU */
-    RIDES = 2048,         /* stores as a sheet what the next layer multiplies, */
-    RIDES_LEAKY = 4096,   /* its LeakyReLU, */
-    STRAYS = 8192,        /* or something else */
-    STRAYS_LEAKY = 16384,
-    READS_OWN = 32768, /* reads memory that this tower writes */
+    MULTIPLIES = 1 << 0,   /* LAYER_PRODUCT */
+    IS_NARROW = 1 << 1,    /* LAYER_NARROW */
+    TAKES_MEMORY = 1 << 2, /* multiplies rows of memory, */
+    TAKES_SAME = 1 << 3,   /* what is there already, */
+    TAKES_LEAKY = 1 << 4,  /* the LeakyReLU of the layer before; none of these: the layer before */
+    ADDS_LAST = 1 << 5,    /* adds the layer before, */
+    ADDS_BIAS = 1 << 6,
+    ADDS_ROWS = 1 << 7,     /* rows of memory or of a table */
+    HAS_GATES = 1 << 8,     /* multiplies with a slope, where bits say so, */
+    HAS_GATE_ROWS = 1 << 9, /* or where rows of memory are not positive */
+    STORES = 1 << 10,       /* as it is, */
+    STORES_LEAKY = 1 << 11, /* or its LeakyReLU */
+    RIDES = 1 << 12,        /* stores as a sheet what the next layer multiplies, */
+    RIDES_LEAKY = 1 << 13,  /* its LeakyReLU, */
+    STRAYS = 1 << 14,       /* or something else */
+    STRAYS_LEAKY = 1 << 15,
+    READS_OWN = 1 << 16, /* reads memory that this tower writes */
+    /* a residual network's layers: */
     GOES_FORWARD = MULTIPLIES | TAKES_LEAKY | ADDS_LAST | ADDS_BIAS | RIDES_LEAKY,
-    GOES_BACK = MULTIPLIES | ADDS_LAST | HAS_GATES | RIDES /* a residual network's layers */
+    GOES_BACK = MULTIPLIES | ADDS_LAST | HAS_GATES | RIDES
 };
 
 typedef struct tower_layer {
@@ -154,11 +155,12 @@ typedef struct tower_layer {
     uint8_t kind, source;
     uint8_t adds_last; /* the layer before is the addend */
     uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
-    uint8_t plain_more;            /* or of its LeakyReLU */
-    uint8_t wide;                  /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
-    uint32_t does;                 /* if the tower has few rows, and the layers behind this one */
-    int16_t next_rows, next_extra; /* that take rows of memory, or a gate or addend, next */
+    uint8_t plain_more; /* or of its LeakyReLU */
+    uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
     uint8_t run; /* so many layers, from this one on, are plain and of one form: n2_tower_make */
+    /* of a tower of few rows: */
+    uint32_t does;
+    int16_t next_rows, next_extra; /* the next layer that takes rows of memory; a gate or addend */
 } tower_layer;
 
 typedef struct alignas(16) tower {

@@ -315,7 +315,7 @@ template <bool STRICT> struct few_block {
     __device__ void multiply(float sum[NUMBERS]) const {
         const auto w = uniform(image_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16));
         const auto x = uniform(image_lower(m->factors[turn][0], 16));
-        few_begin(sum);
+        products_begin<NUMBERS>(sum);
         multiply_few(sum, w, x, true);
         if (STRICT) {
             multiply_few(sum, w + IMAGE_BYTES / 16, x, false);
@@ -349,14 +349,14 @@ template <bool STRICT> struct few_block {
             const uint32_t top = most();
             multiply(sum);
             if (again || is_well(top)) break;
-            few_wait(sum);
+            products_wait<NUMBERS>(sum);
             refit(top, x);
             again = true;
         }
         const float by = behind[TOWER_WIDTH];
         const float bias[2] = {behind[p.column], behind[p.column + 8]};
         const uint32_t closed = meanwhile(k, l, does);
-        few_wait(sum);
+        products_wait<NUMBERS>(sum);
         image_done();
         finish<KNOWN>(l, sum, by, bias, closed);
     }

@@ -281,14 +281,14 @@ static void unsettle(n2_queue *q) {
 /* Whether a level has so few gradients, of so few rows, that a launch for them would take longer
  * than as many small jobs. */
 static bool has_little(const n2_queue *q, int level) {
-    enum { FEW = 2, FEW_ROWS = 128 };
+    enum { MOST = 2, MOST_ROWS = 128 };
     int n = 0;
     for (size_t i = 0; i < q->n; i++) {
         if (!q->list[i].sheets || q->list[i].level != level) continue;
-        if (q->list[i].pair || q->list[i].j.product.k > FEW_ROWS) return false;
+        if (q->list[i].pair || q->list[i].j.product.k > MOST_ROWS) return false;
         n++;
     }
-    return n <= FEW;
+    return n <= MOST;
 }
 
 void n2_towers_settle(n2_queue *q) {
@@ -487,6 +487,7 @@ void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
         t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
     for (int k = 1; k < t->n_layers; k++)
         if (multiplies_same(&t->layer[k - 1], &t->layer[k])) t->layer[k].source = FROM_SAME;
-    for (int k = t->n_layers; k-- > 0;) t->layer[k].run = find_run(t, k);
+    for (int k = t->n_layers; k-- > 0 && t->block_rows > FEW_ROWS;)
+        t->layer[k].run = find_run(t, k);
     if (t->block_rows == FEW_ROWS) n2_few_rows_make(t);
 }

@@ -139,9 +139,9 @@ void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
 inline char *image_aligned(void *shared) { return (char *)shared; }
-inline void products_begin(float *) {}
+template <int N = 64> void products_begin(float *) {}
 inline void products_end() {}
-inline void products_wait(float *) {}
+template <int N = 64> void products_wait(float *) {}
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh);
 template <typename F>
 void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh, F between) {
@@ -150,8 +150,6 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
 }
 void store_transposed(void *row, const uint32_t a[4]);
 inline void shared_for_tensors() {}
-inline void few_begin(float *) {}
-inline void few_wait(float *) {}
 inline uint64_t image_lower(const void *at, unsigned) { return (uint64_t)at / 16; }
 inline uint64_t uniform(uint64_t x) { return x; }
 void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh);
