@@ -23,7 +23,7 @@ enum {
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
     JOB_DROPS = 1024,    /* rows that a block scatters at most */
-    IMAGE_SHARE = 16,    /* rows of a matrix that a block makes images of */
+    IMAGE_SHARE = 16,    /* rows of a matrix that a block makes images of, or updates */
     SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
     SMALL_N = 32,
     SMALL_K = 1024 /* and the longest slice of the inner axis */
@@ -50,7 +50,7 @@ typedef enum job_kind {
     JOB_GATHER,
     JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
     JOB_ASSIGN,
-    JOB_ADAM,
+    JOB_ADAM, /* update.h */
     JOB_SMALL, /* a product of few numbers, a transposed: no tensor cores */
     JOB_END    /* of a run: looks at watched numbers, counts */
 } job_kind;
@@ -132,11 +132,24 @@ typedef struct job_product {
     const float *next_b; /* NULL: none */
 } job_product;
 
+/* Of JOB_ADAM: images of the tensor's columns, which are kept up to date; and how blocks divide it
+ * up: IMAGE_SHARE rows each of the first image, then of the second. Without an image it is a matrix
+ * 128 wide, whatever it is else. */
+enum { MOST_IMAGES = 2 };
+typedef struct job_update {
+    int32_t n_images;
+    uint32_t stride, blocks; /* of the tensor's rows; of an image */
+    struct {
+        uint32_t column, width; /* the first, and how many */
+        float *image, *transposed;
+    } of[MOST_IMAGES];
+} job_update;
+
 typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
-    float *out, *more[3]; /* more: moments of Adam, and its largest; out with LeakyReLU, of a
-                           * product; squares; transposed image */
+    float *out, *more[3]; /* more: moments of Adam, and a second place for the tensor; out with
+                           * LeakyReLU, of a product; squares; transposed image */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows */
@@ -148,7 +161,9 @@ typedef struct job {
     uint8_t add;
     uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares; of gradients and JOB_SUM_SLICES: of
                        * what a block makes too, into more[0] */
-    uint8_t strict;   /* of JOB_IMAGE: what is left over, too */
+    uint8_t strict;   /* of JOB_IMAGE, and JOB_ADAM with images: what is left over, too */
+    uint8_t lasts;    /* of JOB_IMAGE: a run that follows another finds it as it would be made */
+    uint8_t grows;    /* of JOB_IMAGE: and that is because updates change it, but not its power */
     uint8_t kept;     /* what it makes is read after the run */
     uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
                          are one and the same number; of JOB_IMAGE: of the matrix */
@@ -162,6 +177,7 @@ typedef struct job {
             job_loops loops;
             union {
                 job_loops inner; /* over what a number is reduced from */
+                job_update update;
                 struct {
                     job_brief brief; /* of a job of a stretch */
                     job_ask ask[2];  /* a stretch's asks lie two by two, from its first job on;

@@ -2,6 +2,8 @@
 #include "jobs.h"
 
 #include "jobs_elementwise.h"
+#include "jobs_find.h"
+#include "jobs_image.h"
 #include "jobs_matmul.h"
 #include "jobs_reduce.h"
 
@@ -37,8 +39,6 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_scatter(j, shared, block);
     case JOB_ASSIGN:
         return run_assign(j, block);
-    case JOB_ADAM:
-        return run_adam(j, shared, block);
     default:
         return run_end(j);
     }
@@ -62,45 +62,6 @@ __device__ static float4 run_block(const job &j, float *shared, uint32_t block, 
         return float4{};
     }
 }
-
-/* The job that this block belongs to. In a long list thread i looks at job i. */
-__device__ static int find_job(const job_list &list) {
-    __shared__ int found;
-    int which = 0;
-    if (list.n <= INLINE_JOBS) {
-        while (which + 1 < list.n && blockIdx.x >= list.inline_first[which + 1]) which++;
-        return which;
-    }
-#pragma unroll 1
-    for (int i = (int)threadIdx.x; i < list.n; i += JOB_THREADS) {
-        const uint32_t begin = list.first[i], end = list.first[i + 1]; /* on their way together */
-        if (begin <= blockIdx.x && blockIdx.x < end) found = i;
-    }
-    __syncthreads();
-    return found;
-}
-
-/* Jobs that are fetched at once: this thread's words of them. */
-struct fetched {
-    enum { EACH = (CHAIN_JOBS * JOB_WORDS + JOB_THREADS - 1) / JOB_THREADS };
-    uint32_t n, word[EACH];
-
-    __device__ fetched(const uint32_t *from, int jobs) : n((uint32_t)jobs * JOB_WORDS) {
-#pragma unroll
-        for (uint32_t k = 0; k < EACH; k++) {
-            const uint32_t i = k * JOB_THREADS + threadIdx.x;
-            if (i >= n) break;
-            word[k] = from[i];
-        }
-    }
-    __device__ void put(job *to) const {
-#pragma unroll
-        for (uint32_t k = 0; k < EACH; k++) {
-            const uint32_t i = k * JOB_THREADS + threadIdx.x;
-            if (i < n) ((uint32_t *)to)[i] = word[k];
-        }
-    }
-};
 
 /* Those of a chain, from `which` on. */
 __device__ inline fetched fetch_chain(const job_list &list, int which) {

@@ -3,6 +3,7 @@
 #include "gradient.h"
 #include "jobs.h"
 #include "tower.h"
+#include "update.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ typedef enum lane {
     LANE_LONG, /* gradients that are at work for several levels */
     LANE_JOBS,
     LANE_PRODUCTS,
+    LANE_UPDATES, /* Adam, and what else is changed at its level */
     LANE_GRADIENTS,
     LANE_TOWERS,
     LANE_SMALL_TOWERS,
@@ -29,6 +31,7 @@ typedef struct launch {
     const tower *towers;
     const gradient *gradients;
     tower_starts starts; /* of the towers or gradients */
+    update_norm norm;    /* of updates */
 } launch;
 
 struct n2_program {
@@ -107,14 +110,25 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     }
 }
 
+static bool has_adam(const n2_queue *q, int level) {
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].level == level && q->list[i].j.kind == JOB_ADAM) return true;
+    return false;
+}
+
+static lane lane_of(const job *j, bool adam) {
+    const bool update = j->kind == JOB_ADAM || j->kind == JOB_ASSIGN || j->kind == JOB_END;
+    return j->kind == JOB_MATMUL ? LANE_PRODUCTS : update && adam ? LANE_UPDATES : LANE_JOBS;
+}
+
 /* The jobs of a level that go this way. */
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
+    const bool adam = has_adam(q, l->level);
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
         if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
         if (n->sheets || n->taken || n->j.n_blocks == 0) continue;
-        if ((n->j.kind == JOB_MATMUL) == (l->way == LANE_PRODUCTS))
-            add_chain(q, l, i, jobs, starts);
+        if (lane_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
     }
 }
 
@@ -156,32 +170,6 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     }
 }
 
-static bool is_same_image(const job *a, const job *b) {
-    return a->kind == JOB_IMAGE && b->kind == JOB_IMAGE && a->m == b->m && a->k == b->k &&
-           memcmp(a->in, b->in, 3 * sizeof *a->in) == 0 && a->out == b->out &&
-           a->more[0] == b->more[0];
-}
-
-/* Whether jobs after job i write something that it touches. */
-static bool is_touched_later(const n2_queue *q, size_t i) {
-    for (int s = 0; s < q->list[i].n_spans; s++) {
-        const span *at = &q->list[i].spans[s];
-        const float *x = (const float *)at->begin;
-        for (size_t k = i + 1; k < q->n; k++)
-            if (n2_noted_touches(&q->list[k], x, (const float *)at->end - x, false)) return true;
-    }
-    return false;
-}
-
-/* Whether a job of the first launch need not be done in a run that follows another: it makes an
- * image that the other run made anew of what it changed, and changed nothing of afterwards. */
-static bool is_spared(const n2_queue *q, const job *j) {
-    size_t last = q->n;
-    for (size_t i = 0; i < q->n && j->chained == 0; i++)
-        if (q->list[i].level > 0 && is_same_image(&q->list[i].j, j)) last = i;
-    return last < q->n && !is_touched_later(q, last);
-}
-
 /* The first launch, if it is one of jobs, once more for such a run; behind all others. */
 static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
     const launch *first = &p->launches[0];
@@ -196,7 +184,7 @@ static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
     uint32_t begin = 0;
     for (int i = 0; i < first->list.n; i++) {
         const uint32_t blocks = starts[from + i + 1] - starts[from + i];
-        if (is_spared(p->queue, &jobs[from + i])) continue;
+        if (jobs[from + i].lasts && jobs[from + i].chained == 0) continue; /* it is there */
         if (blocks > 0) begin = l->blocks;
         add_job(l, &jobs[from + i], begin, blocks, jobs + at, starts + at + p->n_launches);
     }
@@ -294,6 +282,34 @@ static bool is_prelude(const n2_queue *q, size_t i, int level) {
     return can_be_repeated(q, i);
 }
 
+static bool follows(const job *j, int kind, int op, const float *x) {
+    return j->kind == kind && j->op == op && j->in[kind == JOB_BINARY] == x;
+}
+
+/* Whether the jobs of a launch are a norm, and what clipping makes of it (update.h). Jobs: the
+ * host's copies, which travel with the launch. */
+static bool find_norm(const launch *one, update_norm *out) {
+    job j[INLINE_JOBS];
+    const int n = one->list.n;
+    if (n != 2 && n != 5) return false;
+    memcpy(j, one->list.inline_words, (size_t)n * sizeof *j);
+    const bool norm =
+        j[0].kind == JOB_SUM_LIST && follows(&j[1], JOB_UNARY, N2_OP_sqrt, j[0].out);
+    *out = update_norm{(const job_part *)j[0].in[0], (int32_t)j[0].k, 0, 0, j[0].out, j[1].out,
+                       NULL, NULL, NULL, NULL, NULL};
+    if (n == 2 || !norm) return norm;
+    out->a = (float)j[2].f[0];
+    out->b = (float)j[2].f[1];
+    out->shifted = j[2].out;
+    out->ratio = j[3].out;
+    out->factor = j[4].out;
+    out->limit = j[3].in[0];
+    out->most = j[4].in[0];
+    return follows(&j[2], JOB_UNARY, N2_OP_affine, j[1].out) &&
+           follows(&j[3], JOB_BINARY, N2_OP_div, j[2].out) &&
+           follows(&j[4], JOB_BINARY, N2_OP_minimum, j[3].out);
+}
+
 /* What one block does, alone at its level, is done by all blocks of the next launch: that takes
  * less time than a launch. */
 static bool can_be_prelude(const n2_program *p, const launch *one, const launch *next) {
@@ -302,7 +318,12 @@ static bool can_be_prelude(const n2_program *p, const launch *one, const launch 
     if (one->way != LANE_JOBS || one->blocks != 1 || one->list.n > CHAIN_JOBS ||
         one->list.n_prelude)
         return false;
-    if (next->way != LANE_JOBS || next->blocks > MOST_BLOCKS) return false;
+    if (next->way == LANE_UPDATES) {
+        update_norm norm;
+        if (!find_norm(one, &norm)) return false;
+    } else if (next->way != LANE_JOBS || next->blocks > MOST_BLOCKS) {
+        return false;
+    }
     for (size_t i = 0; i < q->n; i++)
         if (q->list[i].level == one->level && !is_prelude(q, i, next->level)) return false;
     return true;
@@ -320,7 +341,9 @@ static void find_preludes(n2_program *p) {
         launch *l = &p->launches[k], *next = l + 1;
         const bool joins = k + 1 < p->n_launches && is_alone(p, k) && is_alone(p, k + 1) &&
                            can_be_prelude(p, l, next);
-        if (joins) {
+        if (joins && next->way == LANE_UPDATES) {
+            find_norm(l, &next->norm);
+        } else if (joins) {
             next->list.prelude = l->list.jobs;
             next->list.n_prelude = l->list.n;
         } else {
@@ -334,7 +357,7 @@ static void find_preludes(n2_program *p) {
 static void complete_again(n2_program *p) {
     const launch first = p->again[0];
     memcpy(p->again, p->launches, p->n_launches * sizeof *p->again);
-    if (first.blocks > 0 && p->launches[0].list.n_prelude == 0) p->again[0] = first;
+    if (first.way == LANE_JOBS && p->launches[0].list.n_prelude == 0) p->again[0] = first;
 }
 
 /* Jobs, towers, gradients and starts in one block of the device's memory. */
@@ -372,8 +395,11 @@ typedef struct lanes {
     int until; /* the level before which the long one is met; -1: none is at work */
 } lanes;
 
-static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early) {
-    if (l->way >= LANE_TOWERS)
+static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early,
+                       bool ahead) {
+    if (l->way == LANE_UPDATES)
+        n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, stream, early);
+    else if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
     else if (makes_gradients(l->way))
         n2_gradients_launch(l->gradients, &l->starts, l->blocks, strict, stream, early);
@@ -382,11 +408,12 @@ static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool e
 }
 
 /* The first goes on in the first stream, the others beside it. early: it may begin before the
- * kernel before it ends. */
-static void launch_level(const launch *l, size_t n, bool strict, const lanes *s, bool early) {
+ * kernel before it ends; ahead: and read what it changes. */
+static void launch_level(const launch *l, size_t n, bool strict, const lanes *s, bool early,
+                         bool ahead) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-    for (size_t k = n; k-- > 0;) launch_one(&l[k], strict, s->stream[k], early);
+    for (size_t k = n; k-- > 0;) launch_one(&l[k], strict, s->stream[k], early, ahead);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
@@ -396,7 +423,7 @@ static void launch_level(const launch *l, size_t n, bool strict, const lanes *s,
 static void launch_long(const launch *l, bool strict, lanes *s) {
     cudaEventRecord(s->parted, s->stream[0]);
     cudaStreamWaitEvent(s->aside, s->parted, 0);
-    launch_one(l, strict, s->aside, false);
+    launch_one(l, strict, s->aside, false, false);
     cudaEventRecord(s->back, s->aside);
     s->until = l->level + LONG_LEVELS;
 }
@@ -413,8 +440,39 @@ static size_t count_level(const launch *l, size_t most) {
     return n;
 }
 
+/* Whether a job changes what an update reads ahead. */
+static bool is_ahead_of(const noted *n, const job *update) {
+    const float *power[2] = {};
+    for (int k = 0; k < update->update.n_images; k++) {
+        const float *image = update->update.of[k].image;
+        power[k] = image ? image : update->update.of[k].transposed;
+    }
+    bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
+                   n2_noted_touches(n, update->in[3], 1, false) ||
+                   n2_noted_touches(n, update->out, update->n, false);
+    for (int k = 0; k < 2; k++) {
+        changes |= n2_noted_touches(n, update->more[k], update->n, false);
+        changes |= power[k] && n2_noted_touches(n, power[k], image_floats(update->strict), false);
+    }
+    return changes;
+}
+
+/* Whether updates of a level may read ahead if jobs from level `since` on may still be at work. */
+static bool may_read_ahead(const n2_queue *q, int since, int level) {
+    for (size_t i = 0; i < q->n; i++) {
+        const job *update = &q->list[i].j;
+        if (q->list[i].level != level || update->kind != JOB_ADAM) continue;
+        for (size_t k = 0; k < q->n; k++)
+            if (q->list[k].level >= since && q->list[k].level < level &&
+                is_ahead_of(&q->list[k], update))
+                return false;
+    }
+    return true;
+}
+
 static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
     bool alone = false; /* what comes before is one kernel */
+    int since = 0; /* the last level that did not begin before others ended */
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
@@ -424,10 +482,13 @@ static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
             alone = false;
         }
         if (aside) launch_long(l, p->device->strict, s);
-        if (n == aside) continue;
-        launch_level(l + aside, n - aside, p->device->strict, s,
-                     p->device->waits && alone && n == 1);
-        alone = n - aside == 1;
+        const size_t before = aside + (aside < n && l[aside].blocks == 0); /* nothing is left of it */
+        if (n == before) continue;
+        const bool early = p->device->waits && alone && n == 1;
+        if (!early) since = l->level;
+        const bool ahead = l->way == LANE_UPDATES && may_read_ahead(p->queue, since, l->level);
+        launch_level(l + before, n - before, p->device->strict, s, early, ahead);
+        alone = n - before == 1;
     }
     meet_long(s);
 }
@@ -555,6 +616,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
     n2_queue_simplify(q);
+    if (q->towers && ends) n2_queue_keep_images(q);
     if (q->towers) n2_towers_trim(q);
     size_t levels = schedule(q);
     if (q->towers && ends) levels = unite(q, levels);

@@ -141,37 +141,6 @@ static size_t find_images(const n2_queue *q, const matrix *m) {
     return SIZE_MAX;
 }
 
-/* The update that wrote a matrix, if the largest numbers that it leaves are those of the matrix, or
- * those of other columns are apart from them. SIZE_MAX: none. */
-static size_t find_update(const n2_queue *q, const matrix *m) {
-    size_t i = q->n;
-    while (i > 0 && !n2_noted_touches(&q->list[i - 1], m->at, floats_of(m), false)) i--;
-    if (i-- == 0 || q->list[i].j.kind != JOB_ADAM) return SIZE_MAX;
-    const job *j = &q->list[i].j;
-    const int64_t column = m->at - j->out;
-    const bool inside = m->at >= j->out && column + floats_of(m) <= j->n;
-    const bool whole = m->stride == m->width && column == 0 && m->height * m->width == j->n;
-    const bool apart = column + m->width <= m->stride && column % 32 == 0 && m->width % 32 == 0 &&
-                       JOB_THREADS % m->stride == 0 && m->height * m->stride == j->n;
-    return inside && (whole || apart) ? i : SIZE_MAX;
-}
-
-/* Lets the update that wrote the matrix leave its largest numbers. */
-static void read_tops(n2_queue *q, const matrix *m, noted *image) {
-    const size_t i = find_update(q, m);
-    if (i == SIZE_MAX) return;
-    noted *update = &q->list[i];
-    const int64_t n = update->j.n_blocks * (JOB_THREADS / 32);
-    if (!update->j.more[2]) {
-        update->j.more[2] = n2_queue_scratch(q, (const char *)update->j.out + 5, n);
-        n2_note_write(update, update->j.more[2], n);
-    }
-    image->j.in[3] = update->j.more[2];
-    image->j.loops.length[1].by = (uint32_t)n;
-    image->j.loops.step[1][0] = (uint32_t)(m->at - update->j.out);
-    n2_note_read(image, image->j.in[3], n);
-}
-
 /* The job that makes images of a matrix, or could: its index. */
 static size_t note_images(n2_queue *q, const matrix *m) {
     job j;
@@ -191,7 +160,6 @@ static size_t note_images(n2_queue *q, const matrix *m) {
     noted *image = n2_queue_add(q, &j, TOWER_WIDTH / IMAGE_SHARE);
     if (!image) return SIZE_MAX;
     n2_note_read(image, m->at, floats_of(m));
-    read_tops(q, m, image);
     return q->n - 1;
 }
 
@@ -203,7 +171,7 @@ const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int6
     const job *j = i != SIZE_MAX && !is_written_after(q, i, bias, n) ? &q->list[i].j : NULL;
     const float *there = j ? tb ? j->out : j->more[0] : NULL;
     if (there && j->in[tb ? 1 : 2] == bias && !is_written_after(q, i, there, floats)) return there;
-    float *memory = n2_queue_scratch(q, (const char *)b + 1 + tb + (bias ? 2 : 0), floats);
+    float *memory = n2_queue_scratch(q, (const char *)m.at + 1 + tb + (bias ? 2 : 0), floats);
     /* the job that makes the other may make this one too, if nobody minds it there as soon */
     if (!j || there || is_touched_after(q, i, memory, floats, true)) i = note_images(q, &m);
     if (!memory || i == SIZE_MAX) return NULL;

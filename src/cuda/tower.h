@@ -50,6 +50,12 @@ __host__ __device__ inline uint32_t power_bits(uint32_t bits, bool strict) {
     const int brings = (strict ? 12 : 0) + 120 - (exponent + 120) / step * step;
     return (uint32_t)(127 + (stays ? 0 : brings > 120 ? 120 : brings)) << 23;
 }
+/* The same for weights that updates change while they keep the power, for a few runs: there is room
+ * for them to grow to 16 times what they are at least, and for small ones to 4 at least. */
+__host__ __device__ inline uint32_t growing_bits(uint32_t bits, bool strict) {
+    const uint32_t least = strict ? 0x3c800000u : 0x39800000u; /* 2^-6, 2^-12 */
+    return power_bits(bits > least ? bits : least, strict) - (strict ? 6u << 23 : 0);
+}
 /* A power of that kind times another; the first alone where that would leave the range. */
 __device__ inline float times_power(float power, float other) {
     const float product = power * other;

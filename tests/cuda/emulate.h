@@ -19,7 +19,7 @@
 #define __host__
 #define __shared__ static
 #define __grid_constant__
-#define GPU_JOB static
+#define GPU_JOB [[maybe_unused]] static
 #define __launch_bounds__(...)
 
 struct float2 {
@@ -126,6 +126,8 @@ float2 unpack_halves(uint32_t both);
 uint32_t larger_halves(uint32_t a, uint32_t b);
 uint32_t leaky_halves(uint32_t x, uint32_t slope);
 uint32_t warp_most(uint32_t x);
+inline float quick_root(float x) { return sqrtf(x); }
+inline float quick_quotient(float x, float y) { return x / y; }
 
 /* ---- gpu_tensor.h ---- */
 
