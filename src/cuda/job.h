@@ -132,17 +132,21 @@ typedef struct job_product {
     const float *next_b; /* NULL: none */
 } job_product;
 
-/* Of JOB_ADAM: images of the tensor's columns, which are kept up to date; and how blocks divide it
- * up: IMAGE_SHARE rows each of the first image, then of the second. Without an image it is a matrix
- * 128 wide, whatever it is else. */
-enum { MOST_IMAGES = 2 };
+/* Of JOB_ADAM: how blocks divide the tensor up, IMAGE_SHARE rows each. It is a matrix of one part
+ * or two side by side, each no wider than 128, with gradients of their own and images that are kept
+ * up to date; or, whatever it is else, a matrix 128 wide. */
+enum { MOST_PARTS = 2 };
 typedef struct job_update {
-    int32_t n_images;
-    uint32_t stride, blocks; /* of the tensor's rows; of an image */
-    struct {
-        uint32_t column, width; /* the first, and how many */
-        float *image, *transposed;
-    } of[MOST_IMAGES];
+    int32_t n_parts; /* 0: as a matrix 128 wide */
+    uint32_t stride; /* of the tensor's rows */
+    uint32_t blocks; /* of a part */
+    struct update_part {
+        uint32_t column, width;    /* its first column, and how many */
+        const float *gradient;     /* of the first */
+        uint32_t step;             /* from row to row of the gradient */
+        uint32_t fours;            /* four consecutive numbers lie so everywhere */
+        float *image, *transposed; /* NULL: none */
+    } part[MOST_PARTS];
 } job_update;
 
 typedef struct job {

@@ -50,48 +50,56 @@ __device__ inline uint32_t block_top(uint32_t top, uint32_t *shared) {
     return top;
 }
 
-enum { HALVES_PITCH = TOWER_WIDTH + 2 }; /* of rows in shared memory, read down and across */
+/* A block has IMAGE_SHARE rows of a matrix, a thread eight numbers of one of them. */
+enum { IMAGE_EACH = 8, IMAGE_LANES = TOWER_WIDTH / IMAGE_EACH };
+static_assert(IMAGE_SHARE * IMAGE_LANES == JOB_THREADS, "a thread has eight numbers");
+enum { HALVES_PITCH = TOWER_WIDTH + 2 }; /* of rows in shared memory, read down */
 
-/* Eight halves that lie side by side in an image of a block's rows, or of their transpose. */
-__device__ inline void put_halves(const uint16_t *halves, bool lies, uint32_t block, float *image) {
-    struct alignas(16) unit {
-        uint32_t word[4];
-    } x;
-    const uint32_t i = threadIdx.x;
-    const uint32_t row = lies ? i / 16 : i % 2 * 8, column = lies ? i % 16 * 8 : i / 2;
-    const uint32_t step = lies ? 1 : HALVES_PITCH, above = block * IMAGE_SHARE;
-    const uint32_t to = lies ? image_at(TOWER_WIDTH, above + row, column)
-                             : image_at(TOWER_WIDTH, column, above + row);
+struct alignas(16) eight_halves {
+    uint32_t word[4];
+};
+
+/* As halves; what they leave over stays. */
+__device__ inline eight_halves take_halves(float v[IMAGE_EACH]) {
+    eight_halves x;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        x.word[k] = pack_halves(v[2 * k], v[2 * k + 1]);
+        const float2 taken = unpack_halves(x.word[k]);
+        v[2 * k] -= taken.x, v[2 * k + 1] -= taken.y;
+    }
+    return x;
+}
+
+/* Eight that lie side by side in the image of the transpose. */
+__device__ inline void put_transposed(const uint16_t *halves, uint32_t block, float *image) {
+    eight_halves x;
+    const uint32_t row = threadIdx.x % 2 * 8, column = threadIdx.x / 2;
+    const uint32_t to = image_at(TOWER_WIDTH, column, block * IMAGE_SHARE + row);
     halves += row * HALVES_PITCH + column;
 #pragma unroll
     for (int k = 0; k < 4; k++)
-        x.word[k] = halves[2 * k * step] | (uint32_t)halves[(2 * k + 1) * step] << 16;
-    *(unit *)(image + to / 2) = x;
+        x.word[k] = halves[2 * k * HALVES_PITCH] |
+                    (uint32_t)halves[(2 * k + 1) * HALVES_PITCH] << 16;
+    *(eight_halves *)(image + to / 2) = x;
 }
-
-/* A block has IMAGE_SHARE rows of a matrix, a thread every second number of a column of them. */
-enum { IMAGE_EACH = IMAGE_SHARE * TOWER_WIDTH / JOB_THREADS, IMAGE_STEP = JOB_THREADS / TOWER_WIDTH };
 
 /* Its share of the images, each if it is wanted: as the matrix lies, and transposed. */
 __device__ inline void put_images(float v[IMAGE_EACH], bool strict, uint32_t block, float *shared,
                                   float *image, float *transposed) {
-    const uint32_t column = threadIdx.x % TOWER_WIDTH, above = threadIdx.x / TOWER_WIDTH;
-    uint16_t *halves = (uint16_t *)shared;
+    const uint32_t row = threadIdx.x / IMAGE_LANES, column = threadIdx.x % IMAGE_LANES * IMAGE_EACH;
+    const uint32_t to = image_at(TOWER_WIDTH, block * IMAGE_SHARE + row, column);
+    uint32_t *across = (uint32_t *)shared + (row * HALVES_PITCH + column) / 2;
 #pragma unroll 1
     for (int part = 0; part < 1 + strict; part++) {
+        const eight_halves x = take_halves(v);
+        if (image) *(eight_halves *)(image + part * IMAGE_FLOATS + to / 2) = x;
+        if (!transposed) continue;
         __syncthreads(); /* shared memory has been read */
 #pragma unroll
-        for (uint32_t i = 0; i < IMAGE_EACH; i++) {
-            const uint32_t x = pack_halves(v[i], 0.0f);
-            halves[(above + i * IMAGE_STEP) * HALVES_PITCH + column] = (uint16_t)x;
-            v[i] -= unpack_halves(x).x;
-        }
+        for (int k = 0; k < 4; k++) across[k] = x.word[k];
         __syncthreads();
-#pragma unroll 1
-        for (int which = 0; which < 2; which++) {
-            float *to = which ? transposed : image;
-            if (to) put_halves(halves, which == 0, block, to + part * IMAGE_FLOATS);
-        }
+        put_transposed((const uint16_t *)shared, block, transposed + part * IMAGE_FLOATS);
     }
 }
 
@@ -110,14 +118,13 @@ __device__ inline void put_behind(const job &j, float power) {
  * transposed (more[0]), with biases (in[1], in[2]). Every block looks for the largest number
  * itself, and makes its share of the rows. */
 GPU_JOB void run_image(const job &j, float *shared, uint32_t block) {
-    const uint32_t column = threadIdx.x % TOWER_WIDTH, above = threadIdx.x / TOWER_WIDTH;
-    const uint32_t first = block * IMAGE_SHARE + above, stride = j.loops.step[0][0];
-    const uint32_t rows = column < (uint32_t)j.k ? (uint32_t)j.m : 0;
-    const float *in = j.in[0] + (first * stride + column);
+    const uint32_t column = threadIdx.x % IMAGE_LANES * IMAGE_EACH;
+    const uint32_t row = block * IMAGE_SHARE + threadIdx.x / IMAGE_LANES;
+    const uint32_t columns = row < (uint32_t)j.m ? (uint32_t)j.k : 0;
+    const float *in = j.in[0] + (row * j.loops.step[0][0] + column);
     float v[IMAGE_EACH];
 #pragma unroll
-    for (uint32_t i = 0; i < IMAGE_EACH; i++)
-        v[i] = first + i * IMAGE_STEP < rows ? in[i * IMAGE_STEP * stride] : 0.0f;
+    for (uint32_t i = 0; i < IMAGE_EACH; i++) v[i] = column + i < columns ? in[i] : 0.0f;
     const uint32_t top = block_top(top_of_all(j), (uint32_t *)shared);
     const float power =
         __uint_as_float(j.grows ? growing_bits(top, j.strict) : power_bits(top, j.strict));

@@ -246,8 +246,8 @@ static bool minds_end(const n2_queue *q, const noted *n) {
 
 /* One number, from few: what every block can do for itself. */
 static bool is_little(const job *j) {
-    enum { MOST_PARTS = 128 };
-    if (j->kind == JOB_SUM_LIST) return j->k <= MOST_PARTS;
+    enum { MOST_SUMS = 128 };
+    if (j->kind == JOB_SUM_LIST) return j->k <= MOST_SUMS;
     return j->n == 1 && (j->kind == JOB_UNARY || j->kind == JOB_BINARY || j->kind == JOB_ASSIGN);
 }
 
@@ -442,10 +442,10 @@ static size_t count_level(const launch *l, size_t most) {
 
 /* Whether a job changes what an update reads ahead. */
 static bool is_ahead_of(const noted *n, const job *update) {
-    const float *power[2] = {};
-    for (int k = 0; k < update->update.n_images; k++) {
-        const float *image = update->update.of[k].image;
-        power[k] = image ? image : update->update.of[k].transposed;
+    const float *power[MOST_PARTS];
+    for (int k = 0; k < MOST_PARTS; k++) {
+        const float *image = update->update.part[k].image;
+        power[k] = image ? image : update->update.part[k].transposed;
     }
     bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
                    n2_noted_touches(n, update->in[3], 1, false) ||
@@ -616,7 +616,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
     n2_queue_simplify(q);
-    if (q->towers && ends) n2_queue_keep_images(q);
+    n2_queue_settle_updates(q, q->towers && ends);
     if (q->towers) n2_towers_trim(q);
     size_t levels = schedule(q);
     if (q->towers && ends) levels = unite(q, levels);

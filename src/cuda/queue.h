@@ -98,8 +98,10 @@ void n2_queue_simplify(n2_queue *q);
 /* unite.cu: the same for gradients, once it is known which are made from sheets. True if something
  * has changed: then levels are to be found anew, and whether they still are. */
 bool n2_queue_unite(n2_queue *q);
-/* updates.cu: updates of weights update their images, too. */
-void n2_queue_keep_images(n2_queue *q);
+/* updates.cu: updates whose gradients are two matrices side by side read both; */
+void n2_queue_update_from_both(n2_queue *q);
+/* and once their operands are known, if `images`, updates of weights update their images, too. */
+void n2_queue_settle_updates(n2_queue *q, bool images);
 /* Lists of sums go to the device. */
 void n2_queue_upload_lists(n2_queue *q);
 

@@ -614,10 +614,7 @@ static void note_adam(const n2_call *c) {
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
     for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr.t[1 + k]->device;
-    const int64_t blocks = pieces(j.n, IMAGE_SHARE * TOWER_WIDTH);
-    j.update.stride = j.update.of[0].width = TOWER_WIDTH;
-    j.update.blocks = (uint32_t)blocks;
-    noted *n = n2_queue_add(c->queue, &j, blocks);
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, IMAGE_SHARE * TOWER_WIDTH));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);
     n2_note_write(n, j.out, j.n);

@@ -371,28 +371,6 @@ static void read_before_assigned(n2_queue *q, size_t i) {
     j->in[3] = from;
 }
 
-/* An update whose gradient is two matrices side by side reads both. */
-static void update_from_both(n2_queue *q, size_t i) {
-    noted *n = &q->list[i];
-    if (n->j.kind != JOB_ADAM) return;
-    const size_t k = n2_writer_of(q, i, n->j.in[0], n->j.n);
-    if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1] ||
-        !n2_is_only_reader(q, k, i, n->j.in[0], n->j.n))
-        return;
-    const job *pad = &q->list[k].j;
-    const int64_t width = pad->loops.length[0].by, rows = pad->n / width;
-    const int64_t floats[2] = {rows * pad->m, rows * (width - pad->m)};
-    for (int f = 0; f < 2; f++)
-        if (n2_is_written_between(q, k, i, pad->in[f], floats[f])) return;
-    n2_replace_read(n, n->j.in[0], pad->in[0], floats[0]);
-    n2_note_read(n, pad->in[1], floats[1]);
-    n->j.in[0] = pad->in[0];
-    n->j.addend = pad->in[1];
-    n->j.m = pad->m;
-    n->j.loops.length[0] = pad->loops.length[0];
-    n2_drop(&q->list[k]);
-}
-
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
@@ -403,7 +381,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);
     for (size_t i = 0; i < q->n; i++) read_before_assigned(q, i);
-    for (size_t i = 0; i < q->n; i++) update_from_both(q, i);
+    n2_queue_update_from_both(q);
     size_t left = 0;
     for (size_t i = 0; i < q->n; i++) {
         if (q->list[i].j.n_blocks == 0) continue;

@@ -9,6 +9,7 @@ enum {
     UPDATE_WARPS = JOB_THREADS / 32,
     NORM_PARTS = 8 * UPDATE_WARPS, /* whose numbers are on their way at once */
     NORM_FLOATS = NORM_PARTS * JOB_PIECE,
+    WATCHED_AHEAD = 8, /* numbers whose places are fetched ahead */
     UPDATE_SHARED = NORM_FLOATS * 4
 };
 
@@ -17,7 +18,9 @@ struct update_memory {
     job mine;
     job_part parts[NORM_PARTS];
     double sums[UPDATE_WARPS];
+    const float *watched[WATCHED_AHEAD];
     float fix[2]; /* 1 / (1 - beta^step) */
+    bool held, norm_counts;
 };
 
 /* ---- the norm ---- */
@@ -112,64 +115,75 @@ __device__ inline float bias_fix(double beta, float step) {
     return 1.0f / (float)(1 - power);
 }
 
-/* Where number i of an update's gradient is: rows of m numbers at in[0], the others of
- * loops.length[0] at addend, if there is one. */
-__device__ inline const float *gradient_at(const job &j, uint32_t i) {
-    if (!j.addend) return j.in[0] + i;
-    const job_divisor width = j.loops.length[0];
-    const uint32_t m = (uint32_t)j.m, row = job_quotient(width, i), column = i - row * width.by;
-    return column < m ? j.in[0] + (row * m + column)
-                      : j.addend + (row * (width.by - m) + column - m);
+/* Warp 0: whether something that was not finite holds the update back, but for the norm, which is
+ * not there yet: then norm_counts. */
+__device__ inline void look_at_guards(const job &j, const float *norm, update_memory &memory) {
+    const uint32_t lane = threadIdx.x;
+    if (lane >= 32) return;
+    bool held = (j.state->frozen != 0) | (j.state->bad != 0), counts = false;
+#pragma unroll 1
+    for (uint32_t k = lane; k < j.guards; k += 32) {
+        const float *at = k < WATCHED_AHEAD ? memory.watched[k] : watched_of(j.state)[k];
+        counts |= at == norm;
+        held |= at != norm && !isfinite(*at);
+    }
+    held = __ballot_sync(0xffffffffu, held) != 0;
+    counts = __ballot_sync(0xffffffffu, counts) != 0;
+    if (lane == 0) memory.held = held, memory.norm_counts = counts;
 }
 
-/* As is_held_back, but for the norm, which is not there yet: *norm_counts. */
-__device__ inline bool is_held(const job &j, const float *norm, bool *norm_counts) {
-    bool held = (j.state->frozen != 0) | (j.state->bad != 0);
-    *norm_counts = false;
-#pragma unroll 1
-    for (uint32_t k = 0; k < j.guards; k++) {
-        const float *at = watched_of(j.state)[k];
-        if (at == norm)
-            *norm_counts = true;
-        else
-            held |= !isfinite(*at);
+/* Eight numbers of a row, those that there are; the others are 0. */
+__device__ inline void load_eight(float x[8], const float *from, uint32_t left, bool fours) {
+    if (fours) {
+        const float4 none = {0, 0, 0, 0};
+        const float4 a = left > 0 ? *(const float4 *)from : none;
+        const float4 b = left > 4 ? *(const float4 *)(from + 4) : none;
+        x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
+        x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+        return;
     }
-    return held;
+#pragma unroll
+    for (uint32_t k = 0; k < 8; k++) x[k] = k < left ? from[k] : 0.0f;
+}
+__device__ inline void store_eight(float *to, const float x[8], uint32_t left, bool fours) {
+    if (fours) {
+        if (left > 0) *(float4 *)to = float4{x[0], x[1], x[2], x[3]};
+        if (left > 4) *(float4 *)(to + 4) = float4{x[4], x[5], x[6], x[7]};
+        return;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < 8; k++)
+        if (k < left) to[k] = x[k];
 }
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 struct adam_block {
     enum { EACH = IMAGE_EACH };
     const job &j;
-    uint32_t block, which; /* of the image's; the image's */
-    uint32_t first, step, end;
+    uint32_t block; /* of its part */
+    const job_update::update_part &part;
+    uint32_t at, gradient_at, left; /* this thread's numbers: the first; how many */
     float p[EACH], m[EACH], v[EACH], rate, power;
 
-    __device__ adam_block(const job &update, uint32_t at) : j(update) {
-        const uint32_t column = threadIdx.x % TOWER_WIDTH, above = threadIdx.x / TOWER_WIDTH;
-        const uint32_t stride = j.update.stride;
-        which = at / j.update.blocks;
-        block = at - which * j.update.blocks;
-        const auto &of = j.update.of[which];
-        first = (block * IMAGE_SHARE + above) * stride + of.column + column;
-        step = IMAGE_STEP * stride;
-        end = column < of.width ? (uint32_t)j.n : 0;
-    }
-
-    __device__ bool has(uint32_t k) const { return first + k * step < end; }
-    __device__ float get(const float *from, uint32_t k) const {
-        return has(k) ? from[first + k * step] : 0.0f;
+    __device__ adam_block(const job &update, uint32_t number)
+        : j(update), block(number % j.update.blocks), part(j.update.part[number / j.update.blocks]) {
+        const uint32_t column = threadIdx.x % IMAGE_LANES * EACH;
+        const uint32_t row = block * IMAGE_SHARE + threadIdx.x / IMAGE_LANES;
+        at = row * j.update.stride + part.column + column;
+        gradient_at = row * part.step + column;
+        left = column < part.width ? part.width - column : 0;
+        const uint32_t all = at < (uint32_t)j.n ? (uint32_t)j.n - at : 0;
+        left = all < left ? all : left;
     }
 
     /* What the step before left. */
     __device__ void load(float *fix) {
-#pragma unroll
-        for (uint32_t k = 0; k < EACH; k++)
-            p[k] = get(j.out, k), m[k] = get(j.more[0], k), v[k] = get(j.more[1], k);
+        load_eight(p, j.out + at, left, part.fours);
+        load_eight(m, j.more[0] + at, left, part.fours);
+        load_eight(v, j.more[1] + at, left, part.fours);
         rate = *j.in[1];
         power = 1;
-        const float *image = j.update.of[which].image;
-        if (!image) image = j.update.of[which].transposed;
+        const float *image = part.image ? part.image : part.transposed;
         if (image) power = inverse_power(image[(j.strict ? 2 : 1) * IMAGE_FLOATS + TOWER_WIDTH]);
         if (threadIdx.x < 2) fix[threadIdx.x] = bias_fix(j.f[threadIdx.x], *j.in[3]);
     }
@@ -189,13 +203,10 @@ struct adam_block {
     }
 
     __device__ void store() const {
-#pragma unroll
-        for (uint32_t k = 0; k < EACH; k++) {
-            const uint32_t i = first + k * step;
-            if (i >= end) continue;
-            j.out[i] = p[k], j.more[0][i] = m[k], j.more[1][i] = v[k];
-            if (j.more[2]) j.more[2][i] = p[k];
-        }
+        store_eight(j.out + at, p, left, part.fours);
+        store_eight(j.more[0] + at, m, left, part.fours);
+        store_eight(j.more[1] + at, v, left, part.fours);
+        if (j.more[2]) store_eight(j.more[2] + at, p, left, false);
     }
 
     /* Weights that have grown beyond what halves hold are cut off, until the power is chosen
@@ -204,34 +215,31 @@ struct adam_block {
         const float most = 65504;
 #pragma unroll
         for (uint32_t k = 0; k < EACH; k++) {
-            const float x = has(k) ? p[k] * power : 0.0f;
+            const float x = k < left ? p[k] * power : 0.0f;
             p[k] = x > most ? most : x < -most ? -most : x;
         }
-        put_images(p, j.strict, block, shared, j.update.of[which].image,
-                   j.update.of[which].transposed);
+        put_images(p, j.strict, block, shared, part.image, part.transposed);
     }
 };
 
 __device__ inline void run_adam(const update_norm &w, update_memory &memory, float *shared,
-                                uint32_t at, bool ahead) {
+                                uint32_t number, bool ahead) {
     const job &j = memory.mine;
-    adam_block b(j, at);
+    adam_block b(j, number);
     float g[adam_block::EACH], norm = 0;
-    bool norm_counts;
     if (!ahead) grid_wait();
     b.load(memory.fix);
     if (ahead) grid_wait();
+    load_eight(g, b.part.gradient + b.gradient_at, b.left, b.part.fours);
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
-#pragma unroll
-    for (uint32_t k = 0; k < adam_block::EACH; k++)
-        g[k] = b.has(k) ? *gradient_at(j, b.first + k * b.step) : 0.0f;
-    const float given = *j.in[2];
-    const bool held = is_held(j, w.norm, &norm_counts);
+    const bool clips = w.factor && j.in[2] == w.factor;
+    const float given = clips ? 1.0f : *j.in[2];
+    look_at_guards(j, w.norm, memory);
     const float clipped = clip(w, memory, shared, &norm);
-    if (held || (norm_counts && !isfinite(norm))) return;
-    b.change(g, w.factor && j.in[2] == w.factor ? clipped : given, memory.fix);
+    if (memory.held || (memory.norm_counts && !isfinite(norm))) return;
+    b.change(g, clips ? clipped : given, memory.fix);
     b.store();
-    if (j.update.n_images > 0) b.store_images(shared);
+    if (b.part.image || b.part.transposed) b.store_images(shared);
 }
 
 /* What is updated without images, or ends the run. */
@@ -257,8 +265,11 @@ __global__ void __launch_bounds__(JOB_THREADS, 2)
     fetch_parts(norm, 0, memory.parts);
     fetch_one(list, find_job(list)).put(&memory.mine);
     __syncthreads();
-    const uint32_t block = blockIdx.x - memory.mine.first_block;
-    if (memory.mine.kind == JOB_ADAM)
+    const job &j = memory.mine;
+    if (threadIdx.x < WATCHED_AHEAD && threadIdx.x < j.guards)
+        memory.watched[threadIdx.x] = watched_of(j.state)[threadIdx.x]; /* for the same thread */
+    const uint32_t block = blockIdx.x - j.first_block;
+    if (j.kind == JOB_ADAM)
         run_adam(norm, memory, (float *)shared, block, ahead);
     else
         run_others(norm, memory, (float *)shared, block);

@@ -1,13 +1,72 @@
-/* Images that updates keep up to date. An image of weights is made at the beginning of a run; what
- * changes the weights later in the run changes the image too, so that it is right for the rest of
- * the run, and for the next. */
+/* How updates divide their tensors up, and which images they keep up to date. An image of weights is
+ * made at the beginning of a run; what changes the weights later in the run changes the image too,
+ * so that it is right for the rest of the run, and for the next. */
 #include "edit.h"
 #include "tower.h"
+
+/* ---- parts ----------------------------------------------------------------- */
+
+static uint32_t blocks_for(int64_t rows) {
+    return (uint32_t)((rows + IMAGE_SHARE - 1) / IMAGE_SHARE);
+}
+
+static bool is_by_fours(const void *x, int64_t step) {
+    return (uintptr_t)x % 16 == 0 && step % 4 == 0;
+}
+
+/* Part k of an update: columns of a matrix, whose gradient lies there. */
+static void set_part(const job *j, job_update *u, int k, int64_t column, int64_t width,
+                     const float *gradient, int64_t step) {
+    auto *part = &u->part[k];
+    part->column = (uint32_t)column;
+    part->width = (uint32_t)width;
+    part->gradient = gradient;
+    part->step = (uint32_t)step;
+    part->fours = is_by_fours(gradient, step) && is_by_fours(j->out, u->stride) &&
+                  is_by_fours(j->more[0], column) && is_by_fours(j->more[1], width) &&
+                  j->n % 4 == 0;
+}
+
+static void divide_up(job *j, int64_t rows, int64_t stride, int parts) {
+    j->update.n_parts = parts;
+    j->update.stride = (uint32_t)stride;
+    j->update.blocks = blocks_for(rows);
+    j->n_blocks = j->update.blocks * (uint32_t)(parts ? parts : 1);
+}
+
+/* An update whose gradient is two matrices side by side. */
+static void update_from_both(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind != JOB_ADAM) return;
+    const size_t k = n2_writer_of(q, i, n->j.in[0], n->j.n);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_PAD || !q->list[k].j.in[1] ||
+        !n2_is_only_reader(q, k, i, n->j.in[0], n->j.n))
+        return;
+    const job *pad = &q->list[k].j;
+    const int64_t width = pad->loops.length[0].by, rows = pad->n / width;
+    const int64_t widths[2] = {pad->m, width - pad->m};
+    for (int f = 0; f < 2; f++)
+        if (widths[f] > TOWER_WIDTH || n2_is_written_between(q, k, i, pad->in[f], rows * widths[f]))
+            return;
+    n2_replace_read(n, n->j.in[0], pad->in[0], rows * widths[0]);
+    n2_note_read(n, pad->in[1], rows * widths[1]);
+    n->j.in[0] = pad->in[0];
+    divide_up(&n->j, rows, width, 2);
+    for (int f = 0; f < 2; f++)
+        set_part(&n->j, &n->j.update, f, f ? widths[0] : 0, widths[f], pad->in[f], widths[f]);
+    n2_drop(&q->list[k]);
+}
+
+void n2_queue_update_from_both(n2_queue *q) {
+    for (size_t i = 0; i < q->n; i++) update_from_both(q, i);
+}
+
+/* ---- images ---------------------------------------------------------------- */
 
 /* An update and the images of its tensor. */
 typedef struct keeping {
     n2_queue *q;
-    size_t update, image[MOST_IMAGES];
+    size_t update, image[MOST_PARTS];
     int n;
     size_t again; /* the first job after it that makes images of the tensor; q->n: none */
 } keeping;
@@ -63,15 +122,22 @@ static bool can_keep_bias(const keeping *s, const float *bias, int64_t n) {
     if (i == SIZE_MAX) return true;
     if (i >= s->again) return false;
     const job *j = job_at(q, i);
-    return j->kind == JOB_ADAM && j->out == bias && j->n == n && !j->more[2] &&
-           j->update.n_images == 0;
+    return j->kind == JOB_ADAM && j->out == bias && j->n == n && !j->more[2] && j->update.n_parts == 0;
+}
+
+/* Whether an image is that of a part, or parts may still be chosen. */
+static bool is_of_part(const job *update, int64_t column, int64_t width) {
+    bool found = update->update.n_parts == 0;
+    for (int k = 0; k < update->update.n_parts; k++)
+        found |= update->update.part[k].column == column && update->update.part[k].width == width;
+    return found;
 }
 
 static bool can_keep(const keeping *s, size_t image) {
     const job *j = job_at(s->q, image), *update = job_at(s->q, s->update);
     const int64_t stride = j->loops.step[0][0], column = j->in[0] - update->out;
     return image < s->update && column + j->k <= stride && j->m * stride == update->n &&
-           is_made_alone(s, image, j->out) && is_made_alone(s, image, j->more[0]) &&
+           is_of_part(update, column, j->k) && is_made_alone(s, image, j->out) && is_made_alone(s, image, j->more[0]) &&
            can_keep_bias(s, j->in[1], j->m) && can_keep_bias(s, j->in[2], j->k);
 }
 
@@ -120,7 +186,7 @@ static bool find_images(keeping *s) {
         bool again = false;
         for (int k = 0; k < s->n; k++) again |= is_again(job_at(q, s->image[k]), job_at(q, i));
         if (again) continue;
-        if (s->n == MOST_IMAGES || !can_keep(s, i)) return false;
+        if (s->n == MOST_PARTS || !can_keep(s, i)) return false;
         s->image[s->n++] = i;
         columns += job_at(q, i)->k;
     }
@@ -139,11 +205,11 @@ static void keep_image(keeping *s, int k) {
     n2_queue *q = s->q;
     noted *update = &q->list[s->update];
     job *j = &q->list[s->image[k]].j;
-    auto *of = &update->j.update.of[k];
-    of->column = (uint32_t)(j->in[0] - update->j.out);
-    of->width = (uint32_t)j->k;
-    of->image = j->out;
-    of->transposed = j->more[0];
+    int at = 0;
+    while (update->j.update.part[at].column != (uint32_t)(j->in[0] - update->j.out)) at++;
+    auto *part = &update->j.update.part[at];
+    part->image = j->out;
+    part->transposed = j->more[0];
     j->lasts = j->grows = true;
     for (int t = 0; t < 2; t++) {
         float *image = t ? j->more[0] : j->out;
@@ -154,19 +220,27 @@ static void keep_image(keeping *s, int k) {
     }
 }
 
+/* A part for each image, if the gradient is one matrix. */
+static void choose_parts(keeping *s) {
+    job *update = &s->q->list[s->update].j;
+    const int64_t stride = job_at(s->q, s->image[0])->loops.step[0][0];
+    if (update->update.n_parts > 0) return;
+    divide_up(update, update->n / stride, stride, s->n);
+    for (int k = 0; k < s->n; k++) {
+        const job *image = job_at(s->q, s->image[k]);
+        const int64_t column = image->in[0] - update->out;
+        set_part(update, &update->update, k, column, image->k, update->in[0] + column, stride);
+    }
+}
+
 static void keep_images(keeping *s) {
     n2_queue *q = s->q;
-    job *update = &q->list[s->update].j;
-    const job *first = job_at(q, s->image[0]);
     for (size_t i = s->update + 1; i < q->n; i++)
         for (int k = 0; k < s->n; k++)
             if (is_image_of(q, i, s->update) && is_again(job_at(q, s->image[k]), job_at(q, i)))
                 n2_drop(&q->list[i]);
-    update->strict = q->strict;
-    update->update.n_images = s->n;
-    update->update.stride = first->loops.step[0][0];
-    update->update.blocks = (uint32_t)((first->m + IMAGE_SHARE - 1) / IMAGE_SHARE);
-    update->n_blocks = update->update.blocks * (uint32_t)s->n;
+    q->list[s->update].j.strict = q->strict;
+    choose_parts(s);
     for (int k = 0; k < s->n; k++) keep_image(s, k);
 }
 
@@ -182,13 +256,20 @@ static bool is_for_good(n2_queue *q, size_t i) {
            is_made_alone(&s, i, j->out) && is_made_alone(&s, i, j->more[0]);
 }
 
-void n2_queue_keep_images(n2_queue *q) {
+static void settle(n2_queue *q, size_t i, bool images) {
+    keeping s = {q, i, {}, 0, 0};
+    job *j = &q->list[i].j;
+    if (j->kind != JOB_ADAM) return;
+    if (images) complete_images(q, i);
+    if (images && find_images(&s)) keep_images(&s);
+    if (j->update.n_parts > 0) return;
+    divide_up(j, (j->n + TOWER_WIDTH - 1) / TOWER_WIDTH, TOWER_WIDTH, 0);
+    set_part(j, &j->update, 0, 0, TOWER_WIDTH, j->in[0], TOWER_WIDTH);
+}
+
+void n2_queue_settle_updates(n2_queue *q, bool images) {
     for (size_t i = 0; i < q->n; i++) {
-        keeping s = {q, i, {}, 0, 0};
-        if (job_at(q, i)->kind == JOB_ADAM) {
-            complete_images(q, i);
-            if (find_images(&s)) keep_images(&s);
-        }
-        if (is_for_good(q, i)) q->list[i].j.lasts = true;
+        settle(q, i, images);
+        if (images && is_for_good(q, i)) q->list[i].j.lasts = true;
     }
 }
