@@ -113,7 +113,8 @@ typedef enum tower_source {
 typedef enum layer_kind {
     LAYER_PRODUCT, /* tensor cores */
     LAYER_OUTER,   /* k <= TOWER_NARROW */
-    LAYER_NARROW   /* n <= TOWER_NARROW; the rows that the block has stay as they are */
+    LAYER_NARROW,  /* n <= TOWER_NARROW; the rows that the block has stay as they are */
+    LAYER_ROWS     /* no product: the first of a tower of few rows, which it makes of memory */
 } layer_kind;
 
 /* What a layer of a tower of few rows does, as bits. */
@@ -134,7 +135,8 @@ enum {
     RIDES_LEAKY = 1 << 13,  /* its LeakyReLU, */
     STRAYS = 1 << 14,       /* or something else */
     STRAYS_LEAKY = 1 << 15,
-    READS_OWN = 1 << 16, /* reads memory that this tower writes */
+    READS_OWN = 1 << 16,  /* reads memory that this tower writes */
+    MAKES_ROWS = 1 << 17, /* LAYER_ROWS */
     /* a residual network's layers: */
     GOES_FORWARD = MULTIPLIES | TAKES_LEAKY | ADDS_LAST | ADDS_BIAS | RIDES_LEAKY,
     GOES_BACK = MULTIPLIES | ADDS_LAST | HAS_GATES | RIDES
@@ -142,7 +144,8 @@ enum {
 
 typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
-    const float *b; /* an image (LAYER_PRODUCT), or as it is */
+    const float *b; /* an image (LAYER_PRODUCT), or as it is; of LAYER_ROWS: row i is row b[i] of a
+                     * table a with k rows, plus that of the addend */
     const float *bias, *gate, *addend;
     const float *index;             /* NULL, or row i of the addend is row index[i] of a table */
     float *out, *more;              /* NULL: nobody reads it */

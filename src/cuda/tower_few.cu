@@ -78,17 +78,38 @@ __device__ inline void load_rows(float x[NUMBERS], const float *from, int n, con
     load_numbers(x, from, at, n, p);
 }
 
-__device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const few_place &p) {
-    if (!l.index) return load_rows(x, l.addend, l.n, p);
-    int at[4];
+/* The rows of a table that a thread's rows are, if row r is row index[r] of it. */
+__device__ inline void find_rows(int row[4], const float *index, int table_rows,
+                                 const few_place &p) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const int r = p.row + k / 2 * 8 + k % 2;
-        const float index = r < p.rows ? l.index[p.row0 + r] : 0.0f;
-        const int row = (int)fminf(fmaxf(index, 0.0f), (float)(l.table_rows - 1)); /* NaN: 0 */
-        at[k] = r < p.rows ? row * l.n : -1;
+        const float i = r < p.rows ? index[p.row0 + r] : 0.0f;
+        row[k] = (int)fminf(fmaxf(i, 0.0f), (float)(table_rows - 1)); /* NaN: 0 */
     }
+}
+
+__device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const few_place &p) {
+    if (!l.index) return load_rows(x, l.addend, l.n, p);
+    int at[4];
+    find_rows(at, l.index, l.table_rows, p);
+#pragma unroll
+    for (int k = 0; k < 4; k++) at[k] = p.row + k / 2 * 8 + k % 2 < p.rows ? at[k] * l.n : -1;
     load_numbers(x, l.addend, at, l.n, p);
+}
+
+/* What LAYER_ROWS makes. Both indices are asked for before one of them is there; rows beyond the
+ * last are found, too, and not used. */
+__device__ inline void make_rows(float x[NUMBERS], const tower_layer &l, const few_place &p) {
+    int a[4], b[4];
+    find_rows(a, l.b, l.k, p);
+    find_rows(b, l.index, l.table_rows, p);
+#pragma unroll
+    for (int i = 0; i < NUMBERS; i++) {
+        const int k = i / 4 * 2 + i % 2, c = p.column + column_of(i);
+        const float sum = l.a[a[k] * TOWER_WIDTH + c] + l.addend[b[k] * TOWER_WIDTH + c];
+        x[i] = p.row + row_of(i) < p.rows ? sum : 0.0f;
+    }
 }
 
 /* The LeakyReLU of what a thread has, times `unit`. */
@@ -361,15 +382,16 @@ template <bool STRICT> struct few_block {
         finish<KNOWN>(l, sum, by, bias, closed);
     }
 
-    /* k <= TOWER_NARROW: no tensor cores. */
+    /* k <= TOWER_NARROW: no tensor cores. Or none at all: the first rows are there already. */
     __device__ void outer(int k, const tower_layer &l) {
+        const int inner = l.does & MAKES_ROWS ? 0 : l.k;
         float sum[NUMBERS], bias[2];
         if (l.does & READS_OWN) {
             barrier_of_eight();
             load_own(k, l);
         }
         for (int i = 0; i < NUMBERS; i++) sum[i] = 0;
-        for (int j = 0; j < l.k; j++) {
+        for (int j = 0; j < inner; j++) {
             const float w[2] = {p.column < l.n ? l.b[j * l.n + p.column] : 0.0f,
                                 p.column + 8 < l.n ? l.b[j * l.n + p.column + 8] : 0.0f};
 #pragma unroll
@@ -490,6 +512,7 @@ template <bool STRICT> struct few_block {
     }
 
     __device__ void run() {
+        if (m->t.layer[0].does & MAKES_ROWS) make_rows(last, m->t.layer[0], p);
         load_next_rows(m->t.first_rows);
         load_next_extra(m->t.first_extra);
         ask_for_gates();
@@ -586,8 +609,10 @@ static uint32_t takes_of(const tower_layer *l) {
 
 static uint32_t what_it_does(const tower *t, int k) {
     const tower_layer *l = &t->layer[k];
+    const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
-    return takes_of(l) | stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL) |
+    if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
+    return takes_of(l) | stores |
            (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
            (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
            (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
