@@ -141,7 +141,8 @@ typedef struct job {
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows;
-                         * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise */
+                         * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise, or
+                         * adds up m of them that follow one another */
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
     double f[4];

@@ -51,19 +51,20 @@ static void gate_products(n2_queue *q, size_t i) {
 
 /* ---- rows of a table ----------------------------------------------------- */
 
-/* The job that gathers x, rows of TOWER_WIDTH, for job i alone, from a table that is still the same;
- * SIZE_MAX: none. */
+/* The job that gathers x, rows of TOWER_WIDTH, for job i alone, from a table that is still the
+ * same; SIZE_MAX: none. */
 static size_t gather_for(n2_queue *q, size_t i, const float *x, int64_t rows) {
+    enum { MOST = 1 << 24 }; /* rows of the table: towers have 31 bits for its numbers */
     const int64_t floats = rows * TOWER_WIDTH;
     const size_t k = n2_writer_of(q, i, x, floats);
-    if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || q->list[k].j.m != TOWER_WIDTH ||
-        (uintptr_t)q->list[k].j.in[0] % 16 != 0 || !n2_is_only_reader(q, k, i, x, floats))
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || !n2_is_only_reader(q, k, i, x, floats))
         return SIZE_MAX;
     const job *gather = &q->list[k].j;
-    const bool changed =
-        n2_is_written_between(q, k, i, gather->in[0], gather->k * TOWER_WIDTH) ||
-        n2_is_written_between(q, k, i, gather->in[1], rows);
-    return changed ? SIZE_MAX : k;
+    const float *table = gather->in[0], *index = gather->in[1];
+    const bool fits = gather->m == TOWER_WIDTH && gather->k <= MOST && (uintptr_t)table % 16 == 0;
+    const bool changed = n2_is_written_between(q, k, i, table, gather->k * TOWER_WIDTH) ||
+                         n2_is_written_between(q, k, i, index, rows);
+    return fits && !changed ? k : SIZE_MAX;
 }
 
 /* A layer that adds rows of a table, gathered for it alone, finds them in the table. */
@@ -98,10 +99,8 @@ static bool is_multiplied(const n2_queue *q, size_t i, const float *x, int64_t r
     return false;
 }
 
-/* The LeakyReLU of what job i makes, if it could be there as soon; SIZE_MAX: none. */
-static size_t leaky_of(const n2_queue *q, size_t i) {
-    const float *x = q->list[i].j.out;
-    const int64_t n = q->list[i].j.n;
+/* The LeakyReLU of n numbers x that job i makes, if it could be there as soon; SIZE_MAX: none. */
+static size_t leaky_of(const n2_queue *q, size_t i, const float *x, int64_t n) {
     size_t k = i + 1;
     for (; k < q->n; k++) {
         const job *j = &q->list[k].j;
@@ -144,7 +143,7 @@ static job layer_of_rows(float *out, int64_t rows) {
 /* Job i becomes this layer, with the LeakyReLU of it, if a tower begins with one of them. */
 static bool become_rows(n2_queue *q, size_t i, job *j) {
     const int64_t rows = j->product.m;
-    const size_t leaky = leaky_of(q, i);
+    const size_t leaky = leaky_of(q, i, j->out, j->n);
     noted made = {};
     made.kept = q->list[i].kept;
     if (leaky != SIZE_MAX) {
@@ -184,6 +183,20 @@ static void begin_with_tables(n2_queue *q, size_t i) {
     if (!become_rows(q, i, &j)) return;
     n2_drop(&q->list[a]);
     n2_drop(&q->list[b]);
+}
+
+/* And so is the sum of a few rows on end. */
+static void begin_with_sums(n2_queue *q, size_t i) {
+    const job *sum = &q->list[i].j;
+    const int64_t rows = sum->n_blocks / (TOWER_WIDTH / 32);
+    if (sum->kind != JOB_SUM_COLUMNS || sum->add || sum->m != TOWER_WIDTH || sum->k != 1 ||
+        sum->n < 1 || sum->n > MOST_SUMMED || rows > q->few_most || (uintptr_t)sum->in[0] % 16 != 0)
+        return;
+    job j = layer_of_rows(sum->out, rows);
+    j.in[0] = sum->in[0];
+    j.product.k = rows * sum->n;
+    j.m = sum->n;
+    become_rows(q, i, &j);
 }
 
 /* ---- columns side by side ------------------------------------------------ */
@@ -511,6 +524,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) begin_with_tables(q, i);
+    for (size_t i = 0; i < q->n && q->towers; i++) begin_with_sums(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);

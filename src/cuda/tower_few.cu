@@ -78,38 +78,16 @@ __device__ inline void load_rows(float x[NUMBERS], const float *from, int n, con
     load_numbers(x, from, at, n, p);
 }
 
-/* The rows of a table that a thread's rows are, if row r is row index[r] of it. */
-__device__ inline void find_rows(int row[4], const float *index, int table_rows,
-                                 const few_place &p) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        const int r = p.row + k / 2 * 8 + k % 2;
-        const float i = r < p.rows ? index[p.row0 + r] : 0.0f;
-        row[k] = (int)fminf(fmaxf(i, 0.0f), (float)(table_rows - 1)); /* NaN: 0 */
-    }
-}
-
 __device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const few_place &p) {
     if (!l.index) return load_rows(x, l.addend, l.n, p);
     int at[4];
-    find_rows(at, l.index, l.table_rows, p);
 #pragma unroll
-    for (int k = 0; k < 4; k++) at[k] = p.row + k / 2 * 8 + k % 2 < p.rows ? at[k] * l.n : -1;
-    load_numbers(x, l.addend, at, l.n, p);
-}
-
-/* What LAYER_ROWS makes. Both indices are asked for before one of them is there; rows beyond the
- * last are found, too, and not used. */
-__device__ inline void make_rows(float x[NUMBERS], const tower_layer &l, const few_place &p) {
-    int a[4], b[4];
-    find_rows(a, l.b, l.k, p);
-    find_rows(b, l.index, l.table_rows, p);
-#pragma unroll
-    for (int i = 0; i < NUMBERS; i++) {
-        const int k = i / 4 * 2 + i % 2, c = p.column + column_of(i);
-        const float sum = l.a[a[k] * TOWER_WIDTH + c] + l.addend[b[k] * TOWER_WIDTH + c];
-        x[i] = p.row + row_of(i) < p.rows ? sum : 0.0f;
+    for (int k = 0; k < 4; k++) {
+        const int r = p.row + k / 2 * 8 + k % 2;
+        const float index = r < p.rows ? l.index[p.row0 + r] : 0.0f;
+        at[k] = r < p.rows ? table_row(index, l.table_rows) * l.n : -1;
     }
+    load_numbers(x, l.addend, at, l.n, p);
 }
 
 /* The LeakyReLU of what a thread has, times `unit`. */
@@ -120,6 +98,60 @@ __device__ inline void store_rows(float *to, int n, const few_place &p, const fl
     for (int i = 0; i < NUMBERS; i++)
         if (p.row + row_of(i) < p.rows && p.column + column_of(i) < n)
             first[row_of(i) * n + column_of(i)] = leaky(x[i] * unit, slope);
+}
+
+/* ---- the rows of LAYER_ROWS ---- */
+
+/* What lies side by side is there soonest, so a warp makes whole rows, MADE of them, four columns a
+ * thread. They go to those who have them through shared memory: */
+enum { MADE = FEW_ROWS / FEW_WARPS };
+__device__ inline int made_at(int row, int column) {
+    return row * TOWER_WIDTH + (column ^ row / 2 % 4 * 8); /* in other banks than other rows */
+}
+
+/* The sums of two tables' rows. Both indices are asked for before one of them is there. */
+__device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+                                 int column) {
+    float4 y[MADE];
+    int a[MADE], b[MADE];
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        a[i] = table_row(l.b[row[i]], l.k) * TOWER_WIDTH + column;
+        b[i] = table_row(l.index[row[i]], l.table_rows) * TOWER_WIDTH + column;
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        x[i] = *(const float4 *)(l.a + a[i]);
+        y[i] = *(const float4 *)(l.addend + b[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++)
+        x[i] = float4{x[i].x + y[i].x, x[i].y + y[i].y, x[i].z + y[i].z, x[i].w + y[i].w};
+}
+
+/* The sums of rows on end: doubles, rounded once, as run_sum_columns makes them. */
+__device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+                                int column) {
+    const int n = l.sums;
+    float4 y[MADE][MOST_SUMMED];
+#pragma unroll
+    for (int i = 0; i < MADE * MOST_SUMMED; i++) {
+        const int k = i % MOST_SUMMED, r = row[i / MOST_SUMMED] * n + (k < n ? k : 0);
+        y[i / MOST_SUMMED][k] = *(const float4 *)(l.a + r * TOWER_WIDTH + column);
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        double sum[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int k = 0; k < MOST_SUMMED; k++) {
+            const float4 summand = k < n ? y[i][k] : float4{};
+            sum[0] += (double)summand.x;
+            sum[1] += (double)summand.y;
+            sum[2] += (double)summand.z;
+            sum[3] += (double)summand.w;
+        }
+        x[i] = float4{(float)sum[0], (float)sum[1], (float)sum[2], (float)sum[3]};
+    }
 }
 
 struct alignas(16) four_words {
@@ -313,6 +345,38 @@ template <bool STRICT> struct few_block {
 
     /* ---- layers ---- */
 
+    /* Rows of LAYER_ROWS, in place of factors, which are not there yet: for take_rows behind the
+     * next barrier. Beyond the last they are zeros, whatever is found. */
+    __device__ void make_rows(const tower_layer &l) {
+        const int column = p.lane * 4;
+        float4 x[MADE];
+        int row[MADE];
+#pragma unroll
+        for (int i = 0; i < MADE; i++) {
+            const int r = p.warp + i * FEW_WARPS;
+            row[i] = r < p.rows ? p.row0 + r : 0;
+        }
+        if (l.sums)
+            sum_rows(x, l, row, column);
+        else
+            find_rows(x, l, row, column);
+        static_assert(sizeof m->factors >= FEW_ROWS * TOWER_WIDTH * sizeof(float), "room for them");
+#pragma unroll
+        for (int i = 0; i < MADE; i++) {
+            const int r = p.warp + i * FEW_WARPS;
+            *(float4 *)((float *)m->factors + made_at(r, column)) = r < p.rows ? x[i] : float4{};
+        }
+    }
+
+    __device__ void take_rows() {
+        const float *made = (const float *)m->factors;
+        const int first = made_at(p.row, p.column);
+#pragma unroll
+        for (int i = 0; i < NUMBERS; i++) /* its other rows have their columns in the same order */
+            last[i] = made[(first ^ column_of(i)) + row_of(i) * TOWER_WIDTH];
+        barrier_of_eight(); /* there will be factors */
+    }
+
     /* The next rows, or addend or gate, that layer k wants of memory. */
     __device__ void load_next_rows(int k) {
         if (k < m->t.n_layers) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
@@ -382,7 +446,7 @@ template <bool STRICT> struct few_block {
         finish<KNOWN>(l, sum, by, bias, closed);
     }
 
-    /* k <= TOWER_NARROW: no tensor cores. Or none at all: the first rows are there already. */
+    /* k <= TOWER_NARROW: no tensor cores. Or none at all, for rows that are made already. */
     __device__ void outer(int k, const tower_layer &l) {
         const int inner = l.does & MAKES_ROWS ? 0 : l.k;
         float sum[NUMBERS], bias[2];
@@ -512,12 +576,13 @@ template <bool STRICT> struct few_block {
     }
 
     __device__ void run() {
-        if (m->t.layer[0].does & MAKES_ROWS) make_rows(last, m->t.layer[0], p);
+        if (m->t.layer[0].does & MAKES_ROWS) make_rows(m->t.layer[0]);
         load_next_rows(m->t.first_rows);
         load_next_extra(m->t.first_extra);
         ask_for_gates();
         copies_wait<0>();
         barrier_of_eight();
+        if (m->t.layer[0].does & MAKES_ROWS) take_rows();
         wait_for_image(0);
 #pragma unroll 1
         for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
@@ -612,8 +677,7 @@ static uint32_t what_it_does(const tower *t, int k) {
     const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
     if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
-    return takes_of(l) | stores |
-           (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
+    return takes_of(l) | stores | (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
            (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
            (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
 }

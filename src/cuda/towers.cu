@@ -438,6 +438,7 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->slope_more = j->slope_more;
     l->k = (int32_t)j->product.k;
     l->n = (int32_t)j->product.n;
+    l->sums = l->kind == LAYER_ROWS ? (uint8_t)j->m : 0;
     connect(before, j, l);
     make_stores(q, i, l);
     make_gate(q, i, l);
