@@ -154,7 +154,7 @@ static bool become_rows(n2_queue *q, size_t i, job *j) {
     made.j = *j;
     n2_note_read(&made, j->in[0], j->product.k * TOWER_WIDTH);
     n2_note_read(&made, j->in[1], rows);
-    n2_note_read(&made, j->addend, j->product.addend_rows * TOWER_WIDTH);
+    n2_note_read(&made, j->addend, (int64_t)j->product.addend_rows * TOWER_WIDTH);
     n2_note_read(&made, j->index, rows);
     n2_note_write(&made, j->out, j->n);
     n2_note_write(&made, j->more[0], j->n);

@@ -368,13 +368,19 @@ template <bool STRICT> struct few_block {
         }
     }
 
-    __device__ void take_rows() {
+    /* Returns 1 if that was all of the layer: most are multiplied, and stored as sheets meanwhile.
+     * Its stores are those of any layer, whose code need not be fetched if it has none. */
+    __device__ int take_rows(const tower_layer &l) {
         const float *made = (const float *)m->factors;
         const int first = made_at(p.row, p.column);
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) /* its other rows have their columns in the same order */
             last[i] = made[(first ^ column_of(i)) + row_of(i) * TOWER_WIDTH];
         barrier_of_eight(); /* there will be factors */
+        if (l.does & (STORES | STORES_LEAKY | STRAYS | STRAYS_LEAKY)) return 0;
+        waiting = l.does & RIDES ? l.out_sheets : l.more_sheets;
+        waiting_gates = l.more_gates;
+        return 1;
     }
 
     /* The next rows, or addend or gate, that layer k wants of memory. */
@@ -576,16 +582,17 @@ template <bool STRICT> struct few_block {
     }
 
     __device__ void run() {
-        if (m->t.layer[0].does & MAKES_ROWS) make_rows(m->t.layer[0]);
+        const bool makes = m->t.layer[0].does & MAKES_ROWS;
         load_next_rows(m->t.first_rows);
         load_next_extra(m->t.first_extra);
         ask_for_gates();
+        if (makes) make_rows(m->t.layer[0]);
         copies_wait<0>();
         barrier_of_eight();
-        if (m->t.layer[0].does & MAKES_ROWS) take_rows();
+        const int first = makes ? take_rows(m->t.layer[0]) : 0;
         wait_for_image(0);
 #pragma unroll 1
-        for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
+        for (int k = first; k < m->t.n_layers; k += m->t.layer[k].run) {
             const uint32_t does = m->t.layer[k].does;
             if (does == GOES_FORWARD)
                 run_of<GOES_FORWARD>(k);
