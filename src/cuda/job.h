@@ -50,9 +50,10 @@ typedef enum job_kind {
     JOB_GATHER,
     JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
     JOB_ASSIGN,
-    JOB_ADAM, /* update.h */
-    JOB_SMALL, /* a product of few numbers, a transposed: no tensor cores */
-    JOB_END    /* of a run: looks at watched numbers, counts */
+    JOB_ADAM,      /* update.h */
+    JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
+    JOB_END,       /* of a run: looks at watched numbers, counts */
+    JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: tower.h */
 } job_kind;
 
 /* What a block has of the n elements of an element-wise job: the same for all jobs of as many
@@ -156,7 +157,9 @@ typedef struct job {
                            * LeakyReLU, of a product; squares; transposed image */
     const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
-    const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows */
+    const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows;
+                         * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise, or
+                         * adds up m of them that follow one another */
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
     double f[4];

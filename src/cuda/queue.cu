@@ -236,6 +236,7 @@ static bool touches_alike(const job *j, uintptr_t x) {
 
 /* Whether a block of a product touches its rows of the memory at x and no other of it. */
 static bool touches_own_rows(const job *j, uintptr_t x) {
+    if (j->kind == JOB_FIRST_ROWS) return x == (uintptr_t)j->out || x == (uintptr_t)j->more[0];
     if (x == (uintptr_t)j->in[1] || x == (uintptr_t)j->in[2] || x == (uintptr_t)j->in[3])
         return false;
     if (j->index && (x == (uintptr_t)j->addend || x == (uintptr_t)j->index)) return false;
@@ -245,8 +246,9 @@ static bool touches_own_rows(const job *j, uintptr_t x) {
 
 static bool has_whole_rows(const job *j) {
     const job_product *p = &j->product;
-    const bool product = j->kind == JOB_MATMUL || (j->kind == JOB_NARROW && p->tower);
-    return product && !p->ta && p->batches == 1 && p->slices == 1 && p->tiles_n == 1;
+    const bool layer = j->kind == JOB_FIRST_ROWS || (j->kind == JOB_NARROW && p->tower);
+    return (layer || j->kind == JOB_MATMUL) && !p->ta && p->batches == 1 && p->slices == 1 &&
+           p->tiles_n == 1;
 }
 
 /* Blocks of their own are one: whatever they do, they do it one after the other. Updates are done
@@ -254,7 +256,7 @@ static bool has_whole_rows(const job *j) {
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
            j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
-           j->kind != JOB_ASSIGN;
+           j->kind != JOB_ASSIGN && j->kind != JOB_FIRST_ROWS;
 }
 
 typedef bool touches(const job *j, uintptr_t x);

@@ -125,7 +125,7 @@ void n2_queue_free(n2_queue *q);
 void n2_towers_trim(n2_queue *q);
 /* True if it is a layer, and so its chain a tower. */
 static inline bool n2_is_tower(const noted *n) {
-    return n->j.kind == JOB_MATMUL && n->j.product.tower;
+    return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_FIRST_ROWS) && n->j.product.tower;
 }
 
 /* True if job i, which conflicts with this chain only, may become part of it. */

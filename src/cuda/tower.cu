@@ -127,7 +127,7 @@ __device__ inline void ask_rows(float *to, const float *from, int n, const tower
 __device__ inline void ask_table(float *to, const tower_layer &l, const tower_place &p) {
     const int lane = (int)threadIdx.x % 32;
     const float index = lane < p.rows ? l.index[p.row0 + lane] : 0.0f;
-    const int row = (int)fminf(fmaxf(index, 0.0f), (float)(l.table_rows - 1)); /* NaN: 0 */
+    const int row = table_row(index, l.table_rows);
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {

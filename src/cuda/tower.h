@@ -31,7 +31,8 @@ enum {
     TOWER_THREADS = 2 * TOWER_ROWS, /* that have rows; a warp more fetches weights */
     TOWER_NARROW = 4,               /* columns, or inner numbers, that need no tensor cores */
     ROW_FLOATS = TOWER_WIDTH + 8,   /* of rows in shared memory that are read by pairs */
-    MOST_LAYERS = 28
+    MOST_LAYERS = 28,
+    MOST_SUMMED = 8 /* rows that LAYER_ROWS adds up */
 };
 
 /* Matrices as tensor cores read them: 64 columns to a panel, 128 bytes a row and panel, whose units
@@ -119,7 +120,8 @@ typedef enum tower_source {
 typedef enum layer_kind {
     LAYER_PRODUCT, /* tensor cores */
     LAYER_OUTER,   /* k <= TOWER_NARROW */
-    LAYER_NARROW   /* n <= TOWER_NARROW; the rows that the block has stay as they are */
+    LAYER_NARROW,  /* n <= TOWER_NARROW; the rows that the block has stay as they are */
+    LAYER_ROWS     /* no product: the first of a tower of few rows, which it makes of memory */
 } layer_kind;
 
 /* What a layer of a tower of few rows does, as bits. */
@@ -140,7 +142,8 @@ enum {
     RIDES_LEAKY = 1 << 13,  /* its LeakyReLU, */
     STRAYS = 1 << 14,       /* or something else */
     STRAYS_LEAKY = 1 << 15,
-    READS_OWN = 1 << 16, /* reads memory that this tower writes */
+    READS_OWN = 1 << 16,  /* reads memory that this tower writes */
+    MAKES_ROWS = 1 << 17, /* LAYER_ROWS */
     /* a residual network's layers: */
     GOES_FORWARD = MULTIPLIES | TAKES_LEAKY | ADDS_LAST | ADDS_BIAS | RIDES_LEAKY,
     GOES_BACK = MULTIPLIES | ADDS_LAST | HAS_GATES | RIDES
@@ -148,7 +151,8 @@ enum {
 
 typedef struct tower_layer {
     const float *a; /* FROM_MEMORY; else what the layer before made, or its LeakyReLU */
-    const float *b; /* an image (LAYER_PRODUCT), or as it is */
+    const float *b; /* an image (LAYER_PRODUCT), or as it is; of LAYER_ROWS: row i is row b[i] of a
+                     * table a with k rows, plus that of the addend; NULL: `sums` rows of it */
     const float *bias, *gate, *addend;
     const float *index;             /* NULL, or row i of the addend is row index[i] of a table */
     float *out, *more;              /* NULL: nobody reads it */
@@ -163,7 +167,8 @@ typedef struct tower_layer {
     uint8_t plain; /* multiplies the rows of the layer before, and makes factors of its output */
     uint8_t plain_more; /* or of its LeakyReLU */
     uint8_t wide;       /* n is 128, and pairs of numbers lie at multiples of 8 bytes */
-    uint8_t run; /* so many layers, from this one on, are plain and of one form: n2_tower_make */
+    uint8_t run;  /* so many layers, from this one on, are plain and of one form: n2_tower_make */
+    uint8_t sums; /* of LAYER_ROWS: row i is the sum of so many of a, from row i * sums on; or 0 */
     /* of a tower of few rows: */
     uint32_t does;
     int16_t next_rows, next_extra; /* the next layer that takes rows of memory; a gate or addend */

@@ -85,8 +85,7 @@ __device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const
     for (int k = 0; k < 4; k++) {
         const int r = p.row + k / 2 * 8 + k % 2;
         const float index = r < p.rows ? l.index[p.row0 + r] : 0.0f;
-        const int row = (int)fminf(fmaxf(index, 0.0f), (float)(l.table_rows - 1)); /* NaN: 0 */
-        at[k] = r < p.rows ? row * l.n : -1;
+        at[k] = r < p.rows ? table_row(index, l.table_rows) * l.n : -1;
     }
     load_numbers(x, l.addend, at, l.n, p);
 }
@@ -99,6 +98,60 @@ __device__ inline void store_rows(float *to, int n, const few_place &p, const fl
     for (int i = 0; i < NUMBERS; i++)
         if (p.row + row_of(i) < p.rows && p.column + column_of(i) < n)
             first[row_of(i) * n + column_of(i)] = leaky(x[i] * unit, slope);
+}
+
+/* ---- the rows of LAYER_ROWS ---- */
+
+/* What lies side by side is there soonest, so a warp makes whole rows, MADE of them, four columns a
+ * thread. They go to those who have them through shared memory: */
+enum { MADE = FEW_ROWS / FEW_WARPS };
+__device__ inline int made_at(int row, int column) {
+    return row * TOWER_WIDTH + (column ^ row / 2 % 4 * 8); /* in other banks than other rows */
+}
+
+/* The sums of two tables' rows. Both indices are asked for before one of them is there. */
+__device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+                                 int column) {
+    float4 y[MADE];
+    int a[MADE], b[MADE];
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        a[i] = table_row(l.b[row[i]], l.k) * TOWER_WIDTH + column;
+        b[i] = table_row(l.index[row[i]], l.table_rows) * TOWER_WIDTH + column;
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        x[i] = *(const float4 *)(l.a + a[i]);
+        y[i] = *(const float4 *)(l.addend + b[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++)
+        x[i] = float4{x[i].x + y[i].x, x[i].y + y[i].y, x[i].z + y[i].z, x[i].w + y[i].w};
+}
+
+/* The sums of rows on end: doubles, rounded once, as run_sum_columns makes them. */
+__device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+                                int column) {
+    const int n = l.sums;
+    float4 y[MADE][MOST_SUMMED];
+#pragma unroll
+    for (int i = 0; i < MADE * MOST_SUMMED; i++) {
+        const int k = i % MOST_SUMMED, r = row[i / MOST_SUMMED] * n + (k < n ? k : 0);
+        y[i / MOST_SUMMED][k] = *(const float4 *)(l.a + r * TOWER_WIDTH + column);
+    }
+#pragma unroll
+    for (int i = 0; i < MADE; i++) {
+        double sum[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int k = 0; k < MOST_SUMMED; k++) {
+            const float4 summand = k < n ? y[i][k] : float4{};
+            sum[0] += (double)summand.x;
+            sum[1] += (double)summand.y;
+            sum[2] += (double)summand.z;
+            sum[3] += (double)summand.w;
+        }
+        x[i] = float4{(float)sum[0], (float)sum[1], (float)sum[2], (float)sum[3]};
+    }
 }
 
 struct alignas(16) four_words {
@@ -292,6 +345,44 @@ template <bool STRICT> struct few_block {
 
     /* ---- layers ---- */
 
+    /* Rows of LAYER_ROWS, in place of factors, which are not there yet: for take_rows behind the
+     * next barrier. Beyond the last they are zeros, whatever is found. */
+    __device__ void make_rows(const tower_layer &l) {
+        const int column = p.lane * 4;
+        float4 x[MADE];
+        int row[MADE];
+#pragma unroll
+        for (int i = 0; i < MADE; i++) {
+            const int r = p.warp + i * FEW_WARPS;
+            row[i] = r < p.rows ? p.row0 + r : 0;
+        }
+        if (l.sums)
+            sum_rows(x, l, row, column);
+        else
+            find_rows(x, l, row, column);
+        static_assert(sizeof m->factors >= FEW_ROWS * TOWER_WIDTH * sizeof(float), "room for them");
+#pragma unroll
+        for (int i = 0; i < MADE; i++) {
+            const int r = p.warp + i * FEW_WARPS;
+            *(float4 *)((float *)m->factors + made_at(r, column)) = r < p.rows ? x[i] : float4{};
+        }
+    }
+
+    /* Returns 1 if that was all of the layer: most are multiplied, and stored as sheets meanwhile.
+     * Its stores are those of any layer, whose code need not be fetched if it has none. */
+    __device__ int take_rows(const tower_layer &l) {
+        const float *made = (const float *)m->factors;
+        const int first = made_at(p.row, p.column);
+#pragma unroll
+        for (int i = 0; i < NUMBERS; i++) /* its other rows have their columns in the same order */
+            last[i] = made[(first ^ column_of(i)) + row_of(i) * TOWER_WIDTH];
+        barrier_of_eight(); /* there will be factors */
+        if (l.does & (STORES | STORES_LEAKY | STRAYS | STRAYS_LEAKY)) return 0;
+        waiting = l.does & RIDES ? l.out_sheets : l.more_sheets;
+        waiting_gates = l.more_gates;
+        return 1;
+    }
+
     /* The next rows, or addend or gate, that layer k wants of memory. */
     __device__ void load_next_rows(int k) {
         if (k < m->t.n_layers) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
@@ -361,15 +452,16 @@ template <bool STRICT> struct few_block {
         finish<KNOWN>(l, sum, by, bias, closed);
     }
 
-    /* k <= TOWER_NARROW: no tensor cores. */
+    /* k <= TOWER_NARROW: no tensor cores. Or none at all, for rows that are made already. */
     __device__ void outer(int k, const tower_layer &l) {
+        const int inner = l.does & MAKES_ROWS ? 0 : l.k;
         float sum[NUMBERS], bias[2];
         if (l.does & READS_OWN) {
             barrier_of_eight();
             load_own(k, l);
         }
         for (int i = 0; i < NUMBERS; i++) sum[i] = 0;
-        for (int j = 0; j < l.k; j++) {
+        for (int j = 0; j < inner; j++) {
             const float w[2] = {p.column < l.n ? l.b[j * l.n + p.column] : 0.0f,
                                 p.column + 8 < l.n ? l.b[j * l.n + p.column + 8] : 0.0f};
 #pragma unroll
@@ -490,14 +582,17 @@ template <bool STRICT> struct few_block {
     }
 
     __device__ void run() {
+        const bool makes = m->t.layer[0].does & MAKES_ROWS;
         load_next_rows(m->t.first_rows);
         load_next_extra(m->t.first_extra);
         ask_for_gates();
+        if (makes) make_rows(m->t.layer[0]);
         copies_wait<0>();
         barrier_of_eight();
+        const int first = makes ? take_rows(m->t.layer[0]) : 0;
         wait_for_image(0);
 #pragma unroll 1
-        for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
+        for (int k = first; k < m->t.n_layers; k += m->t.layer[k].run) {
             const uint32_t does = m->t.layer[k].does;
             if (does == GOES_FORWARD)
                 run_of<GOES_FORWARD>(k);
@@ -586,9 +681,10 @@ static uint32_t takes_of(const tower_layer *l) {
 
 static uint32_t what_it_does(const tower *t, int k) {
     const tower_layer *l = &t->layer[k];
+    const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
-    return takes_of(l) | stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL) |
-           (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
+    if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
+    return takes_of(l) | stores | (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
            (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
            (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
 }

@@ -16,6 +16,11 @@ __device__ inline bool fits(float most, bool strict) {
     return most >= (strict ? 256.0f : 0.125f) && most < (strict ? 32768.0f : 16384.0f);
 }
 
+/* The row of a table that an index means; inside the table, whatever it is. */
+__device__ inline int table_row(float index, int rows) {
+    return (int)fminf(fmaxf(index, 0.0f), (float)(rows - 1)); /* NaN: 0 */
+}
+
 /* The tower that this block is of. */
 __device__ inline const tower *tower_of_block(const tower *towers, const tower_starts &starts) {
     const int which = which_of(starts, [&](int i) { return towers[i].first_block; });

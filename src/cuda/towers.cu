@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool is_layer(const noted *n) {
-    return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_NARROW) && n->j.product.tower;
+    return n2_is_tower(n) || (n->j.kind == JOB_NARROW && n->j.product.tower);
 }
 
 static bool overlaps(const span *s, const float *x, int64_t floats) {
@@ -15,11 +15,11 @@ static bool overlaps(const span *s, const float *x, int64_t floats) {
 
 /* ---- what need not be stored --------------------------------------------- */
 
-/* The product before job i in its tower; SIZE_MAX: none. */
+/* The layer before job i in its tower that made what is in registers; SIZE_MAX: none. */
 static size_t layer_before(const n2_queue *q, size_t i) {
     const size_t chain = q->list[i].chain;
     while (i-- > chain)
-        if (q->list[i].chain == chain && q->list[i].j.kind == JOB_MATMUL) return i;
+        if (q->list[i].chain == chain && n2_is_tower(&q->list[i])) return i;
     return SIZE_MAX;
 }
 
@@ -115,10 +115,10 @@ static bool is_spread(const n2_queue *q, size_t chain, size_t i) {
 
 bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
     const noted *first = &q->list[chain], *n = &q->list[i];
-    if (!is_layer(first) || first->j.kind != JOB_MATMUL) return false;
+    if (!n2_is_tower(first)) return false;
     if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
     if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
-    return n->j.in[2] && !is_spread(q, chain, i);
+    return n->j.kind == JOB_MATMUL && n->j.in[2] && !is_spread(q, chain, i);
 }
 
 int n2_tower_rows(const n2_queue *q, size_t chain) {
@@ -414,13 +414,19 @@ static void make_gate(n2_queue *q, size_t i, tower_layer *l) {
         l->gates = gates_at(q, maker, (float *)j->gate);
 }
 
+static layer_kind kind_of(const job *j) {
+    if (j->kind == JOB_FIRST_ROWS) return LAYER_ROWS;
+    if (j->kind == JOB_NARROW) return LAYER_NARROW;
+    return j->in[2] ? LAYER_PRODUCT : LAYER_OUTER;
+}
+
 static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     const noted *n = &q->list[i];
     const job *j = &n->j;
     const size_t at = layer_before(q, i);
     const noted *before = at == SIZE_MAX ? NULL : &q->list[at];
     memset(l, 0, sizeof *l);
-    l->kind = j->kind == JOB_NARROW ? LAYER_NARROW : j->in[2] ? LAYER_PRODUCT : LAYER_OUTER;
+    l->kind = (uint8_t)kind_of(j);
     l->a = j->in[0];
     l->b = l->kind == LAYER_PRODUCT ? j->in[2] : j->in[1];
     l->bias = j->in[3];
@@ -432,6 +438,7 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     l->slope_more = j->slope_more;
     l->k = (int32_t)j->product.k;
     l->n = (int32_t)j->product.n;
+    l->sums = l->kind == LAYER_ROWS ? (uint8_t)j->m : 0;
     connect(before, j, l);
     make_stores(q, i, l);
     make_gate(q, i, l);

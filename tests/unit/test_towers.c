@@ -344,6 +344,102 @@ static void layers_that_read_the_same_are_the_processors(void **state) {
     }
 }
 
+/* ---- rows that a tower begins with ---------------------------------------------- */
+
+/* How pairs are made, and what else is read of them. */
+typedef enum pairing { SUMS, DIFFERENCES, READ_SUMS, READ_LEAKY, READ_ROWS } pairing;
+
+/* Each row with each of so many others: a residual network of what becomes of both. */
+static n2_node network_of_pairs(n2_graph *g, const step *s, int64_t others, pairing how) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    const n2_node x = n2g_read(g, n2_parameter(&p, "rows", n2_dims(s->rows, 20), 1));
+    const n2_node y = n2g_read(g, n2_parameter(&p, "others", n2_dims(others, 20), 1));
+    const n2_layer of_x = n2_layer_new(&p, "of_x", 20, 128),
+                   of_y = n2_layer_new(&p, "of_y", 20, 128);
+    const int64_t n = s->rows * others;
+    const n2_node a =
+        n2g_gather(g, n2_layer_apply(g, &of_x, x), n2g_row_index(g, n, others, s->rows));
+    const n2_node b = n2g_gather(g, n2_layer_apply(g, &of_y, y), n2g_row_index(g, n, 1, others));
+    n2_node h = how == DIFFERENCES ? n2g_sub(g, a, b) : n2g_add(g, a, b);
+    if (how >= READ_SUMS)
+        keep(g, "result", "read",
+             how == READ_SUMS   ? h
+             : how == READ_ROWS ? a
+                                : n2g_lrelu(g, h, SLOPE));
+    for (int i = 0; i < 3; i++) {
+        const char name[] = {'b', (char)('0' + i), 0};
+        const n2_layer block = n2_layer_new(&p, name, 128, 128);
+        h = n2g_add(g, h, n2_layer_apply(g, &block, n2g_lrelu(g, h, SLOPE)));
+    }
+    const n2_layer out = n2_layer_new(&p, "out", 128, 1);
+    const n2_node f = n2_layer_apply(g, &out, n2g_lrelu(g, h, SLOPE));
+    const n2_node loss = n2g_total(g, n2g_mul(g, f, f));
+    keep(g, "result", "f", f);
+    keep_gradients(g, s, &p, loss);
+    return loss;
+}
+
+static n2_node sums_of_pairs(n2_graph *g, const step *s) { return network_of_pairs(g, s, 7, SUMS); }
+static n2_node differences_of_pairs(n2_graph *g, const step *s) {
+    return network_of_pairs(g, s, 7, DIFFERENCES);
+}
+static n2_node pairs_with_sums(n2_graph *g, const step *s) {
+    return network_of_pairs(g, s, 7, READ_SUMS);
+}
+static n2_node pairs_with_leaky(n2_graph *g, const step *s) {
+    return network_of_pairs(g, s, 7, READ_LEAKY);
+}
+static n2_node pairs_with_rows(n2_graph *g, const step *s) {
+    return network_of_pairs(g, s, 7, READ_ROWS);
+}
+static n2_node pairs_with_nine(n2_graph *g, const step *s) {
+    return network_of_pairs(g, s, 9, SUMS);
+}
+
+/* Pairs that are few on any GPU; that do not fill sheets, or blocks; as many as the paper's. */
+static void rows_made_of_tables_are_the_processors(void **state) {
+    (void)state;
+    const int64_t rows[] = {2, 11};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check_ways(sums_of_pairs, rows[i]);
+        check_ways(pairs_with_sums, rows[i]);
+        check_ways(pairs_with_leaky, rows[i]);
+        check_ways(pairs_with_rows, rows[i]);
+    }
+    check_ways(sums_of_pairs, 32);
+    check_ways(differences_of_pairs, 2);
+    check_ways(pairs_with_nine, 1);
+    const step paper = {.build = sums_of_pairs, .rows = 128, .runs = 1, .back = TO_ROWS};
+    check(&paper, open_cuda_or_skip(false), false);
+}
+
+static size_t launches_of(const step *s, const n2_backend *cuda) {
+    learner l = learned(s, cuda);
+    const size_t launches = n2_plan_measure(l.plan).launches;
+    forget(&l);
+    return launches;
+}
+
+/* The way back adds up the rows of as many pairs where it multiplies the sums; not of nine. */
+static void sums_of_few_rows_need_no_launch(void **state) {
+    (void)state;
+    const step in_tower = {.build = sums_of_pairs, .rows = 1, .runs = 1, .back = TO_ROWS};
+    const step before = {.build = pairs_with_nine, .rows = 1, .runs = 1, .back = TO_ROWS};
+    const n2_backend *cuda = open_cuda_or_skip(false);
+    assert_int_equal(launches_of(&in_tower, cuda) + 1, launches_of(&before, cuda));
+}
+
+/* The sum of two tables' rows is made where it is multiplied; what else is made of them is not. */
+static void rows_made_of_tables_need_no_launch(void **state) {
+    (void)state;
+    for (way back = FORWARD; back <= TO_ROWS; back++) {
+        const step in_tower = {.build = sums_of_pairs, .rows = 2, .runs = 1, .back = back};
+        const step before = {.build = differences_of_pairs, .rows = 2, .runs = 1, .back = back};
+        const n2_backend *cuda = open_cuda_or_skip(false);
+        assert_int_equal(launches_of(&in_tower, cuda) + 1, launches_of(&before, cuda));
+    }
+}
+
 /* ---- numbers of many sizes ---------------------------------------------------------- */
 
 static void scale_rows(n2_store *store, n2_tensor *t, double (*size)(int64_t row)) {
@@ -419,6 +515,9 @@ int main(void) {
         cmocka_unit_test(tiles_give_the_same_bytes_again),
         cmocka_unit_test(layers_of_many_widths_are_the_processors),
         cmocka_unit_test(layers_that_read_the_same_are_the_processors),
+        cmocka_unit_test(rows_made_of_tables_are_the_processors),
+        cmocka_unit_test(rows_made_of_tables_need_no_launch),
+        cmocka_unit_test(sums_of_few_rows_need_no_launch),
         cmocka_unit_test(jumps_in_size_are_followed),
     };
     printf("%s\n", n2_cuda_name(open_cuda_or_skip(true)));
