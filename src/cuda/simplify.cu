@@ -142,13 +142,23 @@ static bool can_move(const noted *at, const float *x, int64_t n) {
     return true;
 }
 
-/* The job after i that makes x anew; SIZE_MAX: what i made cannot lie elsewhere until then. */
+static bool reads(const noted *at, const float *x, int64_t n) {
+    for (int s = 0; s < at->n_spans; s++) {
+        const span *here = &at->spans[s];
+        if (!here->written && here->begin < (uintptr_t)(x + n) && here->end > (uintptr_t)x)
+            return true;
+    }
+    return false;
+}
+
+/* The job after i that makes x anew, of nothing that is there; SIZE_MAX: what i made cannot lie
+ * elsewhere until then. */
 static size_t next_life(const n2_queue *q, size_t i, const float *x, int64_t n) {
     size_t k = i + 1;
     for (; k < q->n && !(q->list[k].j.out == x && !q->list[k].j.add); k++)
         if (n2_noted_touches(&q->list[k], x, n, true) && !can_move(&q->list[k], x, n))
             return SIZE_MAX;
-    return k;
+    return k < q->n && reads(&q->list[k], x, n) ? SIZE_MAX : k;
 }
 
 static void move_numbers(noted *at, const float *from, float *to) {
@@ -194,6 +204,39 @@ static void alternate(n2_queue *q, size_t i) {
     for (size_t k = before + 1; k < i; k++)
         if (q->list[k].j.out == y) return; /* there is the tile before */
     for (size_t k = i; y && k < end; k++) move_numbers(&q->list[k], x, y);
+}
+
+/* ---- all rows of a table --------------------------------------------------- */
+
+/* Whether a gather's index are the numbers of all rows of the table, in their order. */
+static bool copies_table(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (j->kind != JOB_GATHER || j->add || j->n != j->k * j->m) return false;
+    const size_t k = n2_writer_of(q, i, j->in[1], j->k);
+    const job *rows = k == SIZE_MAX ? NULL : &q->list[k].j;
+    return rows && rows->kind == JOB_ROW_INDEX && !rows->add && rows->k == 1 &&
+           rows->m >= rows->n && rows->loops.step[0][0] == 0;
+}
+
+/* Who reads what such a gather makes reads the table. */
+static void read_table(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    const float *x = j->out;
+    float *table = (float *)j->in[0];
+    if (!copies_table(q, i) || q->list[i].kept || (uintptr_t)table % 16 != 0) return;
+    const size_t end = next_life(q, i, x, j->n);
+    if (end == SIZE_MAX) return;
+    size_t last = i;
+    for (size_t k = i + 1; k < end; k++)
+        if (reads(&q->list[k], x, j->n)) last = k;
+    if (n2_is_written_between(q, i, last + 1, table, j->n)) return;
+    for (size_t k = i + 1; k <= last; k++) move_numbers(&q->list[k], x, table);
+    n2_drop(&q->list[i]);
+}
+
+static void drop_index(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind == JOB_ROW_INDEX && !n2_is_read_later(q, i, n->j.out, n->j.n)) n2_drop(n);
 }
 
 /* ---- sums of squares ----------------------------------------------------- */
@@ -395,6 +438,8 @@ static void update_from_both(n2_queue *q, size_t i) {
 
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
+    for (size_t i = 0; i < q->n; i++) read_table(q, i);
+    for (size_t i = 0; i < q->n; i++) drop_index(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
