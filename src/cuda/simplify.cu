@@ -239,6 +239,61 @@ static void drop_index(n2_queue *q, size_t i) {
     if (n->j.kind == JOB_ROW_INDEX && !n2_is_read_later(q, i, n->j.out, n->j.n)) n2_drop(n);
 }
 
+/* ---- one table of two ------------------------------------------------------ */
+
+/* The scatter that makes all of x, in one slice, for job i alone; SIZE_MAX: none. */
+static size_t whole_scatter(n2_queue *q, size_t i, const float *x, int64_t n) {
+    const size_t k = n2_writer_of(q, i, x, n);
+    if (k == SIZE_MAX) return SIZE_MAX;
+    const job *j = &q->list[k].j;
+    const bool whole = j->kind == JOB_SCATTER && !j->add && j->n <= j->loops.length[0].by;
+    return whole && !j->in[2] && n2_is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
+}
+
+/* The scatter, of as many slices as it likes, with which y begins, and how y becomes a sum; of
+ * several tiles that of the first. SIZE_MAX: none. */
+static size_t first_scatter(n2_queue *q, size_t sum, const float *y, merger *m) {
+    const int64_t n = q->list[sum].j.n;
+    const size_t last = n2_writer_of(q, sum, y, n);
+    if (last == SIZE_MAX || !n2_is_only_reader(q, last, sum, y, n) ||
+        !n2_find_merger(q, sum, last, y, m))
+        return SIZE_MAX;
+    const job *first = &q->list[m->first].j;
+    const bool slices = first->kind == JOB_SUM_COLUMNS || first->kind == JOB_SUM_SLICES;
+    const size_t k = slices ? n2_maker_of_slices(q, m->first, first->in[0]) : m->first;
+    return k != SIZE_MAX && q->list[k].j.kind == JOB_SCATTER ? k : SIZE_MAX;
+}
+
+/* The sum of two tables that are scattered to, x and y: the rows of x go to y's last slice. */
+static bool scatter_both(n2_queue *q, size_t i, const float *x, const float *y) {
+    const int64_t n = q->list[i].j.n;
+    merger m;
+    const size_t a = whole_scatter(q, i, x, n), b = first_scatter(q, i, y, &m);
+    if (a == SIZE_MAX || b == SIZE_MAX || a >= b) return false;
+    const job *from = &q->list[a].j;
+    noted *to = &q->list[b];
+    if (to->j.in[2] || from->k != to->j.k || from->m != to->j.m ||
+        n2_is_written_between(q, a, b, from->in[0], from->n * from->m) ||
+        n2_is_written_between(q, a, b, from->in[1], from->n))
+        return false;
+    to->j.in[2] = from->in[0];
+    to->j.in[3] = from->in[1];
+    to->j.loops.length[1].by = (uint32_t)from->n;
+    n2_note_read(to, from->in[0], from->n * from->m);
+    n2_note_read(to, from->in[1], from->n);
+    n2_drop(&q->list[a]);
+    n2_apply_merger(q, &m);
+    return true;
+}
+
+/* A table that is used twice has two gradients, which are added. */
+static void sum_tables(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (!n2_is_sum_of_two(j)) return;
+    const float *x = j->in[0], *y = j->in[1];
+    if (x != y && !scatter_both(q, i, x, y)) scatter_both(q, i, y, x);
+}
+
 /* ---- sums of squares ----------------------------------------------------- */
 
 static bool is_square(const job *j) {
@@ -444,6 +499,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
+    for (size_t i = 0; i < q->n; i++) sum_tables(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);

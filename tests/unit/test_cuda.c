@@ -426,6 +426,68 @@ static void copies_of_a_table_stay_as_they_were(void **state) {
     check_chain(written_later);
 }
 
+/* Their sums are exact. */
+static n2_node whole_numbers(n2_graph *g, int64_t rows, int64_t width) {
+    return n2g_affine(g, n2g_randint(g, n2_dims(rows, width), 9), 1, -4);
+}
+
+/* Two tables, both scattered to, are added: rows are as many as there are, in several slices or
+ * tiles if these are many, and few; some rows are told to go beyond the table. */
+static n2_node two_tables(n2_graph *g, int64_t rows, int64_t width, bool swap, bool apart) {
+    enum { FEW = 150, TABLE = 11 };
+    const n2_node x = whole_numbers(g, FEW, width), y = whole_numbers(g, rows, width);
+    const n2_node to = n2g_affine(g, n2g_randint(g, n2_dims(FEW), TABLE + 3), 1, -1);
+    const n2_node from = n2g_randint(g, n2_dims(rows), TABLE + 2);
+    const n2_node a = n2g_scatter_add(g, x, to, TABLE), b = n2g_scatter_add(g, y, from, TABLE);
+    const n2_node sum = apart  ? n2g_sub(g, a, n2g_neg(g, b))
+                        : swap ? n2g_add(g, b, a)
+                               : n2g_add(g, a, b);
+    return n2g_gather(g, sum, n2g_row_index(g, rows, 1, TABLE));
+}
+static n2_node tables_added(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, false, false);
+}
+static n2_node tables_swapped(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, true, false);
+}
+static n2_node tables_apart(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, false, true);
+}
+static void two_tables_are_scattered_to_at_once(void **state) {
+    (void)state;
+    check_chain(tables_added);
+    check_chain(tables_swapped);
+    for (int64_t rows = 100; rows <= 10000; rows *= 10) /* one slice, one, ten */
+        assert_true(launches_of(tables_added, rows, 40) < launches_of(tables_apart, rows, 40));
+}
+
+/* Neither may go along with the other: one is read by somebody else, or both are the same. */
+static n2_node tables_read(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = whole_numbers(g, rows, width), y = whole_numbers(g, rows, width);
+    const n2_node index = n2g_randint(g, n2_dims(rows), 6);
+    const n2_node a = n2g_scatter_add(g, x, index, 6), b = n2g_scatter_add(g, y, index, 6);
+    const n2_node sum = n2g_add(g, n2g_add(g, a, b), n2g_add(g, a, a));
+    return n2g_gather(g, sum, index);
+}
+/* There is room for two only, whichever are added first. */
+static n2_node three_tables(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node index = n2g_randint(g, n2_dims(rows), 6);
+    n2_node table[3], sum = n2g_randn(g, n2_dims(6, width));
+    for (int which = 0; which < 3; which++) {
+        for (int k = 0; k < 3; k++)
+            table[k] = n2g_scatter_add(g, whole_numbers(g, 50 + k, width),
+                                       n2g_randint(g, n2_dims(50 + k), 6), 6);
+        const n2_node two = n2g_add(g, table[(which + 1) % 3], table[(which + 2) % 3]);
+        sum = n2g_mul(g, sum, n2g_add(g, table[which], two));
+    }
+    return n2g_gather(g, sum, index);
+}
+static void tables_that_cannot_go_along_stay(void **state) {
+    (void)state;
+    check_chain(tables_read);
+    check_chain(three_tables);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
@@ -437,6 +499,8 @@ int main(void) {
         cmocka_unit_test(a_chain_may_fetch_rows),
         cmocka_unit_test(a_gather_of_all_rows_is_no_launch),
         cmocka_unit_test(copies_of_a_table_stay_as_they_were),
+        cmocka_unit_test(two_tables_are_scattered_to_at_once),
+        cmocka_unit_test(tables_that_cannot_go_along_stay),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),
