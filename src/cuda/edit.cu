@@ -65,3 +65,36 @@ bool n2_is_sum_of_two(const job *j) {
            j->n_blocks > 0 && j->loops.rank == 1 && j->loops.step[0][0] == 1 &&
            j->loops.step[1][0] == 1;
 }
+
+size_t n2_maker_of_slices(const n2_queue *q, size_t i, const float *x) {
+    while (i-- > 0)
+        if (q->list[i].j.n_blocks > 0 && q->list[i].j.out == x) return i;
+    return SIZE_MAX;
+}
+
+/* The first of the jobs up to `last` that make what job i finds at x, each adding to it; SIZE_MAX:
+ * others touch it too, or what is to take its place. */
+static size_t first_maker(const n2_queue *q, size_t last, size_t i, const float *x,
+                          const float *instead, int64_t n) {
+    for (size_t k = i; k-- > 0;) {
+        const noted *at = &q->list[k];
+        if (n2_noted_touches(at, instead, n, true)) return SIZE_MAX;
+        if (!n2_noted_touches(at, x, n, true)) continue;
+        if (k > last || at->j.out != x) return SIZE_MAX;
+        if (!at->j.add) return k;
+    }
+    return SIZE_MAX;
+}
+
+bool n2_find_merger(const n2_queue *q, size_t sum, size_t last, const float *y, merger *m) {
+    const job *j = &q->list[sum].j;
+    *m = merger{sum, first_maker(q, last, sum, y, j->out, j->n), last, y};
+    return m->first != SIZE_MAX;
+}
+
+void n2_apply_merger(n2_queue *q, const merger *m) {
+    const job *j = &q->list[m->sum].j;
+    n2_redirect(q, m->first, m->last, m->y, j->out, j->n);
+    q->list[m->last].kept |= q->list[m->sum].kept;
+    n2_drop(&q->list[m->sum]);
+}

@@ -14,6 +14,8 @@ bool n2_is_written_between(const n2_queue *q, size_t a, size_t b, const float *x
 bool n2_is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int64_t n);
 /* x + y, element by element. */
 bool n2_is_sum_of_two(const job *j);
+/* The job before i that makes the slices at x. */
+size_t n2_maker_of_slices(const n2_queue *q, size_t i, const float *x);
 
 void n2_forget_spans(noted *n);
 /* It does nothing any more. */
@@ -22,5 +24,15 @@ void n2_drop(noted *n);
 void n2_replace_read(noted *n, const float *from, const float *to, int64_t floats);
 /* Jobs from `first` to `last` that make x make `instead`. */
 void n2_redirect(n2_queue *q, size_t first, size_t last, const float *x, float *instead, int64_t n);
+
+/* x + y, which job `sum` makes of two, becomes what makes y alone: */
+typedef struct merger {
+    size_t sum, first, last; /* the jobs that make y, each but the first adding to it */
+    const float *y;
+} merger;
+
+/* False: others than those up to `last` touch y too, or what is to take its place. */
+bool n2_find_merger(const n2_queue *q, size_t sum, size_t last, const float *y, merger *m);
+void n2_apply_merger(n2_queue *q, const merger *m);
 
 #endif

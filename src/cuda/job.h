@@ -48,7 +48,7 @@ typedef enum job_kind {
     JOB_PERMUTATION, /* one block */
     JOB_ROW_INDEX,
     JOB_GATHER,
-    JOB_SCATTER, /* slices of rows into partial tables: a warp per row of one */
+    JOB_SCATTER, /* slices of rows, of one or two sources, into partial tables: a warp per row */
     JOB_ASSIGN,
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */

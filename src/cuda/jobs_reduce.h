@@ -459,10 +459,11 @@ GPU_JOB void run_permutation(const job &j, float *shared) {
 
 /* Which of so many rows go to row `mine` of the table, in their order; returns how many. For a
  * warp. */
-__device__ inline uint32_t list_rows(const uint16_t *row, uint32_t rows, uint32_t mine,
+__device__ inline uint32_t list_rows(const uint8_t *row, uint32_t rows, uint32_t mine,
                                      uint16_t *list) {
     const uint32_t lane = threadIdx.x % 32, before = (1u << lane) - 1;
     uint32_t found = 0;
+    __syncwarp();
 #pragma unroll 4
     for (uint32_t i = lane; i - lane < rows; i += 32) {
         const bool here = i < rows && row[i] == mine;
@@ -474,9 +475,10 @@ __device__ inline uint32_t list_rows(const uint16_t *row, uint32_t rows, uint32_
     return found;
 }
 
-/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice. A
- * warp has a row of the table, and a lane a column, and adds up only what goes there: everything is
- * read once. loops.length[0]: rows of a slice. */
+/* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice. To
+ * the last slice go those of a second source too, in[2] and in[3]. A warp has a row of the table,
+ * and a lane a column, and adds up only what goes there: everything is read once. loops.length[0]:
+ * rows of a slice; loops.length[1]: of the second source. */
 GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     enum { AT_ONCE = 32 };
     const uint32_t m = (uint32_t)j.m, k = (uint32_t)j.k, slice_rows = j.loops.length[0].by;
@@ -486,26 +488,33 @@ GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     const uint32_t slice = above / groups, table = (above - slice * groups) * JOB_ROWS;
     const int64_t begin = (int64_t)slice * slice_rows, left = j.n - begin;
     const uint32_t rows = left < slice_rows ? (uint32_t)left : slice_rows;
-    uint16_t *row = (uint16_t *)shared, *list = row + (1 + warp) * JOB_DROPS;
-    for (uint32_t i = threadIdx.x; i < rows; i += JOB_THREADS) { /* as of `table`, 255: not ours */
-        const uint32_t at = row_number(j.in[1][begin + i], k) - table;
-        row[i] = (uint16_t)(at < JOB_ROWS ? at : 255);
+    const uint32_t more = left <= slice_rows ? j.loops.length[1].by : 0;
+    const uint32_t row_bytes = m * sizeof(float); /* so that an address is one instruction */
+    uint8_t *row = (uint8_t *)shared;             /* as of `table`, 255: not ours */
+    uint16_t *list = (uint16_t *)shared + (1 + warp) * JOB_DROPS;
+    for (uint32_t i = threadIdx.x; i < rows + more; i += JOB_THREADS) {
+        const float *index = i < rows ? j.in[1] + begin + i : j.in[3] + (i - rows);
+        const uint32_t at = row_number(*index, k) - table;
+        row[i] = (uint8_t)(at < JOB_ROWS ? at : 255);
     }
     __syncthreads();
-    const uint32_t n = list_rows(row, rows, warp, list), mine = table + warp;
-    if (mine >= k) return;
-    if (column >= m) return;
-    const float *x = j.in[0] + begin * m + column;
     double sum = 0;
 #pragma unroll 1
-    for (uint32_t first = 0; first < n; first += AT_ONCE) {
-        float v[AT_ONCE];
-        load_some<AT_ONCE>(v, n - first,
-                           [&](uint32_t i) { return x + (int64_t)list[first + i] * m; });
+    for (int source = 0; source < (more ? 2 : 1); source++) {
+        const uint32_t n = list_rows(source ? row + rows : row, source ? more : rows, warp, list);
+        const char *x = (const char *)((source ? j.in[2] : j.in[0] + begin * m) + column);
+#pragma unroll 1
+        for (uint32_t first = 0; first < n && column < m; first += AT_ONCE) {
+            float v[AT_ONCE];
+            load_some<AT_ONCE>(v, n - first, [&](uint32_t i) {
+                return x + (uint64_t)list[first + i] * row_bytes;
+            });
 #pragma unroll
-        for (uint32_t i = 0; i < AT_ONCE; i++) sum += (double)v[i];
+            for (uint32_t i = 0; i < AT_ONCE; i++) sum += (double)v[i];
+        }
     }
-    put_sum(j, j.out + ((int64_t)slice * k + mine) * m + column, sum);
+    if (table + warp < k && column < m)
+        put_sum(j, j.out + ((int64_t)slice * k + table + warp) * m + column, sum);
 }
 
 #endif

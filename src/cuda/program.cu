@@ -12,7 +12,7 @@ enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
 typedef enum lane {
-    LANE_LONG, /* gradients that are at work for several levels */
+    LANE_ASIDE, /* gradients that may be at work for several levels */
     LANE_JOBS,
     LANE_PRODUCTS,
     LANE_UPDATES, /* Adam, and what else is changed at its level */
@@ -25,6 +25,7 @@ typedef enum lane {
 
 typedef struct launch {
     int level;
+    int until; /* of LANE_ASIDE: the level before which it must be through */
     lane way;
     job_list list;
     uint32_t blocks;
@@ -132,7 +133,7 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     }
 }
 
-static bool makes_gradients(lane way) { return way == LANE_GRADIENTS || way == LANE_LONG; }
+static bool makes_gradients(lane way) { return way == LANE_GRADIENTS || way == LANE_ASIDE; }
 
 static int rows_of(lane way) {
     return way == LANE_TOWERS ? TOWER_ROWS : way == LANE_SMALL_TOWERS ? SMALL_ROWS : FEW_ROWS;
@@ -161,9 +162,10 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     for (size_t k = 0; k < 2 * q->n; k++) {
         const size_t i = k % q->n;
         if (q->list[i].level != l->level || !q->list[i].sheets) continue;
-        if (n2_is_long(&q->list[i]) != (l->way == LANE_LONG)) continue;
+        if ((q->list[i].until > 0) != (l->way == LANE_ASIDE)) continue;
         if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
         if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
+        if (l->until == 0 || q->list[i].until < l->until) l->until = q->list[i].until;
         gradient *t = &list[add_start(l)];
         n2_gradient_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
@@ -224,12 +226,6 @@ static bool touches_state(const n2_queue *q, const noted *n) {
     return false;
 }
 
-static bool writes_watched(const n2_queue *q, const noted *n) {
-    for (void *const *w = q->watched; *w; w++)
-        if (n2_noted_touches(n, (const float *)*w, 1, false)) return true;
-    return false;
-}
-
 /* Whether it makes a difference to job n if the end of the run has been noted. Not to an update
  * that looks at all watched numbers itself. */
 static bool minds_state(const n2_queue *q, const noted *n) {
@@ -241,7 +237,7 @@ static bool minds_state(const n2_queue *q, const noted *n) {
 
 /* Whether the end of the run must not be noted while job n is at work. */
 static bool minds_end(const n2_queue *q, const noted *n) {
-    return writes_watched(q, n) || minds_state(q, n);
+    return n2_writes_watched(q, n) || minds_state(q, n);
 }
 
 /* One number, from few: what every block can do for itself. */
@@ -387,12 +383,12 @@ static n2ce_status upload_jobs(n2_program *p, size_t levels) {
 
 /* ---- graphs -------------------------------------------------------------- */
 
-/* Streams that part where a level has launches of several ways, and meet again; that of a long one
- * meets the others when its time is over. */
+/* Streams that part where a level has launches of several ways, and meet again; what goes aside
+ * meets the others where it is needed. */
 typedef struct lanes {
     cudaStream_t stream[N_LANES], aside;
     cudaEvent_t parted, met[N_LANES], back;
-    int until; /* the level before which the long one is met; -1: none is at work */
+    int until; /* the level before which the one aside is met; 0: none is at work */
 } lanes;
 
 static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early,
@@ -420,17 +416,17 @@ static void launch_level(const launch *l, size_t n, bool strict, const lanes *s,
     }
 }
 
-static void launch_long(const launch *l, bool strict, lanes *s) {
+static void launch_aside(const launch *l, bool strict, lanes *s) {
     cudaEventRecord(s->parted, s->stream[0]);
     cudaStreamWaitEvent(s->aside, s->parted, 0);
     launch_one(l, strict, s->aside, false, false);
     cudaEventRecord(s->back, s->aside);
-    s->until = l->level + LONG_LEVELS;
+    s->until = l->until;
 }
 
-static void meet_long(lanes *s) {
-    if (s->until >= 0) cudaStreamWaitEvent(s->stream[0], s->back, 0);
-    s->until = -1;
+static void meet_aside(lanes *s) {
+    if (s->until > 0) cudaStreamWaitEvent(s->stream[0], s->back, 0);
+    s->until = 0;
 }
 
 /* Launches of one level. */
@@ -476,12 +472,12 @@ static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
-        const bool aside = l->way == LANE_LONG, met = s->until >= 0 && l->level >= s->until;
+        const bool aside = l->way == LANE_ASIDE, met = s->until > 0 && l->level >= s->until;
         if (aside || met) {
-            meet_long(s);
+            meet_aside(s);
             alone = false;
         }
-        if (aside) launch_long(l, p->device->strict, s);
+        if (aside) launch_aside(l, p->device->strict, s);
         const size_t before = aside + (aside < n && l[aside].blocks == 0); /* nothing is left of it */
         if (n == before) continue;
         const bool early = p->device->waits && alone && n == 1;
@@ -490,7 +486,7 @@ static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
         launch_level(l + before, n - before, p->device->strict, s, early, ahead);
         alone = n - before == 1;
     }
-    meet_long(s);
+    meet_aside(s);
 }
 
 /* Captured in a stream of its own: others may be at work in the device's. */
@@ -507,7 +503,6 @@ static cudaError_t open_lanes(lanes *s) {
     cudaError_t error = cudaEventCreateWithFlags(&s->parted, cudaEventDisableTiming);
     if (error == cudaSuccess) error = cudaEventCreateWithFlags(&s->back, cudaEventDisableTiming);
     if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&s->aside, cudaStreamNonBlocking);
-    s->until = -1;
     for (int k = 0; k < N_LANES && error == cudaSuccess; k++) {
         error = cudaStreamCreateWithFlags(&s->stream[k], cudaStreamNonBlocking);
         if (error == cudaSuccess)
@@ -623,6 +618,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     n2_products_settle(q);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
+    n2_queue_set_aside(q, levels);
     N2_TRY(q->status);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
     p->again = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->again);

@@ -91,6 +91,12 @@ bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads
     return false;
 }
 
+bool n2_writes_watched(const n2_queue *q, const noted *n) {
+    for (void *const *w = q->watched; *w; w++)
+        if (n2_noted_touches(n, (const float *)*w, 1, false)) return true;
+    return false;
+}
+
 /* Whether something noted after job i does. */
 static bool is_touched_after(const n2_queue *q, size_t i, const float *x, int64_t floats,
                              bool reads) {

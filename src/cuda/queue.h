@@ -23,6 +23,7 @@ typedef struct noted {
     bool sheets;     /* a weight's gradient from sheets, not a job: gradient.h */
     bool taken;      /* sums of columns: along with such a gradient */
     size_t pair;     /* of such a gradient: another that goes into the same sums; 0: none */
+    int until;       /* of such a gradient: launched aside, it is met before this level; 0: not */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
 
@@ -58,6 +59,8 @@ void n2_note_write(noted *n, const void *at, int64_t floats);
 
 /* Whether a job writes any of these numbers, or, if `reads`, reads them. */
 bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads);
+
+bool n2_writes_watched(const n2_queue *q, const noted *n);
 
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
@@ -107,6 +110,8 @@ void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
+/* Once all is known: which gradients from sheets are launched aside. */
+void n2_queue_set_aside(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
  * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not

@@ -562,6 +562,8 @@ static void note_scatter_add(const n2_call *c) {
     job j = job_of(c, JOB_SCATTER);
     const int64_t size = n_out(c), rows = c->in[0].shape.dim[0];
     if (size == 0 || !fits(c, size)) return;
+    const int64_t width = size / c->out.shape.dim[0];
+    if (!fits(c, width * (int64_t)sizeof(float))) return; /* steps from row to row, in bytes */
     const int64_t each = rows_in_turn(c);
     if (each > 0) {
         note_sum_columns(c, in_of(c, 0), out_of(c), rows / each, each, size / (rows / each));
@@ -572,7 +574,7 @@ static void note_scatter_add(const n2_call *c) {
     j.in[1] = in_of(c, 1);
     j.n = rows;
     j.k = c->out.shape.dim[0];
-    j.m = size / j.k;
+    j.m = width;
     j.loops.rank = 1;
     j.loops.length[0] = job_divide_by((uint32_t)at_once);
     if (slices > 1) {

@@ -310,3 +310,73 @@ size_t n2_queue_schedule(n2_queue *q) {
     n2_free(q->ctx, before);
     return (size_t)s.levels;
 }
+
+/* ---- aside ----------------------------------------------------------------- */
+
+/* Whether a later job has to wait for a gradient. Its sheets may lie elsewhere than the rows that
+ * they are of: a layer that reads these may store them there again. */
+static bool waits_for(const noted *n, const noted *gradient) {
+    for (int s = 0; s < gradient->n_spans && n2_is_tower(n); s++) {
+        const float *x = (const float *)gradient->spans[s].begin;
+        if (n2_noted_touches(n, x, (const float *)gradient->spans[s].end - x, true)) return true;
+    }
+    return n2_noted_conflict(n, gradient);
+}
+
+/* The first level after that of job i at which something waits for it; the end of the run looks at
+ * watched numbers without being noted. */
+static int next_waiting(const n2_queue *q, size_t i, int levels) {
+    const int level = q->list[i].level;
+    int first = n2_writes_watched(q, &q->list[i]) ? level + 1 : levels;
+    for (size_t k = 0; k < q->n; k++) {
+        const int at = q->list[k].level;
+        if (at > level && at < first && waits_for(&q->list[k], &q->list[i])) first = at;
+    }
+    return first;
+}
+
+/* The same for a gradient with the sums that go along. */
+static int next_needed(const n2_queue *q, size_t i, int levels) {
+    const size_t sums = n2_sums_of(q, i);
+    const int own = next_waiting(q, i, levels);
+    const int along = sums == SIZE_MAX ? levels : next_waiting(q, sums, levels);
+    return along < own ? along : own;
+}
+
+static bool is_made_at(const noted *n, int level) {
+    return n->sheets && n->level == level && n->j.n_blocks > 0;
+}
+
+/* Gradients of a level go aside if they are not needed for so many levels; all, or, with long ones,
+ * those that are as patient. Returns the level at which the first is needed; 0: none goes. */
+static int set_aside(n2_queue *q, int level, bool with_long, int levels) {
+    const int least = level + (with_long ? (int)LONG_LEVELS : 2);
+    int until = levels;
+    bool any = false, all = true;
+    for (size_t i = 0; i < q->n; i++) {
+        noted *n = &q->list[i];
+        if (!is_made_at(n, level)) continue;
+        const int needed = next_needed(q, i, levels);
+        n->until = needed >= least ? needed : 0;
+        any |= n->until > 0;
+        all &= n->until > 0;
+        if (n->until > 0 && n->until < until) until = n->until;
+    }
+    if (any && (all || with_long)) return until;
+    for (size_t i = 0; i < q->n; i++)
+        if (is_made_at(&q->list[i], level)) q->list[i].until = 0;
+    return 0;
+}
+
+/* One launch is aside at a time; those with long ones go in any case. */
+void n2_queue_set_aside(n2_queue *q, size_t levels) {
+    int busy = 0;
+    for (int level = 0; level < (int)levels; level++) {
+        bool with_long = false;
+        for (size_t i = 0; i < q->n && !with_long; i++)
+            with_long = is_made_at(&q->list[i], level) && n2_is_long(&q->list[i]);
+        if (level < busy && !with_long) continue;
+        const int until = set_aside(q, level, with_long, (int)levels);
+        if (until > 0) busy = until;
+    }
+}

@@ -267,13 +267,23 @@ static bool can_move(const noted *at, const float *x, int64_t n) {
     return true;
 }
 
-/* The job after i that makes x anew; SIZE_MAX: what i made cannot lie elsewhere until then. */
+static bool reads(const noted *at, const float *x, int64_t n) {
+    for (int s = 0; s < at->n_spans; s++) {
+        const span *here = &at->spans[s];
+        if (!here->written && here->begin < (uintptr_t)(x + n) && here->end > (uintptr_t)x)
+            return true;
+    }
+    return false;
+}
+
+/* The job after i that makes x anew, of nothing that is there; SIZE_MAX: what i made cannot lie
+ * elsewhere until then. */
 static size_t next_life(const n2_queue *q, size_t i, const float *x, int64_t n) {
     size_t k = i + 1;
     for (; k < q->n && !(q->list[k].j.out == x && !q->list[k].j.add); k++)
         if (n2_noted_touches(&q->list[k], x, n, true) && !can_move(&q->list[k], x, n))
             return SIZE_MAX;
-    return k;
+    return k < q->n && reads(&q->list[k], x, n) ? SIZE_MAX : k;
 }
 
 static void move_numbers(noted *at, const float *from, float *to) {
@@ -319,6 +329,94 @@ static void alternate(n2_queue *q, size_t i) {
     for (size_t k = before + 1; k < i; k++)
         if (q->list[k].j.out == y) return; /* there is the tile before */
     for (size_t k = i; y && k < end; k++) move_numbers(&q->list[k], x, y);
+}
+
+/* ---- all rows of a table --------------------------------------------------- */
+
+/* Whether a gather's index are the numbers of all rows of the table, in their order. */
+static bool copies_table(const n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (j->kind != JOB_GATHER || j->add || j->n != j->k * j->m) return false;
+    const size_t k = n2_writer_of(q, i, j->in[1], j->k);
+    const job *rows = k == SIZE_MAX ? NULL : &q->list[k].j;
+    return rows && rows->kind == JOB_ROW_INDEX && !rows->add && rows->k == 1 &&
+           rows->m >= rows->n && rows->loops.step[0][0] == 0;
+}
+
+/* Who reads what such a gather makes reads the table. */
+static void read_table(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    const float *x = j->out;
+    float *table = (float *)j->in[0];
+    if (!copies_table(q, i) || q->list[i].kept || (uintptr_t)table % 16 != 0) return;
+    const size_t end = next_life(q, i, x, j->n);
+    if (end == SIZE_MAX) return;
+    size_t last = i;
+    for (size_t k = i + 1; k < end; k++)
+        if (reads(&q->list[k], x, j->n)) last = k;
+    if (n2_is_written_between(q, i, last + 1, table, j->n)) return;
+    for (size_t k = i + 1; k <= last; k++) move_numbers(&q->list[k], x, table);
+    n2_drop(&q->list[i]);
+}
+
+static void drop_index(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (n->j.kind == JOB_ROW_INDEX && !n2_is_read_later(q, i, n->j.out, n->j.n)) n2_drop(n);
+}
+
+/* ---- one table of two ------------------------------------------------------ */
+
+/* The scatter that makes all of x, in one slice, for job i alone; SIZE_MAX: none. */
+static size_t whole_scatter(n2_queue *q, size_t i, const float *x, int64_t n) {
+    const size_t k = n2_writer_of(q, i, x, n);
+    if (k == SIZE_MAX) return SIZE_MAX;
+    const job *j = &q->list[k].j;
+    const bool whole = j->kind == JOB_SCATTER && !j->add && j->n <= j->loops.length[0].by;
+    return whole && !j->in[2] && n2_is_only_reader(q, k, i, x, n) ? k : SIZE_MAX;
+}
+
+/* The scatter, of as many slices as it likes, with which y begins, and how y becomes a sum; of
+ * several tiles that of the first. SIZE_MAX: none. */
+static size_t first_scatter(n2_queue *q, size_t sum, const float *y, merger *m) {
+    const int64_t n = q->list[sum].j.n;
+    const size_t last = n2_writer_of(q, sum, y, n);
+    if (last == SIZE_MAX || !n2_is_only_reader(q, last, sum, y, n) ||
+        !n2_find_merger(q, sum, last, y, m))
+        return SIZE_MAX;
+    const job *first = &q->list[m->first].j;
+    const bool slices = first->kind == JOB_SUM_COLUMNS || first->kind == JOB_SUM_SLICES;
+    const size_t k = slices ? n2_maker_of_slices(q, m->first, first->in[0]) : m->first;
+    return k != SIZE_MAX && q->list[k].j.kind == JOB_SCATTER ? k : SIZE_MAX;
+}
+
+/* The sum of two tables that are scattered to, x and y: the rows of x go to y's last slice. */
+static bool scatter_both(n2_queue *q, size_t i, const float *x, const float *y) {
+    const int64_t n = q->list[i].j.n;
+    merger m;
+    const size_t a = whole_scatter(q, i, x, n), b = first_scatter(q, i, y, &m);
+    if (a == SIZE_MAX || b == SIZE_MAX || a >= b) return false;
+    const job *from = &q->list[a].j;
+    noted *to = &q->list[b];
+    if (to->j.in[2] || from->k != to->j.k || from->m != to->j.m ||
+        n2_is_written_between(q, a, b, from->in[0], from->n * from->m) ||
+        n2_is_written_between(q, a, b, from->in[1], from->n))
+        return false;
+    to->j.in[2] = from->in[0];
+    to->j.in[3] = from->in[1];
+    to->j.loops.length[1].by = (uint32_t)from->n;
+    n2_note_read(to, from->in[0], from->n * from->m);
+    n2_note_read(to, from->in[1], from->n);
+    n2_drop(&q->list[a]);
+    n2_apply_merger(q, &m);
+    return true;
+}
+
+/* A table that is used twice has two gradients, which are added. */
+static void sum_tables(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    if (!n2_is_sum_of_two(j)) return;
+    const float *x = j->in[0], *y = j->in[1];
+    if (x != y && !scatter_both(q, i, x, y)) scatter_both(q, i, y, x);
 }
 
 /* ---- sums of squares ----------------------------------------------------- */
@@ -498,12 +596,15 @@ static void read_before_assigned(n2_queue *q, size_t i) {
 
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
+    for (size_t i = 0; i < q->n; i++) read_table(q, i);
+    for (size_t i = 0; i < q->n; i++) drop_index(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) begin_with_tables(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) begin_with_sums(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
+    for (size_t i = 0; i < q->n; i++) sum_tables(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);
     for (size_t i = 0; i < q->n; i++) sum_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_sums(q, i);

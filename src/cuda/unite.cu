@@ -9,20 +9,14 @@ typedef struct made {
     size_t gradient, last;
 } made;
 
-/* The job before i that makes the slices at x. */
-static size_t maker_of_slices(const n2_queue *q, size_t i, const float *x) {
-    while (i-- > 0)
-        if (q->list[i].j.n_blocks > 0 && q->list[i].j.out == x) return i;
-    return SIZE_MAX;
-}
-
 /* How the gradient x, which job i reads and nobody else, was made; false: not from sheets. */
 static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m) {
     m->last = n2_writer_of(q, i, x, n);
     if (m->last == SIZE_MAX || q->list[m->last].j.out != x) return false;
     if (!n2_is_only_reader(q, m->last, i, x, n)) return false;
     const job *last = &q->list[m->last].j;
-    m->gradient = last->kind == JOB_SUM_SLICES ? maker_of_slices(q, m->last, last->in[0]) : m->last;
+    const bool slices = last->kind == JOB_SUM_SLICES;
+    m->gradient = slices ? n2_maker_of_slices(q, m->last, last->in[0]) : m->last;
     return m->gradient != SIZE_MAX && q->list[m->gradient].sheets && !q->list[m->gradient].kept;
 }
 
@@ -50,8 +44,8 @@ static bool add_to_slices(n2_queue *q, size_t i) {
     if (!(n->j.kind == JOB_SUM_SLICES || n->j.kind == JOB_SUM_COLUMNS) || !n->j.add) return false;
     const size_t before = same_sum_before(q, i);
     if (before == SIZE_MAX || n->j.n_blocks == 0) return false;
-    const size_t maker = maker_of_slices(q, i, n->j.in[0]);
-    const size_t other = maker_of_slices(q, before, n->j.in[0]);
+    const size_t maker = n2_maker_of_slices(q, i, n->j.in[0]);
+    const size_t other = n2_maker_of_slices(q, before, n->j.in[0]);
     if (maker < before || !makes_slices(q, maker) || !makes_slices(q, other)) return false;
     for (size_t k = other + 1; k < i; k++)
         if (k != before && k != maker &&
@@ -65,39 +59,6 @@ static bool add_to_slices(n2_queue *q, size_t i) {
 
 static bool is_whole(const n2_queue *q, const made *m) {
     return m->gradient == m->last && !q->list[m->last].j.add;
-}
-
-/* The first of the jobs up to `last` that make what job i finds at x, each adding to it; SIZE_MAX:
- * others touch it too, or what is to take its place. */
-static size_t first_maker(const n2_queue *q, size_t last, size_t i, const float *x,
-                          const float *instead, int64_t n) {
-    for (size_t k = i; k-- > 0;) {
-        const noted *at = &q->list[k];
-        if (n2_noted_touches(at, instead, n, true)) return SIZE_MAX;
-        if (!n2_noted_touches(at, x, n, true)) continue;
-        if (k > last || at->j.out != x) return SIZE_MAX;
-        if (!at->j.add) return k;
-    }
-    return SIZE_MAX;
-}
-
-/* x + y, which job `sum` makes of two, becomes what makes y alone: */
-typedef struct merger {
-    size_t sum, first, last; /* the jobs that make y */
-    const float *y;
-} merger;
-
-static bool find_merger(const n2_queue *q, size_t sum, size_t last, const float *y, merger *m) {
-    const job *j = &q->list[sum].j;
-    *m = merger{sum, first_maker(q, last, sum, y, j->out, j->n), last, y};
-    return m->first != SIZE_MAX;
-}
-
-static void apply_merger(n2_queue *q, const merger *m) {
-    const job *j = &q->list[m->sum].j;
-    n2_redirect(q, m->first, m->last, m->y, j->out, j->n);
-    q->list[m->last].kept |= q->list[m->sum].kept;
-    n2_drop(&q->list[m->sum]);
 }
 
 /* The job that adds up the slices of column sums i: itself, if there is one. */
@@ -132,7 +93,8 @@ static bool find_columns(n2_queue *q, size_t small, size_t large, columns *c) {
         return n2_writer_of(q, i, x, n) == c->small_last &&
                n2_writer_of(q, i, y, n) == large_last &&
                n2_is_only_reader(q, c->small_last, i, x, n) &&
-               n2_is_only_reader(q, large_last, i, y, n) && find_merger(q, i, large_last, y, &c->m);
+               n2_is_only_reader(q, large_last, i, y, n) &&
+               n2_find_merger(q, i, large_last, y, &c->m);
     }
     return false;
 }
@@ -154,7 +116,7 @@ static void apply_pair(n2_queue *q, size_t small, size_t large, const columns *c
     note_factor(&q->list[c->large], &from->j, 0); /* so that both wait for the same */
     n2_drop(&q->list[c->small]);
     n2_drop(&q->list[c->small_last]);
-    apply_merger(q, &c->m);
+    n2_apply_merger(q, &c->m);
 }
 
 /* A weight that is used twice has two gradients, which are added: one gradient of all rows, if both
@@ -178,11 +140,11 @@ static bool pair_gradients(n2_queue *q, size_t i) {
         if (n2_is_written_between(q, small.gradient, large.gradient, s->in[f],
                                s->product.k * (f ? s->product.n : s->product.m)))
             return false;
-    if (!find_merger(q, i, large.last, y, &m) ||
+    if (!n2_find_merger(q, i, large.last, y, &m) ||
         !find_columns(q, small.gradient, large.gradient, &c))
         return false;
     apply_pair(q, small.gradient, large.gradient, &c);
-    apply_merger(q, &m);
+    n2_apply_merger(q, &m);
     return true;
 }
 

@@ -338,7 +338,13 @@ struct emulated_graph {
 };
 struct emulated_stream {
     emulated_graph *captured;
+    bool first;               /* the one that capturing began with */
+    std::vector<action> held; /* of any other: what nobody has waited for yet, if it is late */
 };
+
+/* N2CE_EMULATED_LATE, if it is set: what is done beside the first stream is done when that waits
+ * for it, not at once. */
+static bool is_late() { return getenv("N2CE_EMULATED_LATE") != NULL; }
 
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
                      action kernel) {
@@ -356,7 +362,7 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, siz
         }
     };
     if (stream && stream->captured)
-        stream->captured->actions.push_back(run);
+        (is_late() && !stream->first ? stream->held : stream->captured->actions).push_back(run);
     else
         run();
 }
@@ -446,7 +452,7 @@ cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
 const char *cudaGetErrorName(cudaError_t) { return "emulated"; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
-    *out = new emulated_stream{NULL};
+    *out = new emulated_stream{NULL, false, {}};
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -455,9 +461,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
-/* A stream that waits for a captured one is captured with it; the order is that of the calls. */
+/* A stream that waits for a captured one is captured with it; the order is that of the calls, or of
+ * the waiting. */
 struct emulated_event {
-    emulated_graph *captured;
+    emulated_stream *of;
 };
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
     *out = new emulated_event{NULL};
@@ -468,15 +475,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-    e->captured = s->captured;
+    e->of = s;
     return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-    s->captured = e->captured;
+    std::vector<action> &held = e->of->held, &done = e->of->captured->actions;
+    s->captured = e->of->captured;
+    done.insert(done.end(), held.begin(), held.end());
+    held.clear();
     return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, int) {
     s->captured = new emulated_graph;
+    s->first = true;
     return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {

@@ -273,9 +273,9 @@ static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
 
 typedef n2_node chain_builder(n2_graph *g, int64_t rows, int64_t width);
 
-/* What a device makes of a graph. */
+/* What a device makes of a graph, and in how many launches. */
 static double *chain_values(const n2_backend *backend, chain_builder *build, int64_t rows,
-                            int64_t width) {
+                            int64_t width, size_t *launches) {
     n2ce_ctx *ctx;
     n2_store *store;
     n2_plan *plan;
@@ -289,6 +289,7 @@ static double *chain_values(const n2_backend *backend, chain_builder *build, int
     n2_plan_seed(plan, 5, 0);
     assert_int_equal(n2_plan_run_many(plan, 2), N2CE_OK); /* what is left over does not matter */
     n2_plan_get(plan, 0, values);
+    if (launches) *launches = n2_plan_measure(plan).launches;
     n2_plan_free(plan);
     n2_graph_free(g);
     n2_store_free(store);
@@ -304,8 +305,8 @@ static void check_chain(chain_builder *build) {
                                         {5000, 12}, {1025, 16}, {65536, 9}};
     for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
         const int64_t rows = shapes[k][0], width = shapes[k][1];
-        double *x = chain_values(open_cuda_or_skip(true), build, rows, width);
-        double *y = chain_values(n2_cpu_backend(), build, rows, width);
+        double *x = chain_values(open_cuda_or_skip(true), build, rows, width, NULL);
+        double *y = chain_values(n2_cpu_backend(), build, rows, width, NULL);
         for (int64_t i = 0; i < rows * width; i++) assert_close(x[i], y[i], 1e-5, 1e-6);
         free(x);
         free(y);
@@ -375,6 +376,118 @@ static void a_chain_may_fetch_rows(void **state) {
     check_chain(gathers);
 }
 
+static size_t launches_of(chain_builder *build, int64_t rows, int64_t width) {
+    size_t launches;
+    free(chain_values(open_cuda_or_skip(true), build, rows, width, &launches));
+    return launches;
+}
+
+/* ---- rows of a table -------------------------------------------------------- */
+
+/* Copies of tables: of rows, and of an index with which rows are fetched. */
+static n2_node with_copies(n2_graph *g, int64_t rows, int64_t width, n2_node all) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_neg(g, x);
+    const n2_node index = n2g_gather(g, n2g_randint(g, n2_dims(rows), 5), all);
+    const n2_node table = n2g_randn(g, n2_dims(5, width));
+    const n2_node a = n2g_mul(g, n2g_gather(g, y, all), n2g_gather(g, table, index));
+    return n2g_add(g, a, n2g_gather(g, x, all));
+}
+static n2_node copies_by_number(n2_graph *g, int64_t rows, int64_t width) {
+    return with_copies(g, rows, width, n2g_row_index(g, rows, 1, rows));
+}
+/* The same rows, of which it is not known. */
+static n2_node copies_unknown(n2_graph *g, int64_t rows, int64_t width) {
+    return with_copies(g, rows, width, n2g_affine(g, n2g_row_index(g, rows, 1, rows), 1, 0.25));
+}
+static void a_gather_of_all_rows_is_no_launch(void **state) {
+    (void)state;
+    check_chain(copies_by_number);
+    check_chain(copies_unknown);
+    assert_true(launches_of(copies_by_number, 2000, 4) < launches_of(copies_unknown, 2000, 4));
+}
+
+/* The table is written before the copy is read for the last time; and other gathers read all rows,
+ * but not in their order, or not once each, or not of the whole table. */
+static n2_node written_later(n2_graph *g, int64_t rows, int64_t width) {
+    n2_tensor *t = n2_store_add(n2_graph_store(g), "t", n2_dims(rows, width));
+    const n2_node all = n2g_row_index(g, rows, 1, rows);
+    const n2_node copy = n2g_gather(g, n2g_read(g, t), all);
+    const n2_node x = n2g_randn(g, n2_dims(rows, width));
+    n2g_assign(g, t, n2g_sub(g, x, copy));
+    const n2_node now = n2g_read(g, t), some = n2g_row_index(g, rows, 1, (rows + 1) / 2);
+    const n2_node twice = n2g_gather(g, now, n2g_row_index(g, rows, 2, rows));
+    const n2_node other = n2g_sub(g, n2g_gather(g, x, some), n2g_scale(g, twice, 2));
+    const n2_node longer = n2g_concat(g, x, now, 0);
+    const n2_node few = n2g_mul(g, n2g_gather(g, longer, all), n2g_gather(g, x, all));
+    return n2g_add(g, n2g_add(g, n2g_scale(g, copy, 3), now), n2g_mul(g, other, few));
+}
+static void copies_of_a_table_stay_as_they_were(void **state) {
+    (void)state;
+    check_chain(written_later);
+}
+
+/* Their sums are exact. */
+static n2_node whole_numbers(n2_graph *g, int64_t rows, int64_t width) {
+    return n2g_affine(g, n2g_randint(g, n2_dims(rows, width), 9), 1, -4);
+}
+
+/* Two tables, both scattered to, are added: rows are as many as there are, in several slices or
+ * tiles if these are many, and few; some rows are told to go beyond the table. */
+static n2_node two_tables(n2_graph *g, int64_t rows, int64_t width, bool swap, bool apart) {
+    enum { FEW = 150, TABLE = 11 };
+    const n2_node x = whole_numbers(g, FEW, width), y = whole_numbers(g, rows, width);
+    const n2_node to = n2g_affine(g, n2g_randint(g, n2_dims(FEW), TABLE + 3), 1, -1);
+    const n2_node from = n2g_randint(g, n2_dims(rows), TABLE + 2);
+    const n2_node a = n2g_scatter_add(g, x, to, TABLE), b = n2g_scatter_add(g, y, from, TABLE);
+    const n2_node sum = apart  ? n2g_sub(g, a, n2g_neg(g, b))
+                        : swap ? n2g_add(g, b, a)
+                               : n2g_add(g, a, b);
+    return n2g_gather(g, sum, n2g_row_index(g, rows, 1, TABLE));
+}
+static n2_node tables_added(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, false, false);
+}
+static n2_node tables_swapped(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, true, false);
+}
+static n2_node tables_apart(n2_graph *g, int64_t rows, int64_t width) {
+    return two_tables(g, rows, width, false, true);
+}
+static void two_tables_are_scattered_to_at_once(void **state) {
+    (void)state;
+    check_chain(tables_added);
+    check_chain(tables_swapped);
+    for (int64_t rows = 100; rows <= 10000; rows *= 10) /* one slice, one, ten */
+        assert_true(launches_of(tables_added, rows, 40) < launches_of(tables_apart, rows, 40));
+}
+
+/* Neither may go along with the other: one is read by somebody else, or both are the same. */
+static n2_node tables_read(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = whole_numbers(g, rows, width), y = whole_numbers(g, rows, width);
+    const n2_node index = n2g_randint(g, n2_dims(rows), 6);
+    const n2_node a = n2g_scatter_add(g, x, index, 6), b = n2g_scatter_add(g, y, index, 6);
+    const n2_node sum = n2g_add(g, n2g_add(g, a, b), n2g_add(g, a, a));
+    return n2g_gather(g, sum, index);
+}
+/* There is room for two only, whichever are added first. */
+static n2_node three_tables(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node index = n2g_randint(g, n2_dims(rows), 6);
+    n2_node table[3], sum = n2g_randn(g, n2_dims(6, width));
+    for (int which = 0; which < 3; which++) {
+        for (int k = 0; k < 3; k++)
+            table[k] = n2g_scatter_add(g, whole_numbers(g, 50 + k, width),
+                                       n2g_randint(g, n2_dims(50 + k), 6), 6);
+        const n2_node two = n2g_add(g, table[(which + 1) % 3], table[(which + 2) % 3]);
+        sum = n2g_mul(g, sum, n2g_add(g, table[which], two));
+    }
+    return n2g_gather(g, sum, index);
+}
+static void tables_that_cannot_go_along_stay(void **state) {
+    (void)state;
+    check_chain(tables_read);
+    check_chain(three_tables);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
@@ -384,6 +497,10 @@ int main(void) {
         cmocka_unit_test(what_a_chain_makes_may_be_used_again),
         cmocka_unit_test(operands_of_a_chain_may_be_broadcast),
         cmocka_unit_test(a_chain_may_fetch_rows),
+        cmocka_unit_test(a_gather_of_all_rows_is_no_launch),
+        cmocka_unit_test(copies_of_a_table_stay_as_they_were),
+        cmocka_unit_test(two_tables_are_scattered_to_at_once),
+        cmocka_unit_test(tables_that_cannot_go_along_stay),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),
