@@ -430,49 +430,92 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
 
 /* ---- stages ---- */
 
+/* u of a waymark's row is the mixture of those of its pair: so all stages of a pair, and both
+ * sides, cost its two products. */
 typedef struct stages_job {
-    score_job rows; /* but for a, b, c */
+    directions v;
+    const double *alpha;
     size_t stages;
+    const size_t *n;      /* pairs of each side */
+    size_t rows[2];       /* of the denominator and the numerator that a waymark needs */
     const double *ab, *c; /* 2 d for each stage; 1 */
-    n2_stage_row_fn *row;
+    n2_pair_fn *pair;
     void *arg;
+    double *const *f;
 } stages_job;
 
-/* The stages of a block follow one another: they are often made of the same rows. */
-static void score_stage_block(void *arg, size_t item, int worker) {
-    const stages_job *job = arg;
-    const directions *v = &job->rows.v;
-    const n2_gauss *g = v->g;
-    const size_t stage = item % job->stages, first = item / job->stages * BLOCK_ROWS, d = g->d;
-    const size_t left = job->rows.n - first, rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
-    double *x = v->work + (size_t)worker * v->each, *u = x + BLOCK_ROWS * d;
-    score_job one = job->rows;
-    one.a = job->ab + stage * 2 * d;
-    one.b = one.a + d;
-    one.c = job->c[stage];
-    for (size_t r = 0; r < rows; r++) {
-        job->row(job->arg, stage, first + r, x + r * d);
-        centred(g, x + r * d, 0, d, x + r * d);
-    }
-    memset(x + rows * d, 0, (padded(rows) - rows) * d * sizeof *x);
-    along(v, x, padded(rows), 0, d, u);
-    for (size_t r = 0; r < rows; r++)
-        one.f[stage * one.n + first + r] = quadratic(&one, u + r * v->pitch);
+/* How many of n rows are in the block that begins with `first`. */
+static size_t rows_in_block(size_t n, size_t first) {
+    const size_t left = n > first ? n - first : 0;
+    return left < BLOCK_ROWS ? left : BLOCK_ROWS;
 }
 
-n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
-                            n2_stage_row_fn *row, void *arg, double *f) {
-    const size_t d = g->d, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+/* u of the first n rows of a block; that of the others is 0. */
+static void project_block(const directions *v, double *x, size_t n, double *u) {
+    const n2_gauss *g = v->g;
+    for (size_t r = 0; r < n; r++) centred(g, x + r * g->d, 0, g->d, x + r * g->d);
+    memset(x + n * g->d, 0, (padded(n) - n) * g->d * sizeof *x);
+    along(v, x, padded(n), 0, g->d, u);
+    memset(u + n * v->pitch, 0, (BLOCK_ROWS - n) * v->pitch * sizeof *u);
+}
+
+/* A stage of the block's pairs on one side; u is their denominators' and then their
+ * numerators', and a row of scratch. */
+static void score_waymark(const stages_job *job, size_t stage, size_t side, size_t first,
+                          double *u) {
+    const directions *v = &job->v;
+    const size_t d = v->g->d, n = job->n[side], rows = rows_in_block(n, first);
+    const mixture m = mixture_at(job->alpha[stage + side]);
+    const double mix = job->alpha[stage + side], *ab = job->ab + stage * 2 * d;
+    const score_job one = {.v = *v, .a = ab, .b = ab + d, .c = job->c[stage]};
+    const double *den = u, *num = u + BLOCK_ROWS * v->pitch;
+    double *mixed = u + 2 * BLOCK_ROWS * v->pitch;
+    for (size_t r = 0; r < rows; r++, den += v->pitch, num += v->pitch) {
+        for (size_t i = 0; i < d; i++) mixed[i] = m.s * num[i] + mix * den[i];
+        job->f[side][stage * n + first + r] = quadratic(&one, mixed);
+    }
+}
+
+static void score_stage_block(void *arg, size_t item, int worker) {
+    const stages_job *job = arg;
+    const directions *v = &job->v;
+    const size_t first = item * BLOCK_ROWS, d = v->g->d;
+    const size_t pairs = job->n[0] > job->n[1] ? job->n[0] : job->n[1];
+    double *den = v->work + (size_t)worker * v->each, *num = den + BLOCK_ROWS * d;
+    double *u = num + BLOCK_ROWS * d;
+    for (size_t r = 0; r < rows_in_block(pairs, first); r++)
+        job->pair(job->arg, first + r, num + r * d, den + r * d);
+    project_block(v, den, rows_in_block(job->rows[0], first), u);
+    project_block(v, num, rows_in_block(job->rows[1], first), u + BLOCK_ROWS * v->pitch);
+    for (size_t k = 0; k < job->stages; k++)
+        for (size_t side = 0; side < 2; side++) score_waymark(job, k, side, first, u);
+}
+
+static n2ce_status score_stages(stages_job *job, double *ab, double *c) {
+    const n2_gauss *g = job->v.g;
+    const size_t *n = job->n, pairs = n[0] > n[1] ? n[0] : n[1];
+    for (size_t side = 0; side < 2; side++) job->rows[side] = job->stages > 1 ? pairs : n[side];
+    for (size_t k = 0; k < job->stages; k++, ab += 2 * g->d)
+        n2_gauss_waymark_ratio(g, job->alpha[k + 1], job->alpha[k], ab, ab + g->d, c + k);
+    return n2_parallel_for(g->ctx, (pairs + BLOCK_ROWS - 1) / BLOCK_ROWS, score_stage_block, job);
+}
+
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages,
+                            const size_t n[2], n2_pair_fn *pair, void *arg, double *const f[2]) {
+    const size_t d = g->d;
     double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
     if (!ab) return N2CE_ENOMEM;
-    for (size_t k = 0; k < stages; k++)
-        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d,
-                               c + k);
-    stages_job job = {{.n = n, .f = f}, stages, ab, c, row, arg};
-    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.rows.v);
-    if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, blocks * stages, score_stage_block, &job);
-    directions_free(&job.rows.v);
+    stages_job job = {.alpha = alpha,
+                      .stages = stages,
+                      .n = n,
+                      .ab = ab,
+                      .c = c,
+                      .pair = pair,
+                      .arg = arg,
+                      .f = f};
+    n2ce_status status = directions_new(g, 2 * BLOCK_ROWS + 1, &job.v);
+    if (status == N2CE_OK) status = score_stages(&job, ab, c);
+    directions_free(&job.v);
     n2_free(g->ctx, ab);
     return status;
 }
@@ -482,7 +525,7 @@ n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stage
 /* u of (x, y) is that of x plus that of y, so pairs cost no product of their own. */
 typedef struct pair_job {
     score_job rows;
-    size_t dx, shifts, stride, most; /* most: rows of work */
+    size_t dx, shifts, begin, end, stride, most; /* most: rows of work */
     double *pairs;
 } pair_job;
 
@@ -499,8 +542,8 @@ static void gather_part(const pair_job *job, size_t first, size_t n, size_t begi
 static void score_pair_block(void *arg, size_t item, int worker) {
     const pair_job *job = arg;
     const directions *v = &job->rows.v;
-    const size_t first = item * BLOCK_ROWS, left = job->rows.n - first, d = v->g->d;
-    const size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS, more = rows + job->shifts;
+    const size_t first = job->begin + item * BLOCK_ROWS, d = v->g->d;
+    const size_t rows = rows_in_block(job->end, first), more = rows + job->shifts;
     double *x = v->work + (size_t)worker * v->each, *ux = x + job->most * d;
     double *uy = ux + BLOCK_ROWS * v->pitch, *u = uy + job->most * v->pitch;
     gather_part(job, first, rows, 0, job->dx, x);
@@ -517,16 +560,24 @@ static void score_pair_block(void *arg, size_t item, int worker) {
 }
 
 n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
-                                 size_t shifts, double *f, double *pairs, size_t stride) {
+                                 size_t shifts, size_t first, size_t count, double *f,
+                                 double *pairs, size_t stride) {
     const size_t most = padded(BLOCK_ROWS + shifts);
     double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
     if (!ab) return N2CE_ENOMEM;
     n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    pair_job job = {
-        {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f}, dx, shifts, stride, most, pairs};
+    pair_job job = {{.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f},
+                    dx,
+                    shifts,
+                    first,
+                    first + count,
+                    stride,
+                    most,
+                    pairs};
     n2ce_status status = directions_new(g, 2 * most + BLOCK_ROWS, &job.rows.v);
     if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
+        status =
+            n2_parallel_for(g->ctx, (count + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
     directions_free(&job.rows.v);
     n2_free(g->ctx, ab);
     return status;
