@@ -91,14 +91,36 @@ static void divide(double *row, size_t n, double by) {
     for (size_t j = 0; j < n; j++) row[j] /= by;
 }
 
+/* Numbers that a row of L begins with and that are 0, as where variables are in independent groups.
+ * A multiple of four: so many are subtracted together. */
+static size_t leading_zeros(const double *row, size_t n) {
+    size_t k = 0;
+    while (k < n && row[k] == 0) k++;
+    return k - k % 4;
+}
+
 void n2_lower_solve(const double *l, size_t n, double *b, size_t columns) {
     for (size_t i = 0; i < n; i++) {
         const double *row = l + i * n;
+        const size_t from = leading_zeros(row, i);
         if (columns == 1)
             b[i] -= n2_dot(row, b, i);
         else
-            subtract_rows(b + i * columns, columns, b, columns, i, row, 1);
+            subtract_rows(b + i * columns, columns, b + from * columns, columns, i - from,
+                          row + from, 1);
         divide(b + i * columns, columns, row[i]);
+    }
+}
+
+void n2_lower_inverse(const double *l, size_t n, double *inverse) {
+    memset(inverse, 0, n * n * sizeof *inverse);
+    for (size_t i = 0; i < n; i++) {
+        const double *row = l + i * n;
+        double *out = inverse + i * n;
+        const size_t from = leading_zeros(row, i);
+        subtract_rows(out, i, inverse + from * n, n, i - from, row + from, 1);
+        out[i] = 1;
+        divide(out, i + 1, row[i]);
     }
 }
 

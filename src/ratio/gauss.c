@@ -44,8 +44,23 @@ static void transpose(double *a, size_t d) {
         }
 }
 
+/* out = V' S for a lower S. Tiles at the edges read a few numbers beyond the ends of v and s, which
+ * must be there but do not matter. */
+static void turn_rows(const double *v, const double *s, size_t d, double *out) {
+    double tile[N2_TILE * N2_TILE];
+    for (size_t i = 0; i < d; i += N2_TILE)
+        for (size_t j = 0; j < d; j += N2_TILE) {
+            const size_t rows = d - i < N2_TILE ? d - i : N2_TILE;
+            const size_t columns = d - j < N2_TILE ? d - j : N2_TILE;
+            n2_tile_product(v + j * d + i, 1, d, s + j * d + j, d, d - j, tile);
+            for (size_t r = 0; r < rows; r++)
+                memcpy(out + (i + r) * d + j, tile + r * N2_TILE, columns * sizeof *out);
+        }
+}
+
 /* With den = L L' and V' (L^-1 num L^-T) V = diag lambda the basis is V' L^-1. l becomes
- * the basis' inverse factor's solution; s and v are scratch of d x d. */
+ * the basis' inverse factor's solution; s and v are scratch of d x d, and something follows each.
+ */
 static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s, double *v) {
     const size_t d = g->d;
     memcpy(s, num_cov, d * d * sizeof *s);
@@ -55,13 +70,9 @@ static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s
     for (size_t i = 0; i < d; i++) /* rounding must not make it lopsided */
         for (size_t j = 0; j < i; j++) s[i * d + j] = 0.5 * (s[i * d + j] + s[j * d + i]);
     if (!n2_symmetric_eigen(s, d, g->lambda, v)) return false;
-    memset(s, 0, d * d * sizeof *s);
-    for (size_t i = 0; i < d; i++) s[i * d + i] = 1;
-    n2_lower_solve(l, d, s, d);
+    n2_lower_inverse(l, d, s);
     memcpy(g->whiten, s, d * d * sizeof *s);
-    for (size_t i = 0; i < d; i++)
-        for (size_t k = 0; k < d; k++) /* s is lower */
-            for (size_t j = 0; j <= k; j++) g->basis[i * d + j] += v[k * d + i] * s[k * d + j];
+    turn_rows(v, s, d, g->basis);
     return true;
 }
 
@@ -93,7 +104,7 @@ static void drop_empty(n2_gauss *g, const double *size, double ridge) {
 }
 
 /* Both covariances get the least ridge with which the denominator's has a factor. work is
- * 4 d^2 + d numbers. */
+ * 4 d^2 + d + N2_TILE numbers. */
 static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den, double *work) {
     const size_t d = g->d, dd = d * d;
     double *cov = work + 3 * dd, *size = work + 4 * dd, ridge = 0;
@@ -156,7 +167,7 @@ static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
 
 n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
                              const n2_moments *den, n2_gauss **out) {
-    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d};
+    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d + N2_TILE};
     job.work = n2_alloc(ctx, n * job.each, sizeof(double));
     n2ce_status status = job.work ? N2CE_OK : N2CE_ENOMEM;
     for (size_t k = 0; k < n; k++) {
