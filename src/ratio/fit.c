@@ -188,6 +188,7 @@ void n2_scores_free(n2_scores *s) {
     }
     n2_free(s->ctx, s->influence);
     n2_free(s->ctx, s->reverse);
+    n2_free(s->ctx, s->terms);
     *s = (n2_scores){0};
 }
 
@@ -204,7 +205,8 @@ static n2ce_status scores_new(n2ce_ctx *ctx, size_t n_num, size_t n_den, size_t 
         s->learned[side] = n2_alloc(ctx, s->n[side], sizeof(double));
         if (!s->f[side] || !s->learned[side]) return N2CE_ENOMEM;
     }
-    return N2CE_OK;
+    s->terms = n2_alloc(ctx, s->n[0] > s->n[1] ? s->n[0] : s->n[1], sizeof(double));
+    return s->terms ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* ---- fitting ------------------------------------------------------------- */
