@@ -91,14 +91,36 @@ static void divide(double *row, size_t n, double by) {
     for (size_t j = 0; j < n; j++) row[j] /= by;
 }
 
+/* Numbers that a row of L begins with and that are 0, as where variables are in independent groups.
+ * A multiple of four: so many are subtracted together. */
+static size_t leading_zeros(const double *row, size_t n) {
+    size_t k = 0;
+    while (k < n && row[k] == 0) k++;
+    return k - k % 4;
+}
+
 void n2_lower_solve(const double *l, size_t n, double *b, size_t columns) {
     for (size_t i = 0; i < n; i++) {
         const double *row = l + i * n;
+        const size_t from = leading_zeros(row, i);
         if (columns == 1)
             b[i] -= n2_dot(row, b, i);
         else
-            subtract_rows(b + i * columns, columns, b, columns, i, row, 1);
+            subtract_rows(b + i * columns, columns, b + from * columns, columns, i - from,
+                          row + from, 1);
         divide(b + i * columns, columns, row[i]);
+    }
+}
+
+void n2_lower_inverse(const double *l, size_t n, double *inverse) {
+    memset(inverse, 0, n * n * sizeof *inverse);
+    for (size_t i = 0; i < n; i++) {
+        const double *row = l + i * n;
+        double *out = inverse + i * n;
+        const size_t from = leading_zeros(row, i);
+        subtract_rows(out, i, inverse + from * n, n, i - from, row + from, 1);
+        out[i] = 1;
+        divide(out, i + 1, row[i]);
     }
 }
 
@@ -205,8 +227,9 @@ static double wilkinson_shift(double before_last, double last, double off) {
 
 /* One QR step on rows lo..hi of the tridiagonal matrix (d, e): a rotation makes a bulge
  * below the off-diagonal, the others chase it out. */
-static void qr_step(double *d, double *e, size_t lo, size_t hi, double *vt, size_t n) {
-    n2_rotate_fn *const rotate = n2_rotate_table[n2_isa_current()];
+static void qr_step(double *d, double *e, size_t lo, size_t hi, double *vt, size_t n,
+                    double *turns) {
+    double *cosine = turns, *sine = turns + n - 1;
     double x = d[lo] - wilkinson_shift(d[hi - 1], d[hi], e[hi - 1]), z = e[lo];
     for (size_t k = lo; k < hi; k++) {
         const double r = hypot(x, z), c = r > 0 ? x / r : 1, s = r > 0 ? z / r : 0;
@@ -221,22 +244,26 @@ static void qr_step(double *d, double *e, size_t lo, size_t hi, double *vt, size
             z = s * e[k + 1];
             e[k + 1] *= c;
         }
-        if (vt) rotate(vt + k * n, vt + (k + 1) * n, n, c, s); /* of the vectors, as rows */
+        cosine[k - lo] = c;
+        sine[k - lo] = s;
     }
+    if (vt) /* the vectors, as rows */
+        n2_rotate_table[n2_isa_current()](vt + lo * n, n, n, hi - lo, cosine, sine);
 }
 
 static bool negligible(const double *d, const double *e, size_t k) {
     return fabs(e[k]) <= DBL_EPSILON / 2 * (fabs(d[k]) + fabs(d[k + 1])) || fabs(e[k]) < DBL_MIN;
 }
 
-/* Splits off one eigenvalue after another at the lower end. */
+/* Splits off one eigenvalue after another at the lower end. Behind e, from n on, there is room for
+ * the 2 (n - 1) numbers of a step's rotations. */
 static bool diagonalise(double *d, double *e, size_t n, double *vt) {
     for (size_t hi = n - 1; hi > 0; hi--) {
         for (int sweep = 0; !negligible(d, e, hi - 1); sweep++) {
             if (sweep == MAX_SWEEPS) return false;
             size_t lo = hi - 1;
             while (lo > 0 && !negligible(d, e, lo - 1)) lo--;
-            qr_step(d, e, lo, hi, vt, n);
+            qr_step(d, e, lo, hi, vt, n, e + n);
         }
     }
     return true;

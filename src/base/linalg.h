@@ -35,6 +35,9 @@ void n2_cholesky_solve(const double *l, size_t n, double *b, size_t columns);
 /* Solves L X = B in place; B is n x columns. */
 void n2_lower_solve(const double *l, size_t n, double *b, size_t columns);
 
+/* L^-1, n x n, zeros above the diagonal. May not overlap l. */
+void n2_lower_inverse(const double *l, size_t n, double *inverse);
+
 /* A^-1, n x n, both triangles and exactly symmetric. May not overlap l. */
 void n2_cholesky_inverse(const double *l, size_t n, double *inverse);
 

@@ -65,10 +65,39 @@ void N2_ISA(n2_subtract_two)(double *restrict row, size_t n, double a, const dou
     for (size_t j = 0; j < n; j++) row[j] -= a * x[j] + b * y[j];
 }
 
-void N2_ISA(n2_rotate)(double *restrict x, double *restrict y, size_t n, double c, double s) {
-    for (size_t j = 0; j < n; j++) {
-        const double kept = x[j];
-        x[j] = c * kept + s * y[j];
-        y[j] = c * y[j] - s * kept;
+/* Columns one after the other, 32 or 8 at a time: the row that the next rotation turns too stays in
+ * registers. */
+void N2_ISA(n2_rotate)(double *x, size_t stride, size_t columns, size_t n, const double *c,
+                       const double *s) {
+    size_t j = 0;
+    for (; j + 32 <= columns; j += 32) {
+        vec8 *row = (vec8 *)(void *)(x + j);
+        vec8 a0 = row[0], a1 = row[1], a2 = row[2], a3 = row[3];
+        for (size_t k = 0; k < n; k++) {
+            vec8 *next = (vec8 *)(void *)(x + (k + 1) * stride + j);
+            const vec8 b0 = next[0], b1 = next[1], b2 = next[2], b3 = next[3];
+            row[0] = c[k] * a0 + s[k] * b0;
+            row[1] = c[k] * a1 + s[k] * b1;
+            row[2] = c[k] * a2 + s[k] * b2;
+            row[3] = c[k] * a3 + s[k] * b3;
+            a0 = c[k] * b0 - s[k] * a0;
+            a1 = c[k] * b1 - s[k] * a1;
+            a2 = c[k] * b2 - s[k] * a2;
+            a3 = c[k] * b3 - s[k] * a3;
+            row = next;
+        }
+        row[0] = a0;
+        row[1] = a1;
+        row[2] = a2;
+        row[3] = a3;
+    }
+    for (; j < columns; j++) {
+        double *row = x + j, kept = *row;
+        for (size_t k = 0; k < n; k++, row += stride) {
+            const double next = row[stride];
+            *row = c[k] * kept + s[k] * next;
+            kept = c[k] * next - s[k] * kept;
+        }
+        *row = kept;
     }
 }

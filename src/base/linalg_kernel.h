@@ -15,7 +15,9 @@ typedef void n2_subtract_rows_fn(double *row, size_t n, const double *m, size_t 
 typedef void n2_subtract_two_fn(double *row, size_t n, double a, const double *x, double b,
                                 const double *y);
 
-/* (x, y) becomes (c x + s y, c y - s x). */
-typedef void n2_rotate_fn(double *x, double *y, size_t n, double c, double s);
+/* Rotation after rotation, n of them: rows k and k + 1 of x, `stride` apart, (a, b), become
+ * (c[k] a + s[k] b, c[k] b - s[k] a). */
+typedef void n2_rotate_fn(double *x, size_t stride, size_t columns, size_t n, const double *c,
+                          const double *s);
 
 #endif

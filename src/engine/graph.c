@@ -113,6 +113,12 @@ n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
     return t;
 }
 
+n2_tensor *n2_store_add_blank(n2_store *store, const char *name, n2_shape shape) {
+    n2_tensor *t = n2_store_add(store, name, shape);
+    if (t) t->blank = true;
+    return t;
+}
+
 n2_tensor *n2_store_at(const n2_store *store, size_t index) {
     return index < store->n ? store->tensors[index] : NULL;
 }
@@ -139,7 +145,7 @@ n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device) {
         return n2_fail(store->ctx, N2CE_EINVAL, "The tensors are on another device already.");
     store->device = device;
     if (t->device) return N2CE_OK;
-    t->host_is_newer = true;
+    t->host_is_newer = !t->blank;
     return device->alloc(device, store->ctx, tensor_bytes(store, t), &t->device);
 }
 
@@ -160,7 +166,7 @@ n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t) {
 
 void n2_tensor_push(const n2_store *store, n2_tensor *t) {
     (void)store;
-    t->device_is_newer = false;
+    t->device_is_newer = t->blank = false;
     t->host_is_newer = t->device != NULL;
 }
 

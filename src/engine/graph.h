@@ -47,6 +47,7 @@ typedef struct n2_tensor {
     size_t index; /* in the store */
     void *device; /* a device's copy; NULL: there is none */
     bool host_is_newer, device_is_newer;
+    bool blank; /* the host has not written it: a device need not be given its zeros */
 } n2_tensor;
 
 typedef struct n2_store n2_store;
@@ -57,6 +58,9 @@ void n2_store_free(n2_store *store); /* NULL is fine */
 
 /* A zeroed tensor; NULL if memory is short or the name is taken. */
 n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape);
+/* The same for one that plans alone write, unless the host pushes what it wrote: a device, whose
+ * memory begins with zeros too, is spared a copy of them. */
+n2_tensor *n2_store_add_blank(n2_store *store, const char *name, n2_shape shape);
 n2_tensor *n2_store_at(const n2_store *store, size_t index); /* NULL beyond the last */
 n2_tensor *n2_store_find(const n2_store *store, const char *name);
 n2ce_ctx *n2_store_ctx(const n2_store *store);

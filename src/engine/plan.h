@@ -37,6 +37,12 @@ n2ce_status n2_plan_run(n2_plan *plan);
  * of them at once and works without waiting for the host: this is how to train on one. */
 n2ce_status n2_plan_run_many(n2_plan *plan, uint64_t n);
 
+/* The same in two parts, between which a device works while the caller does something else; it
+ * must not touch the plan or the values of its tensors. On the processor the runs are over when
+ * `begin` returns. If that fails there is nothing to end. */
+n2ce_status n2_plan_begin(n2_plan *plan, uint64_t n);
+n2ce_status n2_plan_end(n2_plan *plan);
+
 /* The random numbers of a run are a function of the seed and of the number of runs so
  * far, which a checkpoint restores. */
 void n2_plan_seed(n2_plan *plan, uint64_t seed, uint32_t runs_so_far);

@@ -97,7 +97,8 @@ struct n2_plan {
     size_t n_outputs;
     uint32_t *watched; /* ids of numbers that must stay finite, rising */
     size_t n_watched;
-    bool frozen; /* no update is made: a run that failed is looked at again */
+    uint32_t bad; /* the watched one that was not finite in the runs just made; 0: none */
+    bool frozen;  /* no update is made: a run that failed is looked at again */
     uint64_t seed;
     uint32_t runs;
     int workers;
@@ -141,10 +142,10 @@ void n2_plan_leave_device(n2_plan *plan);
 n2ce_status n2_plan_pull_tensors(n2_plan *plan);
 void n2_plan_push_tensors(n2_plan *plan);
 
-/* Runs on the device: `record` calls all kernels once, noting their work. *bad becomes the
- * watched node that is not finite, 0: all are. */
-n2ce_status n2_plan_run_on_device(n2_plan *plan, uint64_t n, void (*record)(n2_plan *plan),
-                                  uint32_t *bad);
+/* Runs on the device: `record` calls all kernels once, noting their work. In the end *bad becomes
+ * the watched node that is not finite, 0: all are. */
+n2ce_status n2_plan_begin_on_device(n2_plan *plan, uint64_t n, void (*record)(n2_plan *plan));
+n2ce_status n2_plan_end_on_device(n2_plan *plan, uint32_t *bad);
 
 /* Runs what `body` notes, once, with updates or without. */
 n2ce_status n2_plan_run_now(n2_plan *plan, void (*body)(n2_plan *plan, const void *arg),

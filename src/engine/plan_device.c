@@ -18,6 +18,7 @@ static n2ce_status note_tensors(n2_plan *p, uint32_t id) {
     for (int k = 0; k < N2_MAX_TENSORS && d->attr.t[k]; k++) {
         p->writes[place_of(p, d->attr.t[k])] |= d->op->update;
         if (p->device) N2_TRY(n2_tensor_mirror(p->store, d->attr.t[k], p->device));
+        if (!p->device && d->op->update) d->attr.t[k]->blank = false; /* here, it is the host */
     }
     return N2CE_OK;
 }
@@ -127,13 +128,16 @@ static n2ce_status record_once(n2_plan *p, void (*record)(n2_plan *plan)) {
     return p->device->program_new(queue, true, &p->program);
 }
 
-n2ce_status n2_plan_run_on_device(n2_plan *p, uint64_t n, void (*record)(n2_plan *plan),
-                                  uint32_t *bad) {
-    n2_device_state state;
+n2ce_status n2_plan_begin_on_device(n2_plan *p, uint64_t n, void (*record)(n2_plan *plan)) {
     N2_TRY(prepare(p));
     N2_TRY(record_once(p, record));
     N2_TRY(p->device->program_run(p->program, p->ctx, n));
     note_writes(p);
+    return N2CE_OK;
+}
+
+n2ce_status n2_plan_end_on_device(n2_plan *p, uint32_t *bad) {
+    n2_device_state state;
     N2_TRY(p->device->download(p->device, p->ctx, &state, p->state, sizeof state));
     p->runs = state.step;
     *bad = state.bad ? p->watched[state.bad - 1] : 0;

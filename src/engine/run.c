@@ -356,13 +356,21 @@ static void record(n2_plan *p) {
     walk(p, 0, 0);
 }
 
+n2ce_status n2_plan_begin(n2_plan *p, uint64_t n) {
+    p->bad = 0;
+    if (p->device) return n2_plan_begin_on_device(p, n, record);
+    for (uint64_t k = 0; k < n && !p->bad; k++) N2_TRY(run_on_host(p, &p->bad));
+    return N2CE_OK;
+}
+
+n2ce_status n2_plan_end(n2_plan *p) {
+    if (p->device) N2_TRY(n2_plan_end_on_device(p, &p->bad));
+    return p->bad ? explain(p, p->bad) : N2CE_OK;
+}
+
 n2ce_status n2_plan_run_many(n2_plan *p, uint64_t n) {
-    uint32_t bad = 0;
-    if (p->device)
-        N2_TRY(n2_plan_run_on_device(p, n, record, &bad));
-    else
-        for (uint64_t k = 0; k < n && !bad; k++) N2_TRY(run_on_host(p, &bad));
-    return bad ? explain(p, bad) : N2CE_OK;
+    N2_TRY(n2_plan_begin(p, n));
+    return n2_plan_end(p);
 }
 
 n2ce_status n2_plan_run(n2_plan *p) { return n2_plan_run_many(p, 1); }

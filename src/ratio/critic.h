@@ -58,15 +58,22 @@ typedef struct n2_critic_record {
     bool out_of_time;
 } n2_critic_record;
 
-/* Reports progress as share of the steps. */
-typedef void n2_critic_progress(void *user, double share);
+/* Who goes along with the training. Each may be NULL. */
+typedef struct n2_critic_company {
+    /* Is told the share of the steps that is done. */
+    void (*progress)(void *user, double share);
+    /* While a device works there is time for what the host has to do anyway; some of it, for a few
+     * milliseconds. Called as often as there is time, so never on the processor. */
+    n2ce_status (*meanwhile)(void *user);
+    void *user;
+} n2_critic_company;
 
 /* `base` is the log ratio to start from, fitted without the held-out rows; `shape` the
  * Gaussians that distances are measured by, and what a loaded critic is given again. Both
  * NULL: a plain network. Fails with N2CE_ENOMEM, N2CE_ENAN, N2CE_ECANCELED, N2CE_EDEVICE. */
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
-                            n2_critic_progress *progress, void *user, n2_critic **out,
+                            const n2_critic_company *company, n2_critic **out,
                             n2_critic_record *record);
 
 /* A critic with the shapes of o and parameters still to be set: for loading. */

@@ -11,7 +11,7 @@
 
 enum { MOST_ROWS = 4096, NOISE = 8 };
 
-/* ---- waymark rows -------------------------------------------------------- */
+/* ---- pairs of rows ------------------------------------------------------- */
 
 static const double *range_row(const n2_row_range *r, size_t i) {
     return n2_row_at(&r->set, r->begin + i % (r->end - r->begin));
@@ -31,52 +31,48 @@ static row_pair pair_at(const n2_check *v, size_t p) {
                       range_row(&v->num, p + 2 + 3 * round)};
 }
 
-typedef struct waymark_job {
+/* Both rows, for the base as they are and for the networks as floats. */
+typedef struct pairs_job {
     const n2_check *v;
-    size_t side;
-    float *rows;  /* stages x n x d */
-    double *work; /* without a base: a row for each worker */
-} waymark_job;
+    double *work; /* without a base: two rows for each worker */
+} pairs_job;
 
-/* Coordinates [begin, end) of a waymark, all in double. */
-static void mix_rows(const double *num, const double *den, const double *centre, double mix,
-                     size_t begin, size_t end, double *x) {
-    const double keep = sqrt((1 - mix) * (1 + mix)), rest = 1 - keep - mix;
-    for (size_t j = begin; j < end; j++)
-        x[j] = keep * num[j] + mix * den[j] + (centre ? rest * centre[j] : 0);
+static void narrow(const double *x, size_t d, n2_tensor *rows, size_t i) {
+    float *out = (float *)rows->data + i * d;
+    if (i >= (size_t)rows->shape.dim[0]) return;
+    for (size_t j = 0; j < d; j++) out[j] = (float)x[j];
 }
 
-/* Row i of a stage, for the base as it is and for the networks as floats. */
-static void waymark_row(void *arg, size_t stage, size_t i, double *x) {
-    const waymark_job *job = arg;
+static void take_pair(void *arg, size_t i, double *num, double *den) {
+    const pairs_job *job = arg;
     const n2_check *v = job->v;
     const size_t d = v->c->d, dx = v->c->dx;
-    const double mix = v->o->alpha[stage + job->side];
-    const double *centre = v->base ? v->base->centre : NULL;
     const row_pair p = pair_at(v, i);
-    mix_rows(p.num, p.x, centre, mix, 0, dx, x);
-    mix_rows(p.num, p.y, centre, mix, dx, d, x);
-    float *row = job->rows + (stage * v->n[job->side] + i) * d;
-    for (size_t j = 0; j < d; j++) row[j] = (float)x[j];
+    memcpy(num, p.num, d * sizeof *num);
+    memcpy(den, p.x, dx * sizeof *den);
+    memcpy(den + dx, p.y + dx, (d - dx) * sizeof *den);
+    narrow(den, d, v->rows[0], i);
+    narrow(num, d, v->rows[1], i);
 }
 
-static void waymark_item(void *arg, size_t item, int worker) {
-    const waymark_job *job = arg;
-    const size_t stages = job->v->o->stages;
-    waymark_row(arg, item % stages, item / stages, job->work + (size_t)worker * job->v->c->d);
+static void take_pair_alone(void *arg, size_t item, int worker) {
+    const pairs_job *job = arg;
+    double *num = job->work + (size_t)worker * 2 * job->v->c->d;
+    take_pair(arg, item, num, num + job->v->c->d);
 }
 
-/* Rows of every stage, and their base. */
-static n2ce_status fill_rows(const n2_check *v, size_t side, n2_tensor *t) {
+/* The pairs' rows, and the base at their waymarks. */
+static n2ce_status fill_rows(n2_check *v) {
     n2ce_ctx *ctx = v->c->ctx;
-    const size_t n = v->n[side], stages = v->o->stages;
-    waymark_job job = {v, side, t->data, NULL};
-    n2_tensor_push(v->c->store, t);
+    const size_t pairs = v->n[0] > v->n[1] ? v->n[0] : v->n[1];
+    pairs_job job = {v, NULL};
+    for (size_t side = 0; side < 2; side++) n2_tensor_push(v->c->store, v->rows[side]);
     if (v->base)
-        return n2_gauss_stages(v->base, v->o->alpha, stages, n, waymark_row, &job, v->base_f[side]);
-    job.work = n2_alloc(ctx, (size_t)n2_ctx_threads(ctx) * v->c->d, sizeof *job.work);
+        return n2_gauss_stages(v->base, v->o->alpha, v->o->stages, v->n, take_pair, &job,
+                               v->base_f);
+    job.work = n2_alloc(ctx, (size_t)n2_ctx_threads(ctx) * 2 * v->c->d, sizeof *job.work);
     if (!job.work) return N2CE_ENOMEM;
-    const n2ce_status status = n2_parallel_for(ctx, n * stages, waymark_item, &job);
+    const n2ce_status status = n2_parallel_for(ctx, pairs, take_pair_alone, &job);
     n2_free(ctx, job.work);
     return status;
 }
@@ -124,66 +120,101 @@ static n2ce_status make_terms(const n2_check *v, size_t side, double *f, double 
     return n2_parallel_for(v->c->ctx, (job.n + TERMS - 1) / TERMS, take_terms, &job);
 }
 
-/* ---- where the networks run ---------------------------------------------- */
+/* ---- what the host does ---------------------------------------------------- */
 
-static n2_tensor *add_tensor(const n2_check *v, const char *name, size_t side, const char *what,
-                             size_t rows, int64_t cols) {
-    char text[64];
-    snprintf(text, sizeof text, "%s.%s.%s", name, side ? "num" : "den", what);
-    return n2_store_add(v->c->store, text, n2_dims((int64_t)rows, cols));
+static const char *tensor_name(const n2_check *v, size_t side, const char *what, char text[64]) {
+    snprintf(text, 64, "%s.%s.%s", v->name, side ? "num" : "den", what);
+    return text;
 }
 
-/* Distances do not change while the networks learn: they are computed here, once. */
-static n2ce_status make_features(const n2_check *v, n2_tensor *x, const char *name, size_t side,
-                                 n2_tensor **out) {
+/* Memory for a side; between waymarks either side needs both rows of a pair. */
+static n2ce_status add_side(n2_check *v, size_t side) {
+    char name[64];
+    n2ce_ctx *ctx = v->c->ctx;
+    const size_t rows = v->o->stages * v->n[side];
+    const size_t pairs = v->o->stages == 1 || v->n[side] > v->n[!side] ? v->n[side] : v->n[!side];
+    v->rows[side] = n2_store_add(v->c->store, tensor_name(v, side, "rows", name),
+                                 n2_dims((int64_t)pairs, (int64_t)v->c->d));
+    v->base_f[side] = n2_alloc(ctx, rows, sizeof(double));
+    v->base_terms[side] = n2_alloc(ctx, rows, sizeof(double));
+    v->f[side] = n2_alloc(ctx, rows, sizeof(double));
+    const bool all = v->rows[side] && v->base_f[side] && v->base_terms[side] && v->f[side];
+    return all ? N2CE_OK : N2CE_ENOMEM;
+}
+
+n2ce_status n2_check_prepare(n2_check *v) {
+    if (v->prepared) return N2CE_OK;
+    count_rows(v);
+    for (size_t s = 0; s < 2; s++) N2_TRY(add_side(v, s));
+    N2_TRY(fill_rows(v));
+    for (size_t s = 0; s < 2; s++) {
+        memcpy(v->base_terms[s], v->base_f[s], v->o->stages * v->n[s] * sizeof(double));
+        N2_TRY(make_terms(v, s, v->base_terms[s], 0));
+    }
+    v->prepared = true;
+    return N2CE_OK;
+}
+
+/* ---- where the networks run ------------------------------------------------ */
+
+/* The number of the stage of each row of a side, whose stages come one after the other. */
+static n2_node stage_of_rows(n2_graph *g, const n2_check *v, size_t side) {
+    const int64_t stages = (int64_t)v->o->stages, n = (int64_t)v->n[side];
+    return n2g_row_index(g, stages * n, n, stages);
+}
+
+/* Rows of the waymarks of all stages on one side. */
+static n2_node waymark_rows(n2_graph *g, const n2_check *v, size_t side) {
+    const n2_waymark_tables *w = v->waymarks;
+    const int64_t stages = (int64_t)v->o->stages, n = (int64_t)v->n[side];
+    if (stages == 1) return n2g_read(g, v->rows[side]);
+    const n2_node pair = n2g_row_index(g, stages * n, 1, n);
+    const n2_node at = n2g_affine(g, stage_of_rows(g, v, side), 1, (double)side);
+    const n2_node num = n2g_gather(g, n2g_read(g, v->rows[1]), pair);
+    const n2_node den = n2g_gather(g, n2g_read(g, v->rows[0]), pair);
+    const n2_node x = n2g_add(g, n2g_mul(g, n2g_gather(g, n2g_read(g, w->keep), at), num),
+                              n2g_mul(g, n2g_gather(g, n2g_read(g, w->mix), at), den));
+    if (!w->centre) return x;
+    const n2_node rest = n2g_gather(g, n2g_read(g, w->rest), at);
+    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, w->centre)));
+}
+
+static n2ce_status assign_features(const n2_check *v, size_t side, n2_graph *g, n2_node features,
+                                   n2_tensor **out) {
+    char name[64];
     n2_plan *plan = NULL;
-    *out = x;
-    if (!v->c->centre) return N2CE_OK;
-    n2_graph *g = n2_graph_new(v->c->store);
-    if (!g) return N2CE_ENOMEM;
-    const n2_node features = n2_critic_features(g, v->c, n2g_read(g, x));
-    n2ce_status status = n2_graph_status(g);
-    if (status == N2CE_OK) {
-        const n2_shape shape = n2_shape_at(g, features);
-        *out = add_tensor(v, name, side, "features", (size_t)shape.dim[0], shape.dim[1]);
-        status = *out ? N2CE_OK : N2CE_ENOMEM;
-    }
-    if (status == N2CE_OK) {
-        n2g_assign(g, *out, features);
-        status = n2_plan_compile(g, v->c->backend, NULL, 0, &plan);
-    }
+    N2_TRY(n2_graph_status(g));
+    *out = n2_store_add_blank(v->c->store, tensor_name(v, side, "features", name),
+                              n2_shape_at(g, features));
+    if (!*out) return N2CE_ENOMEM;
+    n2g_assign(g, *out, features);
+    n2ce_status status = n2_plan_compile(g, v->c->backend, NULL, 0, &plan);
     if (status == N2CE_OK) status = n2_plan_run(plan);
     n2_plan_free(plan);
+    return status;
+}
+
+/* Waymarks and distances do not change while the networks learn: they are computed here, once. */
+static n2ce_status make_features(const n2_check *v, size_t side, n2_tensor **out) {
+    *out = v->rows[side];
+    if (!v->c->centre && v->o->stages == 1) return N2CE_OK;
+    n2_graph *g = n2_graph_new(v->c->store);
+    if (!g) return N2CE_ENOMEM;
+    const n2_node features = n2_critic_features(g, v->c, waymark_rows(g, v, side));
+    const n2ce_status status = assign_features(v, side, g, features, out);
     n2_graph_free(g);
     return status;
 }
 
-/* One side's rows as a tensor; their base. */
-static n2ce_status make_side(n2_check *v, const char *name, size_t side, n2_tensor **out) {
-    n2ce_ctx *ctx = v->c->ctx;
-    const size_t d = v->c->d, rows = v->o->stages * v->n[side];
-    n2_tensor *t = add_tensor(v, name, side, "rows", rows, (int64_t)d);
-    v->base_f[side] = n2_alloc(ctx, rows, sizeof(double));
-    v->base_terms[side] = n2_alloc(ctx, rows, sizeof(double));
-    v->f[side] = n2_alloc(ctx, rows, sizeof(double));
-    if (!t || !v->base_f[side] || !v->base_terms[side] || !v->f[side]) return N2CE_ENOMEM;
-    N2_TRY(fill_rows(v, side, t));
-    memcpy(v->base_terms[side], v->base_f[side], rows * sizeof(double));
-    N2_TRY(make_terms(v, side, v->base_terms[side], 0));
-    return make_features(v, t, name, side, out);
-}
-
-n2ce_status n2_check_new(n2_check *v, const n2_critic_nets *nets, const char *name) {
-    n2_tensor *rows[2];
+n2ce_status n2_check_place(n2_check *v, const n2_critic_nets *nets) {
+    n2_tensor *features[2];
     n2_node out[2];
-    count_rows(v);
-    for (size_t s = 0; s < 2; s++) N2_TRY(make_side(v, name, s, &rows[s]));
+    for (size_t s = 0; s < 2; s++) N2_TRY(make_features(v, s, &features[s]));
     n2_graph *g = v->g = n2_graph_new(v->c->store);
     if (!g) return N2CE_ENOMEM;
     for (size_t s = 0; s < 2; s++) {
-        const int64_t stages = (int64_t)v->o->stages, n = (int64_t)v->n[s];
-        const n2_node x = n2g_read(g, rows[s]);
-        out[s] = n2_critic_learned(g, v->c, nets, x, x, n2g_row_index(g, stages * n, n, stages));
+        const n2_node x = n2g_read(g, features[s]);
+        out[s] = n2_critic_learned(g, v->c, nets, x, x, stage_of_rows(g, v, s));
     }
     return n2_plan_compile(g, v->c->backend, out, 2, &v->plan);
 }
@@ -216,9 +247,9 @@ static n2ce_status evaluate(n2_check *v) {
     return N2CE_OK;
 }
 
-n2ce_status n2_check_run(n2_check *v, n2_verdict *out) {
+/* Of the log ratios in f, which become terms. */
+static n2ce_status conclude(n2_check *v, n2_verdict *out) {
     *out = (n2_verdict){0, 0, 0};
-    N2_TRY(evaluate(v));
     const double shift = free_constant(v);
     for (size_t s = 0; s < 2; s++) {
         const size_t pairs = v->n[s], stages = v->o->stages;
@@ -242,4 +273,15 @@ n2ce_status n2_check_run(n2_check *v, n2_verdict *out) {
     return isfinite(out->loss)
                ? N2CE_OK
                : n2_fail(v->c->ctx, N2CE_ENAN, "The validation loss is not finite.");
+}
+
+n2ce_status n2_check_run(n2_check *v, n2_verdict *out) {
+    N2_TRY(evaluate(v));
+    return conclude(v, out);
+}
+
+n2ce_status n2_check_base(n2_check *v, n2_verdict *out) {
+    for (size_t s = 0; s < 2; s++)
+        memcpy(v->f[s], v->base_f[s], v->o->stages * v->n[s] * sizeof(double));
+    return conclude(v, out);
 }

@@ -50,6 +50,14 @@ static inline const double *n2_row_at(const n2_row_set *s, size_t i) {
     return s->rows.x + (i < s->held ? i : i + s->held_end - s->held) * s->rows.d;
 }
 
+/* ---- waymarks ---- */
+
+/* Waymark k is keep[k] numerator + mix[k] denominator + rest[k] centre. */
+typedef struct n2_waymark_tables {
+    n2_tensor *keep, *mix, *rest;
+    n2_tensor *centre; /* of the base; NULL without one: it counts as 0 */
+} n2_waymark_tables;
+
 /* ---- judging ---- */
 
 /* Rows begin .. end-1 of a set. */
@@ -61,10 +69,14 @@ typedef struct n2_row_range {
 /* Waymark rows of pairs that training does not see, where the networks run, and the base's log
  * ratio at them: they do not change, so they are prepared once. */
 typedef struct n2_check {
+    const char *name; /* begins the names of its tensors */
     const n2_critic *c;
     const n2_critic_options *o;
     const n2_gauss *base;
-    n2_row_range num, den;             /* den: not with dx */
+    const n2_waymark_tables *waymarks;
+    n2_row_range num, den; /* den: not with dx */
+    bool prepared;
+    n2_tensor *rows[2];                /* of the pairs; 0: denominator, 1: numerator */
     size_t n[2];                       /* rows a stage; 0: denominator, 1: numerator */
     double *base_f[2], *base_terms[2]; /* of all rows; the base's terms of the loss */
     double *f[2];                      /* of the networks; while it is judged, their terms */
@@ -72,10 +84,13 @@ typedef struct n2_check {
     n2_plan *plan;
 } n2_check;
 
-/* What c, o, base, num and den of *check say, judged by `nets`; `name` begins the names of its
- * tensors. n2_check_free after a failure too. */
-n2ce_status n2_check_new(n2_check *check, const n2_critic_nets *nets, const char *name);
-void n2_check_free(n2_check *check);
+/* What the host has to do for a check of which all before `prepared` is filled in: the pairs and
+ * their base. Nothing, if it is done already. */
+n2ce_status n2_check_prepare(n2_check *check);
+
+/* The rest, where the networks run: the pairs' waymarks, to be judged by `nets`. */
+n2ce_status n2_check_place(n2_check *check, const n2_critic_nets *nets);
+void n2_check_free(n2_check *check); /* whatever was done or failed */
 
 /* Loss with the present parameters, and by how much it is below the base's. */
 typedef struct n2_verdict {
@@ -83,5 +98,8 @@ typedef struct n2_verdict {
 } n2_verdict;
 
 n2ce_status n2_check_run(n2_check *check, n2_verdict *out);
+
+/* The verdict on networks that are 0, after n2_check_prepare: no network is asked. */
+n2ce_status n2_check_base(n2_check *check, n2_verdict *out);
 
 #endif

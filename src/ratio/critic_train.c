@@ -58,11 +58,13 @@ typedef struct trainer {
     n2_plan *plan;
     n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
     n2_tensor *averages[N2_MOST_PARAMETERS];
-    n2_tensor *keep, *mix, *rest, *a, *b, *c0, *basis, *centre; /* by waymark or stage */
+    n2_waymark_tables waymarks;
+    n2_tensor *a, *b, *c0, *basis; /* of the base, by stage */
+    n2_check validation, held;
+    const n2_critic_company *company;
 } trainer;
 
-/* Waymark k is keep[k] numerator + mix[k] denominator, as seen from the base's centre: so
- * means move straight from one sample's to the other's. */
+/* Seen from the base's centre: so means move straight from one sample's to the other's. */
 static n2ce_status make_waymark_tables(trainer *t) {
     double keep[64] = {0}, mix[64] = {0};
     const size_t n = t->o->stages + 1;
@@ -70,11 +72,12 @@ static n2ce_status make_waymark_tables(trainer *t) {
         mix[k] = t->o->alpha[k];
         keep[k] = sqrt((1 - mix[k]) * (1 + mix[k]));
     }
-    t->keep = n2_critic_table(t->c->store, "waymark.keep", n, 1, keep);
-    t->mix = n2_critic_table(t->c->store, "waymark.mix", n, 1, mix);
+    n2_waymark_tables *w = &t->waymarks;
+    w->keep = n2_critic_table(t->c->store, "waymark.keep", n, 1, keep);
+    w->mix = n2_critic_table(t->c->store, "waymark.mix", n, 1, mix);
     for (size_t k = 0; k < n; k++) mix[k] = 1 - keep[k] - mix[k];
-    t->rest = n2_critic_table(t->c->store, "waymark.rest", n, 1, mix);
-    return t->keep && t->mix && t->rest ? N2CE_OK : N2CE_ENOMEM;
+    w->rest = n2_critic_table(t->c->store, "waymark.rest", n, 1, mix);
+    return w->keep && w->mix && w->rest ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* The base of stage k is the log ratio of waymarks k + 1 and k. */
@@ -120,13 +123,13 @@ static n2_node draw_waymark(trainer *t, int64_t n, int64_t side, n2_node stage) 
     n2_graph *g = t->g;
     if (t->o->stages == 1) return side ? draw_num(t, n) : draw_den(t, n);
     const n2_node at = n2g_affine(g, stage, 1, (double)side);
-    const n2_node keep = n2g_gather(g, n2g_read(g, t->keep), at);
-    const n2_node mix = n2g_gather(g, n2g_read(g, t->mix), at);
+    const n2_node keep = n2g_gather(g, n2g_read(g, t->waymarks.keep), at);
+    const n2_node mix = n2g_gather(g, n2g_read(g, t->waymarks.mix), at);
     const n2_node num = n2g_mul(g, keep, draw_num(t, n));
     const n2_node x = n2g_add(g, num, n2g_mul(g, mix, draw_den(t, n)));
     if (!t->base) return x;
-    const n2_node rest = n2g_gather(g, n2g_read(g, t->rest), at);
-    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, t->centre)));
+    const n2_node rest = n2g_gather(g, n2g_read(g, t->waymarks.rest), at);
+    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, t->waymarks.centre)));
 }
 
 static n2_node base_of(trainer *t, n2_node x, n2_node stage) {
@@ -190,7 +193,7 @@ static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) 
     n2_node x = draw_waymark(t, rows, side, stage);
     *learned = n2_critic_learned(g, t->c, &t->c->nets, x, n2_critic_features(g, t->c, x), stage);
     if (!t->base) return *learned;
-    x = n2g_sub(g, x, n2g_read(g, t->centre));
+    x = n2g_sub(g, x, n2g_read(g, t->waymarks.centre));
     return n2g_add(g, base_of(t, x, stage), *learned);
 }
 
@@ -269,8 +272,9 @@ static n2ce_status load_rows(trainer *t) {
         t->rows[0] = training_rows(store, "data.num", &t->num, 0, d);
         t->rows[1] = training_rows(store, "data.den", &t->den, 0, d);
     }
-    if (t->base) t->centre = n2_critic_table(t->c->store, "base.centre", 1, d, t->base->centre);
-    return t->rows[0] && t->rows[1] && (!t->base || t->centre) ? N2CE_OK : N2CE_ENOMEM;
+    n2_tensor **centre = &t->waymarks.centre;
+    if (t->base) *centre = n2_critic_table(store, "base.centre", 1, d, t->base->centre);
+    return t->rows[0] && t->rows[1] && (!t->base || *centre) ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2ce_status fill_trainer(trainer *t) {
@@ -284,9 +288,21 @@ static n2ce_status fill_trainer(trainer *t) {
 }
 
 static void trainer_free(trainer *t) {
+    n2_check_free(&t->validation);
+    n2_check_free(&t->held);
     n2_plan_free(t->plan);
     n2_graph_free(t->g);
     n2_critic_free(t->c);
+}
+
+static n2_check new_check(const trainer *t, const char *name, n2_row_range num, n2_row_range den) {
+    return (n2_check){.name = name,
+                      .c = t->c,
+                      .o = t->o,
+                      .base = t->base,
+                      .waymarks = &t->waymarks,
+                      .num = num,
+                      .den = den};
 }
 
 /* Has a critic of its own, which goes with it: rows, moments and averages are of no use later. */
@@ -296,6 +312,11 @@ static n2ce_status trainer_new(n2ce_ctx *ctx, const n2_contrast_data *data, cons
     N2_TRY(n2_critic_new(ctx, data->num.d, data->dx, shape, o, &t->c));
     t->num = usable(data->num, data->held[0]);
     if (!data->dx) t->den = usable(data->den, data->held[1]);
+    t->validation = new_check(t, "validation", (n2_row_range){t->num, t->num.train, t->num.all},
+                              (n2_row_range){t->den, t->den.train, t->den.all});
+    t->held = new_check(t, "held",
+                        (n2_row_range){{.rows = data->num}, data->held[0][0], data->held[0][1]},
+                        (n2_row_range){{.rows = data->den}, data->held[1][0], data->held[1][1]});
     const n2ce_status status = fill_trainer(t);
     if (status != N2CE_OK) trainer_free(t);
     return status;
@@ -326,13 +347,27 @@ static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, floa
 
 enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 16 };
 
+/* Some of what the host has to do, while a device works: first what is needed first. */
+static n2ce_status use_the_time(trainer *t) {
+    if (!t->validation.prepared) return n2_check_prepare(&t->validation);
+    if (!t->c->backend->device) return N2CE_OK;
+    if (!t->held.prepared) return n2_check_prepare(&t->held);
+    return t->company->meanwhile ? t->company->meanwhile(t->company->user) : N2CE_OK;
+}
+
+static n2ce_status run_some(trainer *t, size_t n) {
+    N2_TRY(n2_plan_begin(t->plan, n));
+    const n2ce_status meanwhile = use_the_time(t), status = n2_plan_end(t->plan);
+    return status == N2CE_OK ? meanwhile : status;
+}
+
 /* Up to the next look at the validation rows. A device is asked for several steps at once; in
  * between somebody may have had enough. */
 static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
     const size_t at_once = t->c->backend->device ? AT_ONCE : 1;
     while (steps > 0 && !r->out_of_time) {
         const size_t n = steps < at_once ? steps : at_once;
-        N2_TRY(n2_plan_run_many(t->plan, n));
+        N2_TRY(run_some(t, n));
         r->steps += n;
         steps -= n;
         if (n2_cancelled(t->c->ctx)) return N2CE_ECANCELED;
@@ -341,20 +376,30 @@ static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
     return N2CE_OK;
 }
 
+/* Networks begin at 0: what they are worth then is known without them. */
+static n2ce_status judge_base(trainer *t, n2_critic_record *r) {
+    const n2_critic_nets nets = averaged(t);
+    n2_verdict base;
+    N2_TRY(n2_check_base(&t->validation, &base));
+    r->loss = r->base_loss = base.loss;
+    return n2_check_place(&t->validation, &nets);
+}
+
 /* Trains in rounds with a look at the validation rows after each. */
-static n2ce_status run_steps(trainer *t, n2_check *v, float *best, n2_critic_progress *progress,
-                             void *user, n2_critic_record *r) {
+static n2ce_status run_steps(trainer *t, float *best, n2_critic_record *r) {
+    const n2_critic_company *company = t->company;
     const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
     size_t since_best = 0;
     n2_verdict now;
-    N2_TRY(n2_check_run(v, &now));
-    r->loss = r->base_loss = now.loss;
     N2_TRY(copy_tensors(t->c, t->averages, best, false));
     while (r->steps < t->o->steps && !r->stopped_early && !r->out_of_time) {
         const size_t left = t->o->steps - r->steps;
+        const bool first = r->steps == 0;
         N2_TRY(run_round(t, left < every ? left : every, r));
-        if (progress) progress(user, (double)r->steps / (double)t->o->steps);
-        N2_TRY(n2_check_run(v, &now));
+        if (first) N2_TRY(judge_base(t, r));
+        if (company->progress)
+            company->progress(company->user, (double)r->steps / (double)t->o->steps);
+        N2_TRY(n2_check_run(&t->validation, &now));
         since_best++;
         if (now.loss < r->loss) {
             r->loss = now.loss;
@@ -366,44 +411,23 @@ static n2ce_status run_steps(trainer *t, n2_check *v, float *best, n2_critic_pro
     return N2CE_OK;
 }
 
-static n2ce_status validated_steps(trainer *t, float *best, n2_critic_progress *progress,
-                                   void *user, n2_critic_record *r) {
-    const n2_critic_nets nets = averaged(t);
-    n2_check v = {.c = t->c,
-                  .o = t->o,
-                  .base = t->base,
-                  .num = {t->num, t->num.train, t->num.all},
-                  .den = {t->den, t->den.train, t->den.all}};
-    n2ce_status status = n2_check_new(&v, &nets, "validation");
-    if (status == N2CE_OK) status = run_steps(t, &v, best, progress, user, r);
-    n2_check_free(&v);
-    return status;
-}
-
 /* Goes back to the best parameters and asks the held-out rows what they are worth. */
-static n2ce_status appraise(trainer *t, const n2_contrast_data *data, float *best,
-                            n2_critic_record *r) {
-    n2_check held = {.c = t->c,
-                     .o = t->o,
-                     .base = t->base,
-                     .num = {{.rows = data->num}, data->held[0][0], data->held[0][1]},
-                     .den = {{.rows = data->den}, data->held[1][0], data->held[1][1]}};
+static n2ce_status appraise(trainer *t, float *best, n2_critic_record *r) {
     n2_verdict v = {0, 0, 0};
     N2_TRY(copy_tensors(t->c, t->c->parameters.list, best, true));
-    n2ce_status status = n2_check_new(&held, &t->c->nets, "held");
-    if (status == N2CE_OK) status = n2_check_run(&held, &v);
+    N2_TRY(n2_check_prepare(&t->held));
+    N2_TRY(n2_check_place(&t->held, &t->c->nets));
+    N2_TRY(n2_check_run(&t->held, &v));
     r->gain = v.gain;
     r->gain_error = sqrt(v.gain_var);
-    n2_check_free(&held);
-    return status;
+    return N2CE_OK;
 }
 
-static n2ce_status train(trainer *t, const n2_contrast_data *data, n2_critic_progress *progress,
-                         void *user, n2_critic_record *record) {
+static n2ce_status train(trainer *t, n2_critic_record *record) {
     float *best = n2_alloc(t->c->ctx, parameter_bytes(t->c), 1);
     n2ce_status status = best ? N2CE_OK : N2CE_ENOMEM;
-    if (status == N2CE_OK) status = validated_steps(t, best, progress, user, record);
-    if (status == N2CE_OK) status = appraise(t, data, best, record);
+    if (status == N2CE_OK) status = run_steps(t, best, record);
+    if (status == N2CE_OK) status = appraise(t, best, record);
     n2_free(t->c->ctx, best);
     return status;
 }
@@ -439,7 +463,7 @@ static double guess_work(const n2_contrast_data *data, const n2_critic_options *
 
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
-                            n2_critic_progress *progress, void *user, n2_critic **out,
+                            const n2_critic_company *company, n2_critic **out,
                             n2_critic_record *record) {
     trial a = {ctx, data, base, shape, o};
     trainer t;
@@ -447,7 +471,8 @@ n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n
     *record = (n2_critic_record){0};
     N2_TRY(n2_place_settle(o->place, ctx, guess_work(data, o), time_on, &a));
     N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
-    n2ce_status status = train(&t, data, progress, user, record);
+    t.company = company;
+    n2ce_status status = train(&t, record);
     if (status == N2CE_OK) status = n2_critic_copy(t.c, shape, o, out);
     trainer_free(&t);
     return status;

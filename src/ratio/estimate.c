@@ -1,6 +1,7 @@
 #include "estimate.h"
 
 #include "base/numerics.h"
+#include "base/pool.h"
 
 #include <math.h>
 
@@ -20,12 +21,60 @@ static average average_of(const double *x, size_t n) {
     return a;
 }
 
-/* Mean of e^(sign f) and the effective share of rows. */
-static void weigh(const double *f, size_t n, double sign, n2_quality *q) {
+/* ---- terms of sums over rows ---------------------------------------------- */
+
+/* A function of each log ratio. The terms are computed on all threads, if the scores have memory
+ * for them, and added up in their order by who asked for them. */
+typedef double term_fn(double f, const double arg[2]);
+
+typedef struct terms {
+    const double *f;
+    size_t n;
+    term_fn *fn;
+    double arg[2];
+    double *ready; /* NULL: they are computed when they are asked for */
+} terms;
+
+enum { TERMS_AT_ONCE = 2048 };
+
+static void take_terms(void *job, size_t item, int worker) {
+    (void)worker;
+    const terms *t = job;
+    const size_t begin = item * TERMS_AT_ONCE, left = t->n - begin;
+    const size_t end = begin + (left < TERMS_AT_ONCE ? left : TERMS_AT_ONCE);
+    for (size_t i = begin; i < end; i++) t->ready[i] = t->fn(t->f[i], t->arg);
+}
+
+/* Of all log ratios of a side, until others are asked for. */
+static terms terms_of(const n2_scores *s, size_t side, term_fn *fn, double a, double b) {
+    terms t = {s->f[side], s->n[side], fn, {a, b}, s->terms};
+    const size_t items = (t.n + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE;
+    if (t.ready && n2_parallel_for(s->ctx, items, take_terms, &t) != N2CE_OK) t.ready = NULL;
+    return t;
+}
+
+static double term_at(const terms *t, size_t i) {
+    return t->ready ? t->ready[i] : t->fn(t->f[i], t->arg);
+}
+
+static double sigmoid_term(double f, const double arg[2]) {
+    return n2_sigmoid(arg[0] * f + arg[1]);
+}
+static double exp_term(double f, const double arg[2]) { return exp(arg[0] * f + arg[1]); }
+static double num_term(double f, const double arg[2]) { return n2_shifted_softplus(f, arg[0]); }
+static double den_term(double f, const double arg[2]) { return n2_scaled_softplus(f, arg[0]); }
+
+/* ---- what log ratios say about themselves ---------------------------------- */
+
+/* Mean of e^(sign f) and the effective share of rows, of the side in the denominator. */
+static void weigh(const n2_scores *s, size_t side, double sign, n2_quality *q) {
+    const double *f = s->f[side];
+    const size_t n = s->n[side];
     double top = -N2_INFINITY, sum = 0, square = 0;
     for (size_t i = 0; i < n; i++) top = sign * f[i] > top ? sign * f[i] : top;
+    const terms t = terms_of(s, side, exp_term, sign, -top);
     for (size_t i = 0; i < n; i++) {
-        const double w = exp(sign * f[i] - top);
+        const double w = term_at(&t, i);
         sum += w;
         square += w * w;
     }
@@ -38,12 +87,12 @@ static n2_estimate balance(const n2_scores *s, size_t side, double log_m) {
     const double sign = side ? 1 : -1, m = exp(log_m);
     double mean[2] = {0, 0}, var = 0;
     for (size_t k = 0; k < 2; k++) { /* 0: the sample in the denominator */
-        const double *f = s->f[k ? side : 1 - side];
-        const size_t n = s->n[k ? side : 1 - side];
+        const terms t = k ? terms_of(s, side, sigmoid_term, -sign, log_m)
+                          : terms_of(s, 1 - side, sigmoid_term, sign, -log_m);
+        const size_t n = t.n;
         double sum = 0, square = 0;
         for (size_t i = 0; i < n; i++) {
-            const double w =
-                k ? n2_sigmoid(log_m - sign * f[i]) : m * n2_sigmoid(sign * f[i] - log_m);
+            const double w = k ? term_at(&t, i) : m * term_at(&t, i);
             sum += w;
             square += w * w;
         }
@@ -101,7 +150,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     const average f = average_of(s->f[side], s->n[side]);
     const average g = average_of(s->learned[side], s->n[side]);
     n2_estimate e = {isfinite(gaussian) ? gaussian + sign * g.mean : sign * f.mean, f.var / f.n};
-    weigh(s->f[1 - side], s->n[1 - side], sign, q);
+    weigh(s, 1 - side, sign, q);
     choose_balance(s, side, sqrt(e.error), q);
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
@@ -135,10 +184,12 @@ static n2_estimate path(const n2_scores *s, double magnitude, bool seen) {
     double value = n2ce_bound_cap(magnitude), var = 0;
     for (size_t side = 0; side < 2; side++) {
         n2_sum sum = {0, 0}, square = {0, 0};
+        term_fn *const fn = side ? num_term : den_term;
+        const double arg[2] = {magnitude, 0};
+        const terms of_side = seen ? (terms){0} : terms_of(s, side, fn, magnitude, 0);
         for (size_t i = 0; i < s->n[side]; i++) {
-            const double f = seen ? s->base[side][i] + s->learned[side][i] : s->f[side][i];
             const double t =
-                side ? n2_shifted_softplus(f, magnitude) : n2_scaled_softplus(f, magnitude);
+                seen ? fn(s->base[side][i] + s->learned[side][i], arg) : term_at(&of_side, i);
             n2_sum_add(&sum, t);
             n2_sum_add(&square, t * t);
         }

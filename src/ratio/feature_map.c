@@ -23,14 +23,20 @@ typedef struct piece {
     double end;             /* normal of that end */
 } piece;
 
-static piece piece_of(const n2_feature *f, double x) {
-    size_t lo = 0;
-    for (size_t n = f->n_knots - 1; n > 1;
-         n -= n / 2) /* without branches: they cannot be foreseen */
-        lo += (n / 2) * (size_t) !(x < f->knot[lo + n / 2]);
+/* The last of n pieces, from `lo` on, that does not begin beyond x. Without branches: they cannot
+ * be foreseen. */
+static size_t find_piece(const double *knot, size_t lo, size_t n, double x) {
+    for (; n > 1; n -= n / 2) lo += (n / 2) * (size_t) !(x < knot[lo + n / 2]);
+    return lo;
+}
+
+static double slope_of(const n2_feature *f, size_t lo) {
+    return (f->normal[lo + 1] - f->normal[lo]) / (f->knot[lo + 1] - f->knot[lo]);
+}
+
+static piece piece_at(const n2_feature *f, size_t lo, double slope, double x) {
     const size_t hi = lo + 1;
-    piece p = {f->normal[lo], 0, x - f->knot[lo], 0, f->normal[hi]};
-    p.slope = (f->normal[hi] - f->normal[lo]) / (f->knot[hi] - f->knot[lo]);
+    piece p = {f->normal[lo], slope, x - f->knot[lo], 0, f->normal[hi]};
     if (x > f->knot[hi]) p.beyond = p.slope * (x - f->knot[hi]);
     if (x < f->knot[lo]) {
         p.beyond = p.slope * (f->knot[lo] - x);
@@ -47,11 +53,55 @@ static double value_on(const piece *p) {
 }
 
 static double interpolate(const n2_feature *f, double x) {
-    const piece p = piece_of(f, x);
+    const size_t lo = find_piece(f->knot, 0, f->n_knots - 1, x);
+    const piece p = piece_at(f, lo, slope_of(f, lo), x);
     return value_on(&p);
 }
 
-static double log_slope_on(const piece *p) { return log(p->slope) - p->beyond; }
+/* For a map that is asked for many values: pieces that lie in each of many cells of equal width, so
+ * that hardly anything is left to be searched, and what their slopes are. */
+enum { CELLS = 512 };
+
+typedef struct map_table {
+    const n2_feature *f;
+    double begin, scale; /* of the cells, which end where tails begin */
+    unsigned char first[CELLS], n[CELLS];
+    double slope[MOST_KNOTS], log_slope[MOST_KNOTS];
+} map_table;
+
+/* Rises with x, whatever rounding does. */
+static size_t cell_of(const map_table *t, double x) {
+    const double at = (x - t->begin) * t->scale;
+    return at > 0 ? at < CELLS - 1 ? (size_t)at : CELLS - 1 : 0;
+}
+
+static void make_table(const n2_feature *f, map_table *t) {
+    const size_t pieces = f->n_knots - 1, tail = f->n_knots / 8;
+    t->f = f;
+    t->begin = f->knot[tail];
+    t->scale = CELLS / (f->knot[pieces - tail] - t->begin);
+    for (size_t c = 0, lo = 0, hi = 0; c < CELLS; c++) {
+        while (hi + 1 < pieces && cell_of(t, f->knot[hi + 1]) <= c) hi++;
+        t->first[c] = (unsigned char)lo; /* the last that begins before the cell */
+        t->n[c] = (unsigned char)(hi - lo + 1);
+        lo = hi;
+    }
+    for (size_t k = 0; k < pieces; k++) {
+        t->slope[k] = slope_of(f, k);
+        t->log_slope[k] = log(t->slope[k]);
+    }
+}
+
+static size_t look_up(const map_table *t, double x) {
+    const size_t cell = cell_of(t, x);
+    return find_piece(t->f->knot, t->first[cell], t->n[cell], x);
+}
+
+static double mapped(const map_table *t, double x) {
+    const size_t lo = look_up(t, x);
+    const piece p = piece_at(t->f, lo, t->slope[lo], x);
+    return value_on(&p);
+}
 
 /* Shares of the sample at which knots lie: evenly, and closer and closer to the ends,
  * because tails stretch furthest. Ascending; returns how many. */
@@ -113,12 +163,12 @@ typedef struct spread {
 
 /* Mean and variance of every `step`-th row from `first`, through the map if there is one. */
 static spread measure(const column_view *v, size_t t, size_t first, size_t step,
-                      const n2_feature *map) {
+                      const map_table *map) {
     spread s = {0, 0, 0};
     double shift = v->rows[t] ? v->x[t][0] : 0;
-    if (map) shift = interpolate(map, shift);
+    if (map) shift = mapped(map, shift);
     for (size_t i = first; i < v->rows[t]; i += step) {
-        const double x = (map ? interpolate(map, v->x[t][i]) : v->x[t][i]) - shift;
+        const double x = (map ? mapped(map, v->x[t][i]) : v->x[t][i]) - shift;
         s.mean += x;
         s.var += x * x;
         s.n++;
@@ -130,11 +180,16 @@ static spread measure(const column_view *v, size_t t, size_t first, size_t step,
     return s;
 }
 
+/* Of all rows of each side. */
+static void measure_sides(const column_view *v, const map_table *map, spread side[2]) {
+    for (size_t t = 0; t < v->n_tables; t++) side[t] = measure(v, t, 0, 1, map);
+}
+
 /* Both sides count the same. */
-static spread pooled(const column_view *v, const n2_feature *map) {
-    spread s = measure(v, 0, 0, 1, map);
+static spread pooled(const column_view *v, const spread side[2]) {
+    spread s = side[0];
     if (v->n_tables == 2) {
-        const spread t = measure(v, 1, 0, 1, map);
+        const spread t = side[1];
         const double gap = s.mean - t.mean;
         s = (spread){0.5 * (s.mean + t.mean), 0.5 * (s.var + t.var) + 0.25 * gap * gap, s.n + t.n};
     }
@@ -145,20 +200,23 @@ static spread pooled(const column_view *v, const n2_feature *map) {
 enum { JUDGED_ROWS = 20000 };
 
 /* Mean and standard error of the gain in log likelihood per held-out value that the map
- * brings when each side is a normal: fitted on even rows, judged on odd ones. */
-static double gain_of_map(const column_view *v, const n2_feature *map, double *error) {
+ * brings when each side is a normal: fitted on even rows, judged on odd ones. As it is, all rows
+ * count: one huge value, wherever it is, spoils the scale of all. */
+static double gain_of_map(const column_view *v, const spread *as_is, const map_table *map,
+                          double *error) {
     double sum = 0, square = 0, n = 0;
     for (size_t t = 0; t < v->n_tables; t++) {
-        /* as it is, all rows count: one huge value, wherever it is, spoils the scale of all */
-        const spread a = measure(v, t, 0, 1, NULL), b = measure(v, t, 0, 2, map);
+        const spread a = as_is[t], b = measure(v, t, 0, 2, map);
+        const double log_a = log(a.var), log_b = log(b.var);
         if (!(a.var > 0) || !(b.var > 0)) return 0;
         for (size_t i = 1; i < v->rows[t] && i < JUDGED_ROWS; i += 2) {
             const double x = v->x[t][i];
-            const piece p = piece_of(map, x);
+            const size_t lo = look_up(map, x);
+            const piece p = piece_at(map->f, lo, map->slope[lo], x);
             const double z = value_on(&p);
-            const double as_is = -0.5 * ((x - a.mean) * (x - a.mean) / a.var + log(a.var));
-            const double mapped = -0.5 * ((z - b.mean) * (z - b.mean) / b.var + log(b.var));
-            double gain = mapped + log_slope_on(&p) - as_is;
+            const double plain = -0.5 * ((x - a.mean) * (x - a.mean) / a.var + log_a);
+            const double normal = -0.5 * ((z - b.mean) * (z - b.mean) / b.var + log_b);
+            double gain = normal + (map->log_slope[lo] - p.beyond) - plain;
             gain = gain > 5 ? 5 : gain < -5 ? -5 : gain; /* one outlier must not decide */
             sum += gain;
             square += gain * gain;
@@ -237,10 +295,13 @@ static void drop_knots(n2ce_ctx *ctx, n2_feature *f) {
 }
 
 /* Judges the map on held-out values, then makes it from all of them. */
-static bool choose_map(const column_view *v, n2_scaling scaling, n2_feature *f) {
+static bool choose_map(const column_view *v, const spread *as_is, n2_scaling scaling,
+                       n2_feature *f) {
+    map_table map;
     double error = 0;
     if (!make_knots(f, v->sorted, sort_values(v, 2, JUDGED_ROWS))) return false;
-    const double gain = gain_of_map(v, f, &error);
+    make_table(f, &map);
+    const double gain = gain_of_map(v, as_is, &map, &error);
     if (scaling != N2_SCALING_NORMAL && !(gain > 0.005 && gain > 3 * error)) return false;
     return make_knots(f, v->sorted, sort_values(v, 1, SIZE_MAX));
 }
@@ -249,12 +310,19 @@ static bool choose_map(const column_view *v, n2_scaling scaling, n2_feature *f) 
 
 /* The column's memory for knots is there already. */
 static void learn(const column_view *v, n2_scaling scaling, n2_feature *f) {
-    spread s = pooled(v, NULL);
+    spread side[2] = {{0, 0, 0}};
+    measure_sides(v, NULL, side);
+    spread s = pooled(v, side);
     f->kind = N2_FEATURE_CONSTANT;
     if (!(s.var > 0) || !isfinite(s.var)) return;
-    const bool map = scaling != N2_SCALING_LINEAR && choose_map(v, scaling, f);
+    const bool map = scaling != N2_SCALING_LINEAR && choose_map(v, side, scaling, f);
     f->kind = map ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
-    if (map) s = pooled(v, f);
+    if (map) {
+        map_table table;
+        make_table(f, &table);
+        measure_sides(v, &table, side);
+        s = pooled(v, side);
+    }
     f->mean = s.mean;
     f->scale = sqrt(s.var);
 }

@@ -188,6 +188,7 @@ void n2_scores_free(n2_scores *s) {
     }
     n2_free(s->ctx, s->influence);
     n2_free(s->ctx, s->reverse);
+    n2_free(s->ctx, s->terms);
     *s = (n2_scores){0};
 }
 
@@ -204,7 +205,8 @@ static n2ce_status scores_new(n2ce_ctx *ctx, size_t n_num, size_t n_den, size_t 
         s->learned[side] = n2_alloc(ctx, s->n[side], sizeof(double));
         if (!s->f[side] || !s->learned[side]) return N2CE_ENOMEM;
     }
-    return N2CE_OK;
+    s->terms = n2_alloc(ctx, s->n[0] > s->n[1] ? s->n[0] : s->n[1], sizeof(double));
+    return s->terms ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* ---- fitting ------------------------------------------------------------- */
@@ -218,7 +220,8 @@ typedef struct fitter {
     n2_rows_view num, den; /* features */
     size_t dx;
     n2_fold_sums *sums[2];         /* of den (NULL with dx) and num, for the Gaussian part */
-    n2_gauss *base[N2_MOST_FOLDS]; /* of folds to come */
+    n2_gauss *base[N2_MOST_FOLDS]; /* of this fold and of those to come */
+    size_t scored[N2_MOST_FOLDS];  /* rows of each fold that have their base's score */
     double start;
     size_t fold;
 } fitter;
@@ -315,11 +318,8 @@ static n2ce_status make_first_bases(fitter *f) {
 }
 
 /* The Gaussian part for the fold. */
-static n2ce_status make_base(fitter *f, n2_gauss **out) {
-    if (!f->base[f->fold]) return make_bases(f, &f->fold, 1, out);
-    *out = f->base[f->fold];
-    f->base[f->fold] = NULL;
-    return N2CE_OK;
+static n2ce_status make_base(fitter *f) {
+    return f->base[f->fold] ? N2CE_OK : make_bases(f, &f->fold, 1, &f->base[f->fold]);
 }
 
 /* The rows' scores by the Gaussian part that has seen them. */
@@ -369,25 +369,6 @@ static void fold_progress(void *user, double share) {
     n2_progress(f->ctx, (double)f->fold + share, (double)f->o.folds);
 }
 
-/* The learned part at n rows of features. */
-static n2ce_status learned_rows(const fitter *f, n2_critic *critic, const double *x, size_t n,
-                                double *learned) {
-    memset(learned, 0, n * sizeof *learned);
-    if (critic) N2_TRY(n2_critic_add(critic, x, n, learned));
-    if (f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, learned);
-    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
-}
-
-/* f and its learned part at n rows of features. */
-static n2ce_status score_rows(const fitter *f, const n2_gauss *base, n2_critic *critic,
-                              const double *x, size_t n, double *total, double *learned) {
-    N2_TRY(learned_rows(f, critic, x, n, learned));
-    memset(total, 0, n * sizeof *total);
-    if (base) N2_TRY(n2_gauss_score(base, x, n, total));
-    for (size_t i = 0; i < n; i++) total[i] += learned[i];
-    return N2CE_OK;
-}
-
 /* Rows first .. first + n - 1 of a fold, each with the y of the row `shift` rows on in the fold. */
 typedef struct pairing {
     const fitter *f;
@@ -416,18 +397,78 @@ static n2ce_status pair_rows(pairing *p) {
     return n2_parallel_for(p->f->ctx, (p->n + PAIR_BLOCK - 1) / PAIR_BLOCK, pair_block, p);
 }
 
-static n2ce_status add_learned(const fitter *f, n2_critic *critic, const double *x, size_t n,
-                               size_t side, size_t at) {
-    double *total = f->scores->f[side] + at, *learned = f->scores->learned[side] + at;
-    N2_TRY(learned_rows(f, critic, x, n, learned));
-    for (size_t i = 0; i < n; i++) total[i] += learned[i];
+/* ---- by the Gaussian part ---- */
+
+static void find_fold(const fitter *f, size_t fold, size_t held[2][2]) {
+    fold_range(f->num.n, f->o.folds, fold, held[0]);
+    fold_range(f->den.n, f->o.folds, fold, held[1]);
+}
+
+/* Rows of a fold on one side from `first` on, so many at most; returns how many. */
+static n2ce_status score_side(const fitter *f, size_t fold, size_t side, const size_t range[2],
+                              size_t first, size_t *n) {
+    const n2_rows_view rows = side ? f->num : f->den;
+    const size_t d = rows.d, all = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
+    double *to = f->scores->f[side] + range[0];
+    if (*n > all - first) *n = all - first;
+    if (f->dx)
+        return n2_gauss_score_pairs(f->base[fold], f->dx, rows.x + range[0] * d, all, shifts, first,
+                                    *n, to, f->scores->f[0] + range[0], rows.n);
+    return n2_gauss_score(f->base[fold], rows.x + (range[0] + first) * d, *n, to + first);
+}
+
+/* The next rows of a fold that its Gaussian part has not scored yet: first those of the numerator
+ * and their pairs, then those of the denominator. */
+static n2ce_status score_some(fitter *f, size_t fold, size_t most) {
+    size_t held[2][2];
+    find_fold(f, fold, held);
+    const size_t n = held[0][1] - held[0][0], done = f->scored[fold];
+    const n2ce_status status = done < n ? score_side(f, fold, 1, held[0], done, &most)
+                                        : score_side(f, fold, 0, held[1], done - n, &most);
+    f->scored[fold] += most;
+    return status;
+}
+
+static bool has_rows_to_score(const fitter *f, size_t fold) {
+    size_t held[2][2];
+    find_fold(f, fold, held);
+    return f->base[fold] && f->scored[fold] < held[0][1] - held[0][0] + held[1][1] - held[1][0];
+}
+
+/* While a network is trained elsewhere: for this fold and those to come. */
+static n2ce_status score_meanwhile(void *user) {
+    enum { AT_ONCE = 4096 };
+    fitter *f = user;
+    for (size_t k = f->fold; k < f->o.folds; k++)
+        if (has_rows_to_score(f, k)) return score_some(f, k, AT_ONCE);
     return N2CE_OK;
 }
 
+static n2ce_status score_rest(fitter *f) {
+    while (has_rows_to_score(f, f->fold)) N2_TRY(score_some(f, f->fold, SIZE_MAX));
+    return N2CE_OK;
+}
+
+/* ---- by the learned part ---- */
+
+static n2_critic *critic_of(const fitter *f, size_t fold) {
+    return fold < f->ratio->critics ? f->ratio->critic[fold] : NULL;
+}
+
+/* The learned part at n rows of features, for the scores from `at` on. */
+static n2ce_status learned_rows(const fitter *f, size_t fold, const double *x, size_t n,
+                                size_t side, size_t at) {
+    double *learned = f->scores->learned[side] + at;
+    n2_critic *critic = critic_of(f, fold);
+    memset(learned, 0, n * sizeof *learned);
+    if (critic) N2_TRY(n2_critic_add(critic, x, n, learned));
+    if (f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, learned);
+    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
+}
+
 /* Pairs of a fold go to their places shift by shift, some of them at a time. */
-static n2ce_status learned_pairs(const fitter *f, const size_t range[2], n2_critic *critic) {
+static n2ce_status learned_pairs(const fitter *f, size_t fold, const size_t range[2]) {
     const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
-    N2_TRY(add_learned(f, critic, f->num.x + range[0] * d, n, 1, range[0]));
     const size_t most = n < SCORE_BLOCK ? n : SCORE_BLOCK;
     double *x = n2_alloc(f->ctx, most * d, sizeof *x);
     n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
@@ -436,35 +477,33 @@ static n2ce_status learned_pairs(const fitter *f, const size_t range[2], n2_crit
             pairing p = {f, range[0], n, i, n - i < most ? n - i : most, s, x};
             status = pair_rows(&p);
             if (status == N2CE_OK)
-                status = add_learned(f, critic, x, p.n, 0, (s - 1) * f->num.n + range[0] + i);
+                status = learned_rows(f, fold, x, p.n, 0, (s - 1) * f->num.n + range[0] + i);
         }
     n2_free(f->ctx, x);
     return status;
 }
 
-/* Rows and pairs of a joint sample's fold. */
-static n2ce_status score_joint(const fitter *f, const size_t range[2], const n2_gauss *base,
-                               n2_critic *critic) {
-    n2_scores *s = f->scores;
-    const size_t n = range[1] - range[0], shifts = s->n[0] / f->num.n;
-    memset(s->f[1] + range[0], 0, n * sizeof(double));
-    for (size_t k = 0; k < shifts; k++)
-        memset(s->f[0] + k * f->num.n + range[0], 0, n * sizeof(double));
-    if (base)
-        N2_TRY(n2_gauss_score_pairs(base, f->dx, f->num.x + range[0] * f->num.d, n, shifts,
-                                    s->f[1] + range[0], s->f[0] + range[0], f->num.n));
-    return critic || f->ratio->kernel ? learned_pairs(f, range, critic) : N2CE_OK;
+static n2ce_status learned_fold(const fitter *f, size_t fold, size_t held[2][2]) {
+    const size_t d = f->num.d, n = held[0][0], m = held[1][0];
+    N2_TRY(learned_rows(f, fold, f->num.x + n * d, held[0][1] - n, 1, n));
+    if (f->dx) return learned_pairs(f, fold, held[0]);
+    return learned_rows(f, fold, f->den.x + m * d, held[1][1] - m, 0, m);
 }
 
-static n2ce_status score_fold(const fitter *f, size_t held[2][2], const n2_gauss *base,
-                              n2_critic *critic) {
-    n2_scores *s = f->scores;
-    const size_t d = f->num.d, n = held[0][0], m = held[1][0];
-    if (f->dx) return score_joint(f, held[0], base, critic);
-    N2_TRY(score_rows(f, base, critic, f->num.x + n * d, held[0][1] - n, s->f[1] + n,
-                      s->learned[1] + n));
-    return score_rows(f, base, critic, f->den.x + m * d, held[1][1] - m, s->f[0] + m,
-                      s->learned[0] + m);
+/* Once more by a copy on the processor, if a device that nobody insists on failed. */
+static n2ce_status learned_fold_somewhere(const fitter *f, size_t fold, size_t held[2][2]) {
+    n2_critic *copy = NULL;
+    const n2ce_status status = learned_fold(f, fold, held);
+    if (!critic_of(f, fold) || !n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    N2_TRY(n2_critic_copy(critic_of(f, fold), f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(f->ratio->critic[fold]);
+    f->ratio->critic[fold] = copy;
+    return learned_fold(f, fold, held);
+}
+
+static void add_learned(const n2_scores *s, size_t side, size_t begin, size_t n) {
+    double *total = s->f[side] + begin, *learned = s->learned[side] + begin;
+    for (size_t i = 0; i < n; i++) total[i] += learned[i];
 }
 
 static void take_off(double *x, size_t n, double by) {
@@ -519,7 +558,8 @@ static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base
         const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
         o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
-    return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, fold_progress, f, critic, r);
+    const n2_critic_company company = {fold_progress, score_meanwhile, f};
+    return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, &company, critic, r);
 }
 
 /* Once more on the processor, if a device that nobody insists on failed. */
@@ -575,32 +615,38 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
     return N2CE_OK;
 }
 
-/* Once more by a copy on the processor, if a device that nobody insists on failed. */
-static n2ce_status score_fold_somewhere(const fitter *f, size_t held[2][2], const n2_gauss *base,
-                                        n2_critic **critic) {
-    n2_critic *copy = NULL;
-    const n2ce_status status = score_fold(f, held, base, *critic);
-    if (!*critic || !n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
-    N2_TRY(n2_critic_copy(*critic, f->ratio->base, &f->o.critic, &copy));
-    n2_critic_free(*critic);
-    *critic = copy;
-    return score_fold(f, held, base, *critic);
-}
-
+/* The fold's rows are scored by its Gaussian part; its network waits until all are trained. */
 static n2ce_status run_fold(fitter *f) {
     size_t held[2][2];
-    n2_gauss *base = NULL;
     n2_critic *critic = NULL;
     n2ce_status status = N2CE_OK;
-    fold_range(f->num.n, f->o.folds, f->fold, held[0]);
-    fold_range(f->den.n, f->o.folds, f->fold, held[1]);
-    if (f->ratio->base) status = make_base(f, &base);
-    if (status == N2CE_OK && worth_training(f)) status = train_fold(f, held, base, &critic);
-    if (status == N2CE_OK) status = score_fold_somewhere(f, held, base, &critic);
-    if (status == N2CE_OK && critic) settle_constant(f, held);
+    find_fold(f, f->fold, held);
+    if (f->ratio->base) status = make_base(f);
+    if (status == N2CE_OK && worth_training(f))
+        status = train_fold(f, held, f->base[f->fold], &critic);
     if (critic) f->ratio->critic[f->ratio->critics++] = critic;
-    n2_gauss_free(base);
+    if (status == N2CE_OK) status = score_rest(f);
+    n2_gauss_free(f->base[f->fold]);
+    f->base[f->fold] = NULL;
     return status;
+}
+
+/* What the networks or the kernel model say of the rows of each fold. */
+static n2ce_status add_all_learned(fitter *f) {
+    const size_t shifts = f->scores->n[0] / f->num.n;
+    for (size_t k = 0; k < f->o.folds; k++) {
+        size_t held[2][2];
+        if (!critic_of(f, k) && !f->ratio->kernel) continue;
+        find_fold(f, k, held);
+        N2_TRY(learned_fold_somewhere(f, k, held));
+        const size_t n = held[0][1] - held[0][0];
+        add_learned(f->scores, 1, held[0][0], n);
+        for (size_t s = 0; s < shifts && f->dx; s++)
+            add_learned(f->scores, 0, s * f->num.n + held[0][0], n);
+        if (!f->dx) add_learned(f->scores, 0, held[1][0], held[1][1] - held[1][0]);
+        if (critic_of(f, k)) settle_constant(f, held);
+    }
+    return N2CE_OK;
 }
 
 static n2ce_status fit_kernel(fitter *f) {
@@ -637,11 +683,6 @@ static void keep_or_drop(fitter *f) {
     if (r->learned || !f->ratio->base) return;
     for (size_t k = 0; k < f->ratio->critics; k++) n2_critic_free(f->ratio->critic[k]);
     f->ratio->critics = 0;
-    for (size_t side = 0; side < 2; side++)
-        for (size_t i = 0; i < f->scores->n[side]; i++) {
-            f->scores->f[side][i] -= f->scores->learned[side][i];
-            f->scores->learned[side][i] = 0;
-        }
 }
 
 static n2ce_status run_all(fitter *f) {
@@ -654,7 +695,7 @@ static n2ce_status run_all(fitter *f) {
     f->record->used = f->o;
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
     keep_or_drop(f);
-    return N2CE_OK;
+    return add_all_learned(f);
 }
 
 static size_t count_mapped(const n2_features *f) {

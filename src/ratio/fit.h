@@ -86,6 +86,7 @@ typedef struct n2_scores {
     double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */
+    double *terms;      /* room for a number for each row of either side; NULL: none */
 } n2_scores;
 
 void n2_scores_free(n2_scores *s);

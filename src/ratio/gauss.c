@@ -44,8 +44,23 @@ static void transpose(double *a, size_t d) {
         }
 }
 
+/* out = V' S for a lower S. Tiles at the edges read a few numbers beyond the ends of v and s, which
+ * must be there but do not matter. */
+static void turn_rows(const double *v, const double *s, size_t d, double *out) {
+    double tile[N2_TILE * N2_TILE];
+    for (size_t i = 0; i < d; i += N2_TILE)
+        for (size_t j = 0; j < d; j += N2_TILE) {
+            const size_t rows = d - i < N2_TILE ? d - i : N2_TILE;
+            const size_t columns = d - j < N2_TILE ? d - j : N2_TILE;
+            n2_tile_product(v + j * d + i, 1, d, s + j * d + j, d, d - j, tile);
+            for (size_t r = 0; r < rows; r++)
+                memcpy(out + (i + r) * d + j, tile + r * N2_TILE, columns * sizeof *out);
+        }
+}
+
 /* With den = L L' and V' (L^-1 num L^-T) V = diag lambda the basis is V' L^-1. l becomes
- * the basis' inverse factor's solution; s and v are scratch of d x d. */
+ * the basis' inverse factor's solution; s and v are scratch of d x d, and something follows each.
+ */
 static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s, double *v) {
     const size_t d = g->d;
     memcpy(s, num_cov, d * d * sizeof *s);
@@ -55,13 +70,9 @@ static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s
     for (size_t i = 0; i < d; i++) /* rounding must not make it lopsided */
         for (size_t j = 0; j < i; j++) s[i * d + j] = 0.5 * (s[i * d + j] + s[j * d + i]);
     if (!n2_symmetric_eigen(s, d, g->lambda, v)) return false;
-    memset(s, 0, d * d * sizeof *s);
-    for (size_t i = 0; i < d; i++) s[i * d + i] = 1;
-    n2_lower_solve(l, d, s, d);
+    n2_lower_inverse(l, d, s);
     memcpy(g->whiten, s, d * d * sizeof *s);
-    for (size_t i = 0; i < d; i++)
-        for (size_t k = 0; k < d; k++) /* s is lower */
-            for (size_t j = 0; j <= k; j++) g->basis[i * d + j] += v[k * d + i] * s[k * d + j];
+    turn_rows(v, s, d, g->basis);
     return true;
 }
 
@@ -93,7 +104,7 @@ static void drop_empty(n2_gauss *g, const double *size, double ridge) {
 }
 
 /* Both covariances get the least ridge with which the denominator's has a factor. work is
- * 4 d^2 + d numbers. */
+ * 4 d^2 + d + N2_TILE numbers. */
 static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den, double *work) {
     const size_t d = g->d, dd = d * d;
     double *cov = work + 3 * dd, *size = work + 4 * dd, ridge = 0;
@@ -156,7 +167,7 @@ static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
 
 n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
                              const n2_moments *den, n2_gauss **out) {
-    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d};
+    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d + N2_TILE};
     job.work = n2_alloc(ctx, n * job.each, sizeof(double));
     n2ce_status status = job.work ? N2CE_OK : N2CE_ENOMEM;
     for (size_t k = 0; k < n; k++) {
@@ -238,14 +249,51 @@ void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a
     }
 }
 
-/* The waymark at Gaussian divergence `step` beyond a, or 1 if it is nearer. Waymarks
- * near the data may be many powers of ten apart, so the search is over ln a. */
+/* By how much the waymark e^x is further than `step` from a. */
+static double beyond(const n2_gauss *g, double a, double step, double x) {
+    return n2_gauss_waymark_kl(g, a, exp(x)) - step;
+}
+
+/* Where a rising function is surely below 0 and where surely not. */
+typedef struct crossing {
+    double below, above;
+} crossing;
+
+/* Narrows down where `beyond` crosses 0 by Ridders' method, whose guess is exact for exponentials;
+ * what is left is wide enough for rounding not to matter at its ends. */
+static crossing find_crossing(const n2_gauss *g, double a, double step, crossing c) {
+    enum { GUESSES = 12 };
+    static const double WIDTH = 1e-12;
+    double below = beyond(g, a, step, c.below), above = beyond(g, a, step, c.above);
+    double lo = c.below, hi = c.above, guess = hi;
+    for (int i = 0; i < GUESSES && below < 0 && above > 0; i++) {
+        const double middle = 0.5 * (lo + hi), at = beyond(g, a, step, middle), last = guess;
+        guess = middle - (middle - lo) * at / sqrt(at * at - below * above);
+        if (fabs(guess - last) < WIDTH) break;
+        const double there = beyond(g, a, step, guess);
+        const double x[] = {middle, guess}, y[] = {at, there};
+        for (size_t k = 0; k < 2; k++) {
+            if (y[k] < 0 && x[k] > lo) lo = x[k], below = y[k];
+            if (!(y[k] < 0) && x[k] < hi) hi = x[k], above = y[k];
+        }
+    }
+    if (guess - WIDTH > c.below && beyond(g, a, step, guess - WIDTH) < 0) c.below = guess - WIDTH;
+    if (guess + WIDTH < c.above && beyond(g, a, step, guess + WIDTH) >= 0) c.above = guess + WIDTH;
+    return c;
+}
+
+/* The waymark at Gaussian divergence `step` beyond a, or 1 if it is nearer. Waymarks near the data
+ * may be many powers of ten apart, so the search is over ln a. It halves; most of its questions
+ * are answered by what was narrowed down before. */
 static double next_waymark(const n2_gauss *g, double a, double step) {
     if (n2_gauss_waymark_kl(g, a, 1) <= step) return 1;
     double lo = a > 1e-12 ? log(a) : log(1e-12), hi = 0;
+    const crossing known = find_crossing(g, a, step, (crossing){lo, hi});
     for (int i = 0; i < 60; i++) {
         const double middle = 0.5 * (lo + hi);
-        if (n2_gauss_waymark_kl(g, a, exp(middle)) < step)
+        if (middle <= lo || middle >= hi) break; /* there is no number between them */
+        const bool between = middle > known.below && middle < known.above;
+        if (between ? beyond(g, a, step, middle) < 0 : middle <= known.below)
             lo = middle;
         else
             hi = middle;
@@ -430,49 +478,92 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
 
 /* ---- stages ---- */
 
+/* u of a waymark's row is the mixture of those of its pair: so all stages of a pair, and both
+ * sides, cost its two products. */
 typedef struct stages_job {
-    score_job rows; /* but for a, b, c */
+    directions v;
+    const double *alpha;
     size_t stages;
+    const size_t *n;      /* pairs of each side */
+    size_t rows[2];       /* of the denominator and the numerator that a waymark needs */
     const double *ab, *c; /* 2 d for each stage; 1 */
-    n2_stage_row_fn *row;
+    n2_pair_fn *pair;
     void *arg;
+    double *const *f;
 } stages_job;
 
-/* The stages of a block follow one another: they are often made of the same rows. */
-static void score_stage_block(void *arg, size_t item, int worker) {
-    const stages_job *job = arg;
-    const directions *v = &job->rows.v;
-    const n2_gauss *g = v->g;
-    const size_t stage = item % job->stages, first = item / job->stages * BLOCK_ROWS, d = g->d;
-    const size_t left = job->rows.n - first, rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
-    double *x = v->work + (size_t)worker * v->each, *u = x + BLOCK_ROWS * d;
-    score_job one = job->rows;
-    one.a = job->ab + stage * 2 * d;
-    one.b = one.a + d;
-    one.c = job->c[stage];
-    for (size_t r = 0; r < rows; r++) {
-        job->row(job->arg, stage, first + r, x + r * d);
-        centred(g, x + r * d, 0, d, x + r * d);
-    }
-    memset(x + rows * d, 0, (padded(rows) - rows) * d * sizeof *x);
-    along(v, x, padded(rows), 0, d, u);
-    for (size_t r = 0; r < rows; r++)
-        one.f[stage * one.n + first + r] = quadratic(&one, u + r * v->pitch);
+/* How many of n rows are in the block that begins with `first`. */
+static size_t rows_in_block(size_t n, size_t first) {
+    const size_t left = n > first ? n - first : 0;
+    return left < BLOCK_ROWS ? left : BLOCK_ROWS;
 }
 
-n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
-                            n2_stage_row_fn *row, void *arg, double *f) {
-    const size_t d = g->d, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+/* u of the first n rows of a block; that of the others is 0. */
+static void project_block(const directions *v, double *x, size_t n, double *u) {
+    const n2_gauss *g = v->g;
+    for (size_t r = 0; r < n; r++) centred(g, x + r * g->d, 0, g->d, x + r * g->d);
+    memset(x + n * g->d, 0, (padded(n) - n) * g->d * sizeof *x);
+    along(v, x, padded(n), 0, g->d, u);
+    memset(u + n * v->pitch, 0, (BLOCK_ROWS - n) * v->pitch * sizeof *u);
+}
+
+/* A stage of the block's pairs on one side; u is their denominators' and then their
+ * numerators', and a row of scratch. */
+static void score_waymark(const stages_job *job, size_t stage, size_t side, size_t first,
+                          double *u) {
+    const directions *v = &job->v;
+    const size_t d = v->g->d, n = job->n[side], rows = rows_in_block(n, first);
+    const mixture m = mixture_at(job->alpha[stage + side]);
+    const double mix = job->alpha[stage + side], *ab = job->ab + stage * 2 * d;
+    const score_job one = {.v = *v, .a = ab, .b = ab + d, .c = job->c[stage]};
+    const double *den = u, *num = u + BLOCK_ROWS * v->pitch;
+    double *mixed = u + 2 * BLOCK_ROWS * v->pitch;
+    for (size_t r = 0; r < rows; r++, den += v->pitch, num += v->pitch) {
+        for (size_t i = 0; i < d; i++) mixed[i] = m.s * num[i] + mix * den[i];
+        job->f[side][stage * n + first + r] = quadratic(&one, mixed);
+    }
+}
+
+static void score_stage_block(void *arg, size_t item, int worker) {
+    const stages_job *job = arg;
+    const directions *v = &job->v;
+    const size_t first = item * BLOCK_ROWS, d = v->g->d;
+    const size_t pairs = job->n[0] > job->n[1] ? job->n[0] : job->n[1];
+    double *den = v->work + (size_t)worker * v->each, *num = den + BLOCK_ROWS * d;
+    double *u = num + BLOCK_ROWS * d;
+    for (size_t r = 0; r < rows_in_block(pairs, first); r++)
+        job->pair(job->arg, first + r, num + r * d, den + r * d);
+    project_block(v, den, rows_in_block(job->rows[0], first), u);
+    project_block(v, num, rows_in_block(job->rows[1], first), u + BLOCK_ROWS * v->pitch);
+    for (size_t k = 0; k < job->stages; k++)
+        for (size_t side = 0; side < 2; side++) score_waymark(job, k, side, first, u);
+}
+
+static n2ce_status score_stages(stages_job *job, double *ab, double *c) {
+    const n2_gauss *g = job->v.g;
+    const size_t *n = job->n, pairs = n[0] > n[1] ? n[0] : n[1];
+    for (size_t side = 0; side < 2; side++) job->rows[side] = job->stages > 1 ? pairs : n[side];
+    for (size_t k = 0; k < job->stages; k++, ab += 2 * g->d)
+        n2_gauss_waymark_ratio(g, job->alpha[k + 1], job->alpha[k], ab, ab + g->d, c + k);
+    return n2_parallel_for(g->ctx, (pairs + BLOCK_ROWS - 1) / BLOCK_ROWS, score_stage_block, job);
+}
+
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages,
+                            const size_t n[2], n2_pair_fn *pair, void *arg, double *const f[2]) {
+    const size_t d = g->d;
     double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
     if (!ab) return N2CE_ENOMEM;
-    for (size_t k = 0; k < stages; k++)
-        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab + k * 2 * d, ab + k * 2 * d + d,
-                               c + k);
-    stages_job job = {{.n = n, .f = f}, stages, ab, c, row, arg};
-    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.rows.v);
-    if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, blocks * stages, score_stage_block, &job);
-    directions_free(&job.rows.v);
+    stages_job job = {.alpha = alpha,
+                      .stages = stages,
+                      .n = n,
+                      .ab = ab,
+                      .c = c,
+                      .pair = pair,
+                      .arg = arg,
+                      .f = f};
+    n2ce_status status = directions_new(g, 2 * BLOCK_ROWS + 1, &job.v);
+    if (status == N2CE_OK) status = score_stages(&job, ab, c);
+    directions_free(&job.v);
     n2_free(g->ctx, ab);
     return status;
 }
@@ -482,7 +573,7 @@ n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stage
 /* u of (x, y) is that of x plus that of y, so pairs cost no product of their own. */
 typedef struct pair_job {
     score_job rows;
-    size_t dx, shifts, stride, most; /* most: rows of work */
+    size_t dx, shifts, begin, end, stride, most; /* most: rows of work */
     double *pairs;
 } pair_job;
 
@@ -499,8 +590,8 @@ static void gather_part(const pair_job *job, size_t first, size_t n, size_t begi
 static void score_pair_block(void *arg, size_t item, int worker) {
     const pair_job *job = arg;
     const directions *v = &job->rows.v;
-    const size_t first = item * BLOCK_ROWS, left = job->rows.n - first, d = v->g->d;
-    const size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS, more = rows + job->shifts;
+    const size_t first = job->begin + item * BLOCK_ROWS, d = v->g->d;
+    const size_t rows = rows_in_block(job->end, first), more = rows + job->shifts;
     double *x = v->work + (size_t)worker * v->each, *ux = x + job->most * d;
     double *uy = ux + BLOCK_ROWS * v->pitch, *u = uy + job->most * v->pitch;
     gather_part(job, first, rows, 0, job->dx, x);
@@ -517,16 +608,24 @@ static void score_pair_block(void *arg, size_t item, int worker) {
 }
 
 n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
-                                 size_t shifts, double *f, double *pairs, size_t stride) {
+                                 size_t shifts, size_t first, size_t count, double *f,
+                                 double *pairs, size_t stride) {
     const size_t most = padded(BLOCK_ROWS + shifts);
     double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
     if (!ab) return N2CE_ENOMEM;
     n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    pair_job job = {
-        {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f}, dx, shifts, stride, most, pairs};
+    pair_job job = {{.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f},
+                    dx,
+                    shifts,
+                    first,
+                    first + count,
+                    stride,
+                    most,
+                    pairs};
     n2ce_status status = directions_new(g, 2 * most + BLOCK_ROWS, &job.rows.v);
     if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
+        status =
+            n2_parallel_for(g->ctx, (count + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
     directions_free(&job.rows.v);
     n2_free(g->ctx, ab);
     return status;

@@ -72,21 +72,25 @@ static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
 
 /* The same of n rows (x, y), x their first dx coordinates, and of pairs of different rows: pairs[s
- * stride + i], s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again. */
+ * stride + i], s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again.
+ * Only rows i from `first` on, `count` of them, are scored. */
 n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
-                                 size_t shifts, double *f, double *pairs, size_t stride);
+                                 size_t shifts, size_t first, size_t count, double *f,
+                                 double *pairs, size_t stride);
 
 /* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f);
 
-/* Writes row i of a stage to x; the calls of one worker follow one another. */
-typedef void n2_stage_row_fn(void *arg, size_t stage, size_t i, double *x);
+/* Writes the numerator's and the denominator's row of pair i. */
+typedef void n2_pair_fn(void *arg, size_t i, double *num, double *den);
 
-/* For n rows of every stage k the log ratio of its waymarks, alpha[k + 1] and alpha[k], to f, stage
- * by stage. Rows are asked for once, on all threads, and never held all at a time. */
-n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages, size_t n,
-                            n2_stage_row_fn *row, void *arg, double *f);
+/* A pair's rows are mixed to a row of each waymark a, sqrt(1 - a^2) num + a den as seen from the
+ * centre. For every stage k, whose waymarks are alpha[k] (side 0) and alpha[k + 1] (side 1), the
+ * log ratio of these two at the rows of the first n[side] pairs, to f[side], stage by stage. Each
+ * pair is asked for once, on all threads. */
+n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages,
+                            const size_t n[2], n2_pair_fn *pair, void *arg, double *const f[2]);
 
 /* KL between waymarks: u = sqrt(1 - a^2) u_num + a u_den, for a = from and a = to. */
 double n2_gauss_waymark_kl(const n2_gauss *g, double from, double to);

@@ -78,12 +78,12 @@ static bool start_opening(n2_opening *opening) {
     return opening->running;
 }
 
-/* Whether it is over, be it after a moment. */
-static bool is_soon_over(n2_opening *opening) {
-    enum { MOMENT = 30000000, SECOND = 1000000000 }; /* nanoseconds */
+/* Whether it is over, be it after so many nanoseconds. */
+static bool is_over(n2_opening *opening, long moment) {
+    enum { SECOND = 1000000000 };
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += MOMENT;
+    until.tv_nsec += moment;
     until.tv_sec += until.tv_nsec / SECOND;
     until.tv_nsec %= SECOND;
     pthread_mutex_lock(&opening->lock);
@@ -94,11 +94,13 @@ static bool is_soon_over(n2_opening *opening) {
     return over;
 }
 
+/* Where there is no driver that is known at once, and told before anything is read. */
 n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
                                        n2_opening *opening) {
+    enum { MOMENT = 2000000 };
     *opening = (n2_opening){.device = gpu_number(n2ce_options_get(o, "device"), ""),
                             .strict = n2_options_has_word(o, "precision", "float32")};
-    if (opening->device < 0 || !start_opening(opening) || is_soon_over(opening))
+    if (opening->device < 0 || !start_opening(opening) || is_over(opening, MOMENT))
         return n2_place_of_options(ctx, o, out);
     *out = (n2_place){.open = open_gpu,
                       .asked_for = true,
@@ -106,6 +108,12 @@ n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_
                       .strict = opening->strict,
                       .reason = "as asked for"};
     return N2CE_OK;
+}
+
+n2ce_status n2_opening_look(n2ce_ctx *ctx, const n2ce_options *o, n2_place *place,
+                            n2_opening *opening) {
+    const bool open = opening->running && place->open && is_over(opening, 0);
+    return open ? n2_place_of_options(ctx, o, place) : N2CE_OK;
 }
 
 void n2_opening_end(n2_opening *opening) {

@@ -43,6 +43,10 @@ typedef struct n2_opening {
  * `opening` must stay where it is until n2_opening_end, which is due after failures too. */
 n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
                                        n2_opening *opening);
+/* If the device is open by now, or failed to, the place is settled: a failure need not wait until
+ * the device is needed. */
+n2ce_status n2_opening_look(n2ce_ctx *ctx, const n2ce_options *o, n2_place *place,
+                            n2_opening *opening);
 void n2_opening_end(n2_opening *opening);
 
 /* After the place was settled: says which GPU it is, if it was opened beside. */

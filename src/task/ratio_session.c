@@ -338,6 +338,7 @@ static n2ce_status count_levels(const n2_session *s, size_t **out) {
 
 n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
+    N2_TRY(n2_opening_look(s->ctx, s->options, &s->place, &s->opening));
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
     s->fit.critic.place = &s->place;

@@ -239,6 +239,36 @@ static void plans_of_both_devices_share_tensors(void **state) {
     counter_free(&c);
 }
 
+/* A blank tensor begins with zeros on a device too, unless host or processor wrote it before. The
+ * host does something else while the device works. */
+static void blank_tensors_begin_with_zeros(void **state) {
+    (void)state;
+    enum { N = 300 };
+    const n2_backend *const backends[] = {n2_cpu_backend(), open_cuda_or_skip(true)};
+    for (int who = 0; who < 3; who++) {
+        counter c = {NULL, NULL, NULL, NULL, NULL};
+        n2_plan *cpu;
+        double values[N];
+        assert_int_equal(n2ce_ctx_new(&c.ctx, NULL), N2CE_OK);
+        assert_int_equal(n2_store_new(c.ctx, sizeof(float), &c.store), N2CE_OK);
+        c.g = n2_graph_new(c.store);
+        c.t = n2_store_add_blank(c.store, "t", n2_dims(N));
+        n2g_assign(c.g, c.t, n2g_affine(c.g, n2g_read(c.g, c.t), 1, 1));
+        for (int i = 0; i < N; i++) values[i] = 5;
+        if (who == 1) n2_tensor_set(c.store, c.t, values);
+        assert_int_equal(n2_plan_compile(c.g, backends[0], NULL, 0, &cpu), N2CE_OK);
+        if (who == 2) assert_int_equal(n2_plan_run_many(cpu, 7), N2CE_OK);
+        assert_int_equal(n2_plan_compile(c.g, backends[1], NULL, 0, &c.plan), N2CE_OK);
+        assert_int_equal(n2_plan_begin(c.plan, 2), N2CE_OK);
+        for (int i = 0; i < N; i++) values[i] = 0;
+        assert_int_equal(n2_plan_end(c.plan), N2CE_OK);
+        assert_int_equal(n2_plan_runs(c.plan), 2);
+        assert_all(&c, N, who == 0 ? 2 : who == 1 ? 7 : 9);
+        n2_plan_free(cpu);
+        counter_free(&c);
+    }
+}
+
 /* A queue of runs stops at the first bad one; the tensors are those of the run before. */
 static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
     (void)state;
@@ -492,6 +522,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
         cmocka_unit_test(plans_of_both_devices_share_tensors),
+        cmocka_unit_test(blank_tensors_begin_with_zeros),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
         cmocka_unit_test(a_chain_may_be_long),
         cmocka_unit_test(what_a_chain_makes_may_be_used_again),

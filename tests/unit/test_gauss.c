@@ -46,36 +46,59 @@ static double *mixed(size_t n, size_t d, double mean, double sd, uint32_t stream
 
 enum { STAGE_ROWS = 150, STAGE_DIMS = 7, STAGES_ASKED = 3 };
 
-typedef struct stage_rows {
-    const double *x;
-} stage_rows;
+typedef struct stage_pairs {
+    const double *num, *den;
+} stage_pairs;
 
-static void give_row(void *arg, size_t stage, size_t i, double *x) {
-    const stage_rows *rows = arg;
-    memcpy(x, rows->x + (stage * STAGE_ROWS + i) * STAGE_DIMS, STAGE_DIMS * sizeof *x);
+static void give_pair(void *arg, size_t i, double *num, double *den) {
+    const stage_pairs *pairs = arg;
+    memcpy(num, pairs->num + i * STAGE_DIMS, STAGE_DIMS * sizeof *num);
+    memcpy(den, pairs->den + i * STAGE_DIMS, STAGE_DIMS * sizeof *den);
 }
 
-/* Bit for bit what each stage's rows score by themselves. */
+/* The row of a pair at a waymark, and what the stage's ratio is there. */
+static double score_mixed(const n2_gauss *g, const stage_pairs *pairs, size_t i, double mix,
+                          const double *ab, double c) {
+    double row[STAGE_DIMS], f;
+    const double keep = sqrt(1 - mix * mix);
+    for (size_t j = 0; j < STAGE_DIMS; j++)
+        row[j] = g->centre[j] + keep * (pairs->num[i * STAGE_DIMS + j] - g->centre[j]) +
+                 mix * (pairs->den[i * STAGE_DIMS + j] - g->centre[j]);
+    assert_int_equal(n2_gauss_quadratic(g, ab, c, row, 1, &f), N2CE_OK);
+    return f;
+}
+
+static void check_stages(const n2_gauss *g, const stage_pairs *pairs, const double *alpha,
+                         size_t stages, const size_t n[2]) {
+    double ab[2 * STAGE_DIMS], c, den[STAGES_ASKED * STAGE_ROWS], num[STAGES_ASKED * STAGE_ROWS];
+    double *const f[2] = {den, num};
+    assert_int_equal(n2_gauss_stages(g, alpha, stages, n, give_pair, (void *)(uintptr_t)pairs, f),
+                     N2CE_OK);
+    for (size_t k = 0; k < stages; k++) {
+        n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab, ab + STAGE_DIMS, &c);
+        for (size_t side = 0; side < 2; side++)
+            for (size_t i = 0; i < n[side]; i++)
+                assert_close(f[side][k * n[side] + i],
+                             score_mixed(g, pairs, i, alpha[k + side], ab, c), 1e-11, 1e-11);
+    }
+}
+
+/* Each row of a stage has the score it has by itself, whichever side has more of them. */
 static void stages_score_as_rows_do(void **state) {
     (void)state;
-    static const double alpha[] = {1, 0.8, 0.3, 0};
-    double ab[2 * STAGE_DIMS], c, one[STAGE_ROWS], all[STAGES_ASKED * STAGE_ROWS];
+    static const double alpha[] = {1, 0.8, 0.3, 0}, ends[] = {1, 0};
+    static const size_t n[][2] = {{STAGE_ROWS, 20}, {70, STAGE_ROWS}, {64, 128}};
     for (int threads = 1; threads < 4; threads += 2) {
         n2ce_ctx *ctx = new_ctx(threads);
-        double *x = mixed(STAGES_ASKED * STAGE_ROWS, STAGE_DIMS, 1, 2, 1);
+        double *x = mixed(STAGE_ROWS, STAGE_DIMS, 1, 2, 1);
         double *y = mixed(STAGE_ROWS, STAGE_DIMS, 0, 1, 2);
         n2_moments num = moments_of(ctx, x, STAGE_ROWS, STAGE_DIMS);
         n2_moments den = moments_of(ctx, y, STAGE_ROWS, STAGE_DIMS);
         n2_gauss *g = new_gauss(ctx, STAGE_DIMS, &num, &den);
-        stage_rows rows = {x};
-        assert_int_equal(n2_gauss_stages(g, alpha, STAGES_ASKED, STAGE_ROWS, give_row, &rows, all),
-                         N2CE_OK);
-        for (size_t k = 0; k < STAGES_ASKED; k++) {
-            n2_gauss_waymark_ratio(g, alpha[k + 1], alpha[k], ab, ab + STAGE_DIMS, &c);
-            assert_int_equal(
-                n2_gauss_quadratic(g, ab, c, x + k * STAGE_ROWS * STAGE_DIMS, STAGE_ROWS, one),
-                N2CE_OK);
-            assert_memory_equal(one, all + k * STAGE_ROWS, sizeof one);
+        const stage_pairs pairs = {x, y};
+        for (size_t k = 0; k < COUNT_OF(n); k++) {
+            check_stages(g, &pairs, alpha, STAGES_ASKED, n[k]);
+            check_stages(g, &pairs, ends, 1, n[k]);
         }
         n2_gauss_free(g);
         n2_moments_free(ctx, &num);
@@ -178,7 +201,11 @@ static void pairs_score_as_rows_do(void **state) {
     double *f = new_doubles(N), *pairs = new_doubles(SHIFTS * N), row[D], expected;
     n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
     n2_gauss *g = new_gauss(ctx, D, &a, &b);
-    assert_int_equal(n2_gauss_score_pairs(g, DX, x, N, SHIFTS, f, pairs, N), N2CE_OK);
+    static const size_t parts[] = {0, 70, 71, N};
+    for (size_t k = 0; k + 1 < COUNT_OF(parts); k++)
+        assert_int_equal(n2_gauss_score_pairs(g, DX, x, N, SHIFTS, parts[k],
+                                              parts[k + 1] - parts[k], f, pairs, N),
+                         N2CE_OK);
     for (size_t s = 0; s <= SHIFTS; s++)
         for (size_t i = 0; i < N; i++) {
             memcpy(row, x + i * D, DX * sizeof *row);
@@ -688,7 +715,8 @@ static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
     if (status == N2CE_OK) status = n2_moments_split(ctx, &a, 2, 1, &b);
     if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &g);
     if (status == N2CE_OK) status = n2_gauss_score(g, x, n, f);
-    if (status == N2CE_OK) status = n2_gauss_score_pairs(g, 1, x, n / 2, 1, f, f + n / 2, 0);
+    if (status == N2CE_OK)
+        status = n2_gauss_score_pairs(g, 1, x, n / 2, 1, 0, n / 2, f, f + n / 2, 0);
     if (status == N2CE_OK) status = n2_gauss_influence_den(g, x, n, f);
     n2_fold_sums_free(s);
     n2_gauss_free(g);

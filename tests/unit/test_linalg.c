@@ -121,6 +121,27 @@ static void solutions_solve(void **state) {
     }
 }
 
+/* What solves for all unit vectors is the inverse, to the bit; also where the variables of the
+ * second half have nothing to do with those of the first. */
+static void the_factor_has_an_inverse(void **state) {
+    (void)state;
+    for (size_t s = 0; s < 2 * COUNT_OF(sizes); s++) {
+        const size_t n = sizes[s / 2], half = s % 2 ? n / 2 : 0;
+        double *a = random_spd(n), *inverse = new_matrix(n, n), *x = new_matrix(n, n);
+        for (size_t i = half; i < n; i++)
+            for (size_t j = 0; j < half; j++) a[i * n + j] = a[j * n + i] = 0;
+        double *l = factor_of(a, n);
+        memset(x, 0, n * n * sizeof *x);
+        for (size_t i = 0; i < n; i++) x[i * n + i] = 1;
+        n2_lower_inverse(l, n, inverse);
+        double *one = product(l, inverse, n, n, n, false);
+        assert_all_close(one, x, n * n, 1e-12);
+        n2_lower_solve(l, n, x, n);
+        for (size_t i = 0; i < n * n && n > 1; i++) assert_true(x[i] == inverse[i]);
+        free(a), free(l), free(inverse), free(x), free(one);
+    }
+}
+
 static void the_inverse_inverts_and_is_symmetric(void **state) {
     (void)state;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
@@ -266,6 +287,7 @@ int main(void) {
         cmocka_unit_test(a_factor_by_hand),
         cmocka_unit_test(the_factor_multiplies_back),
         cmocka_unit_test(solutions_solve),
+        cmocka_unit_test(the_factor_has_an_inverse),
         cmocka_unit_test(the_inverse_inverts_and_is_symmetric),
         cmocka_unit_test(what_is_not_positive_definite_is_refused),
         cmocka_unit_test(eigenvectors_are_eigenvectors),
