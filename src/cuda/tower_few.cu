@@ -383,11 +383,12 @@ template <bool STRICT> struct few_block {
         return 1;
     }
 
-    /* The next rows, or addend or gate, that layer k wants of memory. */
-    __device__ void load_next_rows(int k) {
+    /* Rows, or an addend or gate, that layer k wants of memory. Called in one place only: code that
+     * runs once is slow, and there is much of it. */
+    __device__ void load_layers_rows(int k) {
         if (k < m->t.n_layers) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
     }
-    __device__ void load_next_extra(int k) {
+    __device__ void load_layers_extra(int k) {
         if (k >= m->t.n_layers) return;
         const tower_layer &l = m->t.layer[k];
         if (l.does & IS_NARROW)
@@ -419,16 +420,21 @@ template <bool STRICT> struct few_block {
     __device__ uint32_t meanwhile(int k, const tower_layer &l, uint32_t does) {
         store_waiting();
         wait_for_image(1);
-        if (does & TAKES_MEMORY) load_next_rows(l.next_rows);
         return gates_for(k, l, does);
     }
 
-    /* A layer that does KNOWN; 0: what it says itself. */
-    template <uint32_t KNOWN> __device__ void product(int k, const tower_layer &l) {
-        const uint32_t does = KNOWN ? KNOWN : l.does;
+    /* What a layer makes before it is finished: sums that are 1 / by too large. */
+    struct raw {
+        float sum[NUMBERS], by, bias[2];
+        uint32_t closed;
+    };
+
+    /* A product of a layer that does KNOWN; 0: what it says itself. */
+    template <uint32_t KNOWN>
+    __device__ void product(int k, const tower_layer &l, uint32_t says, raw *y) {
+        const uint32_t does = KNOWN ? KNOWN : says;
         const float *behind = (const float *)(m->weights[stage] + memory::PARTS * IMAGE_BYTES);
-        float sum[NUMBERS], x[NUMBERS];
-        if (!KNOWN && does & READS_OWN) load_own(k, l);
+        float x[NUMBERS];
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++)
             x[i] = !KNOWN && does & TAKES_MEMORY ? rows[i] * power : last[i];
@@ -438,29 +444,24 @@ template <bool STRICT> struct few_block {
                 publish(x, !KNOWN || KNOWN & TAKES_LEAKY, does & TAKES_LEAKY ? l.slope_a : 1.0f);
             barrier_of_eight();
             const uint32_t top = most();
-            multiply(sum);
+            multiply(y->sum);
             if (again || is_well(top)) break;
-            products_wait<NUMBERS>(sum);
+            products_wait<NUMBERS>(y->sum);
             refit(top, x);
             again = true;
         }
-        const float by = behind[TOWER_WIDTH];
-        const float bias[2] = {behind[p.column], behind[p.column + 8]};
-        const uint32_t closed = meanwhile(k, l, does);
-        products_wait<NUMBERS>(sum);
+        y->by = behind[TOWER_WIDTH];
+        y->bias[0] = behind[p.column], y->bias[1] = behind[p.column + 8];
+        y->closed = meanwhile(k, l, does);
+        products_wait<NUMBERS>(y->sum);
         image_done();
-        finish<KNOWN>(l, sum, by, bias, closed);
     }
 
     /* k <= TOWER_NARROW: no tensor cores. Or none at all, for rows that are made already. */
-    __device__ void outer(int k, const tower_layer &l) {
-        const int inner = l.does & MAKES_ROWS ? 0 : l.k;
-        float sum[NUMBERS], bias[2];
-        if (l.does & READS_OWN) {
-            barrier_of_eight();
-            load_own(k, l);
-        }
-        for (int i = 0; i < NUMBERS; i++) sum[i] = 0;
+    __device__ void outer(int k, const tower_layer &l, uint32_t does, raw *out) {
+        const int inner = does & MAKES_ROWS ? 0 : l.k;
+        if (does & READS_OWN) barrier_of_eight();
+        for (int i = 0; i < NUMBERS; i++) out->sum[i] = 0;
         for (int j = 0; j < inner; j++) {
             const float w[2] = {p.column < l.n ? l.b[j * l.n + p.column] : 0.0f,
                                 p.column + 8 < l.n ? l.b[j * l.n + p.column + 8] : 0.0f};
@@ -468,12 +469,13 @@ template <bool STRICT> struct few_block {
             for (int i = 0; i < NUMBERS; i++) {
                 const int r = p.row + row_of(i);
                 const float y = r < p.rows ? l.a[(p.row0 + r) * l.k + j] : 0.0f;
-                sum[i] = fmaf(y, w[i / 2 % 2], sum[i]);
+                out->sum[i] = fmaf(y, w[i / 2 % 2], out->sum[i]);
             }
         }
         for (int i = 0; i < 2; i++)
-            bias[i] = l.bias && p.column + 8 * i < l.n ? l.bias[p.column + 8 * i] : 0.0f;
-        finish<0>(l, sum, power, bias, gates_for(k, l, l.does));
+            out->bias[i] = l.bias && p.column + 8 * i < l.n ? l.bias[p.column + 8 * i] : 0.0f;
+        out->by = power;
+        out->closed = gates_for(k, l, does);
     }
 
     /* What a thread multiplies to get column n of a narrow layer. */
@@ -499,18 +501,11 @@ template <bool STRICT> struct few_block {
             }
         }
         barrier_of_eight();
-        load_next_extra(l.next_extra);
         const int n = (int)threadIdx.x / FEW_ROWS, r = (int)threadIdx.x % FEW_ROWS;
         if (n >= l.n || r >= p.rows) return;
         float sum = 0;
         for (int w = 0; w < FEW_WARPS; w++) sum += m->parts[n][w][r];
         l.out[(p.row0 + r) * l.n + n] = fmaf(sum, inverse_power(power), l.bias ? l.bias[n] : 0.0f);
-    }
-
-    /* What others wrote is asked for ahead; what this tower did, only now. */
-    __device__ void load_own(int k, const tower_layer &l) {
-        if (l.does & TAKES_MEMORY) load_next_rows(k);
-        if (l.does & (HAS_GATE_ROWS | ADDS_ROWS)) load_next_extra(k);
     }
 
     __device__ uint32_t gates_for(int k, const tower_layer &l, uint32_t does) {
@@ -525,30 +520,35 @@ template <bool STRICT> struct few_block {
         for (int i = 0; i < NUMBERS; i++) last[i] = fmaf(extra[i], power, last[i]);
     }
 
-    /* What comes with a product, whose sums are 1 / by too large. */
+    /* What comes with a product. */
     template <uint32_t KNOWN>
-    __device__ void finish(const tower_layer &l, const float sum[NUMBERS], float by,
-                           const float bias[2], uint32_t closed) {
-        const uint32_t does = KNOWN ? KNOWN : l.does;
-        const float slanted = does & (HAS_GATES | HAS_GATE_ROWS) ? by * l.slope : by;
+    __device__ void finish(const tower_layer &l, uint32_t does, const raw &y) {
+        const float by = y.by, slanted = does & (HAS_GATES | HAS_GATE_ROWS) ? by * l.slope : by;
         const float bias_power = does & ADDS_BIAS ? power : 0.0f;
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) {
             last[i] = does & ADDS_LAST ? last[i] : 0.0f;
-            if (!KNOWN || KNOWN & ADDS_BIAS) last[i] = fmaf(bias[i / 2 % 2], bias_power, last[i]);
+            if (!KNOWN || KNOWN & ADDS_BIAS) last[i] = fmaf(y.bias[i / 2 % 2], bias_power, last[i]);
             if (!KNOWN || KNOWN & HAS_GATES)
-                add_gated(&last[i], sum[i], closed, gate_bit(i), slanted, by);
+                add_gated(&last[i], y.sum[i], y.closed, gate_bit(i), slanted, by);
             else
-                last[i] = fmaf(sum[i], by, last[i]);
+                last[i] = fmaf(y.sum[i], by, last[i]);
         }
         if (does & ADDS_ROWS) add_rows(l, does);
-        if (does & (HAS_GATE_ROWS | ADDS_ROWS)) load_next_extra(l.next_extra);
-        if (does & STORES) store_rows(l.out, l.n, p, last, inverse_power(power), 1.0f);
-        if (does & STORES_LEAKY)
-            store_rows(l.more, l.n, p, last, inverse_power(power), l.slope_more);
-        if (does & (STRAYS | STRAYS_LEAKY)) store_strays(l, does);
+        if (does & (STORES | STORES_LEAKY | STRAYS | STRAYS_LEAKY)) store_all(l, does);
         if (does & RIDES) waiting = l.out_sheets;
         if (does & RIDES_LEAKY) waiting = l.more_sheets, waiting_gates = l.more_gates;
+    }
+
+    /* As it is, or its LeakyReLU, one after the other: so the code is there once. */
+    __device__ void store_all(const tower_layer &l, uint32_t does) {
+#pragma unroll 1
+        for (int more = 0; more < 2; more++) {
+            if (!(does & (more ? STORES_LEAKY : STORES))) continue;
+            store_rows(more ? l.more : l.out, l.n, p, last, inverse_power(power),
+                       more ? l.slope_more : 1.0f);
+        }
+        if (does & (STRAYS | STRAYS_LEAKY)) store_strays(l, does);
     }
 
     /* All gates that others stored as bits, at once. */
@@ -567,39 +567,61 @@ template <bool STRICT> struct few_block {
     template <uint32_t KNOWN> __device__ void run_of(int k) {
         const tower_layer *l = &m->t.layer[k];
 #pragma unroll 1
-        for (int end = k + l->run; k < end; k++, l++) product<KNOWN>(k, *l);
+        for (int end = k + l->run; k < end; k++, l++) {
+            raw y;
+            product<KNOWN>(k, *l, KNOWN, &y);
+            finish<KNOWN>(*l, KNOWN, y);
+        }
     }
 
-    /* Any layer. What is asked for again and again is copied from shared memory. */
-    __device__ void layer(int k) {
-        const tower_layer l = m->t.layer[k];
-        if (l.does & MULTIPLIES)
-            product<0>(k, l);
-        else if (l.does & IS_NARROW)
-            narrow(l);
+    /* Any layer. */
+    __device__ void layer(int k, const tower_layer &l, uint32_t does) {
+        raw y;
+        if (does & IS_NARROW) return narrow(l);
+        if (does & MULTIPLIES)
+            product<0>(k, l, does, &y);
         else
-            outer(k, l);
+            outer(k, l, does, &y);
+        finish<0>(l, does, y);
     }
 
-    __device__ void run() {
+    /* Gates and rows that others wrote are there, or are made. Returns the first layer that is not
+     * done by that. */
+    __device__ int begin() {
         const bool makes = m->t.layer[0].does & MAKES_ROWS;
-        load_next_rows(m->t.first_rows);
-        load_next_extra(m->t.first_extra);
-        ask_for_gates();
         if (makes) make_rows(m->t.layer[0]);
         copies_wait<0>();
         barrier_of_eight();
         const int first = makes ? take_rows(m->t.layer[0]) : 0;
         wait_for_image(0);
+        return first;
+    }
+
+    /* What others wrote is asked for ahead; what this tower did, only now. */
+    __device__ void run() {
+        int next_rows = m->t.first_rows, next_extra = m->t.first_extra;
+        bool begun = false;
+        ask_for_gates();
 #pragma unroll 1
-        for (int k = first; k < m->t.n_layers; k += m->t.layer[k].run) {
-            const uint32_t does = m->t.layer[k].does;
+        for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
+            const uint32_t own = m->t.layer[k].does & READS_OWN ? m->t.layer[k].does : 0;
+            if (own & TAKES_MEMORY) next_rows = k;
+            if (own & (HAS_GATE_ROWS | ADDS_ROWS)) next_extra = k;
+            load_layers_rows(next_rows);
+            load_layers_extra(next_extra);
+            next_rows = next_extra = MOST_LAYERS;
+            if (!begun) k = begin();
+            begun = true;
+            const tower_layer &l = m->t.layer[k];
+            const uint32_t does = l.does;
             if (does == GOES_FORWARD)
                 run_of<GOES_FORWARD>(k);
             else if (does == GOES_BACK)
                 run_of<GOES_BACK>(k);
             else
-                layer(k);
+                layer(k, l, does);
+            if (does & TAKES_MEMORY) next_rows = l.next_rows;
+            if (does & (HAS_GATE_ROWS | ADDS_ROWS | IS_NARROW)) next_extra = l.next_extra;
         }
     }
 };
