@@ -22,7 +22,8 @@ enum {
     JOB_PIECE = 128,     /* of a list's numbers: what a warp sums up */
     JOB_SLICE = 128,     /* rows whose columns a block sums up */
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
-    JOB_DROPS = 1024,    /* rows that a block scatters at most */
+    JOB_DROPS = 1024,    /* rows that a block scatters at most, */
+    SCATTER_COLUMNS = 8, /* and columns of them */
     IMAGE_SHARE = 16,    /* rows of a matrix that a block makes images of, or updates */
     SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
     SMALL_N = 32,

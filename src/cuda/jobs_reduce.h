@@ -477,14 +477,17 @@ __device__ inline uint32_t list_rows(const uint8_t *row, uint32_t rows, uint32_t
 
 /* out[index[i]] += x[i] for a slice of the n rows x; a table of k rows of m numbers per slice. To
  * the last slice go those of a second source too, in[2] and in[3]. A warp has a row of the table,
- * and a lane a column, and adds up only what goes there: everything is read once. loops.length[0]:
- * rows of a slice; loops.length[1]: of the second source. */
+ * SCATTER_COLUMNS of it, and adds up only what goes there: everything is read once. Lanes of the
+ * same column take turns. loops.length[0]: rows of a slice; loops.length[1]: of the second
+ * source. */
 GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
-    enum { AT_ONCE = 32 };
+    enum { AT_ONCE = 16, TURNS = 32 / SCATTER_COLUMNS };
     const uint32_t m = (uint32_t)j.m, k = (uint32_t)j.k, slice_rows = j.loops.length[0].by;
-    const uint32_t stretches = (m + 31) / 32, groups = (k + JOB_ROWS - 1) / JOB_ROWS;
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32_t above = block / stretches, column = (block - above * stretches) * 32 + lane;
+    const uint32_t stretches = (m + SCATTER_COLUMNS - 1) / SCATTER_COLUMNS;
+    const uint32_t groups = (k + JOB_ROWS - 1) / JOB_ROWS, warp = threadIdx.x / 32;
+    const uint32_t lane = threadIdx.x % SCATTER_COLUMNS, turn = threadIdx.x % 32 / SCATTER_COLUMNS;
+    const uint32_t above = block / stretches;
+    const uint32_t column = (block - above * stretches) * SCATTER_COLUMNS + lane;
     const uint32_t slice = above / groups, table = (above - slice * groups) * JOB_ROWS;
     const int64_t begin = (int64_t)slice * slice_rows, left = j.n - begin;
     const uint32_t rows = left < slice_rows ? (uint32_t)left : slice_rows;
@@ -504,16 +507,17 @@ GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
         const uint32_t n = list_rows(source ? row + rows : row, source ? more : rows, warp, list);
         const char *x = (const char *)((source ? j.in[2] : j.in[0] + begin * m) + column);
 #pragma unroll 1
-        for (uint32_t first = 0; first < n && column < m; first += AT_ONCE) {
+        for (uint32_t first = turn; first < n && column < m; first += AT_ONCE * TURNS) {
             float v[AT_ONCE];
-            load_some<AT_ONCE>(v, n - first, [&](uint32_t i) {
-                return x + (uint64_t)list[first + i] * row_bytes;
+            load_some<AT_ONCE>(v, steps_to(first, n, TURNS), [&](uint32_t i) {
+                return x + (uint64_t)list[first + i * TURNS] * row_bytes;
             });
 #pragma unroll
             for (uint32_t i = 0; i < AT_ONCE; i++) sum += (double)v[i];
         }
     }
-    if (table + warp < k && column < m)
+    for (int d = SCATTER_COLUMNS; d < 32; d *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    if (table + warp < k && column < m && turn == 0)
         put_sum(j, j.out + ((int64_t)slice * k + table + warp) * m + column, sum);
 }
 

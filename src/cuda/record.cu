@@ -581,7 +581,8 @@ static void note_scatter_add(const n2_call *c) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), slices * size);
     }
-    noted *n = n2_queue_add(c->queue, &j, slices * pieces(j.k, JOB_ROWS) * pieces(j.m, 32));
+    const int64_t blocks = pieces(j.k, JOB_ROWS) * pieces(j.m, SCATTER_COLUMNS);
+    noted *n = n2_queue_add(c->queue, &j, slices * blocks);
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
     n2_note_write(n, j.out, slices * size);

@@ -171,7 +171,8 @@ typedef struct tower_layer {
     uint8_t sums; /* of LAYER_ROWS: row i is the sum of so many of a, from row i * sums on; or 0 */
     /* of a tower of few rows: */
     uint32_t does;
-    int16_t next_rows, next_extra; /* the next layer that takes rows of memory; a gate or addend */
+    /* the next layer that takes rows of memory; a gate or addend; MOST_LAYERS: none */
+    int16_t next_rows, next_extra;
 } tower_layer;
 
 typedef struct alignas(16) tower {

@@ -90,9 +90,16 @@ __device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const
     load_numbers(x, l.addend, at, l.n, p);
 }
 
-/* The LeakyReLU of what a thread has, times `unit`. */
+/* The LeakyReLU of what a thread has, times `unit`. Mostly all numbers are there. */
 __device__ inline void store_rows(float *to, int n, const few_place &p, const float x[NUMBERS],
                                   float unit, float slope) {
+    if (n == TOWER_WIDTH && p.rows == FEW_ROWS) {
+        float *first = to + (p.row0 + p.row) * TOWER_WIDTH + p.column;
+#pragma unroll
+        for (int i = 0; i < NUMBERS; i++)
+            first[row_of(i) * TOWER_WIDTH + column_of(i)] = leaky(x[i] * unit, slope);
+        return;
+    }
     float *first = to + (p.row0 + p.row) * n + p.column;
 #pragma unroll
     for (int i = 0; i < NUMBERS; i++)
@@ -386,10 +393,10 @@ template <bool STRICT> struct few_block {
     /* Rows, or an addend or gate, that layer k wants of memory. Called in one place only: code that
      * runs once is slow, and there is much of it. */
     __device__ void load_layers_rows(int k) {
-        if (k < m->t.n_layers) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
+        if (k < MOST_LAYERS) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
     }
     __device__ void load_layers_extra(int k) {
-        if (k >= m->t.n_layers) return;
+        if (k >= MOST_LAYERS) return;
         const tower_layer &l = m->t.layer[k];
         if (l.does & IS_NARROW)
             load_narrow(l, 0);
@@ -563,8 +570,8 @@ template <bool STRICT> struct few_block {
         copies_commit();
     }
 
-    /* Layers of the same form, from layer k on. */
-    template <uint32_t KNOWN> __device__ void run_of(int k) {
+    /* Layers of the same form, from layer k on; returns the next. */
+    template <uint32_t KNOWN> __device__ int run_of(int k) {
         const tower_layer *l = &m->t.layer[k];
 #pragma unroll 1
         for (int end = k + l->run; k < end; k++, l++) {
@@ -572,6 +579,7 @@ template <bool STRICT> struct few_block {
             product<KNOWN>(k, *l, KNOWN, &y);
             finish<KNOWN>(*l, KNOWN, y);
         }
+        return k;
     }
 
     /* Any layer. */
@@ -597,31 +605,43 @@ template <bool STRICT> struct few_block {
         return first;
     }
 
-    /* What others wrote is asked for ahead; what this tower did, only now. */
+    /* What others wrote is asked for ahead; what this tower did, only now, for layer k. */
+    __device__ void load_more(int k, int next_rows, int next_extra) {
+        const uint32_t does = m->t.layer[k].does;
+        if (does & READS_OWN && does & TAKES_MEMORY) next_rows = k;
+        if (does & READS_OWN && does & (HAS_GATE_ROWS | ADDS_ROWS)) next_extra = k;
+        load_layers_rows(next_rows);
+        load_layers_extra(next_extra);
+    }
+
     __device__ void run() {
         int next_rows = m->t.first_rows, next_extra = m->t.first_extra;
         bool begun = false;
+        const int n_layers = m->t.n_layers;
         ask_for_gates();
 #pragma unroll 1
-        for (int k = 0; k < m->t.n_layers; k += m->t.layer[k].run) {
-            const uint32_t own = m->t.layer[k].does & READS_OWN ? m->t.layer[k].does : 0;
-            if (own & TAKES_MEMORY) next_rows = k;
-            if (own & (HAS_GATE_ROWS | ADDS_ROWS)) next_extra = k;
-            load_layers_rows(next_rows);
-            load_layers_extra(next_extra);
-            next_rows = next_extra = MOST_LAYERS;
-            if (!begun) k = begin();
-            begun = true;
-            const tower_layer &l = m->t.layer[k];
-            const uint32_t does = l.does;
-            if (does == GOES_FORWARD)
-                run_of<GOES_FORWARD>(k);
-            else if (does == GOES_BACK)
-                run_of<GOES_BACK>(k);
-            else
-                layer(k, l, does);
-            if (does & TAKES_MEMORY) next_rows = l.next_rows;
-            if (does & (HAS_GATE_ROWS | ADDS_ROWS | IS_NARROW)) next_extra = l.next_extra;
+        for (int k = 0; k < n_layers;) {
+            const tower_layer *l = &m->t.layer[k];
+            uint32_t does = l->does;
+            if (next_rows + next_extra < 2 * MOST_LAYERS || does & READS_OWN) {
+                load_more(k, next_rows, next_extra);
+                next_rows = next_extra = MOST_LAYERS;
+            }
+            if (!begun) {
+                begun = true;
+                k = begin();
+                l = &m->t.layer[k];
+                does = l->does;
+            }
+            if (does == GOES_FORWARD) {
+                k = run_of<GOES_FORWARD>(k);
+            } else if (does == GOES_BACK) {
+                k = run_of<GOES_BACK>(k);
+            } else {
+                layer(k++, *l, does);
+                if (does & TAKES_MEMORY) next_rows = l->next_rows;
+                if (does & (HAS_GATE_ROWS | ADDS_ROWS | IS_NARROW)) next_extra = l->next_extra;
+            }
         }
     }
 };
@@ -661,11 +681,14 @@ __global__ void __launch_bounds__(FEW_THREADS + 32, 1)
     few_memory<STRICT> *m = (few_memory<STRICT> *)image_aligned(shared);
     grid_next();
     prepare_block(m, tower_of_block(towers, starts));
-    grid_wait();
-    if (threadIdx.x >= FEW_THREADS)
+    if (threadIdx.x >= FEW_THREADS) {
+        grid_wait();
         fetch_weights(m);
-    else
-        few_block<STRICT>(m).run();
+    } else {
+        few_block<STRICT> block(m);
+        grid_wait();
+        block.run();
+    }
 #else
     (void)towers, (void)starts;
 #endif
@@ -720,7 +743,7 @@ static uint32_t form_of(uint32_t does) {
 static bool has_form(uint32_t does) { return does == GOES_FORWARD || does == GOES_BACK; }
 
 void n2_few_rows_make(tower *t) {
-    int rows = t->n_layers, extra = t->n_layers;
+    int rows = MOST_LAYERS, extra = MOST_LAYERS; /* none */
     for (int k = t->n_layers; k-- > 0;) {
         tower_layer *l = &t->layer[k];
         l->does = form_of(what_it_does(t, k));

@@ -9,7 +9,7 @@ enum {
     UPDATE_WARPS = JOB_THREADS / 32,
     NORM_PARTS = 8 * UPDATE_WARPS, /* whose numbers are on their way at once */
     NORM_FLOATS = NORM_PARTS * JOB_PIECE,
-    WATCHED_AHEAD = 8, /* numbers whose places are fetched ahead */
+    WATCHED_AHEAD = 32, /* numbers whose places are fetched ahead */
     UPDATE_SHARED = NORM_FLOATS * 4
 };
 
@@ -88,11 +88,11 @@ __device__ inline float put_norm(const update_norm &w, float sum, float limit, f
     return factor;
 }
 
-/* A barrier; behind it the same on all threads. */
-__device__ inline float clip(const update_norm &w, update_memory &m, float *numbers, float *norm) {
+/* A barrier; behind it the same on all threads. mine: what this one has of the sum. */
+__device__ inline float clip(const update_norm &w, update_memory &m, double mine, float *norm) {
     const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
-    const double mine = warp_sum(add_parts(w, m.parts, numbers));
     double sum = 0;
+    mine = warp_sum(mine);
     if (threadIdx.x % 32 == 0) m.sums[threadIdx.x / 32] = mine;
     __syncthreads();
 #pragma unroll
@@ -115,22 +115,30 @@ __device__ inline float bias_fix(double beta, float step) {
     return 1.0f / (float)(1 - power);
 }
 
-/* Warp 0: whether something that was not finite holds the update back, but for the norm, which is
- * not there yet: then norm_counts. */
-__device__ inline void look_at_guards(const job &j, const float *norm, update_memory &memory) {
-    const uint32_t lane = threadIdx.x;
-    if (lane >= 32) return;
-    bool held = (j.state->frozen != 0) | (j.state->bad != 0), counts = false;
-#pragma unroll 1
-    for (uint32_t k = lane; k < j.guards; k += 32) {
-        const float *at = k < WATCHED_AHEAD ? memory.watched[k] : watched_of(j.state)[k];
-        counts |= at == norm;
-        held |= at != norm && !isfinite(*at);
+/* Of the last warp: whether something that was not finite holds the update back, but for the norm,
+ * which is not there yet: then norm_counts. What a lane looks at is asked for in good time. */
+struct guard {
+    const float *at;
+    float number;
+    bool held;
+
+    __device__ guard(const job &j, const float *norm, const update_memory &memory) {
+        const uint32_t k = threadIdx.x % 32;
+        at = threadIdx.x < JOB_THREADS - 32 || k >= j.guards ? NULL : memory.watched[k];
+        number = at && at != norm ? *at : 0.0f;
+        held = (j.state->frozen != 0) | (j.state->bad != 0);
     }
-    held = __ballot_sync(0xffffffffu, held) != 0;
-    counts = __ballot_sync(0xffffffffu, counts) != 0;
-    if (lane == 0) memory.held = held, memory.norm_counts = counts;
-}
+    __device__ void tell(const job &j, const float *norm, update_memory &memory) const {
+        if (threadIdx.x < JOB_THREADS - 32) return;
+        bool bad = held || !isfinite(number);
+#pragma unroll 1
+        for (uint32_t k = 32 + threadIdx.x % 32; k < j.guards; k += 32) /* hardly ever */
+            bad |= !isfinite(*watched_of(j.state)[k]);
+        const bool any = __ballot_sync(0xffffffffu, bad) != 0;
+        const bool counts = __ballot_sync(0xffffffffu, at && at == norm) != 0;
+        if (threadIdx.x % 32 == 0) memory.held = any, memory.norm_counts = counts;
+    }
+};
 
 /* Eight numbers of a row, those that there are; the others are 0. */
 __device__ inline void load_eight(float x[8], const float *from, uint32_t left, bool fours) {
@@ -234,8 +242,10 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     const bool clips = w.factor && j.in[2] == w.factor;
     const float given = clips ? 1.0f : *j.in[2];
-    look_at_guards(j, w.norm, memory);
-    const float clipped = clip(w, memory, shared, &norm);
+    const guard watch(j, w.norm, memory);
+    const double mine = add_parts(w, memory.parts, shared);
+    watch.tell(j, w.norm, memory);
+    const float clipped = clip(w, memory, mine, &norm);
     if (memory.held || (memory.norm_counts && !isfinite(norm))) return;
     b.change(g, clips ? clipped : given, memory.fix);
     b.store();
@@ -248,7 +258,7 @@ __device__ static void run_others(const update_norm &w, update_memory &memory, f
     float norm;
     grid_wait();
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
-    clip(w, memory, shared, &norm);
+    clip(w, memory, add_parts(w, memory.parts, shared), &norm);
     __syncthreads(); /* the norm is there */
     if (memory.mine.kind == JOB_ASSIGN)
         run_assign(memory.mine, block);
@@ -266,8 +276,9 @@ __global__ void __launch_bounds__(JOB_THREADS, 2)
     fetch_one(list, find_job(list)).put(&memory.mine);
     __syncthreads();
     const job &j = memory.mine;
-    if (threadIdx.x < WATCHED_AHEAD && threadIdx.x < j.guards)
-        memory.watched[threadIdx.x] = watched_of(j.state)[threadIdx.x]; /* for the same thread */
+    const uint32_t k = threadIdx.x % 32;
+    if (threadIdx.x >= JOB_THREADS - 32 && k < j.guards)
+        memory.watched[k] = watched_of(j.state)[k]; /* for the same thread */
     const uint32_t block = blockIdx.x - j.first_block;
     if (j.kind == JOB_ADAM)
         run_adam(norm, memory, (float *)shared, block, ahead);
