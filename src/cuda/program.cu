@@ -403,13 +403,16 @@ static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool e
         n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
 }
 
-/* The first goes on in the first stream, the others beside it. early: it may begin before the
- * kernel before it ends; ahead: and read what it changes. */
+/* The last, which are towers if there are any, goes on in the first stream, the others beside it.
+ * early: that one may begin before the kernel before it ends; ahead: and read what it changes. */
 static void launch_level(const launch *l, size_t n, bool strict, const lanes *s, bool early,
                          bool ahead) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
-    for (size_t k = 1; k < n; k++) cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-    for (size_t k = n; k-- > 0;) launch_one(&l[k], strict, s->stream[k], early, ahead);
+    for (size_t k = 1; k < n; k++) {
+        cudaStreamWaitEvent(s->stream[k], s->parted, 0);
+        launch_one(&l[k - 1], strict, s->stream[k], false, false);
+    }
+    launch_one(&l[n - 1], strict, s->stream[0], early, ahead);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
@@ -472,17 +475,16 @@ static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
-        const bool aside = l->way == LANE_ASIDE, met = s->until > 0 && l->level >= s->until;
-        if (aside || met) {
-            meet_aside(s);
-            alone = false;
-        }
+        const bool aside = l->way == LANE_ASIDE, met = s->until > 0 && (aside || l->level >= s->until);
+        if (met) meet_aside(s);
+        alone = alone && !met;
         if (aside) launch_aside(l, p->device->strict, s);
         const size_t before = aside + (aside < n && l[aside].blocks == 0); /* nothing is left of it */
         if (n == before) continue;
-        const bool early = p->device->waits && alone && n == 1;
+        const bool early = p->device->waits && alone;
         if (!early) since = l->level;
-        const bool ahead = l->way == LANE_UPDATES && may_read_ahead(p->queue, since, l->level);
+        const bool ahead =
+            l[n - 1].way == LANE_UPDATES && may_read_ahead(p->queue, since, l->level);
         launch_level(l + before, n - before, p->device->strict, s, early, ahead);
         alone = n - before == 1;
     }

@@ -225,7 +225,8 @@ enum { HAS_JOBS = 1, HAS_TOWERS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS
 static uint8_t sort_of(const n2_queue *q, size_t i) {
     const noted *first = &q->list[q->list[i].chain];
     if (n2_is_tower(first)) return HAS_TOWERS;
-    return first->j.kind == JOB_MATMUL ? HAS_PRODUCTS : HAS_JOBS;
+    if (first->sheets) return 0; /* it may go aside */
+    return first->j.kind == JOB_MATMUL && !n2_is_small(first) ? HAS_PRODUCTS : HAS_JOBS;
 }
 
 static void look_at_levels(const schedule *s, uint8_t *has) {
