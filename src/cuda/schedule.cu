@@ -286,6 +286,51 @@ static void part_jobs(schedule *s, uint8_t *has, int *before) {
     }
 }
 
+/* A chain of jobs of one block, which takes its time. */
+static bool is_slow(const n2_queue *q, size_t chain) {
+    const job *j = &q->list[chain].j;
+    return q->list[chain].chain == chain && j->n_blocks == 1 && j->chained > 0 &&
+           sort_of(q, chain) == HAS_JOBS && j->kind != JOB_MATMUL;
+}
+
+/* Whether the jobs of a level are so slow that a chain beside them would not matter. */
+static bool takes_long(const schedule *s, int level) {
+    for (size_t i = 0; i < s->q->n; i++) {
+        const noted *n = &s->q->list[i];
+        if (n->level == level && n->j.n_blocks > 1 &&
+            (n->j.kind == JOB_SCATTER || (n->j.kind == JOB_MATMUL && n2_is_small(n))))
+            return true;
+    }
+    return false;
+}
+
+/* A slow chain among quick jobs, for which the next launch would wait, goes where others are slow,
+ * if nothing else changes by that. */
+static void delay_chain(schedule *s, size_t chain, uint8_t *has, int *before) {
+    const n2_queue *q = s->q;
+    const int level = q->list[chain].level, levels = s->levels, mixed = count_mixed(s, has);
+    int to = level + 1;
+    while (to < levels && (has[to] != HAS_JOBS || !takes_long(s, to))) to++;
+    if (to == levels) return;
+    for (size_t i = 0; i < q->n; i++) before[i] = s->earliest[i];
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].chain == chain) s->earliest[i] = to;
+    s->levels = find_levels(s->q, s->earliest);
+    look_at_levels(s, has);
+    if (s->levels <= levels && count_mixed(s, has) <= mixed) return;
+    for (size_t i = 0; i < q->n; i++) s->earliest[i] = before[i];
+    s->levels = find_levels(s->q, s->earliest);
+    look_at_levels(s, has);
+}
+
+static void delay_chains(schedule *s, uint8_t *has, int *before) {
+    look_at_levels(s, has);
+    for (size_t i = 0; i < s->q->n; i++)
+        if (is_slow(s->q, i) && has[s->q->list[i].level] == HAS_JOBS &&
+            !takes_long(s, s->q->list[i].level))
+            delay_chain(s, i, has, before);
+}
+
 enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
 
 size_t n2_queue_schedule(n2_queue *q) {
@@ -301,6 +346,7 @@ size_t n2_queue_schedule(n2_queue *q) {
         s.levels = find_levels(q, s.earliest);
         if (gathers) gather_towers(&s);
         if (gathers) part_jobs(&s, has, before);
+        if (gathers) delay_chains(&s, has, before);
     } else {
         q->status = N2CE_ENOMEM;
     }
