@@ -91,7 +91,8 @@ typedef struct job_loops {
 } job_loops;
 
 /* An operand that a thread of a stretch asks for: element i is at row * step + column * along, with
- * rows of `by` elements. If it is a table's, the row is the one that the table's index says. */
+ * rows of `by` elements. If it is a table's, the row is the one that the table's index says, which
+ * is asked for first. */
 typedef struct job_ask {
     const float *at;
     uint32_t by, scale, step;
@@ -114,7 +115,8 @@ typedef struct alignas(16) job_brief {
     uint8_t two, fours; /* operands are two; elements are four */
     uint8_t from[2];    /* slots of the operands, or SLOT_LAST */
     uint8_t keep;       /* slot that the result goes to; SLOT_LAST: none */
-    uint8_t asking;     /* of the first: so many jobs of the stretch have asks */
+    uint8_t asking;     /* of the first: so many jobs of the stretch have asks, */
+    uint8_t looking;    /* and so many of these, before the others, asks for rows of tables */
 } job_brief;
 
 typedef struct job_product {
@@ -160,7 +162,7 @@ typedef struct job {
     const float *gate, *addend;
     const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows;
                          * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise, or
-                         * adds up m of them that follow one another */
+                         * adds up m of them that follow one another; of JOB_BINARY: `looks_up` */
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
     double f[4];
@@ -177,6 +179,8 @@ typedef struct job {
                          are one and the same number; of JOB_IMAGE: of the matrix */
     uint8_t found;    /* of an element-wise job: bit i: in[i] is what the job before it in its chain
                          made, which threads still have */
+    uint8_t looks_up; /* of JOB_BINARY: bit i: in[i] is a table of k numbers, of which index says
+                         one for each row of length[0] elements */
     uint8_t unread;   /* nobody else reads what it makes */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
     uint8_t stretch;  /* of the first of a stretch, or of jobs of one number: how many it has */

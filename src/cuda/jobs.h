@@ -11,7 +11,7 @@ cudaError_t n2_jobs_prepare(bool *waits);
 
 /* A launch: jobs that do not depend on one another. A few of them travel with the launch
  * itself, which saves every block two trips to the device's memory. */
-enum { INLINE_JOBS = 10, JOB_WORDS = sizeof(job) / 4, CHAIN_JOBS = 8 };
+enum { INLINE_JOBS = 10, JOB_WORDS = sizeof(job) / 4, CHAIN_JOBS = 12 };
 typedef struct job_list {
     int n;
     int at_once;           /* jobs of a chain that are fetched together, CHAIN_JOBS at most */

@@ -203,10 +203,21 @@ GPU_JOB float4 run_unary(const job &j, uint32_t block, float4 last) {
     return last;
 }
 
+/* Numbers of a table, one for all columns of a row; apart, for most jobs have none. */
+GPU_JOB float4 looked_up(const job &j, four e, int operand) {
+    float x[4];
+    e.load(x, j.in[operand], 0, [&](uint32_t i) {
+        return row_number(j.index[job_quotient(j.loops.length[0], i)], (uint32_t)j.k);
+    });
+    return float4{x[0], x[1], x[2], x[3]};
+}
+
 __device__ inline void load_operand(const job &j, const four &e, int operand, float4 last,
                                     float x[4]) {
     if (j.found >> operand & 1)
         copy_four(x, last);
+    else if (j.looks_up >> operand & 1)
+        copy_four(x, looked_up(j, e, operand));
     else
         e.load(x, j.in[operand], j.loops.step[operand][0],
                [&](uint32_t i) { return place(j.loops, operand, i); });
@@ -272,20 +283,25 @@ struct slots {
     }
 };
 
-/* Where an operand has what goes to element i. */
-__device__ inline const float *asked_at(const job *jobs, const job_ask &a, uint32_t i) {
+/* Where an operand has what goes to element i; of a row of a table first its number, which is in
+ * the slot then. */
+__device__ inline const float *asked_at(const job *jobs, const job_ask &a, uint32_t i,
+                                        const slots &mine, bool numbers) {
     uint32_t row = job_quotient(job_divisor{a.by, a.scale, a.shift}, i);
     const uint32_t column = (i - row * a.by) * a.along;
     if (a.gather) {
         const job &j = jobs[a.gather - 1];
-        row = row_number(j.in[1][row], (uint32_t)j.k);
+        if (numbers) return j.index + row;
+        row = row_number(*mine.at(a.slot), (uint32_t)j.k);
     }
     return a.at + (uint64_t)row * a.step + column;
 }
 
 /* Of four elements, if it is not one number, four. */
-__device__ inline void ask_for(const job_ask &a, const float *from, const slots &mine) {
+__device__ inline void ask_for(const job_ask &a, const float *from, const slots &mine,
+                               bool numbers) {
     float *to = mine.at(a.slot);
+    if (numbers && a.gather) return copy_4(to, from, 4);
     if (mine.fours && a.along) return copy_16(to, from, 16);
     copy_4(to, from, 4);
 #pragma unroll
@@ -344,23 +360,36 @@ __device__ inline float4 function_of(const job &j, const job_brief &b, float4 x,
     }
 }
 
+/* All that a stretch asks for, b: of its first job. Rows of tables are asked for when their numbers
+ * are there, at once too: two trips to memory, however many tables there are. */
+__device__ inline void ask_for_all(const job *jobs, const job_brief &b, uint32_t i,
+                                   const slots &mine) {
+    uint32_t pairs = b.asking;
+#pragma unroll 1
+    for (bool numbers = true; pairs > 0; pairs = numbers ? b.looking : 0, numbers = false) {
+#pragma unroll 1
+        for (uint32_t k = 0; k < pairs; k++) {
+            const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
+            const float *at = asked_at(jobs, first, i, mine, numbers);
+            const float *at_second = asked_at(jobs, second, i, mine, numbers);
+            ask_for(first, at, mine, numbers);
+            if (second.slot != first.slot) /* else there is none */
+                ask_for(second, at_second, mine, numbers);
+        }
+        copies_commit();
+        copies_wait<0>();
+    }
+}
+
 /* The jobs of a stretch, of which the first is given. Nobody waits for others: a barrier comes
  * before and after. */
 GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float4 last) {
     job_brief b = jobs->brief;
-    const uint32_t n = jobs->stretch, asking = b.asking;
+    const uint32_t n = jobs->stretch;
     const uint32_t i = (block * JOB_THREADS + threadIdx.x) * (b.fours ? 4 : 1);
     const slots mine(shared, b.fours);
     if (i >= b.n) return last;
-#pragma unroll 1
-    for (uint32_t k = 0; k < asking; k++) {
-        const job_ask first = jobs[k].ask[0], second = jobs[k].ask[1];
-        const float *at = asked_at(jobs, first, i), *at_second = asked_at(jobs, second, i);
-        ask_for(first, at, mine);
-        if (second.slot != first.slot) ask_for(second, at_second, mine); /* else there is none */
-    }
-    copies_commit();
-    copies_wait<0>();
+    ask_for_all(jobs, b, i, mine);
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++) {
         const job_brief next = jobs[k + 1 < n ? k + 1 : k].brief; /* on its way meanwhile */

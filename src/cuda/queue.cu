@@ -230,7 +230,7 @@ static bool touches_alike(const job *j, uintptr_t x) {
     if (j->n == 1 || x == (uintptr_t)j->out) return true;
     if (j->kind == JOB_UNARY) return x == (uintptr_t)j->in[0];
     if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && n2_goes_along(j, 0);
-    if (j->kind != JOB_BINARY) return false;
+    if (j->kind != JOB_BINARY || (j->looks_up && x == (uintptr_t)j->index)) return false;
     bool alike = false;
     for (int k = 0; k < 2; k++)
         if (x == (uintptr_t)j->in[k]) {

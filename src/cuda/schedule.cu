@@ -231,7 +231,8 @@ static uint8_t sort_of(const n2_queue *q, size_t i) {
 
 static void look_at_levels(const schedule *s, uint8_t *has) {
     for (int l = 0; l < s->levels; l++) has[l] = 0;
-    for (size_t i = 0; i < s->q->n; i++) has[s->q->list[i].level] |= sort_of(s->q, i);
+    for (size_t i = 0; i < s->q->n; i++)
+        if (s->q->list[i].j.n_blocks > 0) has[s->q->list[i].level] |= sort_of(s->q, i);
 }
 
 static int count_mixed(const schedule *s, const uint8_t *has) {
@@ -331,6 +332,31 @@ static void delay_chains(schedule *s, uint8_t *has, int *before) {
             delay_chain(s, i, has, before);
 }
 
+/* ---- images that are there -------------------------------------------------- */
+
+/* A run that follows another finds images that last, and a first level of nothing else is no launch
+ * then. So what else is done there waits for the towers of the next level, if that takes no more
+ * levels, nor more of towers' time. */
+static void leave_images(schedule *s, uint8_t *has, int *before) {
+    const n2_queue *q = s->q;
+    const int levels = s->levels;
+    const int64_t cost = cost_of(s);
+    bool lasting = false;
+    look_at_levels(s, has);
+    if (levels < 2 || has[0] != HAS_JOBS || !(has[1] & HAS_TOWERS)) return;
+    for (size_t i = 0; i < q->n; i++) {
+        const job *j = &q->list[i].j;
+        const bool first = q->list[i].level == 0 && j->n_blocks > 0, lasts = j->lasts;
+        before[i] = s->earliest[i];
+        lasting |= first && lasts;
+        if (first && !lasts) s->earliest[i] = 1;
+    }
+    s->levels = find_levels(s->q, s->earliest);
+    if (lasting && s->levels <= levels && cost_of(s) <= cost) return;
+    for (size_t i = 0; i < q->n; i++) s->earliest[i] = before[i];
+    s->levels = find_levels(s->q, s->earliest);
+}
+
 enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
 
 size_t n2_queue_schedule(n2_queue *q) {
@@ -345,6 +371,7 @@ size_t n2_queue_schedule(n2_queue *q) {
     if (s.earliest && s.loads && has && before) {
         s.levels = find_levels(q, s.earliest);
         if (gathers) gather_towers(&s);
+        if (gathers) leave_images(&s, has, before);
         if (gathers) part_jobs(&s, has, before);
         if (gathers) delay_chains(&s, has, before);
     } else {

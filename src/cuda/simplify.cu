@@ -364,6 +364,52 @@ static void drop_index(n2_queue *q, size_t i) {
     if (n->j.kind == JOB_ROW_INDEX && !n2_is_read_later(q, i, n->j.out, n->j.n)) n2_drop(n);
 }
 
+/* ---- numbers of a table ---------------------------------------------------- */
+
+/* The operand of a job that has these n numbers, each for all columns of a row; -1: none, or both
+ * have. */
+static int operand_by_rows(const job *j, const float *x, int64_t n) {
+    const job_loops *l = &j->loops;
+    if (j->kind != JOB_BINARY || l->rank != 2 || l->length[1].by != n) return -1;
+    const int operand = j->in[0] != x;
+    const uint32_t *step = l->step[operand];
+    const bool only = j->in[operand] == x && j->in[1 - operand] != x;
+    return only && step[0] == 0 && step[1] == 1 ? operand : -1;
+}
+
+/* Whether job k could look up what job i gathers: table and index are still the same, and stay it
+ * while the job is at work. */
+static bool can_look_up(const n2_queue *q, size_t i, size_t k) {
+    const job *gather = &q->list[i].j, *j = &q->list[k].j;
+    return operand_by_rows(j, gather->out, gather->n) >= 0 && !j->looks_up &&
+           !n2_is_written_between(q, i, k + 1, gather->in[0], gather->k) &&
+           !n2_is_written_between(q, i, k + 1, gather->in[1], gather->n);
+}
+
+/* Single numbers of a table that are gathered to be spread over the columns of rows: whoever wants
+ * them looks them up, and need not wait for a launch that gathers them. */
+static void look_up(n2_queue *q, size_t i) {
+    const job gather = q->list[i].j;
+    const float *x = gather.out;
+    if (gather.kind != JOB_GATHER || gather.m != 1 || gather.add || q->list[i].kept) return;
+    const size_t end = next_life(q, i, x, gather.n);
+    if (end == SIZE_MAX) return;
+    for (size_t k = i + 1; k < end; k++)
+        if (reads(&q->list[k], x, gather.n) && !can_look_up(q, i, k)) return;
+    for (size_t k = i + 1; k < end; k++) {
+        noted *n = &q->list[k];
+        if (!reads(n, x, gather.n)) continue;
+        const int operand = operand_by_rows(&n->j, x, gather.n);
+        n2_replace_read(n, x, gather.in[0], gather.k);
+        n2_note_read(n, gather.in[1], gather.n);
+        n->j.in[operand] = gather.in[0];
+        n->j.index = gather.in[1];
+        n->j.k = gather.k;
+        n->j.looks_up = (uint8_t)(1 << operand);
+    }
+    n2_drop(&q->list[i]);
+}
+
 /* ---- one table of two ------------------------------------------------------ */
 
 /* The scatter that makes all of x, in one slice, for job i alone; SIZE_MAX: none. */
@@ -599,6 +645,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) read_table(q, i);
     for (size_t i = 0; i < q->n; i++) drop_index(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
+    for (size_t i = 0; i < q->n; i++) look_up(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
     for (size_t i = 0; i < q->n && q->towers; i++) begin_with_tables(q, i);

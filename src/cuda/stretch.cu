@@ -5,6 +5,7 @@
 typedef struct stretch {
     noted *list[CHAIN_JOBS];
     int n, n_asks, n_slots;
+    int n_looks; /* of the asks, before the others: rows of tables */
 } stretch;
 
 static bool is_function(const job *j) { return j->kind == JOB_UNARY || j->kind == JOB_BINARY; }
@@ -33,7 +34,7 @@ static job_ask ask_of(const job *j, int operand) {
     a.shift = (uint8_t)width.shift;
     a.along = gather || along || l->step[operand][0] != 0;
     a.step = gather ? width.by : rows ? l->step[operand][1] : 0;
-    a.gather = gather;
+    a.gather = gather || j->looks_up >> operand & 1;
     return a;
 }
 
@@ -76,14 +77,26 @@ static bool admits(const stretch *s, const noted *n) {
     return slots <= (j->fours ? SLOTS_OF_FOUR : SLOTS_OF_ONE);
 }
 
-static void ask_for(stretch *s, const job *j, int operand, int slot) {
-    const int at = s->n_asks++;
-    job_ask *pair = s->list[at / 2]->j.ask, a = ask_of(j, operand);
-    a.slot = (uint8_t)slot;
-    if (a.gather) a.gather = (uint8_t)(s->n + 1);
+static void put_ask(stretch *s, int at, job_ask a) {
+    job_ask *pair = s->list[at / 2]->j.ask;
     pair[at % 2] = a;
-    if (at % 2 == 0) pair[1] = a;
-    s->list[0]->j.brief.asking = (uint8_t)(at / 2 + 1);
+    if (at % 2 == 0 && at + 1 >= s->n_asks) pair[1] = a; /* no second so far */
+}
+
+static void ask_for(stretch *s, const job *j, int operand, int slot) {
+    job_brief *first = &s->list[0]->j.brief;
+    job_ask a = ask_of(j, operand);
+    int at = s->n_asks++;
+    a.slot = (uint8_t)slot;
+    if (a.gather) {
+        const int to = at;
+        a.gather = (uint8_t)(s->n + 1);
+        at = s->n_looks++;
+        if (at < to) put_ask(s, to, s->list[at / 2]->j.ask[at % 2]); /* that goes to the end */
+    }
+    put_ask(s, at, a);
+    first->asking = (uint8_t)((s->n_asks + 1) / 2);
+    first->looking = (uint8_t)((s->n_looks + 1) / 2);
 }
 
 /* A slot for an operand that has none. */
@@ -107,6 +120,7 @@ static void make_brief(job *j) {
     b.two = j->kind == JOB_BINARY;
     b.fours = j->fours;
     b.from[0] = b.from[1] = b.keep = SLOT_LAST;
+    if (j->kind == JOB_GATHER) j->index = j->in[1]; /* where asked_at finds it */
     j->brief = b;
     j->ask[0] = j->ask[1] = job_ask{};
 }

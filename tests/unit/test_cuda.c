@@ -436,6 +436,67 @@ static void a_gather_of_all_rows_is_no_launch(void **state) {
     assert_true(launches_of(copies_by_number, 2000, 4) < launches_of(copies_unknown, 2000, 4));
 }
 
+/* Single numbers of tables, for all columns of a row, some of rows beyond the table, with an index
+ * that is made just before; unless `once`, others read some of them, too. */
+static n2_node with_numbers(n2_graph *g, int64_t rows, int64_t width, bool once) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_randn(g, n2_dims(rows, width));
+    const n2_node table = n2g_exp(g, n2g_randn(g, n2_dims(5, 1)));
+    const n2_node drawn = n2g_randint(g, n2_dims(rows), 7);
+    const n2_node index = once ? drawn : n2g_affine(g, drawn, 1, -1);
+    const n2_node a = n2g_gather(g, table, index), b = n2g_gather(g, n2g_neg(g, table), drawn);
+    const n2_node c = n2g_add(g, n2g_mul(g, a, x), n2g_mul(g, y, b));
+    const n2_node d = n2g_gather(g, table, n2g_affine(g, drawn, -1, 4));
+    const n2_node e = n2g_sub(g, n2g_tanh(g, c), n2g_sub(g, d, n2g_lrelu(g, x, 0.5)));
+    return once ? e : n2g_mul(g, n2g_add(g, e, n2g_exp(g, a)), n2g_sigmoid(g, b));
+}
+static n2_node numbers_once(n2_graph *g, int64_t rows, int64_t width) {
+    return with_numbers(g, rows, width, true);
+}
+static n2_node numbers_again(n2_graph *g, int64_t rows, int64_t width) {
+    return with_numbers(g, rows, width, false);
+}
+/* Who wants the numbers finds them in the table; or wants something else. */
+static n2_node numbers_found(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width));
+    const n2_node table = n2g_randn(g, n2_dims(5, 1)), index = n2g_randint(g, n2_dims(rows), 5);
+    return n2g_mul(g, x, n2g_gather(g, table, index));
+}
+static n2_node numbers_made(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width));
+    const n2_node table = n2g_randn(g, n2_dims(5, 1)), index = n2g_randint(g, n2_dims(rows), 5);
+    const n2_node y = n2g_randn(g, n2_dims(rows, 1));
+    return n2g_mul(g, x, n2g_add(g, y, n2g_gather(g, table, index)));
+}
+static void numbers_of_a_table_are_looked_up(void **state) {
+    (void)state;
+    check_chain(numbers_once);
+    check_chain(numbers_again);
+    for (int64_t rows = 100; rows <= 10000; rows *= 10)
+        assert_true(launches_of(numbers_found, rows, 20) < launches_of(numbers_made, rows, 20));
+}
+
+/* Table or index change before the last who wants the numbers; or one wants two of them, or both
+ * operands are the same. */
+static n2_node numbers_changed(n2_graph *g, int64_t rows, int64_t width) {
+    n2_store *store = n2_graph_store(g);
+    n2_tensor *t = n2_store_add(store, "t", n2_dims(5, 1)),
+              *i = n2_store_add(store, "i", n2_dims(rows));
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), row = n2g_randn(g, n2_dims(1, width));
+    const n2_node index = n2g_randint(g, n2_dims(rows), 5), table = n2g_randn(g, n2_dims(5, 1));
+    const n2_node a = n2g_gather(g, n2g_read(g, t), index);
+    const n2_node b = n2g_gather(g, table, n2g_read(g, i));
+    const n2_node before = n2g_add(g, n2g_mul(g, x, a), n2g_mul(g, x, b));
+    n2g_assign(g, t, n2g_add(g, n2g_read(g, t), table));
+    n2g_assign(g, i, index);
+    const n2_node after = n2g_sub(g, n2g_mul(g, x, a), n2g_div(g, b, n2g_exp(g, x)));
+    const n2_node spread = n2g_mul(g, n2g_mul(g, n2g_gather(g, table, index), row), b);
+    return n2g_add(g, n2g_add(g, before, after), n2g_mul(g, spread, n2g_mul(g, a, a)));
+}
+static void numbers_that_change_are_gathered(void **state) {
+    (void)state;
+    check_chain(numbers_changed);
+}
+
 /* The table is written before the copy is read for the last time; and other gathers read all rows,
  * but not in their order, or not once each, or not of the whole table. */
 static n2_node written_later(n2_graph *g, int64_t rows, int64_t width) {
@@ -530,6 +591,8 @@ int main(void) {
         cmocka_unit_test(a_chain_may_fetch_rows),
         cmocka_unit_test(a_gather_of_all_rows_is_no_launch),
         cmocka_unit_test(copies_of_a_table_stay_as_they_were),
+        cmocka_unit_test(numbers_of_a_table_are_looked_up),
+        cmocka_unit_test(numbers_that_change_are_gathered),
         cmocka_unit_test(two_tables_are_scattered_to_at_once),
         cmocka_unit_test(tables_that_cannot_go_along_stay),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),

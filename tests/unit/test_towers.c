@@ -423,10 +423,14 @@ static size_t launches_of(const step *s, const n2_backend *cuda) {
 /* The way back adds up the rows of as many pairs where it multiplies the sums; not of nine. */
 static void sums_of_few_rows_need_no_launch(void **state) {
     (void)state;
-    const step in_tower = {.build = sums_of_pairs, .rows = 1, .runs = 1, .back = TO_ROWS};
-    const step before = {.build = pairs_with_nine, .rows = 1, .runs = 1, .back = TO_ROWS};
-    const n2_backend *cuda = open_cuda_or_skip(false);
-    assert_int_equal(launches_of(&in_tower, cuda) + 1, launches_of(&before, cuda));
+    size_t in_tower[2], before[2];
+    for (way back = FORWARD; back <= TO_ROWS; back++) {
+        const step seven = {.build = sums_of_pairs, .rows = 1, .runs = 1, .back = back};
+        const step nine = {.build = pairs_with_nine, .rows = 1, .runs = 1, .back = back};
+        in_tower[back] = launches_of(&seven, open_cuda_or_skip(false));
+        before[back] = launches_of(&nine, open_cuda_or_skip(false));
+    }
+    assert_int_equal(in_tower[TO_ROWS] - in_tower[FORWARD] + 1, before[TO_ROWS] - before[FORWARD]);
 }
 
 /* The sum of two tables' rows is made where it is multiplied; what else is made of them is not. */
@@ -437,6 +441,53 @@ static void rows_made_of_tables_need_no_launch(void **state) {
         const step before = {.build = differences_of_pairs, .rows = 2, .runs = 1, .back = back};
         const n2_backend *cuda = open_cuda_or_skip(false);
         assert_int_equal(launches_of(&in_tower, cuda) + 1, launches_of(&before, cuda));
+    }
+}
+
+/* ---- images that last --------------------------------------------------------------- */
+
+/* Two layers, which may learn, and what they make times noise, or times rows that are there. */
+static n2_node layers_times(n2_graph *g, const step *s, bool noise) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 3);
+    n2_parameters q = n2_parameters_new(n2_graph_store(g), 4);
+    const n2_shape shape = n2_dims(s->rows, 20);
+    const n2_node x = n2g_read(g, n2_parameter(&q, "rows", shape, 1));
+    const n2_layer a = n2_layer_new(&p, "a", 20, 40), b = n2_layer_new(&p, "b", 40, 20);
+    const n2_node factor =
+        noise ? n2g_randn(g, shape) : n2g_read(g, n2_parameter(&q, "factor", shape, 1));
+    const n2_node hidden = n2g_lrelu(g, n2_layer_apply(g, &a, x), SLOPE);
+    const n2_node y = n2g_mul(g, n2_layer_apply(g, &b, hidden), factor);
+    const n2_node loss = n2g_total(g, n2g_mul(g, y, y));
+    const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-2, 0}, .rate = 1e-3, .clip = 100};
+    keep(g, "result", "y", y);
+    if (s->back == TO_ALL) n2_minimise(g, &adam, "layers", &p, loss, NULL);
+    return loss;
+}
+static n2_node layers_times_noise(n2_graph *g, const step *s) { return layers_times(g, s, true); }
+static n2_node layers_times_rows(n2_graph *g, const step *s) { return layers_times(g, s, false); }
+
+/* Noise is made beside the layers, so that nothing but images comes before them. */
+static void images_that_last_are_alone(void **state) {
+    (void)state;
+    const n2_backend *cuda = open_cuda_or_skip(false);
+    const step noise = {.build = layers_times_noise, .rows = 70, .runs = 1};
+    const step rows = {.build = layers_times_rows, .rows = 70, .runs = 1};
+    assert_int_equal(launches_of(&noise, cuda), launches_of(&rows, cuda) + 1);
+}
+
+/* Runs that follow one another, and do not make images again, are as those that begin anew. */
+static void images_that_last_are_as_made(void **state) {
+    (void)state;
+    enum { RUNS = 11 };
+    const way ways[] = {FORWARD, TO_ALL};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        const n2_backend *cuda = open_cuda_or_skip(false);
+        const step one = {.build = layers_times_noise, .rows = 70, .runs = 1, .back = ways[i]};
+        const step all = {.build = layers_times_noise, .rows = 70, .runs = RUNS, .back = ways[i]};
+        learner a = learned(&one, cuda), b = learned(&all, cuda);
+        for (int k = 1; k < RUNS; k++) assert_int_equal(n2_plan_run(a.plan), N2CE_OK);
+        assert_same_tensors(a.store, b.store);
+        forget(&a), forget(&b);
     }
 }
 
@@ -517,6 +568,8 @@ int main(void) {
         cmocka_unit_test(layers_that_read_the_same_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_need_no_launch),
+        cmocka_unit_test(images_that_last_are_alone),
+        cmocka_unit_test(images_that_last_are_as_made),
         cmocka_unit_test(sums_of_few_rows_need_no_launch),
         cmocka_unit_test(jumps_in_size_are_followed),
     };
