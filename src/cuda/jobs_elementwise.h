@@ -9,19 +9,27 @@
 
 /* ---- the terms of the loss, objective/terms.h ---- */
 
+/* exp(x), right to a unit of float's last digit or two: exp() of double is so much code that fetching
+ * it takes longer than everything else of the loss. */
+__device__ inline float exp_of_double(double x) {
+    const double whole = rint(fmin(fmax(x, -200.0), 200.0) * 1.4426950408889634);
+    const float rest = (float)fma(whole, -0.6931471805599453, x);
+    return x < -150 ? 0.0f : ldexpf(expf(rest), (int)whole); /* NaN stays what it is */
+}
+
 /* f[0]: m; f[1]: its logarithm. With d = f - log(m) neither can overflow, and both are one exp
- * and little else: what is rounded to float in the end does not see the difference. */
+ * and little else. */
 __device__ inline double loss_term(const job &j, double f, bool is_den) {
-    if (isinf(j.f[0])) return is_den ? exp(f) : -f;
+    if (isinf(j.f[0])) return is_den ? (double)exp_of_double(f) : -f;
     const double d = f - j.f[1], most = is_den ? d : -d;
-    const double l = (most > 0 ? most : 0) + log1p(exp(-fabs(d)));
+    const double l = (most > 0 ? most : 0) + (double)log1pf(exp_of_double(-fabs(d)));
     return is_den ? j.f[0] * l : l;
 }
 
 __device__ inline double loss_weight(const job &j, double f, bool is_den) {
-    if (isinf(j.f[0])) return is_den ? exp(f) : -1;
+    if (isinf(j.f[0])) return is_den ? (double)exp_of_double(f) : -1;
     const double d = f - j.f[1];
-    return (is_den ? j.f[0] : -1) / (1 + exp(is_den ? -d : d));
+    return (is_den ? j.f[0] : -1) / (1 + (double)exp_of_double(is_den ? -d : d));
 }
 
 /* ---- functions of one number ---- */
