@@ -106,17 +106,20 @@ typedef struct job_ask {
  * asked for at once, before the first job; they, and what is needed again later, lie in the
  * thread's own slots of shared memory. What a thread needs of a job lies side by side. */
 enum { SLOT_LAST = 255 }; /* no slot: what the job before made */
-enum { OP_COPY = -1 };    /* of a brief: what it makes is its operand */
+/* Most functions are a product and a sum, so that threads need not choose between them: a * x + b,
+ * for the operands x and y, with y instead of a, or of b. */
+enum { IS_SUM = 1, TIMES_Y = 2, PLUS_Y = 4 };
 typedef struct alignas(16) job_brief {
     float *out; /* NULL: nobody else reads it */
-    float a, b; /* f[0] and f[1] */
-    int32_t op; /* n2_op_id, or OP_COPY */
+    float a, b; /* of a sum, or f[0] and f[1] */
+    int32_t op; /* n2_op_id */
     uint32_t n;
     uint8_t two, fours; /* operands are two; elements are four */
     uint8_t from[2];    /* slots of the operands, or SLOT_LAST */
     uint8_t keep;       /* slot that the result goes to; SLOT_LAST: none */
     uint8_t asking;     /* of the first: so many jobs of the stretch have asks, */
     uint8_t looking;    /* and so many of these, before the others, asks for rows of tables */
+    uint8_t form;       /* IS_SUM, with how it is one; 0: it is none */
 } job_brief;
 
 typedef struct job_product {

@@ -339,24 +339,14 @@ __device__ inline float4 in_turn(const job &j, const job_brief &b, float4 x, flo
     return x;
 }
 
-__device__ inline float4 function_of(const job &j, const job_brief &b, float4 x, float4 y) {
+/* What is no sum, of a job of a stretch; apart, so that the code that most need is short. */
+GPU_JOB float4 function_of(const job &j, float4 x, float4 y) {
+    const job_brief b = j.brief;
     switch (b.op) {
-    case OP_COPY:
-        return x;
-    case N2_OP_neg:
-        return four_of_one<N2_OP_neg>(j, b, x);
     case N2_OP_positive:
         return four_of_one<N2_OP_positive>(j, b, x);
-    case N2_OP_affine:
-        return four_of_one<N2_OP_affine>(j, b, x);
     case N2_OP_lrelu:
         return four_of_one<N2_OP_lrelu>(j, b, x);
-    case N2_OP_add:
-        return four_of_two<N2_OP_add>(b, x, y);
-    case N2_OP_sub:
-        return four_of_two<N2_OP_sub>(b, x, y);
-    case N2_OP_mul:
-        return four_of_two<N2_OP_mul>(b, x, y);
     case N2_OP_maximum:
         return four_of_two<N2_OP_maximum>(b, x, y);
     case N2_OP_minimum:
@@ -366,6 +356,15 @@ __device__ inline float4 function_of(const job &j, const job_brief &b, float4 x,
     default:
         return in_turn(j, b, x, y);
     }
+}
+
+/* a * x + b, or what else a sum is; the compiler makes one instruction of both. */
+__device__ inline float sum_of(const job_brief &b, float x, float y) {
+    return (b.form & TIMES_Y ? y : b.a) * x + (b.form & PLUS_Y ? y : b.b);
+}
+__device__ inline float4 sum_of(const job_brief &b, float4 x, float4 y) {
+    return float4{sum_of(b, x.x, y.x), sum_of(b, x.y, y.y), sum_of(b, x.z, y.z),
+                  sum_of(b, x.w, y.w)};
 }
 
 /* All that a stretch asks for, b: of its first job. Rows of tables are asked for when their numbers
@@ -400,9 +399,9 @@ GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float
     ask_for_all(jobs, b, i, mine);
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++) {
-        const job_brief next = jobs[k + 1 < n ? k + 1 : k].brief; /* on its way meanwhile */
         const float4 x = mine.get(b.from[0], last), y = mine.get(b.from[1], last);
-        last = function_of(jobs[k], b, x, y);
+        last = b.form ? sum_of(b, x, y) : function_of(jobs[k], x, y);
+        const job_brief next = jobs[k + 1 < n ? k + 1 : k].brief; /* on its way meanwhile */
         if (b.out) mine.put(b.out + i, last);
         if (b.keep != SLOT_LAST) mine.put(mine.at(b.keep), last);
         b = next;

@@ -43,6 +43,12 @@ static bool is_same(const job_ask *a, const job_ask *b) {
            !a->gather && !b->gather;
 }
 
+/* The slot of an operand. x - y is -1 * y + x, so its operands are exchanged. */
+static uint8_t *slot_of(job *j, int operand) {
+    const bool exchanged = j->kind == JOB_BINARY && j->op == N2_OP_sub;
+    return &j->brief.from[exchanged ? 1 - operand : operand];
+}
+
 /* Where an operand comes from, if it is there already: made by a job of the stretch (`maker`), or
  * asked for by one. */
 typedef struct source {
@@ -58,8 +64,8 @@ static source source_of(const stretch *s, const job *j, int operand) {
         if (a->out == ask.at) return source{a->brief.keep == SLOT_LAST ? -1 : a->brief.keep, a};
         for (int i = 0; i < operands_of(a); i++) {
             const job_ask other = ask_of(a, i);
-            if (a->brief.from[i] != SLOT_LAST && is_same(&ask, &other))
-                return source{a->brief.from[i], NULL};
+            const int slot = *slot_of(a, i);
+            if (slot != SLOT_LAST && is_same(&ask, &other)) return source{slot, NULL};
         }
     }
     return source{-1, NULL};
@@ -109,17 +115,44 @@ static int new_slot(stretch *s, const job *j, int operand, job *maker) {
     return slot;
 }
 
+static void set_sum(job_brief *b, float times, float plus, int form) {
+    b->a = times;
+    b->b = plus;
+    b->form = (uint8_t)(IS_SUM | form);
+}
+
+/* As a product and a sum, if it is that to the last bit: what is multiplied by 1, or added to -0,
+ * stays as it is. */
+static void make_sum(const job *j, job_brief *b) {
+    if (!is_function(j)) return set_sum(b, 1.0f, -0.0f, 0);
+    switch (j->op) {
+    case N2_OP_neg:
+        return set_sum(b, -1.0f, -0.0f, 0);
+    case N2_OP_affine:
+        return set_sum(b, b->a, b->b, 0);
+    case N2_OP_add:
+        return set_sum(b, 1.0f, 0.0f, PLUS_Y);
+    case N2_OP_sub:
+        return set_sum(b, -1.0f, 0.0f, PLUS_Y);
+    case N2_OP_mul:
+        return set_sum(b, 0.0f, -0.0f, TIMES_Y);
+    default:
+        return;
+    }
+}
+
 /* What a thread reads of it, but for its operands. */
 static void make_brief(job *j) {
     job_brief b = {};
     b.out = j->unread ? NULL : j->out;
     b.a = (float)j->f[0];
     b.b = (float)j->f[1];
-    b.op = is_function(j) ? j->op : (int)OP_COPY;
+    b.op = j->op;
     b.n = (uint32_t)j->n;
     b.two = j->kind == JOB_BINARY;
     b.fours = j->fours;
     b.from[0] = b.from[1] = b.keep = SLOT_LAST;
+    make_sum(j, &b);
     if (j->kind == JOB_GATHER) j->index = j->in[1]; /* where asked_at finds it */
     j->brief = b;
     j->ask[0] = j->ask[1] = job_ask{};
@@ -132,7 +165,7 @@ static void append(stretch *s, noted *n) {
     for (int k = 0; k < operands_of(j); k++) {
         const source from = source_of(s, j, k);
         const int slot = from.slot < 0 ? new_slot(s, j, k, from.maker) : from.slot;
-        j->brief.from[k] = (uint8_t)slot;
+        *slot_of(j, k) = (uint8_t)slot;
     }
     s->list[0]->j.stretch = (uint8_t)++s->n;
 }

@@ -373,6 +373,26 @@ static void what_a_chain_makes_may_be_used_again(void **state) {
     check_chain(used_again);
 }
 
+/* Zeros of both signs, which functions keep, change, or make; copied they stay what they are. */
+static n2_node zeros(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), nought = n2g_sub(g, x, x);
+    const n2_node column = n2g_mul(g, n2g_randn(g, n2_dims(rows, 1)), n2g_sum(g, nought, 2));
+    const n2_node a = n2g_mul(g, x, nought), b = n2g_neg(g, a), c = n2g_add(g, a, a);
+    const n2_node wide = n2g_broadcast(g, column, n2_dims(rows, width));
+    const n2_node d = n2g_sub(g, b, nought), e = n2g_sub(g, n2g_neg(g, nought), a);
+    const n2_node list[] = {a, b, c, d, e, wide};
+    n2_node sum = n2g_scale(g, x, 0.1);
+    for (int k = 0; k < 6; k++) {
+        const n2_node positive = n2g_greater(g, n2g_reciprocal(g, list[k]), nought);
+        sum = n2g_add(g, sum, n2g_scale(g, positive, (double)(1 << k)));
+    }
+    return sum;
+}
+static void zeros_have_their_signs(void **state) {
+    (void)state;
+    check_chain(zeros);
+}
+
 /* Operands that are one number, a row, or a column; one number that the chain's own elements are
  * summed up to. */
 static n2_node broadcasts(n2_graph *g, int64_t rows, int64_t width) {
@@ -587,6 +607,7 @@ int main(void) {
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
         cmocka_unit_test(a_chain_may_be_long),
         cmocka_unit_test(what_a_chain_makes_may_be_used_again),
+        cmocka_unit_test(zeros_have_their_signs),
         cmocka_unit_test(operands_of_a_chain_may_be_broadcast),
         cmocka_unit_test(a_chain_may_fetch_rows),
         cmocka_unit_test(a_gather_of_all_rows_is_no_launch),
