@@ -47,7 +47,8 @@ __device__ inline void grid_wait() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/* What comes next may begin, as soon as all blocks have said so. */
+/* What comes next may begin, as soon as all blocks have said so. They do when they have waited
+ * themselves: what began long before it can go on has to fetch its code again. */
 __device__ inline void grid_next() {
 #if GPU_WAITS
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -268,7 +268,6 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const gradient_memory<STRICT> m(image_aligned(shared));
-    grid_next();
     const int which = which_of(starts, [&](int i) { return list[i].first_block; });
     copy_words(m.t, &list[which]);
     if (threadIdx.x == 0) {
@@ -278,6 +277,7 @@ __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     __syncthreads();
     const int slice = (int)blockIdx.x - m.t->first_block;
     grid_wait();
+    grid_next();
     gradient_block<STRICT>(m, *m.t, slice).run(slice);
 #else
     (void)list, (void)starts;

@@ -93,16 +93,17 @@ __device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t
 template <bool PRODUCTS> __device__ inline void run_list(const job_list &list, float *shared) {
     __shared__ job mine[CHAIN_JOBS];
     float4 last = {0, 0, 0, 0};
-    grid_next();
     const int first = find_job(list);
     fetched words = fetch_chain(list, first); /* jobs themselves were there before */
     if (list.n_prelude > 0) {
         fetched((const uint32_t *)list.prelude, list.n_prelude).put(mine);
         grid_wait();
+        grid_next();
         run_chain<PRODUCTS>(mine, list.n_prelude, shared, 0, last);
         __syncthreads();
     } else {
         grid_wait();
+        grid_next();
     }
     for (int begin = first, end = first + 1; begin < end; begin += list.at_once) {
         if (begin > first) {

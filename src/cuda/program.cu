@@ -456,8 +456,10 @@ static bool is_ahead_of(const noted *n, const job *update) {
     return changes;
 }
 
-/* Whether updates of a level may read ahead if jobs from level `since` on may still be at work. */
+/* Whether updates of a level may read ahead if jobs from level `since` on may still be at work; -1:
+ * those of the run before, too. */
 static bool may_read_ahead(const n2_queue *q, int since, int level) {
+    if (since < 0) return false;
     for (size_t i = 0; i < q->n; i++) {
         const job *update = &q->list[i].j;
         if (q->list[i].level != level || update->kind != JOB_ADAM) continue;
@@ -469,9 +471,9 @@ static bool may_read_ahead(const n2_queue *q, int since, int level) {
     return true;
 }
 
-static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
-    bool alone = false; /* what comes before is one kernel */
-    int since = 0; /* the last level that did not begin before others ended */
+/* alone: what comes before is one kernel. Returns whether this ends with one. */
+static bool launch_all(const n2_program *p, const launch *launches, bool alone, lanes *s) {
+    int since = -1; /* the last level that did not begin before others ended; -1: of the run before */
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
@@ -488,14 +490,18 @@ static void launch_all(const n2_program *p, const launch *launches, lanes *s) {
         launch_level(l + before, n - before, p->device->strict, s, early, ahead);
         alone = n - before == 1;
     }
+    if (s->until > 0) alone = false;
     meet_aside(s);
+    return alone;
 }
 
 /* Captured in a stream of its own: others may be at work in the device's. */
 static cudaError_t capture(const n2_program *p, int runs, lanes *s, cudaGraph_t *graph) {
     cudaError_t error = cudaStreamBeginCapture(s->stream[0], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) return error;
-    for (int k = 0; k < runs; k++) launch_all(p, k ? p->again : p->launches, s);
+    bool alone = false;
+    for (int k = 0; k < runs; k++)
+        alone = launch_all(p, k ? p->again : p->launches, alone, s);
     error = cudaGetLastError();
     const cudaError_t ended = cudaStreamEndCapture(s->stream[0], graph);
     return error != cudaSuccess ? error : ended;

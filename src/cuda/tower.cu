@@ -721,9 +721,9 @@ __global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     const tower_memory<STRICT> m(image_aligned(shared));
-    grid_next();
     prepare_block(m, towers, starts);
     grid_wait();
+    grid_next();
     if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
         fewer_registers<FETCH_REGISTERS>();
         fetch_weights(m);

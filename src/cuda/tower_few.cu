@@ -11,7 +11,9 @@ enum {
     FEW_WARPS = 8,
     FEW_THREADS = 32 * FEW_WARPS, /* that have rows; a warp more fetches weights */
     FACTOR_BYTES = FEW_ROWS * TOWER_WIDTH * 2,
-    NUMBERS = 8, /* of a thread */
+    NUMBERS = 8,     /* of a thread */
+    LAST_LAYERS = 4, /* while which the next kernel may begin: code that it fetched sooner would be
+                      * gone from the cache when it is needed */
     PAIRS = NUMBERS / 2
 };
 
@@ -427,6 +429,7 @@ template <bool STRICT> struct few_block {
     __device__ uint32_t meanwhile(int k, const tower_layer &l, uint32_t does) {
         store_waiting();
         wait_for_image(1);
+        if (k >= m->t.n_layers - LAST_LAYERS) grid_next();
         return gates_for(k, l, does);
     }
 
@@ -679,7 +682,6 @@ __global__ void __launch_bounds__(FEW_THREADS + 32, 1)
 #if GPU_HAS_TOWERS
     GPU_SHARED(shared);
     few_memory<STRICT> *m = (few_memory<STRICT> *)image_aligned(shared);
-    grid_next();
     prepare_block(m, tower_of_block(towers, starts));
     if (threadIdx.x >= FEW_THREADS) {
         grid_wait();

@@ -238,6 +238,7 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     if (!ahead) grid_wait();
     b.load(memory.fix);
     if (ahead) grid_wait();
+    grid_next();
     load_eight(g, b.part.gradient + b.gradient_at, b.left, b.part.fours);
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     const bool clips = w.factor && j.in[2] == w.factor;
@@ -257,6 +258,7 @@ __device__ static void run_others(const update_norm &w, update_memory &memory, f
                                   uint32_t block) {
     float norm;
     grid_wait();
+    grid_next();
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     clip(w, memory, add_parts(w, memory.parts, shared), &norm);
     __syncthreads(); /* the norm is there */
@@ -271,7 +273,6 @@ __global__ void __launch_bounds__(JOB_THREADS, 2)
                 bool ahead) {
     __shared__ update_memory memory;
     GPU_SHARED(shared);
-    grid_next();
     fetch_parts(norm, 0, memory.parts);
     fetch_one(list, find_job(list)).put(&memory.mine);
     __syncthreads();
