@@ -501,16 +501,22 @@ GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
         row[i] = (uint8_t)(at < JOB_ROWS ? at : 255);
     }
     __syncthreads();
+    const bool at_once = rows + more <= JOB_DROPS; /* a list has room for both sources */
+    const char *second = (const char *)(j.in[2] + column) - (uint64_t)rows * row_bytes;
     double sum = 0;
 #pragma unroll 1
-    for (int source = 0; source < (more ? 2 : 1); source++) {
-        const uint32_t n = list_rows(source ? row + rows : row, source ? more : rows, warp, list);
-        const char *x = (const char *)((source ? j.in[2] : j.in[0] + begin * m) + column);
+    for (int source = 0; source < (more && !at_once ? 2 : 1); source++) {
+        const uint32_t listed = source ? more : at_once ? rows + more : rows;
+        const uint32_t n = list_rows(source ? row + rows : row, listed, warp, list);
+        const uint32_t end = source ? 0 : rows; /* of the first source's */
+        const char *x = (const char *)(j.in[0] + begin * m + column);
+        const char *others = source ? (const char *)(j.in[2] + column) : second;
 #pragma unroll 1
         for (uint32_t first = turn; first < n && column < m; first += AT_ONCE * TURNS) {
             float v[AT_ONCE];
             load_some<AT_ONCE>(v, steps_to(first, n, TURNS), [&](uint32_t i) {
-                return x + (uint64_t)list[first + i * TURNS] * row_bytes;
+                const uint32_t at = list[first + i * TURNS];
+                return (at < end ? x : others) + (uint64_t)at * row_bytes;
             });
 #pragma unroll
             for (uint32_t i = 0; i < AT_ONCE; i++) sum += (double)v[i];

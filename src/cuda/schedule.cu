@@ -372,8 +372,9 @@ size_t n2_queue_schedule(n2_queue *q) {
         s.levels = find_levels(q, s.earliest);
         if (gathers) gather_towers(&s);
         if (gathers) leave_images(&s, has, before);
-        if (gathers) part_jobs(&s, has, before);
         if (gathers) delay_chains(&s, has, before);
+        if (gathers) part_jobs(&s, has, before);
+        if (gathers) delay_chains(&s, has, before); /* some only now can wait */
     } else {
         q->status = N2CE_ENOMEM;
     }

@@ -413,9 +413,17 @@ template <bool STRICT> struct few_block {
         for (int i = 0; i < NUMBERS; i++) to[i] = from[i];
     }
 
-    __device__ void multiply(float sum[NUMBERS]) const {
-        const auto w = uniform(image_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16));
-        const auto x = uniform(image_lower(m->factors[turn][0], 16));
+    /* Where tensor cores find the weights, and the factors. */
+    struct factors {
+        decltype(image_lower(NULL, 16)) w, x;
+    };
+    __device__ factors find_factors() const {
+        return factors{uniform(image_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16)),
+                       uniform(image_lower(m->factors[turn][0], 16))};
+    }
+
+    __device__ void multiply(float sum[NUMBERS], const factors &at) const {
+        const auto w = at.w, x = at.x;
         products_begin<NUMBERS>(sum);
         multiply_few(sum, w, x, true);
         if (STRICT) {
@@ -452,9 +460,10 @@ template <bool STRICT> struct few_block {
         for (bool again = false;;) {
             if (KNOWN || !(does & TAKES_SAME))
                 publish(x, !KNOWN || KNOWN & TAKES_LEAKY, does & TAKES_LEAKY ? l.slope_a : 1.0f);
+            const factors at = find_factors(); /* while others come to the barrier */
             barrier_of_eight();
             const uint32_t top = most();
-            multiply(y->sum);
+            multiply(y->sum, at);
             if (again || is_well(top)) break;
             products_wait<NUMBERS>(y->sum);
             refit(top, x);
