@@ -169,7 +169,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
-    GPU_TRY(ctx, n2_updates_prepare(), "load the kernels");
+    GPU_TRY(ctx, n2_updates_prepare(g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_gradients_prepare(), "load the kernels");
     fill_tables(g);

@@ -32,7 +32,8 @@ typedef struct launch {
     const tower *towers;
     const gradient *gradients;
     tower_starts starts; /* of the towers or gradients */
-    update_norm norm;    /* of updates */
+    update_norm norm;    /* of updates, */
+    bool apart;          /* and whether each block has a multiprocessor */
 } launch;
 
 struct n2_program {
@@ -211,6 +212,7 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
             fill_gradients(p->queue, l, gradients + gradients_at);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
+        l->apart = p->queue->towers && (int64_t)l->blocks * FEW_ROWS <= p->queue->few_most;
         at += (size_t)l->list.n;
         *(makes_gradients(l->way) ? &gradients_at : &towers_at) += (size_t)l->starts.n;
         p->n_launches += l->blocks > 0;
@@ -394,7 +396,7 @@ typedef struct lanes {
 static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early,
                        bool ahead) {
     if (l->way == LANE_UPDATES)
-        n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, stream, early);
+        n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
     else if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
     else if (makes_gradients(l->way))

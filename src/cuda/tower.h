@@ -128,7 +128,7 @@ typedef enum layer_kind {
 enum {
     MULTIPLIES = 1 << 0,   /* LAYER_PRODUCT */
     IS_NARROW = 1 << 1,    /* LAYER_NARROW */
-    TAKES_MEMORY = 1 << 2, /* multiplies rows of memory, */
+    TAKES_MEMORY = 1 << 2, /* multiplies rows of memory, asked for ahead, */
     TAKES_SAME = 1 << 3,   /* what is there already, */
     TAKES_LEAKY = 1 << 4,  /* the LeakyReLU of the layer before; none of these: the layer before */
     ADDS_LAST = 1 << 5,    /* adds the layer before, */

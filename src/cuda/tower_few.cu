@@ -11,9 +11,7 @@ enum {
     FEW_WARPS = 8,
     FEW_THREADS = 32 * FEW_WARPS, /* that have rows; a warp more fetches weights */
     FACTOR_BYTES = FEW_ROWS * TOWER_WIDTH * 2,
-    NUMBERS = 8,     /* of a thread */
-    LAST_LAYERS = 4, /* while which the next kernel may begin: code that it fetched sooner would be
-                      * gone from the cache when it is needed */
+    NUMBERS = 8, /* of a thread */
     PAIRS = NUMBERS / 2
 };
 
@@ -138,7 +136,11 @@ __device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int
         x[i] = float4{x[i].x + y[i].x, x[i].y + y[i].y, x[i].z + y[i].z, x[i].w + y[i].w};
 }
 
-/* The sums of rows on end: doubles, rounded once, as run_sum_columns makes them. */
+__device__ inline float4 sum_of(float4 a, float4 b) {
+    return float4{a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/* The sums of rows on end, two by two: there are few, and doubles would take longer than memory. */
 __device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
                                 int column) {
     const int n = l.sums;
@@ -150,16 +152,12 @@ __device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int 
     }
 #pragma unroll
     for (int i = 0; i < MADE; i++) {
-        double sum[4] = {0, 0, 0, 0};
 #pragma unroll
-        for (int k = 0; k < MOST_SUMMED; k++) {
-            const float4 summand = k < n ? y[i][k] : float4{};
-            sum[0] += (double)summand.x;
-            sum[1] += (double)summand.y;
-            sum[2] += (double)summand.z;
-            sum[3] += (double)summand.w;
-        }
-        x[i] = float4{(float)sum[0], (float)sum[1], (float)sum[2], (float)sum[3]};
+        for (int k = 0; k < MOST_SUMMED; k++)
+            if (k >= n) y[i][k] = float4{};
+        const float4 *of = y[i];
+        x[i] = sum_of(sum_of(sum_of(of[0], of[1]), sum_of(of[2], of[3])),
+                      sum_of(sum_of(of[4], of[5]), sum_of(of[6], of[7])));
     }
 }
 
@@ -395,7 +393,12 @@ template <bool STRICT> struct few_block {
     /* Rows, or an addend or gate, that layer k wants of memory. Called in one place only: code that
      * runs once is slow, and there is much of it. */
     __device__ void load_layers_rows(int k) {
-        if (k < MOST_LAYERS) load_rows(rows, m->t.layer[k].a, m->t.layer[k].k, p);
+        if (k >= MOST_LAYERS) return;
+        const tower_layer &l = m->t.layer[k];
+        if (l.does & MULTIPLIES)
+            load_rows(rows, l.a, l.k, p);
+        else
+            load_outer(l, 0);
     }
     __device__ void load_layers_extra(int k) {
         if (k >= MOST_LAYERS) return;
@@ -437,7 +440,6 @@ template <bool STRICT> struct few_block {
     __device__ uint32_t meanwhile(int k, const tower_layer &l, uint32_t does) {
         store_waiting();
         wait_for_image(1);
-        if (k >= m->t.n_layers - LAST_LAYERS) grid_next();
         return gates_for(k, l, does);
     }
 
@@ -482,19 +484,27 @@ template <bool STRICT> struct few_block {
         if (does & READS_OWN) barrier_of_eight();
         for (int i = 0; i < NUMBERS; i++) out->sum[i] = 0;
         for (int j = 0; j < inner; j++) {
-            const float w[2] = {p.column < l.n ? l.b[j * l.n + p.column] : 0.0f,
-                                p.column + 8 < l.n ? l.b[j * l.n + p.column + 8] : 0.0f};
+            if (!(does & TAKES_MEMORY) || j > 0) load_outer(l, j);
 #pragma unroll
-            for (int i = 0; i < NUMBERS; i++) {
-                const int r = p.row + row_of(i);
-                const float y = r < p.rows ? l.a[(p.row0 + r) * l.k + j] : 0.0f;
-                out->sum[i] = fmaf(y, w[i / 2 % 2], out->sum[i]);
-            }
+            for (int i = 0; i < NUMBERS; i++)
+                out->sum[i] = fmaf(rows[i / 4 * 2 + i % 2], rows[4 + i / 2 % 2], out->sum[i]);
         }
         for (int i = 0; i < 2; i++)
             out->bias[i] = l.bias && p.column + 8 * i < l.n ? l.bias[p.column + 8 * i] : 0.0f;
         out->by = power;
         out->closed = gates_for(k, l, does);
+    }
+
+    /* What it multiplies: number j of a thread's four rows, and of its two columns. */
+    __device__ void load_outer(const tower_layer &l, int j) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const int r = p.row + k / 2 * 8 + k % 2;
+            rows[k] = r < p.rows ? l.a[(p.row0 + r) * l.k + j] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            rows[4 + i] = p.column + 8 * i < l.n ? l.b[j * l.n + p.column + 8 * i] : 0.0f;
     }
 
     /* What a thread multiplies to get column n of a narrow layer. */
@@ -698,6 +708,7 @@ __global__ void __launch_bounds__(FEW_THREADS + 32, 1)
     } else {
         few_block<STRICT> block(m);
         grid_wait();
+        grid_next();
         block.run();
     }
 #else
@@ -730,8 +741,9 @@ static uint32_t stores_of(const tower_layer *l, const tower_layer *next) {
     return does;
 }
 
-static uint32_t takes_of(const tower_layer *l) {
+static uint32_t takes_of(const tower_layer *l, bool own) {
     static const uint32_t takes[] = {TAKES_MEMORY, 0, TAKES_LEAKY, TAKES_SAME}; /* tower_source */
+    if (l->kind == LAYER_OUTER) return own ? 0 : TAKES_MEMORY;
     return l->kind == LAYER_PRODUCT ? MULTIPLIES | takes[l->source] : 0;
 }
 
@@ -740,7 +752,7 @@ static uint32_t what_it_does(const tower *t, int k) {
     const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
     if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
-    return takes_of(l) | stores | (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
+    return takes_of(l, reads_own(t, k)) | stores | (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
            (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
            (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
 }

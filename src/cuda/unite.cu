@@ -158,67 +158,55 @@ static size_t list_of(const n2_queue *q, size_t i, const float *x, int64_t *part
     return SIZE_MAX;
 }
 
-/* How many sums of squares job k would leave of what it makes, a number a block; 0: it cannot. */
-static int64_t squares_of(const n2_queue *q, size_t k) {
-    if (k == SIZE_MAX || q->list[k].j.more[0]) return 0;
-    const noted *maker = &q->list[k];
-    const bool small = n2_is_small(maker);
-    if (maker->j.kind == JOB_SUM_SLICES) return maker->j.n_blocks;
-    if (!(small || maker->sheets) || maker->j.add || maker->j.product.slices != 1) return 0;
-    return small ? n2_small_blocks(&maker->j.product) : 1;
-}
-
-/* Job k leaves them for job i, which took the squares before, at `squares`. */
-static float *leave_squares(n2_queue *q, size_t k, const float *instead, int64_t blocks) {
-    noted *maker = &q->list[k];
-    float *squares = n2_queue_scratch(q, (const char *)instead + 1, blocks);
-    if (!squares) return NULL;
+/* Sums of squares of a gradient, for its norm, are taken by who makes it, a number a block. */
+static bool square_on_the_way(n2_queue *q, size_t i) {
+    const job *j = &q->list[i].j;
+    int64_t part;
+    if (j->kind != JOB_SUM_CHUNKS || j->n_blocks != j->k || !j->squares || j->add) return false;
+    const size_t k = n2_writer_of(q, i, j->in[0], j->n), to = list_of(q, i, j->out, &part);
+    if (k == SIZE_MAX || to == SIZE_MAX || !n2_is_only_reader(q, i, to, j->out, j->k)) return false;
+    noted *maker = &q->list[k], *list = &q->list[to];
+    const bool slices = maker->j.kind == JOB_SUM_SLICES, small = n2_is_small(maker);
+    const bool whole = (small || maker->sheets) && !maker->j.add && maker->j.product.slices == 1;
+    if (maker->j.more[0] || !(slices || whole)) return false;
+    const int64_t blocks =
+        slices ? maker->j.n_blocks : small ? n2_small_blocks(&maker->j.product) : 1;
+    float *squares = n2_queue_scratch(q, (const char *)j->out + 1, blocks);
+    if (!squares) return false;
     maker->j.more[0] = squares;
     maker->j.squares = true;
     n2_note_write(maker, squares, blocks);
-    return squares;
-}
-
-/* Sums of squares of a gradient, for its norm, are taken by who makes it. */
-static bool square_on_the_way(n2_queue *q, size_t i) {
-    const job *j = &q->list[i].j;
-    int64_t part = 0;
-    if (j->kind != JOB_SUM_CHUNKS || j->n_blocks != j->k || !j->squares || j->add) return false;
-    const size_t k = n2_writer_of(q, i, j->in[0], j->n), to = list_of(q, i, j->out, &part);
-    const int64_t blocks = squares_of(q, k);
-    if (blocks == 0 || to == SIZE_MAX || !n2_is_only_reader(q, i, to, j->out, j->k)) return false;
-    noted *list = &q->list[to];
-    float *squares = leave_squares(q, k, j->out, blocks);
-    if (!squares) return false;
     list->parts[part] = job_part{squares, (uint32_t)blocks, false};
     n2_replace_read(list, j->out, squares, blocks);
     n2_drop(&q->list[i]);
     return true;
 }
 
-/* Of two matrices whose squares are summed up together one is summed up by who makes it. */
-static bool square_half_on_the_way(n2_queue *q, size_t i, int half) {
+/* Of two matrices whose squares are summed up together the first is summed up by who makes it. */
+static bool square_half_on_the_way(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
-    int64_t part = 0;
+    int64_t part;
     if (n->j.kind != JOB_SUM_CHUNKS || !n->j.squares || n->j.add || !n->j.in[1] ||
         n->j.n_blocks != 2 * n->j.k)
         return false;
-    const size_t k = n2_writer_of(q, i, n->j.in[half], n->j.n), to = list_of(q, i, n->j.out, &part);
-    const int64_t blocks = squares_of(q, k);
-    if (blocks == 0 || to == SIZE_MAX || !n2_is_only_reader(q, i, to, n->j.out, 2 * n->j.k))
+    const size_t k = n2_writer_of(q, i, n->j.in[0], n->j.n), to = list_of(q, i, n->j.out, &part);
+    if (k == SIZE_MAX || to == SIZE_MAX || q->list[k].j.kind != JOB_SUM_SLICES ||
+        q->list[k].j.more[0] || !n2_is_only_reader(q, i, to, n->j.out, 2 * n->j.k))
         return false;
-    noted *list = &q->list[to];
+    noted *maker = &q->list[k], *list = &q->list[to];
     job_part *parts =
         (job_part *)n2_realloc(q->ctx, list->parts, (size_t)list->j.k + 1, sizeof *parts);
     if (!parts) return false;
     list->parts = parts;
-    float *squares = leave_squares(q, k, n->j.out, blocks);
+    float *squares = n2_queue_scratch(q, (const char *)n->j.out + 1, maker->j.n_blocks);
     if (!squares) return false;
+    maker->j.more[0] = squares;
+    maker->j.squares = true;
+    n2_note_write(maker, squares, maker->j.n_blocks);
     parts[part].n = (uint32_t)n->j.k;
-    parts[list->j.k++] = job_part{squares, (uint32_t)blocks, false};
-    n2_note_read(list, squares, blocks);
-    n2_replace_read(list, n->j.out, n->j.out, n->j.k);
-    n->j.in[0] = n->j.in[1 - half];
+    parts[list->j.k++] = job_part{squares, maker->j.n_blocks, false};
+    n2_note_read(list, squares, maker->j.n_blocks);
+    n->j.in[0] = n->j.in[1];
     n->j.in[1] = NULL;
     n->j.n_blocks = (uint32_t)n->j.k;
     n2_forget_spans(n);
@@ -232,8 +220,6 @@ bool n2_queue_unite(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) changed |= add_to_slices(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= pair_gradients(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
-    for (size_t i = 0; i < 2 * q->n; i++)
-        if (square_half_on_the_way(q, i / 2, (int)(i % 2)))
-            square_on_the_way(q, i / 2), changed = true; /* the other half perhaps, too */
+    for (size_t i = 0; i < q->n; i++) changed |= square_half_on_the_way(q, i);
     return changed;
 }

@@ -10,7 +10,8 @@ enum {
     NORM_PARTS = 8 * UPDATE_WARPS, /* whose numbers are on their way at once */
     NORM_FLOATS = NORM_PARTS * JOB_PIECE,
     WATCHED_AHEAD = 32, /* numbers whose places are fetched ahead */
-    UPDATE_SHARED = NORM_FLOATS * 4
+    UPDATE_SHARED = NORM_FLOATS * 4,
+    APART_SHARED = 115 * 1024 /* more than half of what a multiprocessor has */
 };
 
 /* What a block has in shared memory besides. */
@@ -287,15 +288,15 @@ __global__ void __launch_bounds__(JOB_THREADS, 2)
         run_others(norm, memory, (float *)shared, block);
 }
 
-cudaError_t n2_updates_prepare() {
+cudaError_t n2_updates_prepare(bool apart) {
     return cudaFuncSetAttribute(run_updates, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                UPDATE_SHARED);
+                                apart ? APART_SHARED : UPDATE_SHARED);
 }
 
 void n2_updates_launch(const job_list *list, const update_norm *norm, uint32_t blocks, bool ahead,
-                       cudaStream_t stream, bool early) {
+                       bool apart, cudaStream_t stream, bool early) {
     const job_list copy = *list;
     const update_norm copy_norm = *norm;
-    GPU_LAUNCH(run_updates, blocks, JOB_THREADS, UPDATE_SHARED, stream, early, copy, copy_norm,
-               ahead);
+    const size_t shared = apart ? (size_t)APART_SHARED : (size_t)UPDATE_SHARED;
+    GPU_LAUNCH(run_updates, blocks, JOB_THREADS, shared, stream, early, copy, copy_norm, ahead);
 }

@@ -20,11 +20,13 @@ typedef struct update_norm {
     const float *limit, *most;
 } update_norm;
 
-cudaError_t n2_updates_prepare();
+/* apart: blocks may be launched apart, for the GPU has the memory for it. */
+cudaError_t n2_updates_prepare(bool apart);
 
 /* A list of JOB_ADAM, JOB_ASSIGN and JOB_END. ahead: what updates change, their rates and the
- * number of their step may be read before the kernel before has ended. */
+ * number of their step may be read before the kernel before has ended. apart: there are
+ * multiprocessors for all blocks, so that none has to share one. */
 void n2_updates_launch(const job_list *list, const update_norm *norm, uint32_t blocks, bool ahead,
-                       cudaStream_t stream, bool early);
+                       bool apart, cudaStream_t stream, bool early);
 
 #endif
