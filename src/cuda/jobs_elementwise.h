@@ -9,8 +9,8 @@
 
 /* ---- the terms of the loss, objective/terms.h ---- */
 
-/* exp(x), right to a unit of float's last digit or two: exp() of double is so much code that fetching
- * it takes longer than everything else of the loss. */
+/* exp(x), right to a unit of float's last digit or two: exp() of double is so much code that
+ * fetching it takes longer than everything else of the loss. */
 __device__ inline float exp_of_double(double x) {
     const double whole = rint(fmin(fmax(x, -200.0), 200.0) * 1.4426950408889634);
     const float rest = (float)fma(whole, -0.6931471805599453, x);

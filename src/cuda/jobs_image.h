@@ -79,8 +79,8 @@ __device__ inline void put_transposed(const uint16_t *halves, uint32_t block, fl
     halves += row * HALVES_PITCH + column;
 #pragma unroll
     for (int k = 0; k < 4; k++)
-        x.word[k] = halves[2 * k * HALVES_PITCH] |
-                    (uint32_t)halves[(2 * k + 1) * HALVES_PITCH] << 16;
+        x.word[k] = halves[2 * k * HALVES_PITCH] | (uint32_t)halves[(2 * k + 1) * HALVES_PITCH]
+                                                       << 16;
     *(eight_halves *)(image + to / 2) = x;
 }
 

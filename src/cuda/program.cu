@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-enum { REPEATS = 8, MOST_NODES = 8192 }; /* runs in one graph, if it stays this small */
+/* Runs in one graph, if it stays this small: some, or more if twice as many are asked for. */
+enum { SOME_RUNS = 8, MORE_RUNS = 32, MOST_NODES = 8192 };
 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
@@ -46,7 +47,7 @@ struct n2_program {
     uint32_t *starts;
     tower *towers;       /* on the device, with the jobs */
     gradient *gradients; /* the same */
-    cudaGraphExec_t one, many; /* one run; REPEATS of them; NULL: not made yet */
+    cudaGraphExec_t one, some, more; /* one run; SOME_RUNS, MORE_RUNS; NULL: not made yet */
 };
 
 /* ---- launches ------------------------------------------------------------ */
@@ -475,15 +476,18 @@ static bool may_read_ahead(const n2_queue *q, int since, int level) {
 
 /* alone: what comes before is one kernel. Returns whether this ends with one. */
 static bool launch_all(const n2_program *p, const launch *launches, bool alone, lanes *s) {
-    int since = -1; /* the last level that did not begin before others ended; -1: of the run before */
+    /* the last level that did not begin before others ended; -1: of the run before */
+    int since = -1;
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
-        const bool aside = l->way == LANE_ASIDE, met = s->until > 0 && (aside || l->level >= s->until);
+        const bool aside = l->way == LANE_ASIDE;
+        const bool met = s->until > 0 && (aside || l->level >= s->until);
         if (met) meet_aside(s);
         alone = alone && !met;
         if (aside) launch_aside(l, p->device->strict, s);
-        const size_t before = aside + (aside < n && l[aside].blocks == 0); /* nothing is left of it */
+        /* aside, or nothing is left of it */
+        const size_t before = aside + (aside < n && l[aside].blocks == 0);
         if (n == before) continue;
         const bool early = p->device->waits && alone;
         if (!early) since = l->level;
@@ -667,7 +671,8 @@ void n2_cuda_program_free(n2_program *p) {
     n2ce_ctx *ctx = p->queue->ctx;
     cudaStreamSynchronize(p->device->stream);
     if (p->one) cudaGraphExecDestroy(p->one);
-    if (p->many) cudaGraphExecDestroy(p->many);
+    if (p->some) cudaGraphExecDestroy(p->some);
+    if (p->more) cudaGraphExecDestroy(p->more);
     p->device->api.free(&p->device->api, p->jobs);
     n2_queue_free(p->queue);
     n2_free(ctx, p->launches);
@@ -675,13 +680,21 @@ void n2_cuda_program_free(n2_program *p) {
     n2_free(ctx, p);
 }
 
+/* As many of n runs as graphs of so many have room for; the graph is made if it pays. */
+static n2ce_status run_several(n2_program *p, n2ce_ctx *ctx, int runs, uint64_t least,
+                               cudaGraphExec_t *graph, uint64_t *n) {
+    if (*n >= least && !*graph && p->n_launches * (size_t)runs <= MOST_NODES)
+        GPU_TRY(ctx, make_graph(p, runs, graph), "make a graph of several runs");
+    for (; *graph && *n >= (uint64_t)runs; *n -= (uint64_t)runs)
+        GPU_TRY(ctx, cudaGraphLaunch(*graph, p->device->stream), "run the plan");
+    return N2CE_OK;
+}
+
 n2ce_status n2_cuda_program_run(n2_program *p, n2ce_ctx *ctx, uint64_t n) {
     if (p->n_launches == 0) return N2CE_OK;
     GPU_TRY(ctx, cudaSetDevice(p->device->index), "choose the GPU");
-    if (n >= REPEATS && !p->many && p->n_launches * REPEATS <= MOST_NODES)
-        GPU_TRY(ctx, make_graph(p, REPEATS, &p->many), "make a graph of several runs");
-    for (; p->many && n >= REPEATS; n -= REPEATS)
-        GPU_TRY(ctx, cudaGraphLaunch(p->many, p->device->stream), "run the plan");
+    N2_TRY(run_several(p, ctx, MORE_RUNS, 2 * MORE_RUNS, &p->more, &n));
+    N2_TRY(run_several(p, ctx, SOME_RUNS, SOME_RUNS, &p->some, &n));
     for (; n > 0; n--) GPU_TRY(ctx, cudaGraphLaunch(p->one, p->device->stream), "run the plan");
     return N2CE_OK;
 }

@@ -752,7 +752,8 @@ static uint32_t what_it_does(const tower *t, int k) {
     const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
     if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
-    return takes_of(l, reads_own(t, k)) | stores | (l->adds_last ? ADDS_LAST : 0) | (l->bias ? ADDS_BIAS : 0) |
+    return takes_of(l, reads_own(t, k)) | stores | (l->adds_last ? ADDS_LAST : 0) |
+           (l->bias ? ADDS_BIAS : 0) |
            (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
            (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
 }

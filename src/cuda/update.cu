@@ -90,8 +90,8 @@ __device__ inline float put_norm(const update_norm &w, float sum, float limit, f
 }
 
 /* A barrier; behind it the same on all threads. mine: what this one has of the sum. */
-__device__ inline float clip(const update_norm &w, update_memory &m, double mine, float *norm) {
-    const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
+__device__ inline float clip(const update_norm &w, update_memory &m, double mine, float limit,
+                             float most, float *norm) {
     double sum = 0;
     mine = warp_sum(mine);
     if (threadIdx.x % 32 == 0) m.sums[threadIdx.x / 32] = mine;
@@ -175,7 +175,8 @@ struct adam_block {
     float p[EACH], m[EACH], v[EACH], rate, power;
 
     __device__ adam_block(const job &update, uint32_t number)
-        : j(update), block(number % j.update.blocks), part(j.update.part[number / j.update.blocks]) {
+        : j(update), block(number % j.update.blocks),
+          part(j.update.part[number / j.update.blocks]) {
         const uint32_t column = threadIdx.x % IMAGE_LANES * EACH;
         const uint32_t row = block * IMAGE_SHARE + threadIdx.x / IMAGE_LANES;
         at = row * j.update.stride + part.column + column;
@@ -244,10 +245,11 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     const bool clips = w.factor && j.in[2] == w.factor;
     const float given = clips ? 1.0f : *j.in[2];
+    const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
     const guard watch(j, w.norm, memory);
     const double mine = add_parts(w, memory.parts, shared);
     watch.tell(j, w.norm, memory);
-    const float clipped = clip(w, memory, mine, &norm);
+    const float clipped = clip(w, memory, mine, limit, most, &norm);
     if (memory.held || (memory.norm_counts && !isfinite(norm))) return;
     b.change(g, clips ? clipped : given, memory.fix);
     b.store();
@@ -261,7 +263,8 @@ __device__ static void run_others(const update_norm &w, update_memory &memory, f
     grid_wait();
     grid_next();
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
-    clip(w, memory, add_parts(w, memory.parts, shared), &norm);
+    const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
+    clip(w, memory, add_parts(w, memory.parts, shared), limit, most, &norm);
     __syncthreads(); /* the norm is there */
     if (memory.mine.kind == JOB_ASSIGN)
         run_assign(memory.mine, block);

@@ -1,6 +1,6 @@
-/* How updates divide their tensors up, and which images they keep up to date. An image of weights is
- * made at the beginning of a run; what changes the weights later in the run changes the image too,
- * so that it is right for the rest of the run, and for the next. */
+/* How updates divide their tensors up, and which images they keep up to date. An image of weights
+ * is made at the beginning of a run; what changes the weights later in the run changes the image
+ * too, so that it is right for the rest of the run, and for the next. */
 #include "edit.h"
 #include "tower.h"
 
@@ -122,7 +122,8 @@ static bool can_keep_bias(const keeping *s, const float *bias, int64_t n) {
     if (i == SIZE_MAX) return true;
     if (i >= s->again) return false;
     const job *j = job_at(q, i);
-    return j->kind == JOB_ADAM && j->out == bias && j->n == n && !j->more[2] && j->update.n_parts == 0;
+    return j->kind == JOB_ADAM && j->out == bias && j->n == n && !j->more[2] &&
+           j->update.n_parts == 0;
 }
 
 /* Whether an image is that of a part, or parts may still be chosen. */
@@ -137,7 +138,8 @@ static bool can_keep(const keeping *s, size_t image) {
     const job *j = job_at(s->q, image), *update = job_at(s->q, s->update);
     const int64_t stride = j->loops.step[0][0], column = j->in[0] - update->out;
     return image < s->update && column + j->k <= stride && j->m * stride == update->n &&
-           is_of_part(update, column, j->k) && is_made_alone(s, image, j->out) && is_made_alone(s, image, j->more[0]) &&
+           is_of_part(update, column, j->k) && is_made_alone(s, image, j->out) &&
+           is_made_alone(s, image, j->more[0]) &&
            can_keep_bias(s, j->in[1], j->m) && can_keep_bias(s, j->in[2], j->k);
 }
 

@@ -44,6 +44,13 @@ typedef struct timing {
     double value; /* of the output after the last run */
 } timing;
 
+/* Makes the graphs of several runs, and of many, if they are short. */
+static n2ce_status warm_up(n2_plan *plan) {
+    const double start = n2_seconds();
+    N2_TRY(n2_plan_run_many(plan, 16));
+    return n2_seconds() - start < 0.1 ? n2_plan_run_many(plan, 64) : N2CE_OK;
+}
+
 /* Runs until the time or the number of runs is over (0: no such limit). A device is asked for
  * ever more runs at once, up to a twentieth of a second. */
 static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *plan,
@@ -52,7 +59,7 @@ static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *
     uint64_t batch = 1;
     N2_TRY(n2_plan_run(plan));
     t->first = n2_seconds() - start;
-    if (backend->device) N2_TRY(n2_plan_run_many(plan, 16)); /* makes the graph of several */
+    if (backend->device) N2_TRY(warm_up(plan));
     start = n2_seconds();
     while (!n2_cancelled(ctx) && (runs ? t->runs < runs : t->seconds < seconds)) {
         const double before = t->seconds;
