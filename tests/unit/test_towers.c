@@ -478,7 +478,7 @@ static void images_that_last_are_alone(void **state) {
 /* Runs that follow one another, and do not make images again, are as those that begin anew. */
 static void images_that_last_are_as_made(void **state) {
     (void)state;
-    enum { RUNS = 11 };
+    enum { RUNS = 75 }; /* graphs of many runs, of some, and of one */
     const way ways[] = {FORWARD, TO_ALL};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         const n2_backend *cuda = open_cuda_or_skip(false);
