@@ -142,7 +142,7 @@ typedef struct job_product {
 /* Of JOB_ADAM: how blocks divide the tensor up, IMAGE_SHARE rows each. It is a matrix of one part
  * or two side by side, each no wider than 128, with gradients of their own and images that are kept
  * up to date; or, whatever it is else, a matrix 128 wide. */
-enum { MOST_PARTS = 2 };
+enum { UPDATE_PARTS = 2 };
 typedef struct job_update {
     int32_t n_parts; /* 0: as a matrix 128 wide */
     uint32_t stride; /* of the tensor's rows */
@@ -153,7 +153,7 @@ typedef struct job_update {
         uint32_t step;             /* from row to row of the gradient */
         uint32_t fours;            /* four consecutive numbers lie so everywhere */
         float *image, *transposed; /* NULL: none */
-    } part[MOST_PARTS];
+    } part[UPDATE_PARTS];
 } job_update;
 
 typedef struct job {

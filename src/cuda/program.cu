@@ -174,7 +174,8 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     }
 }
 
-/* The first launch, if it is one of jobs, once more for such a run; behind all others. */
+/* The first launch, if it is one of jobs, once more, for a run that follows another and finds
+ * images that last; behind all others. */
 static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
     const launch *first = &p->launches[0];
     const size_t from = (size_t)(first->list.jobs - p->jobs);
@@ -442,19 +443,17 @@ static size_t count_level(const launch *l, size_t most) {
     return n;
 }
 
-/* Whether a job changes what an update reads ahead. */
-static bool is_ahead_of(const noted *n, const job *update) {
-    const float *power[MOST_PARTS];
-    for (int k = 0; k < MOST_PARTS; k++) {
-        const float *image = update->update.part[k].image;
-        power[k] = image ? image : update->update.part[k].transposed;
-    }
+/* Whether a job changes what an update reads ahead: numbers, moments, rate, number of the step, and
+ * the powers of images. */
+static bool changes_ahead(const noted *n, const job *update) {
     bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
                    n2_noted_touches(n, update->in[3], 1, false) ||
-                   n2_noted_touches(n, update->out, update->n, false);
-    for (int k = 0; k < 2; k++) {
-        changes |= n2_noted_touches(n, update->more[k], update->n, false);
-        changes |= power[k] && n2_noted_touches(n, power[k], image_floats(update->strict), false);
+                   n2_noted_touches(n, update->out, update->n, false) ||
+                   n2_noted_touches(n, update->more[0], update->n, false) ||
+                   n2_noted_touches(n, update->more[1], update->n, false);
+    for (const auto &part : update->update.part) {
+        const float *image = part.image ? part.image : part.transposed;
+        changes |= image && n2_noted_touches(n, image, image_floats(update->strict), false);
     }
     return changes;
 }
@@ -468,7 +467,7 @@ static bool may_read_ahead(const n2_queue *q, int since, int level) {
         if (q->list[i].level != level || update->kind != JOB_ADAM) continue;
         for (size_t k = 0; k < q->n; k++)
             if (q->list[k].level >= since && q->list[k].level < level &&
-                is_ahead_of(&q->list[k], update))
+                changes_ahead(&q->list[k], update))
                 return false;
     }
     return true;

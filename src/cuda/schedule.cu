@@ -261,12 +261,23 @@ static int where_to(const schedule *s, const uint8_t *has, int level) {
     return to;
 }
 
+/* What is tried: earliest levels, to go back to if it does not pay. */
+static void remember(const schedule *s, int *before) {
+    for (size_t i = 0; i < s->q->n; i++) before[i] = s->earliest[i];
+}
+static void find_anew(schedule *s, uint8_t *has) {
+    s->levels = find_levels(s->q, s->earliest);
+    look_at_levels(s, has);
+}
+static void go_back(schedule *s, const int *before, uint8_t *has) {
+    for (size_t i = 0; i < s->q->n; i++) s->earliest[i] = before[i];
+    find_anew(s, has);
+}
+
 /* Jobs of a level are done at a later one, with jobs already there. */
 static void move_jobs(schedule *s, int level, int to) {
     for (size_t i = 0; i < s->q->n; i++)
-        if (s->q->list[i].level == level && sort_of(s->q, i) == HAS_JOBS)
-            s->earliest[i] = to;
-    s->levels = find_levels(s->q, s->earliest);
+        if (s->q->list[i].level == level && sort_of(s->q, i) == HAS_JOBS) s->earliest[i] = to;
 }
 
 /* A launch that is alone at its level begins while the one before ends; one beside others cannot.
@@ -277,13 +288,10 @@ static void part_jobs(schedule *s, uint8_t *has, int *before) {
         const int levels = s->levels, mixed = count_mixed(s, has);
         const int to = has[l] == IS_MIXED ? where_to(s, has, l) : levels;
         if (to == levels) continue;
-        for (size_t i = 0; i < s->q->n; i++) before[i] = s->earliest[i];
+        remember(s, before);
         move_jobs(s, l, to);
-        look_at_levels(s, has);
-        if (s->levels <= levels && count_mixed(s, has) < mixed) continue;
-        for (size_t i = 0; i < s->q->n; i++) s->earliest[i] = before[i];
-        s->levels = find_levels(s->q, s->earliest);
-        look_at_levels(s, has);
+        find_anew(s, has);
+        if (s->levels > levels || count_mixed(s, has) >= mixed) go_back(s, before, has);
     }
 }
 
@@ -291,7 +299,7 @@ static void part_jobs(schedule *s, uint8_t *has, int *before) {
 static bool is_slow(const n2_queue *q, size_t chain) {
     const job *j = &q->list[chain].j;
     return q->list[chain].chain == chain && j->n_blocks == 1 && j->chained > 0 &&
-           sort_of(q, chain) == HAS_JOBS && j->kind != JOB_MATMUL;
+           sort_of(q, chain) == HAS_JOBS;
 }
 
 /* Whether the jobs of a level are so slow that a chain beside them would not matter. */
@@ -313,15 +321,11 @@ static void delay_chain(schedule *s, size_t chain, uint8_t *has, int *before) {
     int to = level + 1;
     while (to < levels && (has[to] != HAS_JOBS || !takes_long(s, to))) to++;
     if (to == levels) return;
-    for (size_t i = 0; i < q->n; i++) before[i] = s->earliest[i];
+    remember(s, before);
     for (size_t i = 0; i < q->n; i++)
         if (q->list[i].chain == chain) s->earliest[i] = to;
-    s->levels = find_levels(s->q, s->earliest);
-    look_at_levels(s, has);
-    if (s->levels <= levels && count_mixed(s, has) <= mixed) return;
-    for (size_t i = 0; i < q->n; i++) s->earliest[i] = before[i];
-    s->levels = find_levels(s->q, s->earliest);
-    look_at_levels(s, has);
+    find_anew(s, has);
+    if (s->levels > levels || count_mixed(s, has) > mixed) go_back(s, before, has);
 }
 
 static void delay_chains(schedule *s, uint8_t *has, int *before) {
@@ -344,17 +348,15 @@ static void leave_images(schedule *s, uint8_t *has, int *before) {
     bool lasting = false;
     look_at_levels(s, has);
     if (levels < 2 || has[0] != HAS_JOBS || !(has[1] & HAS_TOWERS)) return;
+    remember(s, before);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
         const bool first = q->list[i].level == 0 && j->n_blocks > 0, lasts = j->lasts;
-        before[i] = s->earliest[i];
         lasting |= first && lasts;
         if (first && !lasts) s->earliest[i] = 1;
     }
-    s->levels = find_levels(s->q, s->earliest);
-    if (lasting && s->levels <= levels && cost_of(s) <= cost) return;
-    for (size_t i = 0; i < q->n; i++) s->earliest[i] = before[i];
-    s->levels = find_levels(s->q, s->earliest);
+    find_anew(s, has);
+    if (!lasting || s->levels > levels || cost_of(s) > cost) go_back(s, before, has);
 }
 
 enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */

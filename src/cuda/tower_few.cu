@@ -116,6 +116,10 @@ __device__ inline int made_at(int row, int column) {
     return row * TOWER_WIDTH + (column ^ row / 2 % 4 * 8); /* in other banks than other rows */
 }
 
+__device__ inline float4 add_fours(float4 a, float4 b) {
+    return float4{a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
 /* The sums of two tables' rows. Both indices are asked for before one of them is there. */
 __device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
                                  int column) {
@@ -132,12 +136,7 @@ __device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int
         y[i] = *(const float4 *)(l.addend + b[i]);
     }
 #pragma unroll
-    for (int i = 0; i < MADE; i++)
-        x[i] = float4{x[i].x + y[i].x, x[i].y + y[i].y, x[i].z + y[i].z, x[i].w + y[i].w};
-}
-
-__device__ inline float4 sum_of(float4 a, float4 b) {
-    return float4{a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+    for (int i = 0; i < MADE; i++) x[i] = add_fours(x[i], y[i]);
 }
 
 /* The sums of rows on end, two by two: there are few, and doubles would take longer than memory. */
@@ -156,8 +155,8 @@ __device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int 
         for (int k = 0; k < MOST_SUMMED; k++)
             if (k >= n) y[i][k] = float4{};
         const float4 *of = y[i];
-        x[i] = sum_of(sum_of(sum_of(of[0], of[1]), sum_of(of[2], of[3])),
-                      sum_of(sum_of(of[4], of[5]), sum_of(of[6], of[7])));
+        x[i] = add_fours(add_fours(add_fours(of[0], of[1]), add_fours(of[2], of[3])),
+                         add_fours(add_fours(of[4], of[5]), add_fours(of[6], of[7])));
     }
 }
 
@@ -645,7 +644,7 @@ template <bool STRICT> struct few_block {
         for (int k = 0; k < n_layers;) {
             const tower_layer *l = &m->t.layer[k];
             uint32_t does = l->does;
-            if (next_rows + next_extra < 2 * MOST_LAYERS || does & READS_OWN) {
+            if (next_rows + next_extra < 2 * MOST_LAYERS || does & READS_OWN) { /* not both none */
                 load_more(k, next_rows, next_extra);
                 next_rows = next_extra = MOST_LAYERS;
             }

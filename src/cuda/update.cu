@@ -75,30 +75,36 @@ __device__ inline double add_parts(const update_norm &w, job_part *parts, float 
     return sum;
 }
 
+/* What it clips to, asked for in good time. */
+struct limits {
+    float limit, most;
+    __device__ explicit limits(const update_norm &w)
+        : limit(w.factor ? *w.limit : 0.0f), most(w.factor ? *w.most : 0.0f) {}
+};
+
 /* What clipping makes of the sum; and all of it is put where others find it. */
-__device__ inline float put_norm(const update_norm &w, float sum, float limit, float most,
-                                 float *norm) {
+__device__ inline float put_norm(const update_norm &w, float sum, const limits &l, float *norm) {
     const job none = {};
     *norm = unary(none, N2_OP_sqrt, 0, 0, sum);
     if (threadIdx.x == 0) *w.sum = sum, *w.norm = *norm;
     if (!w.factor) return 1;
     const float shifted = unary(none, N2_OP_affine, w.a, w.b, *norm);
-    const float ratio = binary(N2_OP_div, 0, limit, shifted);
-    const float factor = binary(N2_OP_minimum, 0, most, ratio);
+    const float ratio = binary(N2_OP_div, 0, l.limit, shifted);
+    const float factor = binary(N2_OP_minimum, 0, l.most, ratio);
     if (threadIdx.x == 0) *w.shifted = shifted, *w.ratio = ratio, *w.factor = factor;
     return factor;
 }
 
 /* A barrier; behind it the same on all threads. mine: what this one has of the sum. */
-__device__ inline float clip(const update_norm &w, update_memory &m, double mine, float limit,
-                             float most, float *norm) {
+__device__ inline float clip(const update_norm &w, update_memory &m, double mine, const limits &l,
+                             float *norm) {
     double sum = 0;
     mine = warp_sum(mine);
     if (threadIdx.x % 32 == 0) m.sums[threadIdx.x / 32] = mine;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < UPDATE_WARPS; k++) sum += m.sums[k];
-    return w.n > 0 ? put_norm(w, (float)sum, limit, most, norm) : 1.0f;
+    return w.n > 0 ? put_norm(w, (float)sum, l, norm) : 1.0f;
 }
 
 /* ---- Adam ---- */
@@ -245,11 +251,11 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     const bool clips = w.factor && j.in[2] == w.factor;
     const float given = clips ? 1.0f : *j.in[2];
-    const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
+    const limits l(w);
     const guard watch(j, w.norm, memory);
     const double mine = add_parts(w, memory.parts, shared);
     watch.tell(j, w.norm, memory);
-    const float clipped = clip(w, memory, mine, limit, most, &norm);
+    const float clipped = clip(w, memory, mine, l, &norm);
     if (memory.held || (memory.norm_counts && !isfinite(norm))) return;
     b.change(g, clips ? clipped : given, memory.fix);
     b.store();
@@ -263,8 +269,8 @@ __device__ static void run_others(const update_norm &w, update_memory &memory, f
     grid_wait();
     grid_next();
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
-    const float limit = w.factor ? *w.limit : 0.0f, most = w.factor ? *w.most : 0.0f;
-    clip(w, memory, add_parts(w, memory.parts, shared), limit, most, &norm);
+    const limits l(w);
+    clip(w, memory, add_parts(w, memory.parts, shared), l, &norm);
     __syncthreads(); /* the norm is there */
     if (memory.mine.kind == JOB_ASSIGN)
         run_assign(memory.mine, block);

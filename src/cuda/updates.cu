@@ -66,7 +66,7 @@ void n2_queue_update_from_both(n2_queue *q) {
 /* An update and the images of its tensor. */
 typedef struct keeping {
     n2_queue *q;
-    size_t update, image[MOST_PARTS];
+    size_t update, image[UPDATE_PARTS];
     int n;
     size_t again; /* the first job after it that makes images of the tensor; q->n: none */
 } keeping;
@@ -188,7 +188,7 @@ static bool find_images(keeping *s) {
         bool again = false;
         for (int k = 0; k < s->n; k++) again |= is_again(job_at(q, s->image[k]), job_at(q, i));
         if (again) continue;
-        if (s->n == MOST_PARTS || !can_keep(s, i)) return false;
+        if (s->n == UPDATE_PARTS || !can_keep(s, i)) return false;
         s->image[s->n++] = i;
         columns += job_at(q, i)->k;
     }
