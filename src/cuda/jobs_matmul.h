@@ -13,31 +13,38 @@
 #include "gpu.h"
 #include "job.h"
 
-/* ROWS x COLUMNS of a matrix from (row0, column0); zeros beyond its ends. */
+/* ROWS x COLUMNS of a matrix, UNIT numbers at a time; `at` is the first, of which there are so many
+ * rows and columns in the matrix: zeros beyond them, where `inside` is read instead. A thread has
+ * one column. */
+template <int ROWS, int COLUMNS, int PITCH, int UNIT>
+__device__ inline void load_units(float *to, const float *at, const float *inside, int64_t ld,
+                                  int64_t rows, int64_t columns) {
+    enum { LANES = COLUMNS / UNIT, STEP = JOB_THREADS / LANES };
+    static_assert(ROWS % STEP == 0, "threads have as many rows");
+    const int r0 = threadIdx.x / LANES, c = threadIdx.x % LANES * UNIT;
+    const int64_t left = columns - c;
+    const int bytes = left <= 0 ? 0 : left < UNIT ? (int)left * 4 : UNIT * 4;
+    to += r0 * PITCH + c;
+    at += r0 * ld + c;
+#pragma unroll 4
+    for (int r = r0; r < ROWS; r += STEP, to += STEP * PITCH, at += STEP * ld) {
+        const int there = r < rows ? bytes : 0;
+        if (UNIT == 4)
+            copy_16(to, there ? at : inside, there);
+        else
+            copy_4(to, there ? at : inside, there);
+    }
+}
+
+/* The same from (row0, column0) on; wide: rows begin at multiples of 16 bytes. */
 template <int ROWS, int COLUMNS, int PITCH>
 __device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
                                   int64_t rows, int64_t column0, int64_t columns, bool wide) {
-    if (wide) {
-#pragma unroll 1
-        for (int v = threadIdx.x; v < ROWS * COLUMNS / 4; v += JOB_THREADS) {
-            const int r = v / (COLUMNS / 4), c = v % (COLUMNS / 4) * 4;
-            const int64_t row = row0 + r, column = column0 + c;
-            const bool inside = row < rows && column < columns;
-            const int64_t left = columns - column;
-            copy_16(to + r * PITCH + c, inside ? from + row * ld + column : from,
-                    !inside    ? 0
-                    : left < 4 ? (int)left * 4
-                               : 16);
-        }
-        return;
-    }
-#pragma unroll 1
-    for (int v = threadIdx.x; v < ROWS * COLUMNS; v += JOB_THREADS) {
-        const int r = v / COLUMNS, c = v % COLUMNS;
-        const int64_t row = row0 + r, column = column0 + c;
-        const bool inside = row < rows && column < columns;
-        copy_4(to + r * PITCH + c, inside ? from + row * ld + column : from, inside ? 4 : 0);
-    }
+    const float *at = from + row0 * ld + column0;
+    if (wide)
+        load_units<ROWS, COLUMNS, PITCH, 4>(to, at, from, ld, rows - row0, columns - column0);
+    else
+        load_units<ROWS, COLUMNS, PITCH, 1>(to, at, from, ld, rows - row0, columns - column0);
 }
 
 /* Splits x into a tf32 number and the tf32 rest. */
@@ -167,7 +174,7 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
-#pragma unroll 1
+#pragma unroll(STRICT ? 1 : TILE_K / 8)
         for (int k = t; k < TILE_K; k += 8) {
             float fa[2][4], fb[4][2];
 #pragma unroll
@@ -197,16 +204,14 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const int64_t column = n0 + threadIdx.x / 32 % 4 * 32;
         const bool useful = row < j.product.m && column < j.product.n;
 #pragma unroll 1
-        for (int piece = 0; piece < STAGES - 1; piece++) {
-            if (piece < pieces) load(piece);
-            copies_commit();
-        }
-        for (int piece = 0; piece < pieces; piece++) {
-            copies_wait<STAGES - 2>();
-            __syncthreads(); /* the piece is there, and nobody reads the one before it */
+        for (int piece = 1 - STAGES; piece < pieces; piece++) { /* the first ones are only loaded */
+            if (piece >= 0) {
+                copies_wait<STAGES - 2>();
+                __syncthreads(); /* the piece is there, and nobody reads the one before it */
+            }
             if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
             copies_commit();
-            if (useful) multiply_piece(piece);
+            if (piece >= 0 && useful) multiply_piece(piece);
         }
         copies_wait<0>();
         __syncthreads();
@@ -227,10 +232,13 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
                         sum[x][y][i];
         __syncthreads();
         const product_end end(j, out, batch_offset);
-#pragma unroll 4
-        for (int v = threadIdx.x; v < TILE_M * TILE_N; v += JOB_THREADS) {
+#pragma unroll 1
+        for (int v = 2 * threadIdx.x; v < TILE_M * TILE_N; v += 2 * JOB_THREADS) {
             const int64_t r = m0 + v / TILE_N, c = n0 + v % TILE_N;
-            if (r < end.m) end.finish_one(r, c, shared[v / TILE_N * ROW_PITCH + v % TILE_N]);
+            float *at = shared + v / TILE_N * ROW_PITCH + v % TILE_N;
+            if (end.even) end.finish_two(r, c, at[0], at[1]);
+#pragma unroll 1
+            for (int i = 0; i < 2 && !end.even && r < end.m; i++) end.finish_one(r, c + i, at[i]);
         }
     }
 };

@@ -228,7 +228,7 @@ bool n2_goes_along(const job *j, int operand) {
 /* Whether element i of the job touches element i of the memory at x and no other of it. */
 static bool touches_alike(const job *j, uintptr_t x) {
     if (j->n == 1 || x == (uintptr_t)j->out) return true;
-    if (j->kind == JOB_UNARY) return x == (uintptr_t)j->in[0];
+    if (j->kind == JOB_UNARY || j->kind == JOB_ASSIGN) return x == (uintptr_t)j->in[0];
     if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && n2_goes_along(j, 0);
     if (j->kind != JOB_BINARY || (j->looks_up && x == (uintptr_t)j->index)) return false;
     bool alike = false;
@@ -280,8 +280,10 @@ static bool both_touch(const noted *a, const noted *b, touches *alike) {
 }
 
 bool n2_noted_alike(const noted *a, const noted *b) {
-    return is_elementwise(&a->j) && is_elementwise(&b->j) && a->j.n == b->j.n &&
-           both_touch(a, b, touches_alike);
+    /* an assignment follows who makes what is assigned, not who makes what holds it back */
+    const bool assigns = b->j.kind == JOB_ASSIGN && b->j.in[0] == a->j.out;
+    const bool follows = is_elementwise(&b->j) || assigns;
+    return is_elementwise(&a->j) && follows && a->j.n == b->j.n && both_touch(a, b, touches_alike);
 }
 
 bool n2_noted_chain(const noted *a, const noted *b) {

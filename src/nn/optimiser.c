@@ -42,9 +42,11 @@ void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, con
     n2g_watch(g, loss);
     if (norm || o->clip > 0) n2g_watch(g, size); /* else nobody computes it */
     n2_tensor *count = state(g, name, "step", NULL);
-    const n2_node step = n2g_assign(g, count, n2g_affine(g, n2g_read(g, count), 1, 1));
+    /* the rate does not wait for the assignment, which waits for everything that is watched */
+    const n2_node next = n2g_affine(g, n2g_read(g, count), 1, 1);
+    const n2_node step = n2g_assign(g, count, next);
     n2_node rate = n2g_constant(g, o->rate);
-    if (o->schedule) rate = n2g_mul(g, rate, o->schedule(g, step, o->schedule_arg));
+    if (o->schedule) rate = n2g_mul(g, rate, o->schedule(g, next, o->schedule_arg));
     const n2_node factor = o->clip > 0 ? clip_factor(g, size, o->clip) : n2g_constant(g, 1);
     for (size_t i = 0; i < p->n && n2_graph_status(g) == N2CE_OK; i++) {
         n2_tensor *const tensors[] = {p->list[i], state(g, name, "m", p->list[i]),
