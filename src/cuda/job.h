@@ -128,15 +128,13 @@ typedef struct job_product {
     int32_t batches, tiles_m, tiles_n;
     int32_t slices, slice_k; /* of k; more than one: into partial products */
     uint8_t ta, tb, strict;
-    uint8_t wide_a, wide_b; /* rows begin at multiples of 16 bytes */
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
     uint8_t tower;          /* a layer of a tower, not a job: tower.h */
     int32_t addend_rows;
     uint8_t finds, keeps; /* a is there already; out is (1), or more[0] (2), for the next */
     uint8_t begun;        /* the first pieces of b are on their way already */
-    uint8_t next_wide;    /* the next product's b, whose first pieces this one asks for */
     int32_t next_n, next_k;
-    const float *next_b; /* NULL: none */
+    const float *next_b; /* the next b, whose first pieces this product asks for; NULL: none */
 } job_product;
 
 /* Of JOB_ADAM: how blocks divide the tensor up, IMAGE_SHARE rows each. It is a matrix of one part

@@ -3,7 +3,8 @@
  * shared memory, STAGES of them, copied in the background.
  *
  * A factor is kept as it lies in memory, row by row, with rows padded so that the 32 numbers
- * a warp reads at once lie in 32 banks.
+ * a warp reads at once lie in 32 banks. It is copied 16 bytes at a time, whether or not its rows
+ * begin at multiples of them: they begin as far behind one in shared memory (shift_of).
  *
  * Loops stay loops: a small product runs through the code once, and then fetching instructions
  * takes longer than the product. */
@@ -13,38 +14,31 @@
 #include "gpu.h"
 #include "job.h"
 
-/* ROWS x COLUMNS of a matrix, UNIT numbers at a time; `at` is the first, of which there are so many
- * rows and columns in the matrix: zeros beyond them, where `inside` is read instead. A thread has
- * one column. */
-template <int ROWS, int COLUMNS, int PITCH, int UNIT>
-__device__ inline void load_units(float *to, const float *at, const float *inside, int64_t ld,
-                                  int64_t rows, int64_t columns) {
-    enum { LANES = COLUMNS / UNIT, STEP = JOB_THREADS / LANES };
-    static_assert(ROWS % STEP == 0, "threads have as many rows");
-    const int r0 = threadIdx.x / LANES, c = threadIdx.x % LANES * UNIT;
-    const int64_t left = columns - c;
-    const int bytes = left <= 0 ? 0 : left < UNIT ? (int)left * 4 : UNIT * 4;
-    to += r0 * PITCH + c;
-    at += r0 * ld + c;
-#pragma unroll 4
-    for (int r = r0; r < ROWS; r += STEP, to += STEP * PITCH, at += STEP * ld) {
-        const int there = r < rows ? bytes : 0;
-        if (UNIT == 4)
-            copy_16(to, there ? at : inside, there);
-        else
-            copy_4(to, there ? at : inside, there);
-    }
-}
+/* Numbers from a multiple of 16 bytes to x. Rows that are a multiple of four apart agree, and so do
+ * columns: a thread, which has such rows, has one shift for each factor. */
+__device__ inline int shift_of(const float *x) { return (int)((uintptr_t)x / 4 % 4); }
 
-/* The same from (row0, column0) on; wide: rows begin at multiples of 16 bytes. */
+/* ROWS x COLUMNS of a matrix from (row0, column0); zeros beyond its ends. */
 template <int ROWS, int COLUMNS, int PITCH>
 __device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
-                                  int64_t rows, int64_t column0, int64_t columns, bool wide) {
-    const float *at = from + row0 * ld + column0;
-    if (wide)
-        load_units<ROWS, COLUMNS, PITCH, 4>(to, at, from, ld, rows - row0, columns - column0);
-    else
-        load_units<ROWS, COLUMNS, PITCH, 1>(to, at, from, ld, rows - row0, columns - column0);
+                                  int64_t rows, int64_t column0, int64_t columns) {
+    enum { LANES = COLUMNS / 4, STEP = JOB_THREADS / LANES };
+    static_assert(ROWS % STEP == 0 && STEP % 4 == 0 && PITCH >= COLUMNS + 4, "see above");
+    const float *first = from + row0 * ld + column0, *inside = from - shift_of(from);
+    const auto copy_one = [&](int r, int unit, const float *row, int shift) {
+        const int64_t left = columns - column0 - 4 * unit + shift;
+        const int there = r >= rows - row0 || left <= 0 ? 0 : left < 4 ? (int)left * 4 : 16;
+        copy_16(to + r * PITCH + 4 * unit, there ? row + 4 * unit - shift : inside, there);
+    };
+    const int begin = threadIdx.x / LANES, unit = threadIdx.x % LANES;
+    const float *row = first + begin * ld;
+    const int shift = shift_of(row);
+#pragma unroll
+    for (int r = begin, i = 0; i < ROWS / STEP; i++, r += STEP, row += STEP * ld)
+        copy_one(r, unit, row, shift);
+    if (threadIdx.x >= ROWS) return;
+    row = first + threadIdx.x * ld;
+    if (shift_of(row)) copy_one(threadIdx.x, LANES, row, shift_of(row)); /* what it ends with */
 }
 
 /* Splits x into a tf32 number and the tf32 rest. */
@@ -137,6 +131,7 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     const float *a, *b;
     float *out;
     int64_t batch_offset;
+    int shift_a, shift_b;
     float sum[2][4][4];
 
     __device__ matmul_block(const job &work, float *memory, uint32_t block)
@@ -151,6 +146,9 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         b = j.in[1] + z * p.stride_b;
         batch_offset = z * p.stride_out;
         out = j.out + batch_offset + slice * p.m * p.n;
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4; /* multiply_piece */
+        shift_a = shift_of(TA ? a + (k_begin + t) * p.m + m0 : a + (m0 + g) * p.k + k_begin);
+        shift_b = shift_of(TB ? b + (n0 + g) * p.k + k_begin : b + (k_begin + t) * p.n + n0);
         for (int x = 0; x < 2; x++)
             for (int y = 0; y < 4; y++)
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
@@ -160,18 +158,19 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const job_product &p = j.product;
         float *to_a = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *to_b = to_a + A_FLOATS;
         const int64_t k0 = k_begin + (int64_t)piece * TILE_K;
-        if (TA)
-            load_piece<TILE_K, TILE_M, PITCH_A>(to_a, a, p.m, k0, k_end, m0, p.m, p.wide_a);
+        if constexpr (TA)
+            load_piece<TILE_K, TILE_M, PITCH_A>(to_a, a, p.m, k0, k_end, m0, p.m);
         else
-            load_piece<TILE_M, TILE_K, PITCH_A>(to_a, a, p.k, m0, p.m, k0, k_end, p.wide_a);
-        if (TB)
-            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, b, p.k, n0, p.n, k0, k_end, p.wide_b);
+            load_piece<TILE_M, TILE_K, PITCH_A>(to_a, a, p.k, m0, p.m, k0, k_end);
+        if constexpr (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, b, p.k, n0, p.n, k0, k_end);
         else
-            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, b, p.n, k0, k_end, n0, p.n, p.wide_b);
+            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, b, p.n, k0, k_end, n0, p.n);
     }
 
     __device__ void multiply_piece(int piece) {
         const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
+        sa += shift_a, sb += shift_b;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
 #pragma unroll(STRICT ? 1 : TILE_K / 8)
@@ -251,32 +250,36 @@ template <bool TB, bool STRICT> struct row_block {
     const job &j;
     float *rows, *pieces_b;
     int64_t m0;
+    int shift_a, shift_b;
     float sum[2][4][4];
 
     __device__ row_block(const job &work, float *memory, uint32_t block)
         : j(work), rows(memory), pieces_b(memory + TILE_M * ROW_PITCH),
           m0((int64_t)block * TILE_M) {
+        const job_product &p = j.product;
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4; /* multiply_piece */
+        shift_a = p.finds ? 0 : shift_of(j.in[0] + (m0 + g) * p.k);
+        shift_b = shift_of(j.in[1] + (TB ? g * p.k : t * p.n));
         for (int x = 0; x < 2; x++)
             for (int y = 0; y < 4; y++)
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
     }
 
-    __device__ void load_b(int piece, const float *b, int64_t n, int64_t k, bool wide) {
+    __device__ void load_b(int piece, const float *b, int64_t n, int64_t k) {
         const int64_t k0 = (int64_t)piece * TILE_K;
         float *to = pieces_b + piece % STAGES * B_FLOATS;
-        if (TB)
-            load_piece<TILE_N, TILE_K, PITCH_B>(to, b, k, 0, n, k0, k, wide);
+        if constexpr (TB)
+            load_piece<TILE_N, TILE_K, PITCH_B>(to, b, k, 0, n, k0, k);
         else
-            load_piece<TILE_K, TILE_N, PITCH_B>(to, b, n, k0, k, 0, n, wide);
+            load_piece<TILE_K, TILE_N, PITCH_B>(to, b, n, k0, k, 0, n);
     }
 
     __device__ void load(int piece) {
         const job_product &p = j.product;
         const int64_t k0 = (int64_t)piece * TILE_K;
         if (!p.finds)
-            load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k,
-                                                  p.wide_a);
-        load_b(piece, j.in[1], p.n, p.k, p.wide_b);
+            load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k);
+        load_b(piece, j.in[1], p.n, p.k);
     }
 
     /* Nobody uses the pieces of b any more: the next product's may come while this one ends. */
@@ -285,13 +288,14 @@ template <bool TB, bool STRICT> struct row_block {
         if (!p.next_b) return;
 #pragma unroll 1
         for (int piece = 0; piece < STAGES - 1; piece++) {
-            if (piece * TILE_K < p.next_k) load_b(piece, p.next_b, p.next_n, p.next_k, p.next_wide);
+            if (piece * TILE_K < p.next_k) load_b(piece, p.next_b, p.next_n, p.next_k);
             copies_commit();
         }
     }
 
     __device__ void multiply_piece(int piece) {
-        const float *sa = rows + piece * TILE_K, *sb = pieces_b + piece % STAGES * B_FLOATS;
+        const float *sa = rows + piece * TILE_K + shift_a;
+        const float *sb = pieces_b + piece % STAGES * B_FLOATS + shift_b;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
 #pragma unroll 1

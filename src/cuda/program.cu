@@ -81,7 +81,6 @@ static void hand_over(job *a, job *b) {
     a->product.next_b = b->in[1];
     a->product.next_n = (int32_t)b->product.n;
     a->product.next_k = (int32_t)b->product.k;
-    a->product.next_wide = b->product.wide_b;
     b->product.begun = true;
 }
 

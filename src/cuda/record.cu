@@ -365,11 +365,6 @@ static void note_median(const n2_call *c) {
 
 /* ---- matrix products ----------------------------------------------------- */
 
-/* Rows that begin at multiples of 16 bytes can be copied 16 bytes at a time. */
-static bool is_wide(const float *x, int64_t row, int64_t batch) {
-    return (uintptr_t)x % 16 == 0 && row % 4 == 0 && batch % 4 == 0;
-}
-
 static job_product product_shape(const n2_call *c) {
     const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
     const n2_shape so = c->out.shape;
@@ -390,8 +385,6 @@ static job_product product_shape(const n2_call *c) {
     p.tiles_n = (int32_t)pieces(p.n, TILE_N);
     p.slices = 1;
     p.slice_k = (int32_t)(p.k > 0 ? p.k : 1);
-    p.wide_a = is_wide(in_of(c, 0), ta ? p.m : p.k, p.batches > 1 ? p.stride_a : 0);
-    p.wide_b = is_wide(in_of(c, 1), tb ? p.k : p.n, p.batches > 1 ? p.stride_b : 0);
     return p;
 }
 
