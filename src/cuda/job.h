@@ -163,7 +163,8 @@ typedef struct job {
     const float *gate, *addend;
     const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows;
                          * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise, or
-                         * adds up m of them that follow one another; of JOB_BINARY: `looks_up` */
+                         * adds up m of them that follow one another; JOB_MOVE finds rows of in[0],
+                         * of k, likewise; of JOB_BINARY: `looks_up` */
     n2_device_state *state;
     int64_t n, m, k; /* what they are depends on the kind */
     double f[4];

@@ -452,19 +452,23 @@ GPU_JOB float4 run_copy(const job &j, uint32_t block) {
         [&](uint32_t i) { return moved_to(j, i); });
 }
 
-/* Rows of m numbers, or length[0], from rows of loops.step[0][0] to rows of loops.step[1][0]. */
+/* Rows of m numbers, or length[0], from rows of loops.step[0][0] to rows of loops.step[1][0]; with
+ * an index from those of a table of k rows that it says. */
 GPU_JOB void run_move(const job &j, uint32_t block) {
     const job_divisor width = j.loops.length[0];
-    const uint32_t from = j.loops.step[0][0], to = j.loops.step[1][0];
-    const float *in = j.in[0];
+    const uint32_t from = j.loops.step[0][0], to = j.loops.step[1][0], rows = (uint32_t)j.k;
+    const float *in = j.in[0], *index = j.index;
     float *out = j.out;
-    const auto place_in = [&](uint32_t i, uint32_t step) {
-        const uint32_t row = job_quotient(width, i);
-        return (uint64_t)row * step + (i - row * width.by);
-    };
     move_numbers(
-        j, block, [&](uint32_t i) { return in + place_in(i, from); },
-        [&](uint32_t i) { return out + place_in(i, to); });
+        j, block,
+        [&](uint32_t i) {
+            const uint32_t row = job_quotient(width, i), column = i - row * width.by;
+            return in + ((uint64_t)(index ? row_number(index[row], rows) : row) * from + column);
+        },
+        [&](uint32_t i) {
+            const uint32_t row = job_quotient(width, i);
+            return out + ((uint64_t)row * to + (i - row * width.by));
+        });
 }
 
 /* Rows of m numbers become rows of loops.step[1][0], or length[0], with the m from k on; beside

@@ -338,12 +338,13 @@ static bool contiguous_axes(n2_shape s, int64_t axes, extent *e) {
 }
 
 static void note_sum(const n2_call *c) {
+    enum { RUN = 256, MANY_RUNS = 64 }; /* a block for each of a few long runs; else a warp */
     extent e;
     if (n_out(c) == 0) return; /* without columns there is nothing to read either */
     const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr.i[0], &e);
     if (contiguous && e.inner > 1)
         note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
-    else if (contiguous && e.length > 256)
+    else if (contiguous && e.length > (e.outer < MANY_RUNS ? (int)RUN : (int)JOB_CHUNK))
         note_sum_runs(c, in_of(c, 0), out_of(c), e.outer, e.length);
     else
         note_reduce(c);

@@ -1,7 +1,7 @@
 /* Which launch a job goes to. Jobs go into as few as their memory allows: a job's level is the one
  * after the last that touches what it touches, and towers wait for one another, to run side by
  * side. */
-#include "queue.h"
+#include "edit.h"
 #include "tower.h"
 
 /* ---- as early as possible ------------------------------------------------ */
@@ -336,6 +336,42 @@ static void delay_chains(schedule *s, uint8_t *has, int *before) {
             delay_chain(s, i, has, before);
 }
 
+/* ---- as late as possible ---------------------------------------------------- */
+
+/* The job that reads what job i makes, many numbers, alone and element by element, so that threads
+ * could keep them; SIZE_MAX: none does. */
+static size_t next_in_line(n2_queue *q, size_t i) {
+    enum { MANY = 16 * JOB_ELEMENTS };
+    const noted *n = &q->list[i];
+    if (n->j.n < MANY || job_share(n->j.n) > JOB_ELEMENTS) return SIZE_MAX;
+    for (size_t k = i + 1; k < q->n; k++) {
+        if (!n2_noted_touches(&q->list[k], n->j.out, n->j.n, true)) continue;
+        const bool alone = n2_noted_alike(n, &q->list[k]) &&
+                           n2_is_only_reader(q, i, k, n->j.out, n->j.n);
+        return alone ? k : SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+/* What one job needs, much later, is made by the threads that need it, if nothing else changes by
+ * that: it is neither stored nor fetched. */
+static void wait_for_reader(schedule *s, size_t i, uint8_t *has, int *before) {
+    n2_queue *q = s->q;
+    const size_t reader = next_in_line(q, i);
+    const int levels = s->levels, to = reader == SIZE_MAX ? 0 : q->list[reader].level;
+    const int mixed = count_mixed(s, has);
+    if (to <= q->list[i].level) return;
+    remember(s, before);
+    s->earliest[i] = to;
+    find_anew(s, has);
+    const bool joined = q->list[reader].level == to && q->list[i].chain == q->list[reader].chain;
+    if (s->levels > levels || count_mixed(s, has) > mixed || !joined) go_back(s, before, has);
+}
+
+static void wait_for_readers(schedule *s, uint8_t *has, int *before) {
+    for (size_t i = s->q->n; i-- > 0;) wait_for_reader(s, i, has, before);
+}
+
 /* ---- images that are there -------------------------------------------------- */
 
 /* A run that follows another finds images that last, and a first level of nothing else is no launch
@@ -377,6 +413,7 @@ size_t n2_queue_schedule(n2_queue *q) {
         if (gathers) delay_chains(&s, has, before);
         if (gathers) part_jobs(&s, has, before);
         if (gathers) delay_chains(&s, has, before); /* some only now can wait */
+        if (gathers) wait_for_readers(&s, has, before);
     } else {
         q->status = N2CE_ENOMEM;
     }

@@ -250,6 +250,30 @@ static void drop_move(n2_queue *q, size_t i) {
         n2_drop(n);
 }
 
+/* Rows that are gathered only to be copied beside others are copied from their table. */
+static void move_from_table(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    const float *x = n->j.in[0];
+    if (n->j.kind != JOB_MOVE || n->j.n_blocks == 0 || n->j.loops.step[0][0] != n->j.m) return;
+    const size_t k = n2_writer_of(q, i, x, n->j.n);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || q->list[k].j.m != n->j.m ||
+        !n2_is_only_reader(q, k, i, x, n->j.n))
+        return;
+    const job *gather = &q->list[k].j;
+    const float *table = gather->in[0], *index = gather->in[1];
+    const int64_t rows = n->j.n / n->j.m;
+    if (n2_is_written_between(q, k, i, table, gather->k * gather->m) ||
+        n2_is_written_between(q, k, i, index, rows))
+        return;
+    n2_replace_read(n, x, table, gather->k * gather->m);
+    n2_note_read(n, index, rows);
+    n->j.in[0] = table;
+    n->j.index = index;
+    n->j.k = gather->k;
+    n->j.fours &= (uintptr_t)table % 16 == 0;
+    n2_drop(&q->list[k]);
+}
+
 /* ---- tiles side by side -------------------------------------------------- */
 
 /* Whether the numbers at x, the first of n, are read by jobs that would find them elsewhere too. */
@@ -644,6 +668,7 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
     for (size_t i = 0; i < q->n; i++) read_table(q, i);
     for (size_t i = 0; i < q->n; i++) drop_index(q, i);
+    for (size_t i = 0; i < q->n; i++) move_from_table(q, i);
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) look_up(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
