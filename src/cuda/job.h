@@ -125,8 +125,9 @@ typedef struct alignas(16) job_brief {
 typedef struct job_product {
     int64_t m, n, k;
     int64_t stride_a, stride_b, stride_out; /* from batch to batch */
-    int32_t batches, tiles_m, tiles_n;
-    int32_t slices, slice_k; /* of k; more than one: into partial products */
+    int32_t batches;
+    job_divisor tiles_m, tiles_n;
+    int32_t slices, slice_k; /* of k; more than one, of one batch: into partial products */
     uint8_t ta, tb, strict;
     uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
     uint8_t tower;          /* a layer of a tower, not a job: tower.h */

@@ -18,28 +18,52 @@
  * columns: a thread, which has such rows, has one shift for each factor. */
 __device__ inline int shift_of(const float *x) { return (int)((uintptr_t)x / 4 % 4); }
 
-/* ROWS x COLUMNS of a matrix from (row0, column0); zeros beyond its ends. */
-template <int ROWS, int COLUMNS, int PITCH>
-__device__ inline void load_piece(float *to, const float *from, int64_t ld, int64_t row0,
-                                  int64_t rows, int64_t column0, int64_t columns) {
+/* Pieces of a matrix, ROWS x COLUMNS numbers, which follow one another to the right or, if DOWN,
+ * downwards; zeros beyond the matrix. A thread has a unit of 16 bytes of every STEP-th row. */
+template <int ROWS, int COLUMNS, int PITCH, bool DOWN> struct piece_source {
     enum { LANES = COLUMNS / 4, STEP = JOB_THREADS / LANES };
-    static_assert(ROWS % STEP == 0 && STEP % 4 == 0 && PITCH >= COLUMNS + 4, "see above");
-    const float *first = from + row0 * ld + column0, *inside = from - shift_of(from);
-    const auto copy_one = [&](int r, int unit, const float *row, int shift) {
-        const int64_t left = columns - column0 - 4 * unit + shift;
-        const int there = r >= rows - row0 || left <= 0 ? 0 : left < 4 ? (int)left * 4 : 16;
-        copy_16(to + r * PITCH + 4 * unit, there ? row + 4 * unit - shift : inside, there);
-    };
-    const int begin = threadIdx.x / LANES, unit = threadIdx.x % LANES;
-    const float *row = first + begin * ld;
-    const int shift = shift_of(row);
+    static_assert(ROWS % STEP == 0 && STEP % 4 == 0 && PITCH >= COLUMNS + 4, "shift_of");
+    const float *at;       /* the thread's first unit of the next piece */
+    int ld, rows, columns; /* of a row; from the next piece's first to the matrix's end */
+    int shift;
+    bool odd; /* rows have different shifts, or one that is not 0 */
+
+    /* The first piece begins at (row0, column0), of so many rows and columns. */
+    __device__ piece_source(const float *matrix, int stride, int row0, int all_rows, int column0,
+                            int all_columns)
+        : ld(stride), rows(all_rows - row0), columns(all_columns - column0) {
+        at = matrix + (int64_t)row0 * ld + column0;
+        odd = shift_of(at) != 0 || ld % 4 != 0;
+        at += (int64_t)first_row() * ld;
+        shift = shift_of(at);
+        at += 4 * unit() - shift;
+    }
+
+    __device__ static int first_row() { return threadIdx.x / LANES; }
+    __device__ static int unit() { return threadIdx.x % LANES; }
+    /* Of a unit from which on so many numbers are left. */
+    __device__ static int bytes(int left) { return left <= 0 ? 0 : left < 4 ? left * 4 : 16; }
+
+    __device__ void load(float *to) {
+        const int there = bytes(columns - 4 * unit() + shift);
+        float *mine = to + first_row() * PITCH + 4 * unit();
 #pragma unroll
-    for (int r = begin, i = 0; i < ROWS / STEP; i++, r += STEP, row += STEP * ld)
-        copy_one(r, unit, row, shift);
-    if (threadIdx.x >= ROWS) return;
-    row = first + threadIdx.x * ld;
-    if (shift_of(row)) copy_one(threadIdx.x, LANES, row, shift_of(row)); /* what it ends with */
-}
+        for (int r = 0; r < ROWS; r += STEP)
+            copy_16(mine + r * PITCH, at + (int64_t)r * ld, first_row() + r < rows ? there : 0);
+        if (odd && threadIdx.x < ROWS) load_end(to);
+        at += DOWN ? (int64_t)TILE_K * ld : (int64_t)TILE_K;
+        (DOWN ? rows : columns) -= TILE_K;
+    }
+
+    /* What is left of a row that does not begin with a unit. */
+    __device__ void load_end(float *to) {
+        const int r = threadIdx.x;
+        const int64_t down = (int64_t)(r - first_row()) * ld;
+        const float *end = at + (shift - 4 * unit() + down) + COLUMNS;
+        const int there = r < rows ? bytes(columns - COLUMNS + shift_of(end)) : 0;
+        if (shift_of(end)) copy_16(to + r * PITCH + COLUMNS, end - shift_of(end), there);
+    }
+};
 
 /* Splits x into a tf32 number and the tf32 rest. */
 __device__ inline void split_tf32(float x, uint32_t *high, uint32_t *low) {
@@ -125,9 +149,11 @@ struct product_end {
 
 template <bool TA, bool TB, bool STRICT> struct matmul_block {
     enum { PITCH_A = TA ? TILE_M + 8 : TILE_K + 4, PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
+    using source_a = piece_source<TA ? TILE_K : TILE_M, TA ? TILE_M : TILE_K, PITCH_A, TA>;
+    using source_b = piece_source<TB ? TILE_N : TILE_K, TB ? TILE_K : TILE_N, PITCH_B, !TB>;
     const job &j;
     float *shared;
-    int64_t m0, n0, k_begin, k_end;
+    int m, n, k, m0, n0, k_begin, k_end;
     const float *a, *b;
     float *out;
     int64_t batch_offset;
@@ -137,35 +163,32 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     __device__ matmul_block(const job &work, float *memory, uint32_t block)
         : j(work), shared(memory) {
         const job_product &p = j.product;
-        n0 = (int64_t)(block % p.tiles_n) * TILE_N, block /= p.tiles_n;
-        m0 = (int64_t)(block % p.tiles_m) * TILE_M, block /= p.tiles_m;
-        const int64_t z = block % p.batches, slice = block / p.batches;
+        m = (int)p.m, n = (int)p.n, k = (int)p.k;
+        const uint32_t row = job_quotient(p.tiles_n, block), z = job_quotient(p.tiles_m, row);
+        n0 = (int)(block - row * p.tiles_n.by) * TILE_N;
+        m0 = (int)(row - z * p.tiles_m.by) * TILE_M;
+        const int slice = p.slices > 1 ? (int)z : 0, batch = p.slices > 1 ? 0 : (int)z;
         k_begin = slice * p.slice_k;
-        k_end = k_begin + p.slice_k < p.k ? k_begin + p.slice_k : p.k;
-        a = j.in[0] + z * p.stride_a;
-        b = j.in[1] + z * p.stride_b;
-        batch_offset = z * p.stride_out;
-        out = j.out + batch_offset + slice * p.m * p.n;
+        k_end = k_begin + p.slice_k < k ? k_begin + p.slice_k : k;
+        a = j.in[0] + batch * p.stride_a;
+        b = j.in[1] + batch * p.stride_b;
+        batch_offset = batch * p.stride_out;
+        out = j.out + batch_offset + slice * p.stride_out;
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4; /* multiply_piece */
-        shift_a = shift_of(TA ? a + (k_begin + t) * p.m + m0 : a + (m0 + g) * p.k + k_begin);
-        shift_b = shift_of(TB ? b + (n0 + g) * p.k + k_begin : b + (k_begin + t) * p.n + n0);
+        shift_a = shift_of(TA ? a + (int64_t)(k_begin + t) * m + m0
+                              : a + (int64_t)(m0 + g) * k + k_begin);
+        shift_b = shift_of(TB ? b + (int64_t)(n0 + g) * k + k_begin
+                              : b + (int64_t)(k_begin + t) * n + n0);
         for (int x = 0; x < 2; x++)
             for (int y = 0; y < 4; y++)
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
     }
 
-    __device__ void load(int piece) {
-        const job_product &p = j.product;
-        float *to_a = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *to_b = to_a + A_FLOATS;
-        const int64_t k0 = k_begin + (int64_t)piece * TILE_K;
-        if constexpr (TA)
-            load_piece<TILE_K, TILE_M, PITCH_A>(to_a, a, p.m, k0, k_end, m0, p.m);
-        else
-            load_piece<TILE_M, TILE_K, PITCH_A>(to_a, a, p.k, m0, p.m, k0, k_end);
-        if constexpr (TB)
-            load_piece<TILE_N, TILE_K, PITCH_B>(to_b, b, p.k, n0, p.n, k0, k_end);
-        else
-            load_piece<TILE_K, TILE_N, PITCH_B>(to_b, b, p.n, k0, k_end, n0, p.n);
+    __device__ source_a pieces_a() const {
+        return TA ? source_a(a, m, k_begin, k_end, m0, m) : source_a(a, k, m0, m, k_begin, k_end);
+    }
+    __device__ source_b pieces_b() const {
+        return TB ? source_b(b, k, n0, n, k_begin, k_end) : source_b(b, n, k_begin, k_end, n0, n);
     }
 
     __device__ void multiply_piece(int piece) {
@@ -173,8 +196,8 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         sa += shift_a, sb += shift_b;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
-#pragma unroll(STRICT ? 1 : TILE_K / 8)
-        for (int k = t; k < TILE_K; k += 8) {
+#pragma unroll(STRICT ? 1 : 4)
+        for (int k = t; k < t + TILE_K; k += 8) {
             float fa[2][4], fb[4][2];
 #pragma unroll
             for (int x = 0; x < 2; x++)
@@ -198,17 +221,22 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     }
 
     __device__ void run() {
-        const int pieces = (int)((k_end - k_begin + TILE_K - 1) / TILE_K);
-        const int64_t row = m0 + threadIdx.x / 128 * 32;
-        const int64_t column = n0 + threadIdx.x / 32 % 4 * 32;
-        const bool useful = row < j.product.m && column < j.product.n;
+        const int pieces = (k_end - k_begin + TILE_K - 1) / TILE_K;
+        const int row = m0 + (int)threadIdx.x / 128 * 32;
+        const int column = n0 + (int)threadIdx.x / 32 % 4 * 32;
+        const bool useful = row < m && column < n;
+        source_a next_a = pieces_a();
+        source_b next_b = pieces_b();
 #pragma unroll 1
         for (int piece = 1 - STAGES; piece < pieces; piece++) { /* the first ones are only loaded */
             if (piece >= 0) {
                 copies_wait<STAGES - 2>();
                 __syncthreads(); /* the piece is there, and nobody reads the one before it */
             }
-            if (piece + STAGES - 1 < pieces) load(piece + STAGES - 1);
+            const int next = piece + STAGES - 1;
+            float *to = shared + next % STAGES * (A_FLOATS + B_FLOATS);
+            if (next < pieces) next_a.load(to);
+            if (next < pieces) next_b.load(to + A_FLOATS);
             copies_commit();
             if (piece >= 0 && useful) multiply_piece(piece);
         }
@@ -265,21 +293,22 @@ template <bool TB, bool STRICT> struct row_block {
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
     }
 
-    __device__ void load_b(int piece, const float *b, int64_t n, int64_t k) {
-        const int64_t k0 = (int64_t)piece * TILE_K;
+    __device__ void load_b(int piece, const float *b, int n, int k) {
+        const int k0 = piece * TILE_K;
         float *to = pieces_b + piece % STAGES * B_FLOATS;
         if constexpr (TB)
-            load_piece<TILE_N, TILE_K, PITCH_B>(to, b, k, 0, n, k0, k);
+            piece_source<TILE_N, TILE_K, PITCH_B, false>(b, k, 0, n, k0, k).load(to);
         else
-            load_piece<TILE_K, TILE_N, PITCH_B>(to, b, n, k0, k, 0, n);
+            piece_source<TILE_K, TILE_N, PITCH_B, true>(b, n, k0, k, 0, n).load(to);
     }
 
     __device__ void load(int piece) {
         const job_product &p = j.product;
-        const int64_t k0 = (int64_t)piece * TILE_K;
+        const int k = (int)p.k, k0 = piece * TILE_K;
         if (!p.finds)
-            load_piece<TILE_M, TILE_K, ROW_PITCH>(rows + k0, j.in[0], p.k, m0, p.m, k0, p.k);
-        load_b(piece, j.in[1], p.n, p.k);
+            piece_source<TILE_M, TILE_K, ROW_PITCH, false>(j.in[0], k, (int)m0, (int)p.m, k0, k)
+                .load(rows + k0);
+        load_b(piece, j.in[1], (int)p.n, k);
     }
 
     /* Nobody uses the pieces of b any more: the next product's may come while this one ends. */

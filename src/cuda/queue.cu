@@ -254,7 +254,7 @@ static bool has_whole_rows(const job *j) {
     const job_product *p = &j->product;
     const bool layer = j->kind == JOB_FIRST_ROWS || (j->kind == JOB_NARROW && p->tower);
     return (layer || j->kind == JOB_MATMUL) && !p->ta && p->batches == 1 && p->slices == 1 &&
-           p->tiles_n == 1;
+           p->tiles_n.by == 1;
 }
 
 /* Blocks of their own are one: whatever they do, they do it one after the other. Updates are done

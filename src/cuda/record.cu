@@ -382,8 +382,8 @@ static job_product product_shape(const n2_call *c) {
     p.ta = ta;
     p.tb = tb;
     p.strict = c->queue->strict;
-    p.tiles_m = (int32_t)pieces(p.m, TILE_M);
-    p.tiles_n = (int32_t)pieces(p.n, TILE_N);
+    p.tiles_m = job_divide_by((uint32_t)pieces(p.m, TILE_M));
+    p.tiles_n = job_divide_by((uint32_t)pieces(p.n, TILE_N));
     p.slices = 1;
     p.slice_k = (int32_t)(p.k > 0 ? p.k : 1);
     return p;
@@ -393,7 +393,7 @@ static job_product product_shape(const n2_call *c) {
  * side by side and are added in their order. */
 static void slice_product(job_product *p, bool towers) {
     enum { LEAST = 256, MOST = 32 };
-    const int64_t blocks = (int64_t)p->tiles_m * p->tiles_n;
+    const int64_t blocks = (int64_t)p->tiles_m.by * p->tiles_n.by;
     const bool layer = towers && p->ta && p->m <= TOWER_WIDTH && p->n <= TOWER_WIDTH;
     if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
     const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
@@ -438,6 +438,8 @@ static void note_matmul(const n2_call *c) {
     j.slope = (float)c->slope;
     j.product = product_shape(c);
     job_product *p = &j.product;
+    if (j.n == 0) return;
+    if (!fits(c, 2 * p->m) || !fits(c, 2 * p->n) || !fits(c, 2 * p->k)) return; /* 31 bits */
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     if (plain) slice_product(p, c->queue->towers);
     p->rows =
@@ -447,7 +449,7 @@ static void note_matmul(const n2_call *c) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
     }
-    const int64_t tiles = (int64_t)p->tiles_m * p->tiles_n * p->batches * p->slices;
+    const int64_t tiles = (int64_t)p->tiles_m.by * p->tiles_n.by * p->batches * p->slices;
     note_layer(c, &j);
     noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
     note_product_spans(c, n, &j);

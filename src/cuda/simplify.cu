@@ -135,7 +135,8 @@ static job layer_of_rows(float *out, int64_t rows) {
     j.n = rows * TOWER_WIDTH;
     j.product.m = rows;
     j.product.n = TOWER_WIDTH;
-    j.product.batches = j.product.slices = j.product.tiles_n = 1;
+    j.product.batches = j.product.slices = 1;
+    j.product.tiles_n.by = 1;
     j.product.tower = true;
     return j;
 }
