@@ -34,42 +34,20 @@ static n2ce_status fail_memory(n2ce_ctx *ctx, size_t wanted) {
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* What was handed out knows its size: it is in the 256 bytes before it. */
-enum { HEADER = 256 };
-
-static void count_bytes(gpu_device *g, size_t more, size_t less) {
-    g->bytes += more - less;
-    if (g->bytes > g->most_bytes) g->most_bytes = g->bytes;
-}
-
 static n2ce_status gpu_alloc(n2_device *d, n2ce_ctx *ctx, size_t bytes, void **out) {
     gpu_device *g = (gpu_device *)d;
-    char *memory = NULL;
-    const size_t all = (bytes + 2 * HEADER - 1) / HEADER * HEADER;
     *out = NULL;
     GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
-    const cudaError_t error = cudaMalloc((void **)&memory, all);
-    if (error == cudaErrorMemoryAllocation) return fail_memory(ctx, all);
+    const cudaError_t error = n2_gpu_memory_take(&g->memory, bytes, out);
+    if (error == cudaErrorMemoryAllocation) return fail_memory(ctx, bytes);
     GPU_TRY(ctx, error, "give memory");
-    GPU_TRY(ctx, cudaMemsetAsync(memory, 0, all, g->stream), "clear memory");
-    GPU_TRY(ctx, cudaMemcpyAsync(memory, &all, sizeof all, cudaMemcpyHostToDevice, g->stream),
-            "write memory");
-    GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "clear memory");
-    count_bytes(g, all, 0);
-    *out = memory + HEADER;
     return N2CE_OK;
 }
 
 static void gpu_free(n2_device *d, void *memory) {
     gpu_device *g = (gpu_device *)d;
-    size_t all = 0;
-    if (!memory) return;
-    char *begin = (char *)memory - HEADER;
     cudaSetDevice(g->index);
-    cudaStreamSynchronize(g->stream);
-    if (cudaMemcpy(&all, begin, sizeof all, cudaMemcpyDeviceToHost) == cudaSuccess)
-        count_bytes(g, 0, all);
-    cudaFree(begin);
+    n2_gpu_memory_give(&g->memory, memory);
 }
 
 static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
@@ -168,6 +146,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     N2_TRY(describe(ctx, g));
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
+    n2_gpu_memory_open(&g->memory, g->stream);
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
     GPU_TRY(ctx, n2_updates_prepare(g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");
@@ -194,6 +173,6 @@ const char *n2_cuda_name(const n2_backend *backend) {
 
 void n2_cuda_memory(const n2_backend *backend, size_t *now, size_t *most) {
     const gpu_device *g = (const gpu_device *)backend->device;
-    *now = g->bytes;
-    *most = g->most_bytes;
+    *now = g->memory.taken;
+    *most = g->memory.most_taken;
 }

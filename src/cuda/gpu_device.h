@@ -2,7 +2,7 @@
 #ifndef N2_CUDA_GPU_DEVICE_H
 #define N2_CUDA_GPU_DEVICE_H
 
-#include "gpu.h"
+#include "gpu_memory.h"
 #include "queue.h"
 
 typedef struct gpu_device {
@@ -14,7 +14,7 @@ typedef struct gpu_device {
     int few_most;        /* rows that are few: a block for each multiprocessor (tower_few.cu) */
     bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
-    size_t bytes, most_bytes;
+    gpu_memory memory;
     char name[128], backend_name[64];
 } gpu_device;
 
