@@ -1,5 +1,7 @@
 #include "text.h"
 
+#include "decimal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,28 +66,92 @@ void n2_c_locale_leave(n2_c_locale scope) {
     freelocale(scope.c);
 }
 
-static void format_shortest(double value, char *buffer) {
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(buffer, 32, "%.*g", digits, value);
-        if (!isfinite(value) || strtod(buffer, NULL) == value) return;
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+/* The digits of a number, the last one in front of `end`, by twos: half as many divisions.
+ * Returns the first. */
+static char *put_digits(uint64_t x, char *end) {
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    for (; x >= 100; x /= 100) {
+        end -= 2;
+        memcpy(end, pairs + 2 * (x % 100), 2);
     }
+    const size_t n = x < 10 ? 1 : 2;
+    memcpy(end - n, pairs + 2 * x + 2 - n, n);
+    return end - n;
+}
+
+/* As %e: d.ddde+XX. */
+static char *put_scientific(const char *digits, size_t n, int exponent, char *out) {
+    *out++ = digits[0];
+    if (n > 1) *out++ = '.';
+    memcpy(out, digits + 1, n - 1);
+    out += n - 1;
+    *out++ = 'e';
+    *out++ = exponent < 0 ? '-' : '+';
+    char text[4], *end = text + sizeof text;
+    char *start = put_digits((uint64_t)abs(exponent), end);
+    if (end - start < 2) *--start = '0';
+    memcpy(out, start, (size_t)(end - start));
+    return out + (end - start);
+}
+
+/* As %f, where `whole` digits come before the point; 0 or less are so many zeros behind it. */
+static char *put_fixed(const char *digits, size_t n, int whole, char *out) {
+    if (whole <= 0) {
+        memcpy(out, "0.000", 5);
+        out += 2 - whole;
+        memcpy(out, digits, n);
+        return out + n;
+    }
+    const size_t before = (size_t)whole;
+    memcpy(out, digits, before);
+    if (before == n) return out + n;
+    out[before] = '.';
+    memcpy(out + before + 1, digits + before, n - before);
+    return out + n + 1;
+}
+
+/* As %g does with as many digits as there are. */
+static char *put_decimal(n2_decimal d, char *out) {
+    char text[20], *end = text + sizeof text;
+    const char *digits = put_digits(d.digits, end);
+    const size_t n = (size_t)(end - digits);
+    const int exponent = d.exponent + (int)n - 1;
+    if (exponent < -4 || exponent >= (int)n) return put_scientific(digits, n, exponent, out);
+    return put_fixed(digits, n, exponent + 1, out);
+}
+
+size_t n2_put_number(double value, char *buffer) {
+    char *out = buffer;
+    const double size = fabs(value);
+    if (signbit(value) && value != 0) *out++ = '-';
+    if (!isfinite(value)) {
+        memcpy(out, isnan(value) ? "nan" : "inf", 3);
+        return (size_t)(out + 3 - buffer);
+    }
+    const bool in_full = size < 1e15 && size == floor(size);
+    out = put_decimal(in_full ? (n2_decimal){(uint64_t)size, 0} : n2_decimal_shortest(size), out);
+    return (size_t)(out - buffer);
 }
 
 char *n2_format_number(double value, char *buffer) {
-    if (value == floor(value) && fabs(value) < 1e15) {
-        snprintf(buffer, 32, "%.0f", value + 0.0); /* no minus at zero */
-        return buffer;
-    }
-    const n2_c_locale scope = n2_c_locale_enter();
-    format_shortest(value, buffer);
-    n2_c_locale_leave(scope);
+    buffer[n2_put_number(value, buffer)] = '\0';
     return buffer;
 }
 
 void n2_text_add_number(n2_text *text, double value) {
-    char buffer[32];
-    n2_text_add(text, "%s", isfinite(value) ? n2_format_number(value, buffer) : "null");
+    char buffer[N2_NUMBER_ROOM];
+    if (isfinite(value))
+        n2_text_add_raw(text, buffer, n2_put_number(value, buffer));
+    else
+        n2_text_add_raw(text, "null", 4);
 }
+
+/* ---- escapes ------------------------------------------------------------------------------ */
 
 void n2_text_add_json_string(n2_text *text, const char *s) {
     n2_text_add_raw(text, "\"", 1);

@@ -35,9 +35,12 @@ typedef struct n2_c_locale {
 n2_c_locale n2_c_locale_enter(void);
 void n2_c_locale_leave(n2_c_locale scope);
 
-/* The same into a buffer of at least 32 characters; "inf", "-inf", "nan" for
- * what is not finite. Returns the buffer. */
+/* The same into a buffer of at least N2_NUMBER_ROOM characters; "inf", "-inf", "nan"
+ * for what is not finite. The first returns the buffer, the second writes no NUL and
+ * returns how many characters there are. */
+enum { N2_NUMBER_ROOM = 32 };
 char *n2_format_number(double value, char *buffer);
+size_t n2_put_number(double value, char *buffer);
 
 void n2_text_add_json_string(n2_text *text, const char *s); /* quoted, escaped */
 void n2_text_add_xml(n2_text *text, const char *s);         /* & < > " escaped */

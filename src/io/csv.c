@@ -1,5 +1,6 @@
 #include "csv.h"
 
+#include "base/decimal.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -66,6 +67,7 @@ static bool read_decimal(const char *p, const char *end, decimal *d) {
 
 enum { NUMBER_MAX = 500 };
 
+/* For decimals of more than 19 digits and the hardest of the others. */
 static double by_strtod(const char *text, size_t n) {
     char copy[NUMBER_MAX + 1];
     memcpy(copy, text, n);
@@ -73,17 +75,10 @@ static double by_strtod(const char *text, size_t n) {
     return strtod(copy, NULL);
 }
 
-/* A whole number below 2^53 times or over a power of ten that is a double, too, is rounded once,
- * correctly (Clinger, PLDI 1990). The rest is for the C library. */
 static double decimal_value(const decimal *d, const char *text, size_t n) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (!d->exact || d->digits > (uint64_t)1 << 53 || abs(d->exponent) > 22)
+    double size;
+    if (!d->exact || !n2_decimal_nearest((n2_decimal){d->digits, d->exponent}, &size))
         return by_strtod(text, n);
-    const double whole = (double)d->digits;
-    const double size =
-        d->exponent < 0 ? whole / powers[-d->exponent] : whole * powers[d->exponent];
     return d->negative ? -size : size;
 }
 

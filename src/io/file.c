@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,20 +77,31 @@ static bool write_all(int file, const char *bytes, size_t n) {
     return true;
 }
 
+n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out) {
+    *out = (n2_new_file){.ctx = ctx, .path = path};
+    out->file = open_temporary(path, out->temporary);
+    return out->file >= 0 ? N2CE_OK : io_failure(ctx, "could not be created", path, errno);
+}
+
+void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n) {
+    if (f->error == 0 && !write_all(f->file, bytes, n)) f->error = errno;
+}
+
+n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
+    const bool wanted = status == N2CE_OK;
+    if (wanted && f->error == 0 && fsync(f->file) != 0) f->error = errno;
+    if (close(f->file) != 0 && f->error == 0) f->error = errno;
+    if (wanted && f->error == 0 && rename(f->temporary, f->path) != 0) f->error = errno;
+    if (wanted && f->error == 0) return N2CE_OK;
+    unlink(f->temporary);
+    return wanted ? io_failure(f->ctx, "could not be written", f->path, f->error) : status;
+}
+
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n) {
-    char temporary[PATH_MAX];
-    const int file = open_temporary(path, temporary);
-    if (file < 0) return io_failure(ctx, "could not be created", path, errno);
-    bool ok = write_all(file, bytes, n) && fsync(file) == 0;
-    int error = errno;
-    if (close(file) != 0 && ok) {
-        ok = false;
-        error = errno;
-    }
-    if (ok && rename(temporary, path) == 0) return N2CE_OK;
-    if (ok) error = errno;
-    unlink(temporary);
-    return io_failure(ctx, "could not be written", path, error);
+    n2_new_file file;
+    N2_TRY(n2_new_file_begin(ctx, path, &file));
+    n2_new_file_add(&file, bytes, n);
+    return n2_new_file_end(&file, N2CE_OK);
 }
 
 n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 
+#include <limits.h>
+
 /* Creates a folder if it does not exist; its parent must. */
 n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path);
 
@@ -24,6 +26,22 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
 
 /* The whole file at once: temporary name in the same folder, fsync, rename. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
+
+/* The same for a file whose bytes are not all in memory at once: begun, added to, ended.
+ * Errors are sticky: after a write that failed, additions do nothing, and the end
+ * reports it. */
+typedef struct n2_new_file {
+    n2ce_ctx *ctx;
+    const char *path; /* it must stay until the end */
+    char temporary[PATH_MAX];
+    int file, error; /* an errno, 0 while all is well */
+} n2_new_file;
+n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out);
+void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n);
+
+/* Puts the file in its place; leaves nothing behind unless `status`, what became of making
+ * its bytes, is N2CE_OK. Returns that status, or N2CE_EIO. */
+n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status);
 
 /* Adds all bytes of a file; fails as n2_input_open does, or with N2CE_ENOMEM. */
 n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text);

@@ -1,5 +1,6 @@
 /* "study draw": samples of a problem whose answer is known, as files to try things on. */
 #include "base/numerics.h"
+#include "io/csv_writer.h"
 #include "io/file.h"
 #include "ratio_problems.h"
 #include "task.h"
@@ -40,19 +41,15 @@ static void list(n2_text *text, n2_text *json) {
 static n2ce_status write_csv(n2ce_ctx *ctx, const n2_problem *p, const double *x, size_t n,
                              const char *path, bool force) {
     const size_t d = p->dim_x + p->dim_y;
-    n2_text csv = n2_text_new(ctx);
+    n2_text header = n2_text_new(ctx);
     if (!force) N2_TRY(n2_file_check_absent(ctx, path));
     for (size_t j = 0; j < d; j++)
-        n2_text_add(&csv, "%s%c%zu", j ? "," : "", j < p->dim_x ? 'X' : 'Y',
+        n2_text_add(&header, "%s%c%zu", j ? "," : "", j < p->dim_x ? 'X' : 'Y',
                     j < p->dim_x ? j : j - p->dim_x);
-    n2_text_add(&csv, "\n");
-    for (size_t i = 0; i < n * d; i++) {
-        n2_text_add_number(&csv, x[i]);
-        n2_text_add(&csv, (i + 1) % d ? "," : "\n");
-    }
+    n2_text_add(&header, "\n");
     const n2ce_status status =
-        csv.failed ? N2CE_ENOMEM : n2_file_write(ctx, path, csv.data, csv.length);
-    n2_text_free(&csv);
+        header.failed ? N2CE_ENOMEM : n2_csv_write(ctx, path, header.data, x, n, d);
+    n2_text_free(&header);
     return status;
 }
 

@@ -38,7 +38,7 @@ static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t 
         if (out->weights) f[i] = exp(f[i]);
         if (out->npy) continue;
         n2_text_add_number(&out->text, f[i]);
-        n2_text_add(&out->text, "\n");
+        n2_text_add_raw(&out->text, "\n", 1);
     }
     if (out->npy && out->n + n > out->room) {
         const size_t room = 2 * (out->n + n);
@@ -135,12 +135,10 @@ static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out
         n2_text_add_raw(&w.brief, out->text.data, out->text.length);
         n2_text_add(&w.json, "{\"rows\": %zu, \"device\": \"%s\", \"%s\": [", out->n, out->device,
                     out->weights ? "weights" : "log_ratios");
-        for (size_t i = 0; i < out->text.length; i++)
-            n2_text_add_raw(&w.json,
-                            out->text.data[i] != '\n'  ? out->text.data + i
-                            : i + 1 < out->text.length ? ","
-                                                       : "",
-                            out->text.data[i] != '\n' || i + 1 < out->text.length);
+        const size_t from = w.json.length, last_newline = out->n > 0;
+        n2_text_add_raw(&w.json, out->text.data, out->text.length - last_newline);
+        for (size_t i = from; i < w.json.length; i++)
+            if (w.json.data[i] == '\n') w.json.data[i] = ',';
         n2_text_add(&w.json, "]}\n");
     }
     n2_text_add(&w.kept, "nothing\n");
