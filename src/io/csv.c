@@ -481,6 +481,15 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     return N2CE_OK;
 }
 
+bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
+    const n2_c_locale scope = n2_c_locale_enter();
+    size_t counts[N2_VALUE_TEXT + 1] = {0};
+    double number;
+    for (size_t i = 0; i < n; i++) counts[n2_value_parse(fields[i].text, fields[i].n, &number)]++;
+    n2_c_locale_leave(scope);
+    return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
+}
+
 /* ---- parts ------------------------------------------------------------------------------ */
 
 /* The bytes from `at` to the last newline of about so many rows, going by the lines so far. */
@@ -588,10 +597,13 @@ void n2_csv_read_part(const n2_csv *csv, n2_csv_part *part, int worker, n2_csv_r
     c.at = part->begin - c.origin;
     c.end = part->end - c.origin;
     c.line = part->line;
+    size_t at = c.at, line = c.line;
     while (c.at < c.end && scan_whole_row(&c) && (is_blank_row(&c) || fn(arg, c.fields))) {
-        part->at = c.origin + c.at;
-        part->line = c.line;
+        at = c.at;
+        line = c.line;
     }
+    part->at = c.origin + at;
+    part->line = line;
 }
 
 bool n2_csv_join(n2_csv *c, const n2_csv_part *part) {
@@ -602,12 +614,3 @@ bool n2_csv_join(n2_csv *c, const n2_csv_part *part) {
 }
 
 bool n2_csv_is_before(const n2_csv *c, size_t byte) { return c->origin + c->at < byte; }
-
-bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
-    const n2_c_locale scope = n2_c_locale_enter();
-    size_t counts[N2_VALUE_TEXT + 1] = {0};
-    double number;
-    for (size_t i = 0; i < n; i++) counts[n2_value_parse(fields[i].text, fields[i].n, &number)]++;
-    n2_c_locale_leave(scope);
-    return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
-}

@@ -176,8 +176,7 @@ static void quotes_do_not_depend_on_threads(void **state) {
     for (int i = 0; i < LINES; i++) p += sprintf(p, "%d,\"x\n%d,%d\ny\"\n", i, i, i);
     assert_int_equal(assert_like_one_thread(many, (n2_table_options){.columns = "a"}), LINES);
     p = strchr(many, '\n') + 1; /* the text of one level is that of another, halved */
-    for (int i = 0; i < LINES; i++)
-        p += sprintf(p, "%d,\"x%s\"\n", i, i % 3 ? "\"\"" : "\"\"\"\"");
+    for (int i = 0; i < LINES; i++) p += sprintf(p, "%d,\"x%s\"\n", i, i % 3 ? "\"\"" : "\"\"\"\"");
     assert_int_equal(assert_like_one_thread(many, categories), LINES);
 }
 
@@ -198,10 +197,17 @@ static void missing_values_do_not_depend_on_threads(void **state) {
 /* The first mistake in the file is the one that is reported, with its line. */
 static void mistakes_do_not_depend_on_threads(void **state) {
     (void)state;
-    static const char *const middles[] = {
-        "oops,x,1\n1,x,oops\n",         "1,x,inf\n",          "1,x,1e999\noops,x,1\n", "1,x\n",
-        "1,x,2,3\n1,x\n",               "1,x,2,3,4,5\n",      "1,\"x\" y,2\n",         "1,\"x,2\n",
-        "1,\"\n\n\n\",1\n\n1,x,oops\n", "1,\"a\"\"b\",oops\n", "1,\"\xff\",1\n"};
+    static const char *const middles[] = {"oops,x,1\n1,x,oops\n",
+                                          "1,x,inf\n",
+                                          "1,x,1e999\noops,x,1\n",
+                                          "1,x\n",
+                                          "1,x,2,3\n1,x\n",
+                                          "1,x,2,3,4,5\n",
+                                          "1,\"x\" y,2\n",
+                                          "1,\"x,2\n",
+                                          "1,\"\n\n\n\",1\n\n1,x,oops\n",
+                                          "1,\"a\"\"b\",oops\n",
+                                          "1,\"\xff\",1\n"};
     for (size_t i = 0; i < COUNT_OF(middles); i++) {
         assert_like_one_thread(colours("\n", middles[i]), numbers);
         assert_like_one_thread(colours("\r\n", middles[i]), dropping);
@@ -214,8 +220,7 @@ static void mistakes_do_not_depend_on_threads(void **state) {
 static void new_levels_are_numbered_as_they_come(void **state) {
     (void)state;
     char text[LINES * 24] = "colour,a\n", *p = text + strlen(text);
-    for (int i = 0; i < LINES; i++)
-        p += sprintf(p, "%d-%d,%d\n", i * 7919 % LINES, i % 2 * i, i);
+    for (int i = 0; i < LINES; i++) p += sprintf(p, "%d-%d,%d\n", i * 7919 % LINES, i % 2 * i, i);
     assert_int_equal(assert_like_one_thread(text, categories), LINES);
 }
 
@@ -372,8 +377,7 @@ static void running_out_of_memory_leaks_nothing(void **state) {
         status = n2_levels_new(ctx, &levels);
         n2_table_options with = o;
         with.levels = levels;
-        if (status == N2CE_OK)
-            status = n2_reader_parse(ctx, "text", text, strlen(text), &with, &r);
+        if (status == N2CE_OK) status = n2_reader_parse(ctx, "text", text, strlen(text), &with, &r);
         if (status == N2CE_OK) status = n2_reader_next(r, x, LINES, &rows);
         assert_true(status == N2CE_OK || status == N2CE_ENOMEM);
         n2_reader_close(r);
