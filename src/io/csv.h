@@ -6,8 +6,8 @@
  * none, by tabs or semicolons. A field in double quotes may contain separators,
  * newlines and doubled quotes. All rows have as many fields as the first.
  *
- * The buffer has a fixed size; it grows only for a row that does not fit. What is in it can be
- * read on all threads: it is split into parts where rows seem to begin. */
+ * The buffer grows with what comes to 16 MiB, and beyond only for a row that does not fit. What
+ * is in it can be read on all threads: it is split into parts where rows seem to begin. */
 #ifndef N2_CSV_H
 #define N2_CSV_H
 
