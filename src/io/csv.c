@@ -1,13 +1,20 @@
 #include "csv.h"
 
 #include "base/decimal.h"
+#include "base/pool.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_START = 1 << 16, FIELDS_START = 64 };
+enum {
+    BUFFER_START = 1 << 16,
+    PIECE = 16 << 20, /* bytes of the buffer that are worth all threads, */
+    PART = 1 << 14,   /* and those that are worth one */
+    FIELDS_START = 64,
+    PART_FIELDS = 1 << 21 /* fields of all threads' rows: in a wider file they are too many */
+};
 
 /* ---- values ----------------------------------------------------------------------------- */
 
@@ -123,23 +130,33 @@ struct n2_csv {
     n2ce_ctx *ctx;
     n2_input *in;
     char *buffer;
-    size_t room;
+    size_t room, piece;  /* bytes of the buffer, and how large it becomes where bytes are many */
+    size_t origin;       /* of the buffer in the input */
     size_t row, at, end; /* of the buffer: where the row starts, scanned to, filled to */
     bool started, ended; /* past what precedes the first row; no more bytes */
+    bool filled;         /* the last bytes that came were as many as there was room for */
     char separator;
     size_t line, row_line;         /* at `at`, and where the row starts, from 1 */
     size_t first_line, quote_line; /* of the first row, and of the opening quote */
     place place;                   /* at `at` */
     n2_csv_field *fields;          /* of the row, the last one unfinished */
     size_t n, fields_room;
+    bool doubled;    /* a field of the row is */
     size_t expected; /* fields of the first row, 0 before there is one */
+
+    size_t part;               /* bytes */
+    n2_csv_field *part_fields; /* `expected` of each thread, or NULL */
 };
 
-n2ce_status n2_csv_open(n2ce_ctx *ctx, n2_input *in, n2_csv **out) {
+n2ce_status n2_csv_open(n2ce_ctx *ctx, n2_input *in, size_t part, n2_csv **out) {
     *out = NULL;
     n2_csv *c = n2_alloc(ctx, 1, sizeof *c);
     if (!c) return N2CE_ENOMEM;
-    *c = (n2_csv){.ctx = ctx, .in = in, .room = BUFFER_START, .separator = ',', .line = 1};
+    *c = (n2_csv){.ctx = ctx, .in = in, .separator = ',', .line = 1};
+    c->part = part > 0 ? part : PART;
+    c->piece = part > 0 ? part * N2_CSV_PARTS : PIECE;
+    c->room = c->piece < BUFFER_START ? c->piece : BUFFER_START;
+    if (n2_ctx_threads(ctx) == 1) c->piece = c->room;
     c->fields_room = FIELDS_START;
     c->buffer = n2_realloc(ctx, NULL, c->room, 1);
     c->fields = n2_alloc(ctx, c->fields_room, sizeof *c->fields);
@@ -155,6 +172,7 @@ void n2_csv_close(n2_csv *csv) {
     if (!csv) return;
     n2_free(csv->ctx, csv->buffer);
     n2_free(csv->ctx, csv->fields);
+    n2_free(csv->ctx, csv->part_fields);
     n2_free(csv->ctx, csv);
 }
 
@@ -165,6 +183,7 @@ static void move_row(n2_csv *c, char *buffer) {
     const char *from = c->buffer + c->row;
     for (size_t i = 0; i < c->n; i++) c->fields[i].text = buffer + (c->fields[i].text - from);
     memmove(buffer, from, c->end - c->row);
+    c->origin += c->row;
     c->at -= c->row;
     c->end -= c->row;
     c->row = 0;
@@ -189,9 +208,10 @@ static n2ce_status grow(n2_csv *c) {
 static n2ce_status refill(n2_csv *c) {
     size_t n = 0;
     if (c->row > 0) move_row(c, c->buffer);
-    if (c->end == c->room) N2_TRY(grow(c));
+    if (c->end == c->room || (c->filled && c->room < c->piece)) N2_TRY(grow(c));
     N2_TRY(n2_input_read(c->in, c->buffer + c->end, c->room - c->end, &n));
     c->end += n;
+    c->filled = c->end == c->room;
     c->ended = n == 0;
     return N2CE_OK;
 }
@@ -258,17 +278,22 @@ static n2ce_status start(n2_csv *c) {
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
+/* A part has no context: its rows have as many fields as are expected, or are not its business. */
+static n2ce_status grow_fields(n2_csv *c) {
+    if (!c->ctx) return N2CE_EDATA;
+    n2_csv_field *more = n2_realloc(c->ctx, c->fields, c->fields_room * 2, sizeof *c->fields);
+    if (!more) return N2CE_ENOMEM;
+    c->fields = more;
+    c->fields_room *= 2;
+    return N2CE_OK;
+}
+
 /* A new field that starts at `at`. */
 static n2ce_status add_field(n2_csv *c) {
     if (c->n == N2_CSV_FIELDS_MAX)
         return n2_fail(c->ctx, N2CE_EDATA, "%s, line %zu: the row has more than %zu fields.",
                        c->in->label, c->row_line, N2_CSV_FIELDS_MAX);
-    if (c->n == c->fields_room) {
-        n2_csv_field *more = n2_realloc(c->ctx, c->fields, c->fields_room * 2, sizeof *c->fields);
-        if (!more) return N2CE_ENOMEM;
-        c->fields = more;
-        c->fields_room *= 2;
-    }
+    if (c->n == c->fields_room) N2_TRY(grow_fields(c));
     c->fields[c->n++] = (n2_csv_field){.text = c->buffer + c->at};
     c->place = FIELD_START;
     return N2CE_OK;
@@ -305,10 +330,26 @@ static n2ce_status scan_start(n2_csv *c) {
     return N2CE_OK;
 }
 
-static n2ce_status scan_plain(n2_csv *c, bool *row_ended) {
-    const char *p = c->buffer + c->at, *end = c->buffer + c->end;
-    const char separator = c->separator;
+static const uint64_t ONES = UINT64_MAX / 255; /* a one in each byte */
+
+/* The highest bit of each byte that is 0, and perhaps of some above the lowest of them. */
+static uint64_t zero_bytes(uint64_t word) { return (word - ONES) & ~word & ONES << 7; }
+
+/* The first separator or newline, eight bytes at a time; or the end. */
+static const char *find_delimiter(const char *p, const char *end, char separator) {
+    const uint64_t separators = ONES * (unsigned char)separator, newlines = ONES * '\n';
+    for (uint64_t word; end - p >= (ptrdiff_t)sizeof word; p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        const uint64_t found = zero_bytes(word ^ separators) | zero_bytes(word ^ newlines);
+        if (found) return p + __builtin_ctzll(found) / 8;
+    }
     while (p < end && *p != separator && *p != '\n') p++;
+    return p;
+}
+
+static n2ce_status scan_plain(n2_csv *c, bool *row_ended) {
+    const char *end = c->buffer + c->end;
+    const char *p = find_delimiter(c->buffer + c->at, end, c->separator);
     c->at = (size_t)(p - c->buffer);
     return p < end ? end_at_delimiter(c, row_ended) : N2CE_OK;
 }
@@ -330,7 +371,7 @@ static n2ce_status scan_after_quote(n2_csv *c, bool *row_ended) {
     n2_csv_field *f = &c->fields[c->n - 1];
     const char *quote = f->text + f->n, *p = c->buffer + c->at;
     if (*p == '"' && p == quote + 1) {
-        f->doubled = true;
+        f->doubled = c->doubled = true;
         c->place = IN_QUOTES;
         c->at++;
         return N2CE_OK;
@@ -369,19 +410,28 @@ static n2ce_status end_of_file(n2_csv *c) {
     return N2CE_OK;
 }
 
-/* Scans the row at `at`. */
-static n2ce_status read_row(n2_csv *c) {
-    bool row_ended = false;
+static n2ce_status begin_row(n2_csv *c) {
     c->row = c->at;
     c->row_line = c->line;
     c->n = 0;
-    N2_TRY(add_field(c));
+    c->doubled = false;
+    return add_field(c);
+}
+
+/* Scans the row at `at`. */
+static n2ce_status read_row(n2_csv *c) {
+    bool row_ended = false;
+    N2_TRY(begin_row(c));
     for (;;) {
         N2_TRY(scan(c, &row_ended));
         if (row_ended) return N2CE_OK;
         if (c->ended) return end_of_file(c);
         N2_TRY(refill(c));
     }
+}
+
+static bool is_blank_row(const n2_csv *c) {
+    return c->n == 1 && c->fields[0].n == 0 && !c->fields[0].quoted;
 }
 
 /* Makes one quote of two, in place. */
@@ -415,11 +465,11 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     bool blank = true;
     while (blank) {
         N2_TRY(read_row(c));
-        blank = c->n == 1 && c->fields[0].n == 0 && !c->fields[0].quoted;
+        blank = is_blank_row(c);
         if (blank && c->ended && c->at == c->end) return N2CE_OK;
     }
     N2_TRY(check_count(c));
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; c->doubled && i < c->n; i++)
         if (c->fields[i].doubled) halve_quotes(&c->fields[i]);
     *fields = c->fields;
     *n = c->n;
@@ -434,3 +484,128 @@ bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
     n2_c_locale_leave(scope);
     return counts[N2_VALUE_TEXT] > 0 && counts[N2_VALUE_NUMBER] == 0;
 }
+
+/* ---- parts ------------------------------------------------------------------------------ */
+
+/* The bytes from `at` to the last newline of about so many rows, going by the lines so far. */
+static size_t bytes_of_rows(const n2_csv *c, size_t rows) {
+    const size_t line = (c->origin + c->at) / c->line + 1;
+    size_t n = c->end - c->at;
+    if (rows < n / line) n = (rows + rows / 16) * line;
+    if (n > c->end - c->at) n = c->end - c->at;
+    while (n > 0 && c->buffer[c->at + n - 1] != '\n') n--;
+    return n;
+}
+
+/* Sums that fit a byte are made of many bytes at once. */
+static size_t count_newlines(const char *text, size_t n) {
+    enum { BLOCK = 128 };
+    size_t count = 0;
+    for (; n >= BLOCK; n -= BLOCK, text += BLOCK) {
+        uint8_t found = 0;
+        for (int i = 0; i < BLOCK; i++) found = (uint8_t)(found + (text[i] == '\n'));
+        count += found;
+    }
+    for (size_t i = 0; i < n; i++) count += text[i] == '\n';
+    return count;
+}
+
+/* Bytes that are cut into equal slices, and what is known of each. */
+typedef struct slicing {
+    const n2_csv *c;
+    size_t n, size; /* bytes of all, and of a slice */
+    n2_csv_part *slices;
+} slicing;
+
+/* Where a slice's first row begins, if one does, and its newlines. */
+static void look_at_slice(void *arg, size_t item, int worker) {
+    (void)worker;
+    const slicing *s = arg;
+    const n2_csv *c = s->c;
+    const size_t from = item * s->size, left = s->n - from, n = left < s->size ? left : s->size;
+    const char *text = c->buffer + c->at + from, *newline = memchr(text, '\n', n);
+    s->slices[item] = (n2_csv_part){.begin = c->origin + c->at};
+    if (item > 0 && newline) s->slices[item].begin += from + (size_t)(newline - text) + 1;
+    s->slices[item].rows = count_newlines(text, n);
+}
+
+static void end_part(n2_csv_part *part, size_t end, size_t row) {
+    part->end = end;
+    part->rows = row - part->row;
+}
+
+/* Makes parts of n slices, in their place: a part is what begins in a slice. Returns how many
+ * begin before max_rows. */
+static size_t join_slices(const slicing *s, size_t n, size_t max_rows) {
+    n2_csv_part *part = s->slices;
+    size_t newlines = 0, n_parts = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = s->slices[i].begin, found = s->slices[i].rows;
+        const size_t row = newlines + (i > 0), line = s->c->line + row;
+        newlines += found;
+        if (i > 0 && found == 0) continue;
+        if (i > 0) end_part(part++, begin, row < max_rows ? row : max_rows);
+        if (row >= max_rows) return n_parts;
+        *part = (n2_csv_part){.begin = begin, .at = begin, .line = line, .row = row};
+        n_parts++;
+    }
+    end_part(part, s->c->origin + s->c->at + s->n, newlines < max_rows ? newlines : max_rows);
+    return n_parts;
+}
+
+static n2ce_status make_part_fields(n2_csv *c) {
+    if (c->part_fields) return N2CE_OK;
+    const size_t n = (size_t)n2_ctx_threads(c->ctx) * c->expected;
+    c->part_fields = n2_alloc(c->ctx, n, sizeof *c->part_fields);
+    return c->part_fields ? N2CE_OK : N2CE_ENOMEM;
+}
+
+n2ce_status n2_csv_split(n2_csv *c, size_t max_rows, n2_csv_part *parts, size_t *n) {
+    *n = 0;
+    const size_t threads = (size_t)n2_ctx_threads(c->ctx);
+    if (threads == 1 || c->end - c->at < 2 * c->part) return N2CE_OK;
+    if (c->expected == 0 || c->expected > PART_FIELDS / threads) return N2CE_OK;
+    slicing s = {.c = c, .n = bytes_of_rows(c, max_rows), .slices = parts};
+    if (s.n < 2 * c->part) return N2CE_OK;
+    N2_TRY(make_part_fields(c));
+    s.size = (s.n + N2_CSV_PARTS - 1) / N2_CSV_PARTS;
+    if (s.size < c->part) s.size = c->part;
+    const size_t slices = (s.n + s.size - 1) / s.size;
+    N2_TRY(n2_parallel_for(c->ctx, slices, look_at_slice, &s));
+    *n = join_slices(&s, slices, max_rows);
+    return N2CE_OK;
+}
+
+/* Scans the row at `at` if there is nothing to be said about it, or done to its bytes. */
+static bool scan_whole_row(n2_csv *c) {
+    bool row_ended = false;
+    if (begin_row(c) != N2CE_OK || scan(c, &row_ended) != N2CE_OK || !row_ended) return false;
+    return !c->doubled && (c->n == c->expected || is_blank_row(c));
+}
+
+void n2_csv_read_part(const n2_csv *csv, n2_csv_part *part, int worker, n2_csv_row_fn *fn,
+                      void *arg) {
+    n2_csv c = *csv; /* with a place and fields of its own, and no context to complain to */
+    c.ctx = NULL;
+    c.fields = csv->part_fields + (size_t)worker * csv->expected;
+    c.fields_room = csv->expected;
+    c.at = part->begin - c.origin;
+    c.end = part->end - c.origin;
+    c.line = part->line;
+    size_t at = c.at, line = c.line;
+    while (c.at < c.end && scan_whole_row(&c) && (is_blank_row(&c) || fn(arg, c.fields))) {
+        at = c.at;
+        line = c.line;
+    }
+    part->at = c.origin + at;
+    part->line = line;
+}
+
+bool n2_csv_join(n2_csv *c, const n2_csv_part *part) {
+    if (c->origin + c->at != part->begin) return false;
+    c->at = part->at - c->origin;
+    c->line = part->line;
+    return true;
+}
+
+bool n2_csv_is_before(const n2_csv *c, size_t byte) { return c->origin + c->at < byte; }

@@ -16,8 +16,8 @@ typedef struct n2_input {
     const unsigned char *memory; /* if not NULL, the bytes */
     size_t memory_bytes;
 
-    int file; /* else a descriptor, */
-    bool owned;
+    int file;                          /* else a descriptor, */
+    bool owned, plain;                 /* opened here; of a file that has places */
     size_t start;                      /* read from this place of its file, */
     unsigned char head[N2_INPUT_HEAD]; /* after the first bytes, read already */
     size_t n_head;
@@ -38,7 +38,8 @@ void n2_input_close(n2_input *in); /* twice is fine */
 /* The first bytes, N2_INPUT_HEAD or all if there are fewer, before any are read. */
 const unsigned char *n2_input_head(const n2_input *in, size_t *n);
 
-/* Up to `room` bytes; *n is 0 only at the end. */
+/* Up to `room` bytes; *n is 0 only at the end. Many bytes of a file are read on all
+ * threads. */
 n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n);
 
 /* All that is left, without a copy: *n bytes that stay until the input is

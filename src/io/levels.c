@@ -177,14 +177,19 @@ static n2ce_status add_text(n2_levels *levels, column *c, const char *text, size
     return N2CE_OK;
 }
 
+bool n2_levels_find(const n2_levels *levels, size_t number, const char *text, size_t n,
+                    size_t *code) {
+    const column *c = &levels->columns[number];
+    const size_t *slot = c->n_slots ? find_slot(c, text, n) : NULL;
+    if (!slot || *slot == 0) return false;
+    *code = *slot - 1;
+    return true;
+}
+
 n2ce_status n2_levels_code(n2_levels *levels, size_t number, const char *text, size_t n,
                            size_t *code) {
+    if (n2_levels_find(levels, number, text, n, code)) return N2CE_OK;
     column *c = &levels->columns[number];
-    const size_t *slot = c->n_slots ? find_slot(c, text, n) : NULL;
-    if (slot && *slot > 0) {
-        *code = *slot - 1;
-        return N2CE_OK;
-    }
     if (levels->frozen) return unknown_text(levels, c, text, n);
     *code = c->n;
     return add_text(levels, c, text, n);

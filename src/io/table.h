@@ -50,6 +50,10 @@ n2ce_status n2_levels_open(n2_levels *levels, const char *column, size_t *number
 n2ce_status n2_levels_code(n2_levels *levels, size_t number, const char *text, size_t n,
                            size_t *code);
 
+/* The code of a text that is known already, else false. Several threads may ask at once. */
+bool n2_levels_find(const n2_levels *levels, size_t number, const char *text, size_t n,
+                    size_t *code);
+
 /* ---- columns ------------------------------------------------------------- */
 
 /* Zero-based columns of a text of names, numbers and ranges of numbers, separated
@@ -74,6 +78,7 @@ typedef struct n2_table_options {
     size_t max_rows; /* keep a uniform random subset of so many rows, in the file's order; 0: all */
     size_t max_bytes; /* the same as a limit on memory, but never fewer than N2_TABLE_ROWS rows */
     uint64_t seed;    /* decides which; the same seed keeps the same rows */
+    size_t csv_part;  /* n2_csv_open; nothing depends on it but time */
 } n2_table_options;
 
 typedef struct n2_table {

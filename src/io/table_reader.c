@@ -23,6 +23,7 @@ struct n2_reader {
     n2_npy *npy;
     bool drop_missing;
     n2_levels *levels;
+    size_t csv_part;
 
     bool has_header;
     char **file_names;
@@ -262,7 +263,7 @@ static n2ce_status start_npy(n2_reader *r) {
 static n2ce_status start_csv(n2_reader *r) {
     const n2_csv_field *fields;
     size_t n;
-    N2_TRY(n2_csv_open(r->ctx, &r->input, &r->csv));
+    N2_TRY(n2_csv_open(r->ctx, &r->input, r->csv_part, &r->csv));
     N2_TRY(n2_csv_next(r->csv, &fields, &n));
     if (!fields)
         return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
@@ -311,6 +312,7 @@ static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
     r->input = n2_input_memory(ctx, "", NULL, 0);
     r->drop_missing = o && o->drop_missing;
     r->levels = o ? o->levels : NULL;
+    r->csv_part = o ? o->csv_part : 0;
     return r;
 }
 
@@ -364,22 +366,42 @@ static n2ce_status level_code(const n2_reader *r, size_t row, size_t k, const ch
     return status;
 }
 
-/* One row of CSV. Levels are added last, when the row is sure to be kept. */
-static n2ce_status convert_fields(n2_reader *r, const n2_csv_field *fields, double *x, bool *keep) {
+typedef enum verdict { KEPT, DROPPED, ODD } verdict;
+
+/* One row of CSV. It is odd if kept column *odd has a value that is wrong or a level that is new:
+ * who reads the rows in their order has to see it. */
+static verdict convert_plain(const n2_reader *r, const n2_csv_field *fields, double *x,
+                             size_t *odd) {
     for (size_t k = 0; k < r->cols; k++) {
         const n2_csv_field *f = &fields[r->columns[k]];
         const n2_value value = n2_value_parse(f->text, f->n, &x[k]);
         if (value == N2_VALUE_NUMBER) continue;
-        *keep = value != N2_VALUE_MISSING || !r->drop_missing;
-        if (!*keep) return N2CE_OK;
-        if (value != N2_VALUE_MISSING && r->categorical[k]) continue;
-        return refuse_value(r, 0, k, value, f->text, f->n);
+        if (value == N2_VALUE_MISSING && r->drop_missing) return DROPPED;
+        *odd = k;
+        if (value == N2_VALUE_MISSING || !r->categorical[k]) return ODD;
     }
     for (size_t k = 0; r->any_categorical && k < r->cols; k++) {
         const n2_csv_field *f = &fields[r->columns[k]];
+        size_t code;
+        *odd = k;
+        if (!r->categorical[k]) continue;
+        if (!n2_levels_find(r->levels, r->level_columns[k], f->text, f->n, &code)) return ODD;
+        x[k] = (double)code;
+    }
+    return KEPT;
+}
+
+/* Says what is wrong with kept column k, or adds its level and those behind it: last, when the row
+ * is sure to be kept. */
+static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double *x, size_t k) {
+    const n2_csv_field *f = &fields[r->columns[k]];
+    const n2_value value = n2_value_parse(f->text, f->n, &x[k]);
+    if (value == N2_VALUE_MISSING || !r->categorical[k])
+        return refuse_value(r, 0, k, value, f->text, f->n);
+    for (; k < r->cols; k++) {
+        f = &fields[r->columns[k]];
         if (r->categorical[k]) N2_TRY(level_code(r, 0, k, f->text, f->n, &x[k]));
     }
-    *keep = true;
     return N2CE_OK;
 }
 
@@ -390,18 +412,97 @@ static n2ce_status next_fields(n2_reader *r, const n2_csv_field **fields) {
     return *fields ? N2CE_OK : n2_csv_next(r->csv, fields, &n);
 }
 
+static void count_rows(n2_reader *r, size_t seen, size_t kept, size_t *rows) {
+    r->seen += seen;
+    r->dropped += seen - kept;
+    *rows += kept;
+}
+
+/* The next row, behind those that x has. */
+static n2ce_status next_row(n2_reader *r, double *x, size_t *rows, bool *ended) {
+    const n2_csv_field *fields;
+    size_t odd;
+    N2_TRY(next_fields(r, &fields));
+    *ended = !fields;
+    if (*ended) return N2CE_OK;
+    x += *rows * r->cols;
+    const verdict found = convert_plain(r, fields, x, &odd);
+    if (found == ODD) N2_TRY(convert_odd(r, fields, x, odd));
+    count_rows(r, 1, found != DROPPED, rows);
+    return N2CE_OK;
+}
+
+/* The rows of a part, with room for all that it may have. */
+typedef struct part_rows {
+    const n2_reader *r;
+    double *x;
+    size_t room, seen, kept;
+} part_rows;
+
+static bool convert_part_row(void *arg, const n2_csv_field *fields) {
+    part_rows *p = arg;
+    size_t odd;
+    if (p->kept == p->room) return false;
+    const verdict found = convert_plain(p->r, fields, p->x + p->kept * p->r->cols, &odd);
+    p->seen += found != ODD;
+    p->kept += found == KEPT;
+    return found != ODD;
+}
+
+typedef struct parts_job {
+    const n2_reader *r;
+    double *x;
+    n2_csv_part parts[N2_CSV_PARTS];
+    part_rows rows[N2_CSV_PARTS];
+    size_t n;
+} parts_job;
+
+static void convert_part(void *arg, size_t item, int worker) {
+    parts_job *job = arg;
+    n2_csv_part *part = &job->parts[item];
+    part_rows rows = {job->r, job->x + part->row * job->r->cols, part->rows, 0, 0};
+    const n2_c_locale scope = n2_c_locale_enter();
+    n2_csv_read_part(job->r->csv, part, worker, convert_part_row, &rows);
+    n2_c_locale_leave(scope);
+    job->rows[item] = rows; /* at the end: neighbours share its cache line */
+}
+
+/* Closes the gaps that blank lines and dropped rows leave, and reads what was not. There are never
+ * more rows than newlines, so nothing is overwritten that counts. */
+static n2ce_status join_parts(n2_reader *r, const parts_job *job, double *x, size_t max_rows,
+                              size_t *rows) {
+    bool ended = false;
+    for (size_t i = 0; i < job->n; i++) {
+        const part_rows *p = &job->rows[i];
+        double *to = x + *rows * r->cols;
+        if (n2_csv_join(r->csv, &job->parts[i])) {
+            if (to < p->x) memmove(to, p->x, p->kept * r->cols * sizeof *to);
+            count_rows(r, p->seen, p->kept, rows);
+        }
+        while (!ended && *rows < max_rows && n2_csv_is_before(r->csv, job->parts[i].end))
+            N2_TRY(next_row(r, x, rows, &ended));
+    }
+    return N2CE_OK;
+}
+
+/* Rows that are in memory, on all threads. */
+static n2ce_status next_parts(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
+    parts_job job;
+    N2_TRY(n2_csv_split(r->csv, max_rows - *rows, job.parts, &job.n));
+    if (job.n == 0) return N2CE_OK;
+    if (n2_cancelled(r->ctx)) return N2CE_ECANCELED;
+    job.r = r;
+    job.x = x + *rows * r->cols;
+    N2_TRY(n2_parallel_for(r->ctx, job.n, convert_part, &job));
+    return join_parts(r, &job, x, max_rows, rows);
+}
+
 static n2ce_status next_csv(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
     enum { CANCEL_ROWS = 4096 };
-    const n2_csv_field *fields;
-    while (*rows < max_rows) {
-        bool keep = true;
+    for (bool ended = false; !ended && *rows < max_rows;) {
         if (r->seen % CANCEL_ROWS == 0 && n2_cancelled(r->ctx)) return N2CE_ECANCELED;
-        N2_TRY(next_fields(r, &fields));
-        if (!fields) return N2CE_OK;
-        N2_TRY(convert_fields(r, fields, x + *rows * r->cols, &keep));
-        r->seen++;
-        r->dropped += !keep;
-        *rows += keep;
+        N2_TRY(next_row(r, x, rows, &ended));
+        if (!ended) N2_TRY(next_parts(r, x, max_rows, rows));
     }
     return N2CE_OK;
 }

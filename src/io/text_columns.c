@@ -62,7 +62,7 @@ static n2ce_status scan_file(n2ce_ctx *ctx, const char *path, scan *s) {
     n2_input in;
     n2_csv *csv = NULL;
     N2_TRY(n2_input_open(ctx, path, &in));
-    n2ce_status status = n2_csv_open(ctx, &in, &csv);
+    n2ce_status status = n2_csv_open(ctx, &in, 0, &csv);
     const n2_c_locale scope = n2_c_locale_enter();
     if (status == N2CE_OK) status = scan_rows(s, csv);
     n2_c_locale_leave(scope);

@@ -1,6 +1,7 @@
 /* Fuzzes the CSV reader. The input is tried as a file that arrives at once or in pieces, with
- * different options, and its first line as a list of columns. What is accepted must be finite, must
- * not depend on how it is read, and must survive writing and reading.
+ * different options, on one thread or several, and its first line as a list of columns. What is
+ * accepted must be finite, must not depend on how it is read, and must survive writing and reading;
+ * what is refused is so for the same reason.
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
@@ -24,7 +25,7 @@ static uint64_t hash_fields(n2ce_ctx *ctx, const uint8_t *data, size_t size, siz
     size_t n;
     uint64_t hash = 1;
     in.chunk = chunk;
-    REQUIRE(n2_csv_open(ctx, &in, &csv) == N2CE_OK);
+    REQUIRE(n2_csv_open(ctx, &in, 0, &csv) == N2CE_OK);
     n2ce_status status;
     while ((status = n2_csv_next(csv, &fields, &n)) == N2CE_OK && fields) {
         REQUIRE(n > 0 && n2_csv_line(csv) > 0);
@@ -79,22 +80,48 @@ static void check_same(const rows *a, const rows *b) {
     REQUIRE(memcmp(a->x, b->x, a->n * a->cols * sizeof *a->x) == 0);
 }
 
-/* Blocks of one row, and of many. */
+static void check_same_levels(const n2_levels *a, const n2_levels *b) {
+    REQUIRE(n2_levels_columns(a) == n2_levels_columns(b));
+    for (size_t c = 0; c < n2_levels_columns(a); c++) {
+        const char *column = n2_levels_column(a, c);
+        REQUIRE(n2_levels_count(a, column) == n2_levels_count(b, column));
+        for (size_t i = 0; i < n2_levels_count(a, column); i++)
+            REQUIRE(strcmp(n2_levels_text(a, column, i), n2_levels_text(b, column, i)) == 0);
+    }
+}
+
+/* Several threads, for all inputs: they take longer to start than to read. */
+static n2ce_ctx *threads(void) {
+    static n2ce_ctx *ctx;
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
+    options.threads = 3;
+    if (!ctx) REQUIRE(n2ce_ctx_new(&ctx, &options) == N2CE_OK);
+    return ctx;
+}
+
+/* Blocks of many rows, and of one; and parts of all sizes on several threads. */
 static void try_options(n2ce_ctx *ctx, const uint8_t *data, size_t size, n2_table_options o,
                         rows *out) {
-    n2_levels *levels[2];
-    rows again;
-    bool accepted[2];
-    for (int i = 0; i < 2; i++) {
-        REQUIRE(n2_levels_new(ctx, &levels[i]) == N2CE_OK);
+    enum { WAYS = 6 };
+    n2_levels *levels[WAYS];
+    bool accepted = false;
+    for (size_t i = 0; i < WAYS; i++) {
+        n2ce_ctx *reading = i < 2 ? ctx : threads();
+        rows again;
+        REQUIRE(n2_levels_new(reading, &levels[i]) == N2CE_OK);
         o.levels = levels[i];
-        accepted[i] = read_rows(ctx, data, size, &o, i ? 1 : 64, i ? &again : out);
+        o.csv_part = i < 2 ? 0 : (size_t)1 << (i - 2);
+        const bool ok = read_rows(reading, data, size, &o, i == 1 ? 1 : 64, i ? &again : out);
+        if (i == 0) accepted = ok;
+        REQUIRE(ok == accepted);
+        if (i == 0) continue;
+        check_same_levels(levels[0], levels[i]);
+        if (ok) check_same(out, &again);
+        if (!ok) REQUIRE(strcmp(n2ce_errmsg(ctx), n2ce_errmsg(reading)) == 0);
+        free(again.x);
     }
-    REQUIRE(accepted[0] == accepted[1]);
-    if (accepted[0]) check_same(out, &again);
-    if (!accepted[0]) out->n = 0;
-    for (int i = 0; i < 2; i++) n2_levels_free(levels[i]);
-    free(again.x);
+    if (!accepted) out->n = 0;
+    for (int i = 0; i < WAYS; i++) n2_levels_free(levels[i]);
 }
 
 /* Numbers printed with 17 digits are the same numbers. */

@@ -341,7 +341,7 @@ static void rows_do_not_depend_on_how_bytes_arrive(void **state) {
         const n2_csv_field *fields;
         size_t n, i = 0;
         in.chunk = chunk;
-        assert_ok(ctx, n2_csv_open(ctx, &in, &csv));
+        assert_ok(ctx, n2_csv_open(ctx, &in, 0, &csv));
         while (assert_ok(ctx, n2_csv_next(csv, &fields, &n)), fields) {
             assert_int_equal(n, 3);
             assert_int_equal(n2_csv_line(csv), i == 0 ? 3 : 5);
