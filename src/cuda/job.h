@@ -127,6 +127,7 @@ typedef struct job_product {
     int64_t stride_a, stride_b, stride_out; /* from batch to batch */
     int32_t batches;
     job_divisor tiles_m, tiles_n;
+    uint8_t small;           /* tiles have half as many rows and columns */
     int32_t slices, slice_k; /* of k; more than one, of one batch: into partial products */
     uint8_t ta, tb, strict;
     uint8_t rows;  /* blocks have whole rows, which fit shared memory: row_block */

@@ -1,6 +1,7 @@
 /* Matrix products on tensor cores, in device code: a block makes TILE_M x TILE_N of the
- * output. Its eight warps have 32 x 32 each; TILE_K deep pieces of both factors come through
- * shared memory, STAGES of them, copied in the background.
+ * output, or a quarter of that if there are so few blocks that most multiprocessors would have
+ * none. Its eight warps have 32 x 32 each, or 16 x 16; TILE_K deep pieces of both factors come
+ * through shared memory, STAGES of them, copied in the background.
  *
  * A factor is kept as it lies in memory, row by row, with rows padded so that the 32 numbers
  * a warp reads at once lie in 32 banks. It is copied 16 bytes at a time, whether or not its rows
@@ -147,10 +148,16 @@ struct product_end {
     }
 };
 
-template <bool TA, bool TB, bool STRICT> struct matmul_block {
-    enum { PITCH_A = TA ? TILE_M + 8 : TILE_K + 4, PITCH_B = TB ? TILE_K + 4 : TILE_N + 8 };
-    using source_a = piece_source<TA ? TILE_K : TILE_M, TA ? TILE_M : TILE_K, PITCH_A, TA>;
-    using source_b = piece_source<TB ? TILE_N : TILE_K, TB ? TILE_K : TILE_N, PITCH_B, !TB>;
+template <bool TA, bool TB, bool STRICT, bool SMALL> struct matmul_block {
+    /* of the block's part of the output, and of a warp's */
+    static constexpr int HEIGHT = SMALL ? TILE_M / 2 : TILE_M, WIDTH = SMALL ? TILE_N / 2 : TILE_N;
+    static constexpr int WARP_M = HEIGHT / 2, WARP_N = WIDTH / 4;
+    static constexpr int X = WARP_M / 16, Y = WARP_N / 8; /* products of tensor cores in it */
+    static constexpr int DEPTH = TILE_K;
+    static constexpr int PITCH_A = TA ? HEIGHT + 8 : DEPTH + 4;
+    static constexpr int PITCH_B = TB ? DEPTH + 4 : WIDTH + 8;
+    using source_a = piece_source<TA ? DEPTH : HEIGHT, TA ? HEIGHT : DEPTH, PITCH_A, TA>;
+    using source_b = piece_source<TB ? WIDTH : DEPTH, TB ? DEPTH : WIDTH, PITCH_B, !TB>;
     const job &j;
     float *shared;
     int m, n, k, m0, n0, k_begin, k_end;
@@ -158,15 +165,15 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     float *out;
     int64_t batch_offset;
     int shift_a, shift_b;
-    float sum[2][4][4];
+    float sum[X][Y][4];
 
     __device__ matmul_block(const job &work, float *memory, uint32_t block)
         : j(work), shared(memory) {
         const job_product &p = j.product;
         m = (int)p.m, n = (int)p.n, k = (int)p.k;
         const uint32_t row = job_quotient(p.tiles_n, block), z = job_quotient(p.tiles_m, row);
-        n0 = (int)(block - row * p.tiles_n.by) * TILE_N;
-        m0 = (int)(row - z * p.tiles_m.by) * TILE_M;
+        n0 = (int)(block - row * p.tiles_n.by) * WIDTH;
+        m0 = (int)(row - z * p.tiles_m.by) * HEIGHT;
         const int slice = p.slices > 1 ? (int)z : 0, batch = p.slices > 1 ? 0 : (int)z;
         k_begin = slice * p.slice_k;
         k_end = k_begin + p.slice_k < k ? k_begin + p.slice_k : k;
@@ -179,8 +186,8 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
                               : a + (int64_t)(m0 + g) * k + k_begin);
         shift_b = shift_of(TB ? b + (int64_t)(n0 + g) * k + k_begin
                               : b + (int64_t)(k_begin + t) * n + n0);
-        for (int x = 0; x < 2; x++)
-            for (int y = 0; y < 4; y++)
+        for (int x = 0; x < X; x++)
+            for (int y = 0; y < Y; y++)
                 for (int i = 0; i < 4; i++) sum[x][y][i] = 0;
     }
 
@@ -195,35 +202,35 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         const float *sa = shared + piece % STAGES * (A_FLOATS + B_FLOATS), *sb = sa + A_FLOATS;
         sa += shift_a, sb += shift_b;
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + g;
+        const int row = threadIdx.x / 128 * WARP_M + g, column = threadIdx.x / 32 % 4 * WARP_N + g;
 #pragma unroll(STRICT ? 1 : 4)
         for (int k = t; k < t + TILE_K; k += 8) {
-            float fa[2][4], fb[4][2];
+            float fa[X][4], fb[Y][2];
 #pragma unroll
-            for (int x = 0; x < 2; x++)
+            for (int x = 0; x < X; x++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const int r = row + x * 16 + i % 2 * 8, l = k + i / 2 * 4;
                     fa[x][i] = TA ? sa[l * PITCH_A + r] : sa[r * PITCH_A + l];
                 }
 #pragma unroll
-            for (int y = 0; y < 4; y++)
+            for (int y = 0; y < Y; y++)
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     const int c = column + y * 8, l = k + i * 4;
                     fb[y][i] = TB ? sb[c * PITCH_B + l] : sb[l * PITCH_B + c];
                 }
 #pragma unroll
-            for (int x = 0; x < 2; x++)
+            for (int x = 0; x < X; x++)
 #pragma unroll
-                for (int y = 0; y < 4; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
+                for (int y = 0; y < Y; y++) multiply<STRICT>(sum[x][y], fa[x], fb[y]);
         }
     }
 
     __device__ void run() {
         const int pieces = (k_end - k_begin + TILE_K - 1) / TILE_K;
-        const int row = m0 + (int)threadIdx.x / 128 * 32;
-        const int column = n0 + (int)threadIdx.x / 32 % 4 * 32;
+        const int row = m0 + (int)threadIdx.x / 128 * WARP_M;
+        const int column = n0 + (int)threadIdx.x / 32 % 4 * WARP_N;
         const bool useful = row < m && column < n;
         source_a next_a = pieces_a();
         source_b next_b = pieces_b();
@@ -248,11 +255,12 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
     /* Through shared memory: one loop for all of them. */
     __device__ void finish() {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-        const int row = threadIdx.x / 128 * 32 + g, column = threadIdx.x / 32 % 4 * 32 + 2 * t;
+        const int row = threadIdx.x / 128 * WARP_M + g;
+        const int column = threadIdx.x / 32 % 4 * WARP_N + 2 * t;
 #pragma unroll
-        for (int x = 0; x < 2; x++)
+        for (int x = 0; x < X; x++)
 #pragma unroll
-            for (int y = 0; y < 4; y++)
+            for (int y = 0; y < Y; y++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     shared[(row + x * 16 + i / 2 * 8) * ROW_PITCH + column + y * 8 + i % 2] =
@@ -260,9 +268,9 @@ template <bool TA, bool TB, bool STRICT> struct matmul_block {
         __syncthreads();
         const product_end end(j, out, batch_offset);
 #pragma unroll 1
-        for (int v = 2 * threadIdx.x; v < TILE_M * TILE_N; v += 2 * JOB_THREADS) {
-            const int64_t r = m0 + v / TILE_N, c = n0 + v % TILE_N;
-            float *at = shared + v / TILE_N * ROW_PITCH + v % TILE_N;
+        for (int v = 2 * threadIdx.x; v < HEIGHT * WIDTH; v += 2 * JOB_THREADS) {
+            const int64_t r = m0 + v / WIDTH, c = n0 + v % WIDTH;
+            float *at = shared + v / WIDTH * ROW_PITCH + v % WIDTH;
             if (end.even) end.finish_two(r, c, at[0], at[1]);
 #pragma unroll 1
             for (int i = 0; i < 2 && !end.even && r < end.m; i++) end.finish_one(r, c + i, at[i]);
@@ -397,7 +405,10 @@ GPU_JOB void matmul_of(const job &j, float *shared, uint32_t block) {
             row_block<TB, STRICT>(j, shared, block).run();
             return;
         }
-    matmul_block<TA, TB, STRICT>(j, shared, block).run();
+    if (j.product.small)
+        matmul_block<TA, TB, STRICT, true>(j, shared, block).run();
+    else
+        matmul_block<TA, TB, STRICT, false>(j, shared, block).run();
 }
 
 template <bool STRICT>

@@ -382,11 +382,19 @@ static job_product product_shape(const n2_call *c) {
     p.ta = ta;
     p.tb = tb;
     p.strict = c->queue->strict;
-    p.tiles_m = job_divide_by((uint32_t)pieces(p.m, TILE_M));
-    p.tiles_n = job_divide_by((uint32_t)pieces(p.n, TILE_N));
     p.slices = 1;
     p.slice_k = (int32_t)(p.k > 0 ? p.k : 1);
     return p;
+}
+
+static void cut_into_tiles(job_product *p, bool small) {
+    p->small = small;
+    p->tiles_m = job_divide_by((uint32_t)pieces(p->m, small ? TILE_M / 2 : TILE_M));
+    p->tiles_n = job_divide_by((uint32_t)pieces(p->n, small ? TILE_N / 2 : TILE_N));
+}
+
+static int64_t tiles_of(const job_product *p) {
+    return (int64_t)p->tiles_m.by * p->tiles_n.by * p->batches * p->slices;
 }
 
 /* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
@@ -440,7 +448,9 @@ static void note_matmul(const n2_call *c) {
     job_product *p = &j.product;
     if (j.n == 0) return;
     if (!fits(c, 2 * p->m) || !fits(c, 2 * p->n) || !fits(c, 2 * p->k)) return; /* 31 bits */
+    enum { FEW_TILES = 66 }; /* for as many multiprocessors as GPUs have, about */
     const bool plain = !j.in[3] && !j.gate && !j.addend;
+    cut_into_tiles(p, false);
     if (plain) slice_product(p, c->queue->towers);
     p->rows =
         !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
@@ -449,9 +459,10 @@ static void note_matmul(const n2_call *c) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
     }
-    const int64_t tiles = (int64_t)p->tiles_m.by * p->tiles_n.by * p->batches * p->slices;
+    if (!p->rows) cut_into_tiles(p, tiles_of(p) <= FEW_TILES);
     note_layer(c, &j);
-    noted *n = n2_queue_add(c->queue, &j, j.kind == JOB_NARROW ? pieces(p->m, JOB_ROWS) : tiles);
+    const bool narrow = j.kind == JOB_NARROW;
+    noted *n = n2_queue_add(c->queue, &j, narrow ? pieces(p->m, JOB_ROWS) : tiles_of(p));
     note_product_spans(c, n, &j);
     if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
 }
