@@ -129,8 +129,8 @@ typedef struct job_product {
     job_divisor tiles_m, tiles_n;
     int32_t slices, slice_k; /* of k; more than one, of one batch: into partial products */
     uint8_t ta, tb, strict;
-    uint8_t rows;           /* blocks have whole rows, which fit shared memory: row_block */
-    uint8_t tower;          /* a layer of a tower, not a job: tower.h */
+    uint8_t rows;  /* blocks have whole rows, which fit shared memory: row_block */
+    uint8_t tower; /* a layer of a tower, not a job: tower.h */
     int32_t addend_rows;
     uint8_t finds, keeps; /* a is there already; out is (1), or more[0] (2), for the next */
     uint8_t begun;        /* the first pieces of b are on their way already */
