@@ -8,7 +8,7 @@ size_t n2_writer_of(const n2_queue *q, size_t i, const float *x, int64_t n) {
         for (int s = 0; s < q->list[i].n_spans; s++) {
             const span *at = &q->list[i].spans[s];
             if (!at->written || at->begin >= end || at->end <= begin) continue;
-            return at->begin == begin && at->end == end ? i : SIZE_MAX;
+            return at->begin == begin && at->end == end && !at->pitch ? i : SIZE_MAX;
         }
     return SIZE_MAX;
 }
@@ -40,10 +40,8 @@ void n2_drop(noted *n) {
 
 void n2_replace_read(noted *n, const float *from, const float *to, int64_t floats) {
     for (int s = 0; s < n->n_spans; s++)
-        if (!n->spans[s].written && n->spans[s].begin == (uintptr_t)from) {
-            n->spans[s].begin = (uintptr_t)to;
-            n->spans[s].end = (uintptr_t)(to + floats);
-        }
+        if (!n->spans[s].written && n->spans[s].begin == (uintptr_t)from)
+            n->spans[s] = span{(uintptr_t)to, (uintptr_t)(to + floats), false, 0, 0, 0};
 }
 
 void n2_redirect(n2_queue *q, size_t first, size_t last, const float *x, float *instead,
@@ -53,10 +51,9 @@ void n2_redirect(n2_queue *q, size_t first, size_t last, const float *x, float *
         if (!n2_noted_touches(at, x, n, true)) continue;
         at->j.out = instead;
         for (int s = 0; s < at->n_spans; s++)
-            if (at->spans[s].begin == (uintptr_t)x) {
-                at->spans[s].begin = (uintptr_t)instead;
-                at->spans[s].end = (uintptr_t)(instead + n);
-            }
+            if (at->spans[s].begin == (uintptr_t)x)
+                at->spans[s] = span{(uintptr_t)instead, (uintptr_t)(instead + n),
+                                    at->spans[s].written, 0, 0, 0};
     }
 }
 

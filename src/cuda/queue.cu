@@ -35,22 +35,49 @@ noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks) {
     return n;
 }
 
-static void note(noted *n, const void *at, int64_t floats, bool written) {
-    if (!n || !at || floats <= 0) return;
+span n2_span_of(const rectangle *r, bool written) {
+    const bool on_end = r->rows == 1 || r->width == r->pitch;
+    const float *begin = r->matrix + (on_end ? r->column : 0);
+    const int64_t floats = on_end ? r->rows * r->width : r->rows * r->pitch;
+    span s = {(uintptr_t)begin, (uintptr_t)(begin + floats), written, 0, 0, 0};
+    if (on_end) return s;
+    s.pitch = (uint32_t)r->pitch;
+    s.column = (uint32_t)r->column;
+    s.width = (uint32_t)r->width;
+    return s;
+}
+
+bool n2_are_beside(const span *a, const span *b) {
+    return a->pitch > 0 && a->pitch == b->pitch && a->begin == b->begin &&
+           (a->column + a->width <= b->column || b->column + b->width <= a->column);
+}
+
+bool n2_spans_meet(const span *a, const span *b) {
+    return a->begin < b->end && b->begin < a->end && !n2_are_beside(a, b);
+}
+
+static void note(noted *n, span more) {
+    if (!n || more.begin >= more.end) return;
     span *s = &n->spans[n->n_spans < MOST_SPANS ? n->n_spans++ : MOST_SPANS - 1];
-    const uintptr_t begin = (uintptr_t)at, end = begin + (uintptr_t)floats * sizeof(float);
     if (!s->end) {
-        *s = (span){begin, end, written};
+        *s = more;
         return;
     }
     /* no room: the last one becomes everything in between */
-    if (begin < s->begin) s->begin = begin;
-    if (end > s->end) s->end = end;
-    s->written |= written;
+    if (more.begin < s->begin) s->begin = more.begin;
+    if (more.end > s->end) s->end = more.end;
+    s->written |= more.written;
+    s->pitch = 0;
 }
 
-void n2_note_read(noted *n, const void *at, int64_t floats) { note(n, at, floats, false); }
-void n2_note_write(noted *n, const void *at, int64_t floats) { note(n, at, floats, true); }
+static void note_numbers(noted *n, const void *at, int64_t floats, bool written) {
+    const rectangle all = {(const float *)at, 1, floats, 0, floats};
+    if (at && floats > 0) note(n, n2_span_of(&all, written));
+}
+
+void n2_note_read(noted *n, const void *at, int64_t floats) { note_numbers(n, at, floats, false); }
+void n2_note_write(noted *n, const void *at, int64_t floats) { note_numbers(n, at, floats, true); }
+void n2_note_columns(noted *n, rectangle r, bool written) { note(n, n2_span_of(&r, written)); }
 
 static scratch *find_scratch(n2_queue *q, const void *owner, size_t bytes) {
     for (size_t i = 0; i < q->n_scratches; i++)
@@ -193,7 +220,7 @@ bool n2_noted_conflict(const noted *a, const noted *b) {
     for (int i = 0; i < a->n_spans; i++)
         for (int k = 0; k < b->n_spans; k++) {
             const span *x = &a->spans[i], *y = &b->spans[k];
-            if ((x->written || y->written) && x->begin < y->end && y->begin < x->end) return true;
+            if ((x->written || y->written) && n2_spans_meet(x, y)) return true;
         }
     return false;
 }
@@ -205,6 +232,7 @@ static bool is_elementwise(const job *j) {
     case JOB_UNARY:
     case JOB_BINARY:
     case JOB_COPY:
+    case JOB_MOVE:
     case JOB_PAD:
     case JOB_ROW_INDEX:
     case JOB_GATHER:
@@ -225,8 +253,15 @@ bool n2_goes_along(const job *j, int operand) {
     return true;
 }
 
+/* Whether element i of what is moved is element i of the memory at x: its rows are on end there. */
+static bool moves_alike(const job *j, uintptr_t x) {
+    return (x == (uintptr_t)j->in[0] && j->loops.step[0][0] == j->m && !j->index) ||
+           (x == (uintptr_t)j->out && j->loops.step[1][0] == j->m);
+}
+
 /* Whether element i of the job touches element i of the memory at x and no other of it. */
 static bool touches_alike(const job *j, uintptr_t x) {
+    if (j->kind == JOB_MOVE && j->n > 1) return moves_alike(j, x);
     if (j->n == 1 || x == (uintptr_t)j->out) return true;
     if (j->kind == JOB_UNARY || j->kind == JOB_ASSIGN) return x == (uintptr_t)j->in[0];
     if (j->kind == JOB_COPY) return x == (uintptr_t)j->in[0] && n2_goes_along(j, 0);
@@ -272,7 +307,7 @@ static bool both_touch(const noted *a, const noted *b, touches *alike) {
     for (int i = 0; i < a->n_spans; i++)
         for (int k = 0; k < b->n_spans; k++) {
             const span *x = &a->spans[i], *y = &b->spans[k];
-            if (!(x->written || y->written) || x->begin >= y->end || y->begin >= x->end) continue;
+            if (!(x->written || y->written) || !n2_spans_meet(x, y)) continue;
             if (x->begin != y->begin || x->end != y->end) return false;
             if (!alike(&a->j, x->begin) || !alike(&b->j, x->begin)) return false;
         }

@@ -7,10 +7,27 @@
 
 enum { MOST_SPANS = 64 };
 
+/* Memory that a job touches: all from begin to end, or, if there is a pitch, of the matrix that
+ * lies there, in rows of so many numbers, `width` columns from `column` on. Who does not ask for
+ * columns sees whole rows. */
 typedef struct span {
     uintptr_t begin, end;
     bool written;
+    uint32_t pitch, column, width;
 } span;
+
+/* Columns of a matrix: `width` from `column` on, of rows of `pitch` numbers. */
+typedef struct rectangle {
+    const float *matrix;
+    int64_t rows, pitch, column, width;
+} rectangle;
+
+/* As memory: what lies on end needs no columns. */
+span n2_span_of(const rectangle *r, bool written);
+/* Whether they are of one matrix, but of other columns of it. */
+bool n2_are_beside(const span *a, const span *b);
+/* Whether they have a number in common. */
+bool n2_spans_meet(const span *a, const span *b);
 
 typedef struct noted {
     job j;
@@ -56,6 +73,7 @@ struct n2_queue {
 noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks);
 void n2_note_read(noted *n, const void *at, int64_t floats); /* NULL, 0: nothing */
 void n2_note_write(noted *n, const void *at, int64_t floats);
+void n2_note_columns(noted *n, rectangle r, bool written); /* no rows: nothing */
 
 /* Whether a job writes any of these numbers, or, if `reads`, reads them. */
 bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads);

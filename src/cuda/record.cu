@@ -212,12 +212,8 @@ static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t t
     j.loops.step[1][0] = (uint32_t)row_out;
     j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && row_in % 4 == 0 && row_out % 4 == 0;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
-    n2_note_read(n, in_of(c, k), n_in(c, k));
-    /* the two halves of a concatenation interleave but do not touch: say so where one can */
-    if (in.outer == 1)
-        n2_note_write(n, j.out, j.n);
-    else
-        n2_note_write(n, out_of(c), n_out(c));
+    n2_note_columns(n, {in_of(c, k), in.outer, row_in, from * in.inner, width}, false);
+    n2_note_columns(n, {out_of(c), in.outer, row_out, to * out.inner, width}, true);
 }
 
 static void note_concat(const n2_call *c) {

@@ -5,6 +5,15 @@
 
 #include <string.h>
 
+static bool reads(const noted *at, const float *x, int64_t n) {
+    for (int s = 0; s < at->n_spans; s++) {
+        const span *here = &at->spans[s];
+        if (!here->written && here->begin < (uintptr_t)(x + n) && here->end > (uintptr_t)x)
+            return true;
+    }
+    return false;
+}
+
 /* ---- gates --------------------------------------------------------------- */
 
 static bool is_gate(const job *j) {
@@ -263,8 +272,8 @@ static void move_from_table(n2_queue *q, size_t i) {
     const job *gather = &q->list[k].j;
     const float *table = gather->in[0], *index = gather->in[1];
     const int64_t rows = n->j.n / n->j.m;
-    if (n2_is_written_between(q, k, i, table, gather->k * gather->m) ||
-        n2_is_written_between(q, k, i, index, rows))
+    if (n2_is_written_between(q, k, i + 1, table, gather->k * gather->m) ||
+        n2_is_written_between(q, k, i + 1, index, rows))
         return;
     n2_replace_read(n, x, table, gather->k * gather->m);
     n2_note_read(n, index, rows);
@@ -272,6 +281,110 @@ static void move_from_table(n2_queue *q, size_t i) {
     n->j.index = index;
     n->j.k = gather->k;
     n->j.fours &= (uintptr_t)table % 16 == 0;
+    n2_drop(&q->list[k]);
+}
+
+/* Rows that a job moves. */
+static int64_t rows_of(const job *j) { return j->n / j->m; }
+
+/* What it reads, or writes: the first such span. */
+static span *span_of(noted *n, bool written) {
+    int s = 0;
+    while (n->spans[s].written != written) s++;
+    return &n->spans[s];
+}
+
+/* Whether a job does nothing but move columns to the matrix that `copy` copies. */
+static bool moves_columns(const noted *at, const job *copy) {
+    const job *j = &at->j;
+    const int64_t column = j->out - copy->in[0];
+    return j->kind == JOB_MOVE && rows_of(j) == rows_of(copy) && j->loops.step[1][0] == copy->m &&
+           column >= 0 && column + j->m <= copy->m && !reads(at, copy->in[0], copy->n);
+}
+
+/* The jobs that move columns to the matrix that job i copies and nobody else reads, last first;
+ * 0: it is made in another way, too. */
+enum { MOST_MOVES = 32 };
+static int moves_of(n2_queue *q, size_t i, size_t *list) {
+    const job *copy = &q->list[i].j;
+    int64_t columns = 0;
+    int n = 0;
+    for (size_t k = i; k-- > 0 && columns < copy->m;) {
+        const noted *at = &q->list[k];
+        if (!n2_noted_touches(at, copy->in[0], copy->n, true)) continue;
+        if (n == MOST_MOVES || !moves_columns(at, copy)) return 0;
+        const int64_t floats = (rows_of(copy) - 1) * copy->m + at->j.m;
+        if (!n2_is_only_reader(q, k, i, at->j.out, floats)) return 0;
+        columns += at->j.m;
+        list[n++] = k;
+    }
+    return columns == copy->m ? n : 0;
+}
+
+/* Whether what job i writes could be there when job `first` is done: until then only other columns
+ * of the same matrix are written. */
+static bool is_free_since(n2_queue *q, size_t first, size_t i) {
+    const span *to = span_of(&q->list[i], true);
+    for (size_t k = first; k < i; k++)
+        for (int s = 0; s < q->list[k].n_spans; s++) {
+            const span *at = &q->list[k].spans[s];
+            const bool beside = at->written && n2_are_beside(at, to);
+            if (at->begin < to->end && to->begin < at->end && !beside) return false;
+        }
+    return true;
+}
+
+/* A job that moves columns to what `copy` copies moves them to where they are copied to. */
+static void move_further(noted *n, noted *copy) {
+    const job *j = &copy->j;
+    const span *to = span_of(copy, true);
+    const int64_t column = n->j.out - j->in[0], pitch = j->loops.step[1][0];
+    const rectangle there = {(const float *)to->begin, rows_of(j), pitch, to->column + column,
+                             n->j.m};
+    *span_of(n, true) = n2_span_of(&there, true);
+    n->j.out = j->out + column;
+    n->j.loops.step[1][0] = j->loops.step[1][0];
+    n->j.fours &= (uintptr_t)n->j.out % 16 == 0 && pitch % 4 == 0;
+    n->kept = copy->kept;
+}
+
+/* Matrices side by side that are copied to be beside another are put there at once. */
+static void move_at_once(n2_queue *q, size_t i) {
+    size_t list[MOST_MOVES];
+    noted *copy = &q->list[i];
+    if (copy->j.kind != JOB_MOVE || copy->j.n_blocks == 0 || copy->j.index ||
+        copy->j.loops.step[0][0] != copy->j.m)
+        return;
+    const int n = moves_of(q, i, list);
+    if (n == 0 || !is_free_since(q, list[n - 1], i)) return;
+    for (int k = 0; k < n; k++) move_further(&q->list[list[k]], copy);
+    n2_drop(copy);
+}
+
+/* Whether a job reduces each of the rows that lie on end at in[0]. */
+static bool reduces_rows(const job *j) {
+    return j->kind == JOB_REDUCE && j->loops.rank == 1 && j->inner.rank == 1 &&
+           j->inner.step[0][0] == 1 && j->inner.length[0].by == j->k &&
+           j->loops.step[0][0] == j->k;
+}
+
+/* Columns that are copied only to be reduced are read where they are. */
+static void reduce_columns(n2_queue *q, size_t i) {
+    noted *n = &q->list[i];
+    if (!reduces_rows(&n->j)) return;
+    const int64_t numbers = n->j.n * n->j.k;
+    const size_t k = n2_writer_of(q, i, n->j.in[0], numbers);
+    if (k == SIZE_MAX || q->list[k].j.kind != JOB_MOVE || q->list[k].j.index ||
+        q->list[k].j.m != n->j.k || !n2_is_only_reader(q, k, i, n->j.in[0], numbers))
+        return;
+    const job *move = &q->list[k].j;
+    const int64_t step = move->loops.step[0][0], floats = (n->j.n - 1) * step + move->m;
+    if (floats > UINT32_MAX || n2_is_written_between(q, k, i + 1, move->in[0], floats)) return;
+    n->j.in[0] = move->in[0];
+    n->j.loops.step[0][0] = move->loops.step[0][0];
+    n2_forget_spans(n);
+    n->spans[n->n_spans++] = *span_of(&q->list[k], false);
+    n2_note_write(n, n->j.out, n->j.n);
     n2_drop(&q->list[k]);
 }
 
@@ -290,15 +403,6 @@ static bool can_move(const noted *at, const float *x, int64_t n) {
             return false;
     }
     return true;
-}
-
-static bool reads(const noted *at, const float *x, int64_t n) {
-    for (int s = 0; s < at->n_spans; s++) {
-        const span *here = &at->spans[s];
-        if (!here->written && here->begin < (uintptr_t)(x + n) && here->end > (uintptr_t)x)
-            return true;
-    }
-    return false;
 }
 
 /* The job after i that makes x anew, of nothing that is there; SIZE_MAX: what i made cannot lie
@@ -667,6 +771,8 @@ static void read_before_assigned(n2_queue *q, size_t i) {
 
 void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) drop_move(q, i);
+    for (size_t i = 0; i < q->n; i++) move_at_once(q, i);
+    for (size_t i = 0; i < q->n; i++) reduce_columns(q, i);
     for (size_t i = 0; i < q->n; i++) read_table(q, i);
     for (size_t i = 0; i < q->n; i++) drop_index(q, i);
     for (size_t i = 0; i < q->n; i++) move_from_table(q, i);

@@ -57,7 +57,15 @@ static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
     return as_gate(n, &q->list[i]) ? READ_GATES : READ_FLOATS;
 }
 
-/* All ways in which the numbers at x, which job i wrote, are read before they are written anew. */
+/* Whether a span is beside what the job writes: other columns of the same matrix. */
+static bool is_beside(const noted *n, const span *at) {
+    for (int s = 0; s < n->n_spans; s++)
+        if (n->spans[s].written && n2_are_beside(&n->spans[s], at)) return true;
+    return false;
+}
+
+/* All ways in which the numbers at x, which job i wrote, are read before they are written anew. Of
+ * a matrix that is made anew all is, with the first of its columns. */
 static int ways_of(const n2_queue *q, size_t i, const float *x, int64_t floats, reading *way) {
     int ways = 0;
     for (size_t k = i + 1; k < q->n; k++) {
@@ -65,7 +73,7 @@ static int ways_of(const n2_queue *q, size_t i, const float *x, int64_t floats, 
         const float *from = x; /* what is before it is written anew: a last tile has fewer rows */
         for (int s = 0; s < n->n_spans; s++) {
             const span *at = &n->spans[s];
-            if (!overlaps(at, x, floats)) continue;
+            if (!overlaps(at, x, floats) || is_beside(&q->list[i], at)) continue;
             if (at->written && !n->j.add && at->begin <= (uintptr_t)x)
                 from = (const float *)at->end > from ? (const float *)at->end : from;
             else

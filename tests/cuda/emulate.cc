@@ -346,6 +346,9 @@ struct emulated_stream {
  * for it, not at once. */
 static bool is_late() { return getenv("N2CE_EMULATED_LATE") != NULL; }
 
+/* N2CE_EMULATED_BACKWARDS, if it is set: a launch's last block is done first. */
+static bool is_backwards() { return getenv("N2CE_EMULATED_BACKWARDS") != NULL; }
+
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
                      action kernel) {
     if (blocks == 0 || threads > MOST_THREADS || shared > SHARED) {
@@ -356,7 +359,8 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, siz
         if (!emulated_shared) emulated_shared = (float4 *)aligned_alloc(256, SHARED);
         body = &kernel;
         blockDim.x = threads;
-        for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
+        for (unsigned i = 0; i < blocks; i++) {
+            blockIdx.x = is_backwards() ? blocks - 1 - i : i;
             memset((void *)emulated_shared, 0xff, shared); /* NaN: nobody relies on zeros */
             run_block(threads);
         }

@@ -327,20 +327,22 @@ static double *chain_values(const n2_backend *backend, chain_builder *build, int
     return values;
 }
 
+static void check_shape(chain_builder *build, int64_t rows, int64_t width) {
+    double *x = chain_values(open_cuda_or_skip(true), build, rows, width, NULL);
+    double *y = chain_values(n2_cpu_backend(), build, rows, width, NULL);
+    for (int64_t i = 0; i < rows * width; i++) assert_close(x[i], y[i], 1e-5, 1e-6);
+    free(x);
+    free(y);
+}
+
 /* Threads have one element, four in a row, four apart, or several times four; chains are one
  * block's or many blocks'. */
 static void check_chain(chain_builder *build) {
     static const int64_t shapes[][2] = {{1, 7},     {10, 20},   {31, 33},  {16, 32},
                                         {125, 24},  {1001, 3},  {2048, 8}, {1003, 21},
                                         {5000, 12}, {1025, 16}, {65536, 9}};
-    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
-        const int64_t rows = shapes[k][0], width = shapes[k][1];
-        double *x = chain_values(open_cuda_or_skip(true), build, rows, width, NULL);
-        double *y = chain_values(n2_cpu_backend(), build, rows, width, NULL);
-        for (int64_t i = 0; i < rows * width; i++) assert_close(x[i], y[i], 1e-5, 1e-6);
-        free(x);
-        free(y);
-    }
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+        check_shape(build, shapes[k][0], shapes[k][1]);
 }
 
 /* Each takes what the one before made, and something else: more than threads have slots for, and
@@ -599,6 +601,119 @@ static void tables_that_cannot_go_along_stay(void **state) {
     check_chain(three_tables);
 }
 
+/* ---- columns side by side --------------------------------------------------- */
+
+/* One block's, many blocks', four side by side, and so many that matrices share memory. */
+static void check_columns(chain_builder *build) {
+    static const int64_t shapes[][2] = {{1, 7},    {12, 90},   {31, 33},
+                                        {1001, 3}, {1003, 24}, {3000, 200}};
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+        check_shape(build, shapes[k][0], shapes[k][1]);
+}
+
+static n2_node function_of_rows(n2_graph *g, n2_node x, double which) {
+    return n2g_affine(g, n2g_sum(g, x, 2), 1, which);
+}
+
+/* The last columns of a matrix, each times something. */
+static n2_node last_columns(n2_graph *g, n2_node x, int64_t wide, int64_t width) {
+    const n2_node row = whole_numbers(g, 1, wide);
+    return n2g_slice(g, n2g_mul(g, x, row), 1, wide - width, width);
+}
+
+/* Single columns beside a matrix, one after the other. */
+static n2_node appended(n2_graph *g, int64_t rows, int64_t width, int columns) {
+    const n2_node x = n2g_neg(g, whole_numbers(g, rows, width));
+    n2_node all = x;
+    for (int k = 0; k < columns; k++) all = n2g_concat(g, all, function_of_rows(g, x, k), 1);
+    return last_columns(g, all, width + columns, width);
+}
+static n2_node one_appended(n2_graph *g, int64_t rows, int64_t width) {
+    return appended(g, rows, width, 1);
+}
+static n2_node three_appended(n2_graph *g, int64_t rows, int64_t width) {
+    return appended(g, rows, width, 3);
+}
+/* The other way round: what is on the left comes last; and rows below rows. */
+static n2_node in_front(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = whole_numbers(g, rows, width), y = n2g_affine(g, x, -1, 1);
+    n2_node all = n2g_concat(g, y, x, 1);
+    for (int k = 1; k < 4; k++) all = n2g_concat(g, function_of_rows(g, y, k), all, 1);
+    const n2_node below = n2g_concat(g, n2g_concat(g, y, n2g_neg(g, x), 0), n2g_positive(g, x), 0);
+    const n2_node wide = last_columns(g, n2g_concat(g, x, all, 1), 3 * width + 3, width);
+    return n2g_add(g, wide, n2g_slice(g, below, 0, rows / 2, rows));
+}
+static void columns_are_put_where_they_belong_at_once(void **state) {
+    (void)state;
+    check_columns(three_appended);
+    check_columns(in_front);
+    for (int64_t rows = 100; rows <= 10000; rows *= 10)
+        assert_int_equal(launches_of(three_appended, rows, 12),
+                         launches_of(one_appended, rows, 12));
+}
+
+/* Both halves, of columns that several read, or one. */
+static n2_node halves_summed(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_mul(g, x, x);
+    const n2_node left = n2g_slice(g, y, 1, 0, width / 2);
+    const n2_node right = n2g_slice(g, y, 1, width / 2, width - width / 2);
+    return n2g_sub(g, n2g_mul(g, y, n2g_sum(g, left, 2)), n2g_amax(g, right, 2));
+}
+static n2_node rows_summed(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_mul(g, x, x);
+    return n2g_sub(g, n2g_mul(g, y, n2g_sum(g, y, 2)), n2g_amax(g, y, 2));
+}
+static void columns_are_summed_where_they_are(void **state) {
+    (void)state;
+    check_columns(halves_summed);
+    for (int64_t rows = 100; rows <= 10000; rows *= 10)
+        assert_int_equal(launches_of(halves_summed, rows, 20), launches_of(rows_summed, rows, 20));
+}
+
+/* Copies that others read too, before what is made of them and after. */
+static n2_node columns_read(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node x = whole_numbers(g, rows, width), y = n2g_neg(g, x);
+    const n2_node some = n2g_slice(g, y, 1, 1, width - 1), sums = n2g_sum(g, some, 2);
+    const n2_node a = n2g_concat(g, x, sums, 1), first = n2g_slice(g, a, 1, 0, width);
+    const n2_node b = n2g_concat(g, a, n2g_sum(g, n2g_neg(g, first), 2), 1);
+    const n2_node c = n2g_concat(g, y, function_of_rows(g, x, 2), 1);
+    const n2_node d = n2g_concat(g, c, n2g_sum(g, n2g_neg(g, some), 2), 1);
+    const n2_node e = n2g_mul(g, last_columns(g, b, width + 2, width), first);
+    const n2_node f = last_columns(g, n2g_concat(g, c, d, 1), 2 * width + 3, width);
+    return n2g_add(g, e, n2g_sub(g, f, last_columns(g, c, width + 1, width)));
+}
+/* The caller reads them. */
+static n2_node columns_kept(n2_graph *g, int64_t rows, int64_t width) {
+    n2_tensor *t = n2_store_add(n2_graph_store(g), "t", n2_dims(rows, width + 1));
+    const n2_node x = n2g_neg(g, whole_numbers(g, rows, width - 2));
+    const n2_node a = n2g_concat(g, x, function_of_rows(g, x, 1), 1);
+    const n2_node b = n2g_concat(g, a, function_of_rows(g, x, 2), 1);
+    n2g_assign(g, t, n2g_neg(g, n2g_concat(g, b, function_of_rows(g, x, 3), 1)));
+    return b;
+}
+static void columns_that_others_need_are_copied(void **state) {
+    (void)state;
+    check_columns(columns_read);
+    check_columns(columns_kept);
+}
+
+/* Matrices side by side again and again, each in memory of those before. */
+static n2_node columns_again(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node least = n2g_constant(g, -9), most = n2g_constant(g, 9);
+    n2_node x = whole_numbers(g, rows, width);
+    for (int k = 0; k < 4; k++) {
+        const n2_node half = n2g_slice(g, x, 1, width / 2, width - width / 2);
+        const n2_node all = n2g_concat(g, n2g_concat(g, x, function_of_rows(g, x, k), 1), half, 1);
+        const n2_node next = last_columns(g, all, 2 * width + 1 - width / 2, width);
+        x = n2g_maximum(g, least, n2g_minimum(g, most, next));
+    }
+    return x;
+}
+static void columns_may_lie_where_others_were(void **state) {
+    (void)state;
+    check_columns(columns_again);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
@@ -616,6 +731,10 @@ int main(void) {
         cmocka_unit_test(numbers_that_change_are_gathered),
         cmocka_unit_test(two_tables_are_scattered_to_at_once),
         cmocka_unit_test(tables_that_cannot_go_along_stay),
+        cmocka_unit_test(columns_are_put_where_they_belong_at_once),
+        cmocka_unit_test(columns_are_summed_where_they_are),
+        cmocka_unit_test(columns_that_others_need_are_copied),
+        cmocka_unit_test(columns_may_lie_where_others_were),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(a_gpu_learns_as_a_processor_does),
         cmocka_unit_test(tf32_learns_nearly_the_same),
