@@ -444,7 +444,6 @@ static void note_matmul(const n2_call *c) {
     job_product *p = &j.product;
     if (j.n == 0) return;
     if (!fits(c, 2 * p->m) || !fits(c, 2 * p->n) || !fits(c, 2 * p->k)) return; /* 31 bits */
-    enum { FEW_TILES = 66 }; /* for as many multiprocessors as GPUs have, about */
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     cut_into_tiles(p, false);
     if (plain) slice_product(p, c->queue->towers);
@@ -455,7 +454,6 @@ static void note_matmul(const n2_call *c) {
         j.add = false;
         j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
     }
-    if (!p->rows) cut_into_tiles(p, tiles_of(p) <= FEW_TILES);
     note_layer(c, &j);
     const bool narrow = j.kind == JOB_NARROW;
     noted *n = n2_queue_add(c->queue, &j, narrow ? pieces(p->m, JOB_ROWS) : tiles_of(p));
@@ -475,12 +473,37 @@ int64_t n2_small_blocks(const job_product *p) {
     return pieces(p->m, SMALL_M) * pieces(p->n, SMALL_N) * p->slices;
 }
 
+/* Whether it is done tile by tile, and nothing else with it. */
+static bool has_tiles(const n2_queue *q, size_t i) {
+    const noted *n = &q->list[i];
+    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && !n->sheets && !n->j.product.rows &&
+           n->chain == i && n->j.chained == 0;
+}
+
+/* Whether those of a level are so few that most multiprocessors would have none. */
+static bool few_tiles_at(const n2_queue *q, int level) {
+    enum { MOST = 132 };
+    int64_t tiles = 0;
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].level == level && has_tiles(q, i))
+            tiles += tiles_of(&q->list[i].j.product);
+    return tiles <= MOST;
+}
+
 void n2_products_settle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         job *j = &q->list[i].j;
         if (!n2_is_small(&q->list[i]) || q->list[i].chain != i) continue;
         j->kind = JOB_SMALL;
         j->n_blocks = (uint32_t)n2_small_blocks(&j->product);
+    }
+    for (size_t i = 0; i < q->n; i++)
+        if (has_tiles(q, i)) q->list[i].j.product.small = few_tiles_at(q, q->list[i].level);
+    for (size_t i = 0; i < q->n; i++) {
+        job *j = &q->list[i].j;
+        if (!has_tiles(q, i)) continue;
+        cut_into_tiles(&j->product, j->product.small);
+        j->n_blocks = (uint32_t)tiles_of(&j->product);
     }
 }
 
