@@ -170,7 +170,7 @@ struct gradient;
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
 
 /* record.cu: once it is known which products are gradients from sheets, the small ones among the
- * others become jobs that need no tensor cores, and those of levels that have few get small tiles. */
+ * others become jobs that need no tensor cores, and those of levels with few have small tiles. */
 void n2_products_settle(n2_queue *q);
 /* Whether it will be one: not a layer, not from sheets, in no chain, and so small that tensor cores
  * would not pay; and how many blocks it will have. */
