@@ -239,13 +239,14 @@ static void plans_of_both_devices_share_tensors(void **state) {
     counter_free(&c);
 }
 
-/* A blank tensor begins with zeros on a device too, unless host or processor wrote it before. The
- * host does something else while the device works. */
+/* A blank tensor begins with zeros on a device too, also where others were before, unless host or
+ * processor wrote it. The host does something else while the device works. */
 static void blank_tensors_begin_with_zeros(void **state) {
     (void)state;
     enum { N = 300 };
     const n2_backend *const backends[] = {n2_cpu_backend(), open_cuda_or_skip(true)};
-    for (int who = 0; who < 3; who++) {
+    for (int k = 0; k < 4; k++) {
+        const int who = k % 3;
         counter c = {NULL, NULL, NULL, NULL, NULL};
         n2_plan *cpu;
         double values[N];
@@ -299,9 +300,31 @@ static void a_queue_of_runs_stops_where_it_goes_bad(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* What is given back is given out again: the second of two that want the same takes no more. */
+static void memory_is_given_out_again(void **state) {
+    (void)state;
+    const n2_backend *cuda = open_cuda_or_skip(true);
+    size_t before, now, most[2];
+    n2_cuda_memory(cuda, &before, &most[0]);
+    for (int k = 0; k < 2; k++) {
+        counter c = counter_new(cuda, 3000000); /* more than anybody else here wants */
+        assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+        assert_all(&c, 3000000, 0);
+        counter_free(&c);
+        n2_cuda_memory(cuda, &now, &most[k]);
+        assert_int_equal(now, before);
+    }
+    assert_int_equal(most[0], most[1]);
+}
+
 /* ---- chains ----------------------------------------------------------------- */
 
 typedef n2_node chain_builder(n2_graph *g, int64_t rows, int64_t width);
+
+/* Their sums are exact. */
+static n2_node whole_numbers(n2_graph *g, int64_t rows, int64_t width) {
+    return n2g_affine(g, n2g_randint(g, n2_dims(rows, width), 9), 1, -4);
+}
 
 /* What a device makes of a graph, and in how many launches. */
 static double *chain_values(const n2_backend *backend, chain_builder *build, int64_t rows,
@@ -428,10 +451,85 @@ static void a_chain_may_fetch_rows(void **state) {
     check_chain(gathers);
 }
 
+/* Rows of a table, and a function of many numbers, that are needed only when a product is there:
+ * by one job, or by two. */
+static n2_node late(n2_graph *g, int64_t rows, int64_t width, bool again) {
+    const n2_node table = whole_numbers(g, 5, width), x = whole_numbers(g, rows, width);
+    const n2_node index = n2g_randint(g, n2_dims(rows), 5);
+    const n2_node a = n2g_gather(g, table, index), b = n2g_mul(g, x, whole_numbers(g, 1, width));
+    const n2_node y = n2g_neg(g, whole_numbers(g, rows, 6)), w = whole_numbers(g, 6, width);
+    const n2_node c = n2g_add(g, n2g_mul(g, a, n2g_matmul(g, y, w, false, false)), b);
+    return again ? n2g_add(g, c, n2g_mul(g, n2g_neg(g, a), n2g_sum(g, b, 2))) : c;
+}
+static n2_node late_once(n2_graph *g, int64_t rows, int64_t width) {
+    return late(g, rows, width, false);
+}
+static n2_node late_again(n2_graph *g, int64_t rows, int64_t width) {
+    return late(g, rows, width, true);
+}
+static void what_is_needed_late_is_made_late(void **state) {
+    (void)state;
+    for (int64_t rows = 100; rows <= 2000; rows += 900) {
+        check_shape(late_once, rows, 24);
+        check_shape(late_again, rows, 24);
+    }
+}
+
 static size_t launches_of(chain_builder *build, int64_t rows, int64_t width) {
     size_t launches;
     free(chain_values(open_cuda_or_skip(true), build, rows, width, &launches));
     return launches;
+}
+
+/* A tensor that is changed, and its average. */
+static n2_node changed(n2_graph *g, int64_t rows, int64_t width, bool averaged) {
+    n2_store *store = n2_graph_store(g);
+    n2_tensor *t = n2_store_add(store, "t", n2_dims(rows, width));
+    n2_tensor *average = n2_store_add(store, "average", n2_dims(rows, width));
+    n2g_assign(g, t, n2g_add(g, n2g_read(g, t), n2g_randn(g, n2_dims(rows, width))));
+    if (averaged) n2_average(g, average, t, 0.75);
+    return averaged ? n2g_read(g, average) : n2g_read(g, t);
+}
+static n2_node changed_alone(n2_graph *g, int64_t rows, int64_t width) {
+    return changed(g, rows, width, false);
+}
+static n2_node changed_and_averaged(n2_graph *g, int64_t rows, int64_t width) {
+    return changed(g, rows, width, true);
+}
+static void averages_are_made_and_assigned_at_once(void **state) {
+    (void)state;
+    check_chain(changed_and_averaged);
+    for (int64_t rows = 1; rows <= 10000; rows *= 100)
+        assert_true(launches_of(changed_and_averaged, rows, 4) <=
+                    launches_of(changed_alone, rows, 4) + 1);
+}
+
+/* ---- products --------------------------------------------------------------- */
+
+/* Both factors as they are and transposed, whose rows begin anywhere. */
+static n2_node all_products(n2_graph *g, int64_t rows, int64_t width) {
+    enum { K = 37 };
+    n2_node sum = whole_numbers(g, 1, width);
+    for (int k = 0; k < 4; k++) {
+        const bool ta = k % 2 == 1, tb = k / 2 == 1;
+        const n2_node a = ta ? whole_numbers(g, K, rows) : whole_numbers(g, rows, K);
+        const n2_node b = tb ? whole_numbers(g, width, K) : whole_numbers(g, K, width);
+        sum = n2g_add(g, sum, n2g_matmul(g, a, b, ta, tb));
+    }
+    return sum;
+}
+/* The same with a long inner axis, which is cut into slices. */
+static n2_node long_product(n2_graph *g, int64_t rows, int64_t width) {
+    enum { K = 1030 };
+    return n2g_matmul(g, whole_numbers(g, K, rows), whole_numbers(g, K, width), true, false);
+}
+/* Few tiles, which are small then, or many; wider than a tile, and not a multiple of anything. */
+static void rows_of_factors_may_begin_anywhere(void **state) {
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 1}, {33, 7}, {65, 129}, {131, 30}, {1100, 133}};
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+        check_shape(all_products, shapes[k][0], shapes[k][1]);
+    check_shape(long_product, 67, 131);
 }
 
 /* ---- rows of a table -------------------------------------------------------- */
@@ -537,11 +635,6 @@ static n2_node written_later(n2_graph *g, int64_t rows, int64_t width) {
 static void copies_of_a_table_stay_as_they_were(void **state) {
     (void)state;
     check_chain(written_later);
-}
-
-/* Their sums are exact. */
-static n2_node whole_numbers(n2_graph *g, int64_t rows, int64_t width) {
-    return n2g_affine(g, n2g_randint(g, n2_dims(rows, width), 9), 1, -4);
 }
 
 /* Two tables, both scattered to, are added: rows are as many as there are, in several slices or
@@ -652,6 +745,31 @@ static void columns_are_put_where_they_belong_at_once(void **state) {
                          launches_of(one_appended, rows, 12));
 }
 
+/* Rows of tables beside one another; of some others read the copies, too, or the table is changed
+ * before the copy. */
+static n2_node rows_beside(n2_graph *g, int64_t rows, int64_t width) {
+    const n2_node index = n2g_randint(g, n2_dims(rows), 5);
+    const n2_node first = n2g_neg(g, whole_numbers(g, 5, width)), other = whole_numbers(g, 5, 3);
+    const n2_node a = n2g_gather(g, first, index), b = n2g_gather(g, other, index);
+    const n2_node all = n2g_concat(g, n2g_concat(g, a, b, 1), n2g_gather(g, first, index), 1);
+    const n2_node again = n2g_concat(g, n2g_positive(g, n2g_sum(g, b, 2)), a, 1);
+    return n2g_add(g, last_columns(g, all, 2 * width + 3, width),
+                   last_columns(g, again, width + 1, width));
+}
+static n2_node rows_of_changed(n2_graph *g, int64_t rows, int64_t width) {
+    n2_tensor *t = n2_store_add(n2_graph_store(g), "t", n2_dims(5, width));
+    const n2_node index = n2g_randint(g, n2_dims(rows), 5), table = n2g_read(g, t);
+    const n2_node a = n2g_gather(g, table, index);
+    const n2_node next = n2g_assign(g, t, n2g_add(g, table, whole_numbers(g, 5, width)));
+    const n2_node all = n2g_concat(g, a, n2g_gather(g, next, index), 1);
+    return last_columns(g, all, 2 * width, width);
+}
+static void rows_are_put_where_they_belong_at_once(void **state) {
+    (void)state;
+    check_columns(rows_beside);
+    check_columns(rows_of_changed);
+}
+
 /* Both halves, of columns that several read, or one. */
 static n2_node halves_summed(n2_graph *g, int64_t rows, int64_t width) {
     const n2_node x = n2g_randn(g, n2_dims(rows, width)), y = n2g_mul(g, x, x);
@@ -720,11 +838,15 @@ int main(void) {
         cmocka_unit_test(plans_of_both_devices_share_tensors),
         cmocka_unit_test(blank_tensors_begin_with_zeros),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
+        cmocka_unit_test(memory_is_given_out_again),
         cmocka_unit_test(a_chain_may_be_long),
         cmocka_unit_test(what_a_chain_makes_may_be_used_again),
         cmocka_unit_test(zeros_have_their_signs),
         cmocka_unit_test(operands_of_a_chain_may_be_broadcast),
         cmocka_unit_test(a_chain_may_fetch_rows),
+        cmocka_unit_test(what_is_needed_late_is_made_late),
+        cmocka_unit_test(averages_are_made_and_assigned_at_once),
+        cmocka_unit_test(rows_of_factors_may_begin_anywhere),
         cmocka_unit_test(a_gather_of_all_rows_is_no_launch),
         cmocka_unit_test(copies_of_a_table_stay_as_they_were),
         cmocka_unit_test(numbers_of_a_table_are_looked_up),
@@ -732,6 +854,7 @@ int main(void) {
         cmocka_unit_test(two_tables_are_scattered_to_at_once),
         cmocka_unit_test(tables_that_cannot_go_along_stay),
         cmocka_unit_test(columns_are_put_where_they_belong_at_once),
+        cmocka_unit_test(rows_are_put_where_they_belong_at_once),
         cmocka_unit_test(columns_are_summed_where_they_are),
         cmocka_unit_test(columns_that_others_need_are_copied),
         cmocka_unit_test(columns_may_lie_where_others_were),
