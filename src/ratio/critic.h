@@ -62,9 +62,10 @@ typedef struct n2_critic_record {
 typedef struct n2_critic_company {
     /* Is told the share of the steps that is done. */
     void (*progress)(void *user, double share);
-    /* While a device works there is time for what the host has to do anyway; some of it, for a few
-     * milliseconds. Called as often as there is time, so never on the processor. */
-    n2ce_status (*meanwhile)(void *user);
+    /* While a device is opened, or works, there is time for what the host has to do anyway; some
+     * of it, for a few milliseconds, and whether there is more. Called as often as there is time,
+     * so never on the processor. */
+    n2ce_status (*meanwhile)(void *user, bool *more);
     void *user;
 } n2_critic_company;
 

@@ -436,11 +436,13 @@ static bool has_rows_to_score(const fitter *f, size_t fold) {
 }
 
 /* While a network is trained elsewhere: for this fold and those to come. */
-static n2ce_status score_meanwhile(void *user) {
+static n2ce_status score_meanwhile(void *user, bool *more) {
     enum { AT_ONCE = 4096 };
     fitter *f = user;
+    *more = true;
     for (size_t k = f->fold; k < f->o.folds; k++)
         if (has_rows_to_score(f, k)) return score_some(f, k, AT_ONCE);
+    *more = false;
     return N2CE_OK;
 }
 
