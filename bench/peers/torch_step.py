@@ -73,7 +73,7 @@ class Ratio(nn.Module):
 
     def all_stages(self, z):
         """sum_k f(z, k)."""
-        k = torch.arange(STAGES).repeat(len(z))
+        k = torch.arange(STAGES, device=z.device).repeat(len(z))
         return self(z.repeat_interleave(STAGES, 0), k).view(-1, STAGES).sum(dim=1)
 
 
@@ -93,11 +93,11 @@ class Vae(nn.Module):
 
 def pairs(z, magnitude, sigma2):
     """Numerator and denominator samples of a random stage per datum."""
-    k = torch.randint(STAGES, (len(z),))
+    k = torch.randint(STAGES, (len(z),), device=z.device)
     s = sigma2[k + 1][:, None]
     numerator = (1 - s).sqrt() * torch.randn_like(z) + s.sqrt() * z
     s = sigma2[k].repeat(magnitude)[:, None]
-    noise = torch.randn(magnitude * len(z), NZ)
+    noise = torch.randn(magnitude * len(z), NZ, device=z.device)
     denominator = (1 - s).sqrt() * noise + s.sqrt() * z.repeat(magnitude, 1)
     return torch.cat([numerator, denominator]), k.repeat(magnitude + 1)
 
