@@ -92,6 +92,10 @@ static bool is_about_reports(const n2ce_option *row) {
     return strcmp(row->name, "report") == 0 || strcmp(row->name, "force") == 0;
 }
 
+bool has_default_worth_saying(const n2ce_option *row) {
+    return row->fallback && *row->fallback && row->type != N2CE_OPTION_FLAG;
+}
+
 bool is_hidden(const n2ce_task *task, const n2ce_option *row) {
     if (!task) return false;
     if (is_about_reports(row) && !n2ce_report_page(task)) return true;

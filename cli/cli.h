@@ -61,6 +61,9 @@ const char *format_operands(const n2ce_task *task, char *buffer, size_t size);
 bool is_hidden(const n2ce_task *task, const n2ce_option *row);
 char letter_beside(const n2ce_task *task, const n2ce_option *row);
 
+/* Not that of a flag, nor nothing. */
+bool has_default_worth_saying(const n2ce_option *row);
+
 bool switched_on(const n2ce_options *options, const char *name);
 
 /* The task whose name the arguments begin with, and how many words that took. */

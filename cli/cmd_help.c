@@ -14,8 +14,7 @@ static void print_names(const n2ce_option *row, char letter, char *buffer, size_
 
 static void print_range(const n2ce_option *row) {
     if (row->choices) printf(" {%s}", row->choices);
-    const bool is_default_worth_saying = row->fallback && row->type != N2CE_OPTION_FLAG;
-    if (is_default_worth_saying) printf(" [%s]", row->fallback);
+    if (has_default_worth_saying(row)) printf(" [%s]", row->fallback);
 }
 
 /* Of a common table, without what the task hides; NULL: nothing is hidden. */

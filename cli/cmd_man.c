@@ -32,7 +32,7 @@ static void print_man_options(const char *title, const n2ce_option *table, const
         printf("\n");
         print_roff(row->help);
         if (row->choices) printf(" (%s)", row->choices);
-        if (row->fallback && row->type != N2CE_OPTION_FLAG) {
+        if (has_default_worth_saying(row)) {
             printf("; default ");
             print_roff(row->fallback);
         }
