@@ -4,25 +4,75 @@
 #include "edit.h"
 #include "tower.h"
 
+#include <stdlib.h>
+
 /* ---- as early as possible ------------------------------------------------ */
+
+/* A span, and whose it is. */
+typedef struct touched {
+    const span *at;
+    size_t job;
+} touched;
+
+static int by_begin(const void *a, const void *b) {
+    const uintptr_t x = ((const touched *)a)->at->begin, y = ((const touched *)b)->at->begin;
+    return (x > y) - (x < y);
+}
+
+static size_t list_spans(const n2_queue *q, touched *list) {
+    size_t n = 0;
+    for (size_t i = 0; i < q->n; i++)
+        for (int s = 0; s < q->list[i].n_spans; s++) list[n++] = touched{&q->list[i].spans[s], i};
+    qsort(list, n, sizeof *list, by_begin);
+    return n;
+}
+
+/* Bit k of row i: job k, before job i, cannot run at the same time. A span meets only those that
+ * begin before it ends. Returns how many bits there are. */
+static size_t mark_conflicts(const touched *list, size_t n, uint64_t *marks, size_t words) {
+    size_t marked = 0;
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = a + 1; b < n && list[b].at->begin < list[a].at->end; b++) {
+            const size_t x = list[a].job, y = list[b].job, i = x > y ? x : y, k = x > y ? y : x;
+            uint64_t *row = &marks[i * words + k / 64];
+            const uint64_t bit = (uint64_t)1 << k % 64;
+            if (i == k || *row & bit || !(list[a].at->written || list[b].at->written) ||
+                !n2_spans_meet(list[a].at, list[b].at))
+                continue;
+            *row |= bit;
+            marked++;
+        }
+    return marked;
+}
+
+/* The bits of each row, last first. */
+static void list_conflicts(n2_queue *q, const uint64_t *marks, size_t words) {
+    size_t n = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        for (size_t w = words; w-- > 0;)
+            for (uint64_t left = marks[i * words + w]; left;) {
+                const int bit = 63 - __builtin_clzll(left);
+                left &= ~((uint64_t)1 << bit);
+                q->conflicts[n++] = (uint32_t)(w * 64 + (size_t)bit);
+            }
+        q->conflicts_end[i] = (uint32_t)n;
+    }
+}
 
 /* Which jobs cannot run at the same time is asked again and again; without memory to note it,
  * it is found out each time. */
 static void note_conflicts(n2_queue *q) {
-    size_t n = 0, room = 16 * q->n + 16;
+    const size_t words = (q->n + 63) / 64;
+    touched *list = (touched *)n2_alloc(q->ctx, q->n * MOST_SPANS + 1, sizeof *list);
+    uint64_t *marks = (uint64_t *)n2_alloc(q->ctx, q->n * words + 1, sizeof *marks);
     q->conflicts_end = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->conflicts_end);
-    q->conflicts = (uint32_t *)n2_alloc(q->ctx, room, sizeof *q->conflicts);
-    for (size_t i = 0; i < q->n && q->conflicts && q->conflicts_end; i++) {
-        if (n + i > room) {
-            room = 2 * room + i;
-            void *more = n2_realloc(q->ctx, q->conflicts, room, sizeof *q->conflicts);
-            if (!more) n2_free(q->ctx, q->conflicts);
-            q->conflicts = (uint32_t *)more;
-        }
-        for (size_t k = i; k-- > 0 && q->conflicts;)
-            if (n2_noted_conflict(&q->list[i], &q->list[k])) q->conflicts[n++] = (uint32_t)k;
-        q->conflicts_end[i] = (uint32_t)n;
+    if (list && marks && q->conflicts_end) {
+        const size_t n = mark_conflicts(list, list_spans(q, list), marks, words);
+        q->conflicts = (uint32_t *)n2_alloc(q->ctx, n + 1, sizeof *q->conflicts);
+        if (q->conflicts) list_conflicts(q, marks, words);
     }
+    n2_free(q->ctx, list);
+    n2_free(q->ctx, marks);
 }
 
 static void forget_conflicts(n2_queue *q) {
