@@ -333,6 +333,15 @@ static n2ce_status score_by_all(fitter *f) {
     return N2CE_OK;
 }
 
+static n2ce_status gaussian_divergences(const fitter *f, const n2_moments m[2]) {
+    n2_fit_record *r = f->record;
+    const size_t d = f->num.d;
+    r->gaussian_reverse = N2_NAN;
+    if (f->dx) return n2_gauss_mi(f->ctx, d, f->dx, &m[1], &r->gaussian);
+    N2_TRY(n2_gauss_kl(f->ctx, d, &m[1], &m[0], &r->gaussian));
+    return n2_gauss_kl(f->ctx, d, &m[0], &m[1], &r->gaussian_reverse);
+}
+
 /* Gaussian divergences of the whole samples, and how each row moves them. */
 static n2ce_status gaussian_facts(fitter *f) {
     n2_moments m[2];
@@ -340,11 +349,8 @@ static n2ce_status gaussian_facts(fitter *f) {
     if (!f->dx) N2_TRY(sum_folds(f, 0));
     N2_TRY(both_moments(f, N2_ALL_FOLDS, m));
     const size_t d = f->num.d;
-    n2_fit_record *r = f->record;
-    r->gaussian =
-        f->dx ? n2_gauss_mi(f->ctx, d, f->dx, &m[1]) : n2_gauss_kl(f->ctx, d, &m[1], &m[0]);
-    r->gaussian_reverse = f->dx ? N2_NAN : n2_gauss_kl(f->ctx, d, &m[0], &m[1]);
-    n2ce_status status = make_first_bases(f);
+    n2ce_status status = gaussian_divergences(f, m);
+    if (status == N2CE_OK) status = make_first_bases(f);
     n2_gauss *reverse = NULL;
     if (status == N2CE_OK && !f->dx) status = score_by_all(f);
     if (status == N2CE_OK && !f->dx) {

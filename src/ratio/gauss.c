@@ -684,18 +684,19 @@ static double log_det(const double *cov, size_t d, size_t first, size_t k, doubl
     return n2_cholesky_log_det(work, k) - log_det_bias(rank, v);
 }
 
-double n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *m) {
-    if (m->n < (double)d + 3) return N2_NAN;
-    double *work = n2_alloc(ctx, 2 * d * d + d, sizeof *work), mi = N2_NAN;
-    if (!work) return N2_NAN;
+n2ce_status n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *m, double *out) {
+    *out = N2_NAN;
+    if (m->n < (double)d + 3) return N2CE_OK;
+    double *work = n2_alloc(ctx, 2 * d * d + d, sizeof *work);
+    if (!work) return N2CE_ENOMEM;
     const double v = m->n - 1;
-    for (int k = 0; k < MOST_RIDGES && isnan(mi); k++) { /* the same for all three */
+    for (int k = 0; k < MOST_RIDGES && isnan(*out); k++) { /* the same for all three */
         const double ridge = ridge_at(k), x = log_det(m->cov, d, 0, dx, v, ridge, work);
         const double y = log_det(m->cov, d, dx, d - dx, v, ridge, work);
-        mi = 0.5 * (x + y - log_det(m->cov, d, 0, d, v, ridge, work));
+        *out = 0.5 * (x + y - log_det(m->cov, d, 0, d, v, ridge, work));
     }
     n2_free(ctx, work);
-    return mi;
+    return N2CE_OK;
 }
 
 /* Directions that were not dropped. */
@@ -705,11 +706,14 @@ static size_t rank_of(const n2_gauss *g) {
     return rank;
 }
 
-double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den) {
+n2ce_status n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
+                        double *out) {
     const double n = num->n, m = den->n, v = m - 1;
-    if (n < (double)d + 3 || m < (double)d + 3) return N2_NAN;
+    *out = N2_NAN;
+    if (n < (double)d + 3 || m < (double)d + 3) return N2CE_OK;
     n2_gauss *g;
-    if (n2_gauss_new(ctx, d, num, den, &g) != N2CE_OK) return N2_NAN;
+    const n2ce_status status = n2_gauss_new(ctx, d, num, den, &g);
+    if (status != N2CE_OK) return status == N2CE_ERANGE ? N2CE_OK : status;
     const size_t rank = rank_of(g);
     double trace = 0, shift = 0, log_ratio = 0;
     for (size_t i = 0; i < d; i++) {
@@ -721,5 +725,6 @@ double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_mome
     n2_gauss_free(g);
     const double dim = (double)rank, shrink = (v - dim - 1) / v; /* E S^-1 = Sigma^-1 / shrink */
     log_ratio += log_det_bias(rank, n - 1) - log_det_bias(rank, m - 1);
-    return 0.5 * (shrink * (trace * (1 - 1 / n) + shift) - dim / m - dim + log_ratio);
+    *out = 0.5 * (shrink * (trace * (1 - 1 / n) + shift) - dim / m - dim + log_ratio);
+    return N2CE_OK;
 }

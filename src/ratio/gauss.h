@@ -108,11 +108,12 @@ n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
 
 /* KL(num || den) of independent Gaussian samples, unbiased: traces and log determinants
  * are corrected by the Wishart distribution's moments. NaN if a sample has fewer than
- * d + 3 rows. */
-double n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den);
+ * d + 3 rows, or no basis can be found. Fails with N2CE_ENOMEM. */
+n2ce_status n2_gauss_kl(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
+                        double *out);
 
 /* Mutual information of the first dx and the other coordinates, unbiased likewise. */
-double n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint);
+n2ce_status n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint, double *out);
 
 /* How much each row of the denominator moves KL(num || den) of the Gaussians: the
  * influence function, with mean 0. */
