@@ -79,8 +79,8 @@ cudaError_t n2_gpu_memory_take(gpu_memory *m, size_t bytes, void **out) {
 void n2_gpu_memory_give(gpu_memory *m, void *memory) {
     if (!memory) return;
     pthread_mutex_lock(&m->lock);
-    size_t i = m->n;
-    while (i-- > 0 && m->blocks[i].memory != memory) continue;
+    size_t i = 0;
+    while (m->blocks[i].memory != memory) i++;
     gpu_block block = remove_block(m, i);
     m->taken -= block.bytes;
     m->kept += block.bytes;

@@ -480,14 +480,13 @@ static bool has_tiles(const n2_queue *q, size_t i) {
            n->chain == i && n->j.chained == 0;
 }
 
-/* Whether those of a level are so few that most multiprocessors would have none. */
+/* Whether those of a level are no more than there are multiprocessors. */
 static bool few_tiles_at(const n2_queue *q, int level) {
-    enum { MOST = 132 };
     int64_t tiles = 0;
     for (size_t i = 0; i < q->n; i++)
         if (q->list[i].level == level && has_tiles(q, i))
             tiles += tiles_of(&q->list[i].j.product);
-    return tiles <= MOST;
+    return tiles * FEW_ROWS <= q->few_most; /* which has so many rows for each of them */
 }
 
 void n2_products_settle(n2_queue *q) {

@@ -2,18 +2,10 @@
 #ifndef TEST_BBO_DATA_H
 #define TEST_BBO_DATA_H
 
-#include "close.h"
+#include "contexts.h"
 #include "design/design_task.h"
 
 #include <stdlib.h>
-
-static inline n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options o = N2CE_CTX_OPTIONS_INIT;
-    n2ce_ctx *ctx;
-    o.threads = threads;
-    assert_int_equal(n2ce_ctx_new(&ctx, &o), N2CE_OK);
-    return ctx;
-}
 
 /* Skips the test where the data are not. */
 static inline n2_design_bench *open_task(n2ce_ctx *ctx, const char *name) {

@@ -2,21 +2,13 @@
 #ifndef TEST_SAMPLES_H
 #define TEST_SAMPLES_H
 
-#include "close.h"
+#include "contexts.h"
 
 #include "base/random.h"
 #include "io/table.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static inline n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 static inline double *new_doubles(size_t n) {
     double *x = calloc(n + 1, sizeof *x);

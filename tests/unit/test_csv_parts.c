@@ -1,7 +1,8 @@
 /* Facts about CSV on several threads: rows, counts, levels and messages are those of one thread,
  * wherever the bytes are cut. */
-#include "close.h"
+#include "contexts.h"
 #include "failing_alloc.h"
+#include "resident.h"
 
 #include "base/text.h"
 #include "io/table.h"
@@ -12,14 +13,6 @@
 #include <unistd.h>
 
 /* ---- all that can be known of a file ---------------------------------------------------- */
-
-static n2ce_ctx *context_of(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    n2ce_ctx *ctx;
-    options.threads = threads;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 typedef struct outcome {
     n2ce_status status;
@@ -91,10 +84,10 @@ static void assert_same(const outcome *a, const outcome *b) {
 static size_t assert_like_one_thread(const char *text, n2_table_options o) {
     static const size_t parts[] = {1, 3, 7, 40}, blocks[] = {4, 1000};
     static const int threads[] = {2, 7};
-    n2ce_ctx *one = context_of(1);
+    n2ce_ctx *one = new_ctx(1);
     outcome expected = outcome_of(one, text, o, 1000);
     for (size_t t = 0; t < COUNT_OF(threads); t++) {
-        n2ce_ctx *ctx = context_of(threads[t]);
+        n2ce_ctx *ctx = new_ctx(threads[t]);
         for (size_t i = 0; i < COUNT_OF(parts) * COUNT_OF(blocks); i++) {
             o.csv_part = parts[i / COUNT_OF(blocks)];
             outcome found = outcome_of(ctx, text, o, blocks[i % COUNT_OF(blocks)]);
@@ -227,7 +220,7 @@ static void new_levels_are_numbered_as_they_come(void **state) {
 static void frozen_levels_refuse_on_any_thread(void **state) {
     (void)state;
     for (int threads = 1; threads <= 4; threads += 3) {
-        n2ce_ctx *ctx = context_of(threads);
+        n2ce_ctx *ctx = new_ctx(threads);
         n2_levels *levels;
         n2_reader *r;
         size_t code, n;
@@ -248,7 +241,7 @@ static void frozen_levels_refuse_on_any_thread(void **state) {
 
 static void many_threads_stop_when_asked(void **state) {
     (void)state;
-    n2ce_ctx *ctx = context_of(3);
+    n2ce_ctx *ctx = new_ctx(3);
     n2_reader *r;
     size_t n;
     double x[2 * LINES];
@@ -317,7 +310,7 @@ static void large_files_do_not_depend_on_threads(void **state) {
     (void)state;
     enum { ROWS = 200000, SOME = 5000 };
     const large_file f = large_file_new(ROWS);
-    n2ce_ctx *one = context_of(1), *many = context_of(5);
+    n2ce_ctx *one = new_ctx(1), *many = new_ctx(5);
     for (size_t max_rows = 0; max_rows <= SOME; max_rows += SOME) {
         n2_table *expected = read_path(one, f.path, max_rows);
         assert_int_equal(expected->seen, ROWS);
@@ -331,23 +324,13 @@ static void large_files_do_not_depend_on_threads(void **state) {
     unlink(f.path);
 }
 
-/* Bytes of this program in memory, 0 if the system does not say. */
-static double resident_bytes(void) {
-    long total = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file) return 0;
-    const int found = fscanf(file, "%ld %ld", &total, &resident);
-    fclose(file);
-    return found == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
-}
-
 static void memory_does_not_grow_with_the_file(void **state) {
     (void)state;
     enum { BLOCK = 8192 };
     static double x[2 * BLOCK];
     const large_file f = large_file_new(1000000);
     const n2_table_options o = {.columns = "a,b", .drop_missing = true, .csv_part = 1 << 10};
-    n2ce_ctx *ctx = context_of(3);
+    n2ce_ctx *ctx = new_ctx(3);
     n2_reader *r;
     size_t n;
     assert_int_equal(n2_reader_open(ctx, f.path, &o, &r), N2CE_OK);

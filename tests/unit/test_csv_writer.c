@@ -1,5 +1,5 @@
 /* Facts about writing CSV: every number in its place, whatever the number of threads. */
-#include "close.h"
+#include "contexts.h"
 #include "failing_alloc.h"
 
 #include "base/text.h"
@@ -32,14 +32,6 @@ static int tear_down(void **state) {
     return rmdir(folder); /* fails if anything was left behind */
 }
 
-static n2ce_ctx *make_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx = NULL;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
-
 /* Number by number. */
 static n2_text expected_text(n2ce_ctx *ctx, size_t rows, size_t cols) {
     n2_text text = n2_text_new(ctx);
@@ -52,7 +44,7 @@ static n2_text expected_text(n2ce_ctx *ctx, size_t rows, size_t cols) {
 }
 
 static void assert_written(int threads, size_t rows, size_t cols) {
-    n2ce_ctx *ctx = make_ctx(threads);
+    n2ce_ctx *ctx = new_ctx(threads);
     n2_text expected = expected_text(ctx, rows, cols), found = n2_text_new(ctx);
     assert_int_equal(n2_csv_write(ctx, path, "head\n", numbers, rows, cols), N2CE_OK);
     assert_int_equal(n2_file_read(ctx, path, &found), N2CE_OK);
@@ -107,7 +99,7 @@ static void running_out_of_memory_leaves_no_file(void **state) {
 
 static void a_place_that_is_not_there_is_an_error(void **state) {
     (void)state;
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     assert_int_equal(n2_csv_write(ctx, "/proc/n2ce/a", "", numbers, 1, 1), N2CE_EIO);
     assert_non_null(strstr(n2ce_errmsg(ctx), "/proc/n2ce/a"));
     n2ce_ctx_free(ctx);

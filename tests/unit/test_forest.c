@@ -1,17 +1,9 @@
 /* Facts about random forests. */
 #include "base/random.h"
-#include "close.h"
+#include "contexts.h"
 #include "design/forest.h"
 
 #include <string.h>
-
-static n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options o = N2CE_CTX_OPTIONS_INIT;
-    n2ce_ctx *ctx;
-    o.threads = threads;
-    assert_int_equal(n2ce_ctx_new(&ctx, &o), N2CE_OK);
-    return ctx;
-}
 
 enum { ROWS = 300, COLS = 5 };
 

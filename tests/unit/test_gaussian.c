@@ -1,6 +1,6 @@
 /* Facts about the Gaussian study: exact parts against quadrature, the kernel against double
  * arithmetic, the paper's tables through the public door. */
-#include "close.h"
+#include "contexts.h"
 
 #include "base/isa.h"
 #include "base/numerics.h"
@@ -15,14 +15,6 @@
 static const double plane_target[] = {1.5, -0.8}, plane_start[] = {-2, 1};
 static const double line_target[] = {-1.5, -0.75, 0, 0.75, 1.5};
 static const double line_start[] = {1.5, 0.75, 0, -0.75, -1.5};
-
-static n2ce_ctx *make_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx = NULL;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 static n2_gaussian_setting paper_setting(size_t dim) {
     return (n2_gaussian_setting){.dim = dim,
@@ -110,7 +102,7 @@ static void squared_bias_is_rotation_invariant(void **state) {
 /* Nearest the noise the squared bias falls as 1/M^2, in both problems of the paper. */
 static void the_bias_slope_is_minus_two(void **state) {
     (void)state;
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     for (size_t dim = 2; dim <= 5; dim += 3) {
         const n2_gaussian_setting s = paper_setting(dim);
         n2_arena arena = n2_arena_new(ctx);
@@ -294,7 +286,7 @@ static void one_step_is_the_gradient_in_double(void **state) {
     (void)state;
     static const double target[] = {1, -0.5, 0.25}, start[] = {-0.75, 0.5, 1};
     static const uint64_t sizes[] = {1, 2, 37, 2000};
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     for (size_t dim = 1; dim <= 3; dim++)
         for (size_t i = 0; i < COUNT_OF(sizes); i++) {
             n2_gaussian_setting s = {.dim = dim,
@@ -367,7 +359,7 @@ static void the_papers_table_for_n_500(void **state) {
     static const char *const settings[] = {"dim",      "5",    "n",          "500",
                                            "runs",     "100",  "magnitudes", "1,10,50,100,1000",
                                            "families", "n2ce", NULL};
-    n2ce_ctx *ctx = make_ctx(0);
+    n2ce_ctx *ctx = new_ctx(0);
     study s = run_with(ctx, settings);
     const char *json = n2ce_answer_json(s.answer);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -386,7 +378,7 @@ static void the_papers_table_for_n_2(void **state) {
     static const char *const settings[] = {"dim",      "5",    "n",          "2",
                                            "runs",     "100",  "magnitudes", "1,1.5,2,5,10",
                                            "families", "n2ce", NULL};
-    n2ce_ctx *ctx = make_ctx(0);
+    n2ce_ctx *ctx = new_ctx(0);
     study s = run_with(ctx, settings);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_close(row_value(n2ce_answer_json(s.answer), "n2ce", rows[i][0], "mean"), rows[i][1],
@@ -400,7 +392,7 @@ static void nwj_and_a_huge_magnitude_agree(void **state) {
     (void)state;
     static const char *const settings[] = {"target", "0.75,-0.5", "n",          "200", "runs", "20",
                                            "steps",  "40",        "magnitudes", "1e9", NULL};
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     study s = run_with(ctx, settings);
     static const char *const keys[] = {"mean", "std", "gradient_error"};
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
@@ -418,7 +410,7 @@ static void many_samples_and_a_large_magnitude_approach_likelihood(void **state)
     static const char *const settings[] = {"target",   "0.5,-0.25", "n",  "20000",      "runs",
                                            "2",        "steps",     "60", "magnitudes", "1000",
                                            "families", "n2ce",      NULL};
-    n2ce_ctx *ctx = make_ctx(0);
+    n2ce_ctx *ctx = new_ctx(0);
     study s = run_with(ctx, settings);
     const double gap2 = 4 * 0.3125, exact = gap2 * (1 - pow(0.64, 60)) / 0.36 / 60;
     assert_close(row_value(n2ce_answer_json(s.answer), "n2ce", 1000, "mean"), exact, 0.02, 0);
@@ -435,7 +427,7 @@ static void answers_do_not_depend_on_threads(void **state) {
     n2ce_ctx *ctx[3];
     study s[3];
     for (size_t i = 0; i < 3; i++) {
-        ctx[i] = make_ctx(threads[i]);
+        ctx[i] = new_ctx(threads[i]);
         s[i] = run_with(ctx[i], settings);
         assert_string_equal(n2ce_answer_json(s[i].answer), n2ce_answer_json(s[0].answer));
         assert_string_equal(n2ce_answer_text(s[i].answer), n2ce_answer_text(s[0].answer));
@@ -458,7 +450,7 @@ static void every_objective_has_a_row(void **state) {
     (void)state;
     static const char *const settings[] = {"dim",   "2", "n",          "8",     "runs", "3",
                                            "steps", "4", "magnitudes", "1,2,3", NULL};
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     study s = run_with(ctx, settings);
     assert_int_equal(count_of(n2ce_answer_json(s.answer), "\"gradient_error\": "), 5);
     assert_int_equal(count_of(n2ce_answer_brief(s.answer), "\n"), 5);
@@ -481,7 +473,7 @@ static void runs_beyond_one_wave_are_counted(void **state) {
     static const char *const settings[] = {"dim",      "1",     "n", "2",          "runs",
                                            "600",      "steps", "2", "magnitudes", "1",
                                            "families", "n2ce",  NULL};
-    n2ce_ctx *ctx = make_ctx(2);
+    n2ce_ctx *ctx = new_ctx(2);
     study s = run_with(ctx, settings);
     assert_close(row_value(n2ce_answer_json(s.answer), "n2ce", 1, "runs"), 600, 0, 0);
     assert_true(row_value(n2ce_answer_json(s.answer), "n2ce", 1, "std") > 0);
@@ -500,7 +492,7 @@ static void assert_setting_refused(study *s, const char *name, const char *value
 static void senseless_values_are_refused(void **state) {
     (void)state;
     static const char *const none[] = {NULL};
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     study s = make_study(ctx, none);
     assert_setting_refused(&s, "target", "1,nan");
     assert_setting_refused(&s, "start", "inf");
@@ -518,7 +510,7 @@ static void senseless_values_are_refused(void **state) {
 }
 
 static void assert_run_refused(const char *const *settings, const char *named) {
-    n2ce_ctx *ctx = make_ctx(1);
+    n2ce_ctx *ctx = new_ctx(1);
     study s = make_study(ctx, settings);
     s.answer = (n2ce_answer *)1;
     assert_int_equal(run_study(&s), N2CE_EINVAL);

@@ -1,5 +1,5 @@
 /* Facts about the kernel density ratios uLSIF and KLIEP. */
-#include "close.h"
+#include "contexts.h"
 #include "failing_alloc.h"
 
 #include "base/linalg.h"
@@ -10,14 +10,6 @@
 #include <time.h>
 
 static const n2_kernel_method methods[] = {N2_ULSIF, N2_KLIEP};
-
-static n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 static double *new_doubles(size_t n) {
     double *x = calloc(n + 1, sizeof *x);

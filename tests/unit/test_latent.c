@@ -1,5 +1,5 @@
 /* The latent model of designs: the code, training that can be stopped, proposals. */
-#include "close.h"
+#include "contexts.h"
 #include "failing_alloc.h"
 
 #include "base/random.h"
@@ -38,14 +38,6 @@ static void fill(sample *s) {
         s->y[i] = -x[0] * x[0] - 0.1 * x[1] - 0.05 * (x[2] - 4) * (x[2] - 4) + (x[3] == 1);
     }
     s->designs = (n2_designs){{s->factor, COLUMNS}, ROWS, s->x, s->y};
-}
-
-static n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
 }
 
 static n2_latent_options small(void) {

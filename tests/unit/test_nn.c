@@ -1,5 +1,5 @@
 /* Layers, initial values, optimiser, checkpoints, and whole training runs. */
-#include "close.h"
+#include "contexts.h"
 #include "fast_backend.h"
 
 #include "base/numerics.h"
@@ -15,14 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static n2ce_ctx *new_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 /* ---- layers -------------------------------------------------------------- */
 

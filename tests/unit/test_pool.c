@@ -1,5 +1,5 @@
 /* Facts about the worker pool: each item once, one item at a time on a worker. */
-#include "close.h"
+#include "contexts.h"
 #include "failing_alloc.h"
 
 #include "base/pool.h"
@@ -18,14 +18,6 @@ typedef struct ledger {
     atomic_bool busy[WORKERS];
     atomic_int overlaps, strangers;
 } ledger;
-
-static n2ce_ctx *make_ctx(int threads) {
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    n2ce_ctx *ctx = NULL;
-    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
-    return ctx;
-}
 
 /* Something to do, so that threads get a chance to meet. */
 static double spin(size_t item) {
@@ -60,7 +52,7 @@ static void check_one_call(n2ce_ctx *ctx, int threads, size_t n) {
 static void every_item_runs_exactly_once(void **state) {
     (void)state;
     for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
-        n2ce_ctx *ctx = make_ctx(thread_counts[t]);
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
         for (size_t k = 0; k < COUNT_OF(item_counts); k++)
             check_one_call(ctx, thread_counts[t], item_counts[k]);
         n2ce_ctx_free(ctx);
@@ -77,7 +69,7 @@ static void count_up(void *arg, size_t item, int worker) {
 static void many_small_calls_lose_nothing(void **state) {
     (void)state;
     for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
-        n2ce_ctx *ctx = make_ctx(thread_counts[t]);
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
         for (size_t call = 0; call < 1000; call++) {
             const size_t n = call % 11;
             atomic_size_t sum = 0;
@@ -99,7 +91,7 @@ static void results_do_not_depend_on_threads(void **state) {
     (void)state;
     double results[3][ITEMS];
     for (size_t t = 0; t < 3; t++) {
-        n2ce_ctx *ctx = make_ctx(thread_counts[t]);
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
         assert_int_equal(n2_parallel_for(ctx, ITEMS, compute_item, results[t]), N2CE_OK);
         n2ce_ctx_free(ctx);
     }
@@ -110,7 +102,7 @@ static void results_do_not_depend_on_threads(void **state) {
 /* Writes of the items are visible to the caller when the call returns. */
 static void results_are_visible_when_the_call_returns(void **state) {
     (void)state;
-    n2ce_ctx *ctx = make_ctx(2);
+    n2ce_ctx *ctx = new_ctx(2);
     double out[16];
     for (int call = 0; call < 500; call++) {
         memset(out, 0, sizeof out);
@@ -124,7 +116,7 @@ static void results_are_visible_when_the_call_returns(void **state) {
 static void contexts_come_and_go(void **state) {
     (void)state;
     for (int i = 0; i < 50; i++) {
-        n2ce_ctx *ctx = make_ctx(7);
+        n2ce_ctx *ctx = new_ctx(7);
         atomic_size_t sum = 0;
         if (i % 2) assert_int_equal(n2_parallel_for(ctx, 2, count_up, &sum), N2CE_OK);
         n2ce_ctx_free(ctx);

@@ -2,6 +2,7 @@
  * used is named with its place, and memory does not grow with the file. */
 #include "close.h"
 #include "failing_alloc.h"
+#include "resident.h"
 
 #include "base/text.h"
 #include "io/csv.h"
@@ -1090,16 +1091,6 @@ static void reading_stops_when_asked(void **state) {
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
-
-/* Bytes of this program in memory, 0 if the system does not say. */
-static double resident_bytes(void) {
-    long total = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file) return 0;
-    const int found = fscanf(file, "%ld %ld", &total, &resident);
-    fclose(file);
-    return found == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
-}
 
 /* The most memory that reading a file of zeros takes, above what was there before. */
 static double memory_to_read(const fixture *f, const char *header, size_t data_bytes) {
