@@ -14,6 +14,7 @@ enum {
 
 N2_ISA_TABLE(n2_tile_fn, n2_tile);
 N2_ISA_TABLE(n2_dot_fn, n2_dot_rows);
+N2_ISA_TABLE(n2_quadratic_fn, n2_quadratic_rows);
 N2_ISA_TABLE(n2_subtract_rows_fn, n2_subtract_rows);
 N2_ISA_TABLE(n2_subtract_two_fn, n2_subtract_two);
 N2_ISA_TABLE(n2_rotate_fn, n2_rotate);
@@ -40,6 +41,10 @@ static void transpose(double *a, size_t n) {
 
 double n2_dot(const double *x, const double *y, size_t n) {
     return n2_dot_rows_table[n2_isa_current()](x, y, n);
+}
+
+double n2_quadratic(const double *a, const double *b, const double *x, size_t n) {
+    return n2_quadratic_rows_table[n2_isa_current()](a, b, x, n);
 }
 
 static void subtract_rows(double *row, size_t n, const double *m, size_t stride, size_t rows,
@@ -172,7 +177,7 @@ static double *reflection_factor(double *a, size_t n, size_t k) { return a + (k 
 static double make_reflection(double *x, size_t n, double *factor) {
     const double rest = n2_dot(x + 1, x + 1, n - 1);
     *factor = 0;
-    if (rest == 0) return x[0];
+    if (rest < DBL_MIN) return x[0]; /* nothing beside the first, or next to nothing */
     const double length = -copysign(sqrt(x[0] * x[0] + rest), x[0]);
     x[0] -= length;
     *factor = 2 / (x[0] * x[0] + rest);
@@ -324,4 +329,39 @@ bool n2_symmetric_eigen(double *a, size_t n, double *values, double *v) {
     if (v) transpose(v, n);
     for (size_t k = 0; k < n; k++) values[k] = ldexp(values[k], exponent);
     return true;
+}
+
+/* ---- orthonormal rows --------------------------------------------------------------------- */
+
+/* row (I - factor v v') */
+static void reflect_row(double *row, const double *v, size_t n, double factor) {
+    const double c = factor * n2_dot(row, v, n);
+    subtract_rows(row, n, v, 0, 1, &c, 1);
+}
+
+/* Reflection i makes row i of X end at the diagonal and is kept in its place, all 0 if there was
+ * nothing to do. */
+static void reduce_to_lower(double *x, size_t k, size_t n, double *diagonal) {
+    for (size_t i = 0; i < k; i++) {
+        double *v = x + i * n + i, factor;
+        diagonal[i] = make_reflection(v, n - i, &factor);
+        if (factor == 0) memset(v, 0, (n - i) * sizeof *v);
+        for (size_t j = i + 1; j < k && factor != 0; j++)
+            reflect_row(x + j * n + i, v, n - i, factor);
+    }
+}
+
+void n2_row_basis(double *x, size_t k, size_t n, double *diagonal, double *q) {
+    reduce_to_lower(x, k, n, diagonal);
+    memset(q, 0, n * n * sizeof *q);
+    for (size_t i = 0; i < n; i++) q[i * n + i] = 1;
+    for (size_t i = k; i-- > 0;) { /* rows before i are still those of the identity */
+        const double *v = x + i * n + i, square = n2_dot(v, v, n - i);
+        for (size_t j = i; j < n && square > 0; j++)
+            reflect_row(q + j * n + i, v, n - i, 2 / square);
+    }
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j < n && diagonal[i] < 0; j++) q[i * n + j] = -q[i * n + j];
+        diagonal[i] = fabs(diagonal[i]);
+    }
 }

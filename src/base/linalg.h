@@ -13,6 +13,9 @@
 /* sum_i x_i y_i, in an order that vectorises and depends on n only. */
 double n2_dot(const double *x, const double *y, size_t n);
 
+/* sum_i (a_i x_i + b_i) x_i, likewise. */
+double n2_quadratic(const double *a, const double *b, const double *x, size_t n);
+
 /* out[8 r + c] = sum_k a[r a_row + k a_step] b[k b_step + c] for r and c below 8, k below n: the
  * tile that larger products are made of. The sums are taken in the order of k on every machine. */
 enum { N2_TILE = 8 };
@@ -47,5 +50,11 @@ void n2_cholesky_inverse(const double *l, size_t n, double *inverse);
  * are right to a few units in the last place of the largest. Returns false if
  * something is not finite or the iteration does not converge. */
 bool n2_symmetric_eigen(double *a, size_t n, double *values, double *v);
+
+/* X = L Q for a k x n matrix X, k <= n, with a lower L and an n x n Q whose rows are orthonormal
+ * whatever X is. The diagonal of L, none of it negative, goes to `diagonal`; X is destroyed. Where
+ * the rows of X are orthogonal already, Q begins with their directions and `diagonal` is their
+ * lengths. */
+void n2_row_basis(double *x, size_t k, size_t n, double *diagonal, double *q);
 
 #endif

@@ -7,6 +7,7 @@
 
 n2_tile_fn N2_ISA(n2_tile);
 n2_dot_fn N2_ISA(n2_dot_rows);
+n2_quadratic_fn N2_ISA(n2_quadratic_rows);
 n2_subtract_rows_fn N2_ISA(n2_subtract_rows);
 n2_subtract_two_fn N2_ISA(n2_subtract_two);
 n2_rotate_fn N2_ISA(n2_rotate);
@@ -39,6 +40,17 @@ double N2_ISA(n2_dot_rows)(const double *restrict x, const double *restrict y, s
     for (; i + 8 <= n; i += 8)
         for (size_t k = 0; k < 8; k++) part[k] += x[i + k] * y[i + k];
     for (size_t k = 0; i < n; i++, k++) part[k] += x[i] * y[i];
+    return ((part[0] + part[4]) + (part[1] + part[5])) +
+           ((part[2] + part[6]) + (part[3] + part[7]));
+}
+
+double N2_ISA(n2_quadratic_rows)(const double *restrict a, const double *restrict b,
+                                 const double *restrict x, size_t n) {
+    double part[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t k = 0; k < 8; k++) part[k] += (a[i + k] * x[i + k] + b[i + k]) * x[i + k];
+    for (size_t k = 0; i < n; i++, k++) part[k] += (a[i] * x[i] + b[i]) * x[i];
     return ((part[0] + part[4]) + (part[1] + part[5])) +
            ((part[2] + part[6]) + (part[3] + part[7]));
 }

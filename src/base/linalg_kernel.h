@@ -6,6 +6,8 @@
 
 typedef double n2_dot_fn(const double *x, const double *y, size_t n);
 
+typedef double n2_quadratic_fn(const double *a, const double *b, const double *x, size_t n);
+
 /* row[0..n) -= sum_k c[k * step] m[k][0..n) for k in [0, rows); m has a row every `stride`
  * numbers. */
 typedef void n2_subtract_rows_fn(double *row, size_t n, const double *m, size_t stride, size_t rows,

@@ -264,13 +264,17 @@ static n2ce_status sum_folds(fitter *f, size_t side) {
     return n2_fold_sums_new(f->ctx, rows, bounds, f->o.folds, &f->sums[side]);
 }
 
-/* Of all rows but those of a fold, or of all. */
+/* Of all rows but those of a fold, or of all; with dx of the joint sample alone. */
 static n2ce_status both_moments(const fitter *f, size_t fold, n2_moments m[2]) {
+    m[0] = (n2_moments){0};
     N2_TRY(n2_moments_without(f->sums[1], fold, &m[1]));
-    const n2ce_status status = f->dx ? n2_moments_split(f->ctx, &m[1], f->num.d, f->dx, &m[0])
-                                     : n2_moments_without(f->sums[0], fold, &m[0]);
-    if (status != N2CE_OK) n2_moments_free(f->ctx, &m[1]);
-    for (size_t side = 0; side < 2 && status == N2CE_OK; side++) shrink(&m[side], f->num.d);
+    shrink(&m[1], f->num.d);
+    if (f->dx) return N2CE_OK;
+    const n2ce_status status = n2_moments_without(f->sums[0], fold, &m[0]);
+    if (status == N2CE_OK)
+        shrink(&m[0], f->num.d);
+    else
+        n2_moments_free(f->ctx, &m[1]);
     return status;
 }
 
@@ -291,7 +295,7 @@ static n2ce_status make_bases(const fitter *f, const size_t *without, size_t n, 
         den[k] = m[0];
         num[k] = m[1];
     }
-    if (status == N2CE_OK) status = n2_gauss_new_all(f->ctx, f->num.d, n, num, den, out);
+    if (status == N2CE_OK) status = n2_gauss_new_all(f->ctx, f->num.d, f->dx, n, num, den, out);
     free_moments(f, num, den, n);
     return status;
 }
@@ -418,8 +422,8 @@ static n2ce_status score_side(const fitter *f, size_t fold, size_t side, const s
     double *to = f->scores->f[side] + range[0];
     if (*n > all - first) *n = all - first;
     if (f->dx)
-        return n2_gauss_score_pairs(f->base[fold], f->dx, rows.x + range[0] * d, all, shifts, first,
-                                    *n, to, f->scores->f[0] + range[0], rows.n);
+        return n2_gauss_score_pairs(f->base[fold], rows.x + range[0] * d, all, shifts, first, *n,
+                                    to, f->scores->f[0] + range[0], rows.n);
     return n2_gauss_score(f->base[fold], rows.x + (range[0] + first) * d, *n, to + first);
 }
 

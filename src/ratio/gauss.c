@@ -10,10 +10,10 @@
 
 /* ---- the basis ----------------------------------------------------------- */
 
-/* Variances of both, or 1 where there is none. */
-static void sizes(const double *a, const double *b, size_t d, double *size) {
+/* Variances of both d x d blocks, or 1 where there is none. */
+static void sizes(const double *a, const double *b, size_t stride, size_t d, double *size) {
     for (size_t i = 0; i < d; i++) {
-        size[i] = a[i * d + i] + b[i * d + i];
+        size[i] = a[i * stride + i] + b[i * stride + i];
         if (!(size[i] > 0)) size[i] = 1;
     }
 }
@@ -24,14 +24,18 @@ enum { MOST_RIDGES = 5 };
  * it can be done without. */
 static double ridge_at(int k) { return k ? 1e-12 * pow(100, k) : 0; }
 
-/* Factor of cov + ridge diag(size). False if a variable is a combination of those before
- * it, as far as rounding lets us know. */
-static bool factor(const double *cov, size_t d, const double *size, double ridge, double *l) {
-    memcpy(l, cov, d * d * sizeof *l);
-    for (size_t i = 0; i < d; i++) l[i * d + i] += ridge * size[i];
+/* Factor of cov + ridge diag(size), cov being a d x d block of a matrix with rows of `stride`.
+ * False if a variable is a combination of those before it, as far as rounding lets us know. */
+static bool factor(const double *cov, size_t stride, size_t d, const double *size, double ridge,
+                   double *l) {
+    for (size_t i = 0; i < d; i++) {
+        memcpy(l + i * d, cov + i * stride, d * sizeof *l);
+        l[i * d + i] += ridge * size[i];
+    }
     if (!n2_cholesky(l, d)) return false;
     for (size_t i = 0; i < d; i++)
-        if (l[i * d + i] * l[i * d + i] < 1e-12 * (cov[i * d + i] + ridge * size[i])) return false;
+        if (l[i * d + i] * l[i * d + i] < 1e-12 * (cov[i * stride + i] + ridge * size[i]))
+            return false;
     return true;
 }
 
@@ -76,27 +80,39 @@ static bool diagonalise(n2_gauss *g, const double *num_cov, double *l, double *s
     return true;
 }
 
+/* No spread at all would be an infinite log ratio; what is small beside the largest one is
+ * rounding. */
+static void keep_above_rounding(n2_gauss *g) {
+    double most = 0;
+    for (size_t i = 0; i < g->d; i++) most = fmax(most, g->lambda[i]);
+    const double least = fmax(1e-28, 1e-15 * most);
+    for (size_t i = 0; i < g->d; i++)
+        if (!(g->lambda[i] > least)) g->lambda[i] = least;
+}
+
 static void place(n2_gauss *g, const n2_moments *num, const n2_moments *den) {
     const size_t d = g->d;
-    /* no spread at all would be an infinite log ratio; eigenvalues are ascending, and what
-     * is small beside the last one is rounding */
-    const double least = fmax(1e-28, d ? 1e-15 * g->lambda[d - 1] : 0);
+    keep_above_rounding(g);
     memcpy(g->centre, den->mean, d * sizeof(double));
     for (size_t i = 0; i < d; i++) {
-        if (!(g->lambda[i] > least)) g->lambda[i] = least;
         g->delta[i] = 0;
         for (size_t j = 0; j < d; j++)
             g->delta[i] += g->basis[i * d + j] * (num->mean[j] - den->mean[j]);
     }
 }
 
+/* How much of the variance 1 along a direction was given to it by the ridge. */
+static double share_of_ridge(const double *direction, const double *size, size_t n, double ridge) {
+    double given = 0;
+    for (size_t j = 0; j < n; j++) given += ridge * size[j] * direction[j] * direction[j];
+    return given;
+}
+
 /* A direction in which neither sample has a spread but what the ridge gave it, as where a
  * column is there twice, says nothing. */
 static void drop_empty(n2_gauss *g, const double *size, double ridge) {
     for (size_t i = 0; i < g->d; i++) {
-        double given = 0; /* of the variance 1 that the denominator has along i */
-        for (size_t j = 0; j < g->d; j++)
-            given += ridge * size[j] * g->basis[i * g->d + j] * g->basis[i * g->d + j];
+        const double given = share_of_ridge(g->basis + i * g->d, size, g->d, ridge);
         if (given < 0.5 || g->lambda[i] > 2 || fabs(g->delta[i]) > 1e-3) continue;
         g->lambda[i] = 1;
         g->delta[i] = 0;
@@ -108,11 +124,11 @@ static void drop_empty(n2_gauss *g, const double *size, double ridge) {
 static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den, double *work) {
     const size_t d = g->d, dd = d * d;
     double *cov = work + 3 * dd, *size = work + 4 * dd, ridge = 0;
-    sizes(num->cov, den->cov, d, size);
+    sizes(num->cov, den->cov, d, d, size);
     bool found = false;
     for (int k = 0; k < MOST_RIDGES && !found; k++) {
         ridge = ridge_at(k);
-        found = factor(den->cov, d, size, ridge, work);
+        found = factor(den->cov, d, d, size, ridge, work);
     }
     if (!found) return false;
     memcpy(cov, num->cov, dd * sizeof *cov);
@@ -123,11 +139,157 @@ static bool find_basis(n2_gauss *g, const n2_moments *num, const n2_moments *den
     return true;
 }
 
-static n2_gauss *gauss_alloc(n2ce_ctx *ctx, size_t d) {
+/* ---- the basis of a joint sample -----------------------------------------
+ *
+ * Where the denominator is the product of the margins of x and y, the directions are those of
+ * canonical correlation (Hotelling 1936): with whitened x and y, C their covariance, and C = U' S
+ * V, p_i = (U x)_i and q_i = (V y)_i are correlated by s_i and with nothing else. So (p_i + q_i)
+ * and (p_i - q_i), over sqrt 2, have variances 1 + s_i and 1 - s_i in the joint sample. U is found
+ * from C C' for the side with fewer coordinates, which costs an eighth of what both sides at once
+ * do. */
+
+typedef struct side_view {
+    size_t first, n;  /* coordinates */
+    double *l, *turn; /* n x n: the factor of the covariance, then its inverse; U or V */
+} side_view;
+
+/* U' C, row by row. */
+static void turn_covariance(const double *u, const double *c, size_t k, size_t n, double *out) {
+    memset(out, 0, k * n * sizeof *out);
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < k; j++)
+            for (size_t m = 0; m < n; m++) out[i * n + m] += u[j * k + i] * c[j * n + m];
+}
+
+/* C = L_a^-1 cov_ab L_b^-T, a.n x b.n; other is scratch of as many. */
+static void whiten_covariance(const double *cov, size_t d, const side_view *a, const side_view *b,
+                              double *c, double *other) {
+    for (size_t i = 0; i < a->n; i++)
+        memcpy(c + i * b->n, cov + (a->first + i) * d + b->first, b->n * sizeof *c);
+    n2_lower_solve(a->l, a->n, c, b->n);
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t j = 0; j < b->n; j++) other[j * a->n + i] = c[i * b->n + j];
+    n2_lower_solve(b->l, b->n, other, a->n);
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t j = 0; j < b->n; j++) c[i * b->n + j] = other[j * a->n + i];
+}
+
+/* Columns of U: eigenvectors of C C', that of the largest eigenvalue first. */
+static bool turn_fewer(const side_view *a, const double *c, size_t n, double *square,
+                       double *values) {
+    const size_t k = a->n;
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j <= i; j++) square[i * k + j] = n2_dot(c + i * n, c + j * n, n);
+    if (!n2_symmetric_eigen(square, k, values, a->turn)) return false;
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < k / 2; j++) {
+            const double kept = a->turn[i * k + j];
+            a->turn[i * k + j] = a->turn[i * k + k - 1 - j];
+            a->turn[i * k + k - 1 - j] = kept;
+        }
+    return true;
+}
+
+/* The directions of a side as rows, U L^-1, to `out`, which may be where l was; and L^-1 to its
+ * place among what whitens. */
+static void finish_side(n2_gauss *g, side_view *s, double *inverse, double *out) {
+    n2_lower_inverse(s->l, s->n, inverse);
+    for (size_t i = 0; i < s->n; i++)
+        memcpy(g->whiten + (s->first + i) * g->d + s->first, inverse + i * s->n,
+               s->n * sizeof *inverse);
+    turn_rows(s->turn, inverse, s->n, out);
+}
+
+/* Where the spread along one of a pair is the ridge's, there is no correlation. */
+static void drop_empty_pairs(const side_view *a, const side_view *b, const double *size,
+                             double ridge, double *s) {
+    for (size_t i = 0; i < a->n && ridge > 0; i++) {
+        const double in_a = share_of_ridge(a->l + i * a->n, size + a->first, a->n, ridge);
+        const double in_b = share_of_ridge(b->l + i * b->n, size + b->first, b->n, ridge);
+        if (in_a > 0.5 || in_b > 0.5) s[i] = 0;
+    }
+}
+
+/* A side's part of the basis, whose sums come first and whose differences, with the sign of y
+ * changed, next; what more the longer side has is last. */
+static void place_side(n2_gauss *g, const side_view *s, size_t pairs) {
+    const double half = sqrt(0.5), sign = s->first > 0 ? -half : half;
+    for (size_t i = 0; i < s->n; i++) {
+        const size_t row = i < pairs ? i : i + pairs;
+        double *sum = g->basis + row * g->d + s->first;
+        for (size_t j = 0; j < s->n; j++) sum[j] = (i < pairs ? half : 1) * s->l[i * s->n + j];
+        for (size_t j = 0; j < s->n && i < pairs; j++)
+            sum[pairs * g->d + j] = sign * s->l[i * s->n + j];
+    }
+}
+
+static void place_pairs(n2_gauss *g, const side_view *a, const side_view *b, const double *s,
+                        const double *mean) {
+    const size_t pairs = a->n;
+    memset(g->basis, 0, g->d * g->d * sizeof *g->basis);
+    place_side(g, a, pairs);
+    place_side(g, b, pairs);
+    for (size_t i = 0; i < g->d; i++) {
+        g->lambda[i] = i < pairs ? 1 + s[i] : i < 2 * pairs ? 1 - s[i - pairs] : 1;
+        g->delta[i] = 0;
+    }
+    keep_above_rounding(g);
+    memcpy(g->centre, mean, g->d * sizeof *mean);
+}
+
+/* As find_basis, for the product of the margins of the first g->dx and the other coordinates. */
+static bool find_joint_basis(n2_gauss *g, const n2_moments *joint, double *work) {
+    const size_t d = g->d, x = g->dx, y = d - x, k = x < y ? x : y, m = d - k, gap = N2_TILE;
+    double *size = work, *s = size + d, *at = s + d;
+    side_view a = {x <= y ? 0 : x, k, at, at + k * k}, b = {x <= y ? x : 0, m, NULL, NULL};
+    b.l = a.turn + k * k + gap;
+    b.turn = b.l + m * m;
+    double *c = b.turn + m * m + gap, *other = c + k * m, *square = other + m * m + gap, ridge = 0;
+    bool found = false;
+    sizes(joint->cov, joint->cov, d, d, size);
+    for (int i = 0; i < MOST_RIDGES && !found; i++) {
+        ridge = ridge_at(i);
+        found = factor(joint->cov + a.first * (d + 1), d, k, size + a.first, ridge, a.l) &&
+                factor(joint->cov + b.first * (d + 1), d, m, size + b.first, ridge, b.l);
+    }
+    if (!found) return false;
+    whiten_covariance(joint->cov, d, &a, &b, c, other);
+    if (!turn_fewer(&a, c, m, square, s)) return false;
+    turn_covariance(a.turn, c, k, m, other);
+    n2_row_basis(other, k, m, s, b.turn);
+    transpose(b.turn, m);
+    memset(g->whiten, 0, d * d * sizeof *g->whiten);
+    finish_side(g, &a, other, a.l);
+    finish_side(g, &b, other, b.l);
+    drop_empty_pairs(&a, &b, size, ridge, s);
+    place_pairs(g, &a, &b, s, joint->mean);
+    return true;
+}
+
+static bool is_pair(const n2_gauss *g, size_t dx, const double *sum, const double *difference) {
+    bool same = true;
+    for (size_t j = 0; j < g->d; j++) same &= difference[j] == (j < dx ? sum[j] : -sum[j]);
+    return same;
+}
+
+void n2_gauss_find_pairs(n2_gauss *g, size_t dx) {
+    const size_t d = g->d, pairs = dx < d - dx ? dx : d - dx;
+    bool found = dx > 0;
+    for (size_t i = 0; i < pairs && found; i++)
+        found = is_pair(g, dx, g->basis + i * d, g->basis + (i + pairs) * d);
+    for (size_t i = 0; i < d && found; i++)
+        found = g->delta[i] == 0 && (i < 2 * pairs || g->lambda[i] == 1);
+    g->dx = found ? dx : 0;
+}
+
+/* ---- making them --------------------------------------------------------- */
+
+static n2_gauss *gauss_alloc(n2ce_ctx *ctx, size_t d, size_t dx) {
     n2_gauss *g = n2_alloc(ctx, 1, sizeof *g);
     if (!g) return NULL;
     *g = (n2_gauss){ctx,
                     d,
+                    dx,
                     n2_alloc(ctx, d * d, sizeof(double)),
                     n2_alloc(ctx, d, sizeof(double)),
                     n2_alloc(ctx, d, sizeof(double)),
@@ -150,8 +312,10 @@ static void find_one_basis(void *arg, size_t item, int worker) {
     (void)worker;
     const basis_job *job = arg;
     double *work = job->work + item * job->each;
-    if (!find_basis(job->g[item], &job->num[item], &job->den[item], work))
-        atomic_store_explicit(job->lost, true, memory_order_relaxed);
+    n2_gauss *g = job->g[item];
+    const bool found = g->dx ? find_joint_basis(g, &job->num[item], work)
+                             : find_basis(g, &job->num[item], &job->den[item], work);
+    if (!found) atomic_store_explicit(job->lost, true, memory_order_relaxed);
 }
 
 static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
@@ -165,13 +329,13 @@ static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
                    "brought into one basis; are values huge?");
 }
 
-n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
+n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const n2_moments *num,
                              const n2_moments *den, n2_gauss **out) {
-    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + d + N2_TILE};
+    basis_job job = {.g = out, .num = num, .den = den, .each = 4 * d * d + 2 * d + 4 * N2_TILE};
     job.work = n2_alloc(ctx, n * job.each, sizeof(double));
     n2ce_status status = job.work ? N2CE_OK : N2CE_ENOMEM;
     for (size_t k = 0; k < n; k++) {
-        out[k] = status == N2CE_OK ? gauss_alloc(ctx, d) : NULL;
+        out[k] = status == N2CE_OK ? gauss_alloc(ctx, d, dx) : NULL;
         if (!out[k]) status = N2CE_ENOMEM;
     }
     if (status == N2CE_OK) status = find_bases(ctx, n, &job);
@@ -185,7 +349,12 @@ n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments
 
 n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
                          n2_gauss **out) {
-    return n2_gauss_new_all(ctx, d, 1, num, den, out);
+    return n2_gauss_new_all(ctx, d, 0, 1, num, den, out);
+}
+
+n2ce_status n2_gauss_new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint,
+                               n2_gauss **out) {
+    return n2_gauss_new_all(ctx, d, dx, 1, joint, NULL, out);
 }
 
 void n2_gauss_free(n2_gauss *g) {
@@ -380,286 +549,6 @@ n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
     return N2CE_OK;
 }
 
-/* ---- scores -------------------------------------------------------------- */
-
-/* The basis, transposed: one row for each coordinate of x, padded to whole tiles. */
-typedef struct directions {
-    const n2_gauss *g;
-    size_t pitch;
-    double *t, *work; /* work: BLOCK_ROWS centred rows for each worker, and their u */
-    size_t each;      /* numbers of work for a worker */
-} directions;
-
-enum { BLOCK_ROWS = 64 };
-
-static size_t padded(size_t n) { return (n + N2_TILE - 1) / N2_TILE * N2_TILE; }
-
-static n2ce_status directions_new(const n2_gauss *g, size_t rows, directions *out) {
-    const size_t d = g->d, pitch = padded(d);
-    *out = (directions){.g = g, .pitch = pitch, .each = rows * (d + pitch)};
-    out->t = n2_alloc(g->ctx, d * pitch, sizeof(double));
-    out->work = n2_alloc(g->ctx, (size_t)n2_ctx_threads(g->ctx) * out->each, sizeof(double));
-    if (!out->t || !out->work) return N2CE_ENOMEM;
-    for (size_t i = 0; i < d; i++)
-        for (size_t j = 0; j < d; j++) out->t[j * pitch + i] = g->basis[i * d + j];
-    return N2CE_OK;
-}
-
-static void directions_free(directions *v) {
-    n2_free(v->g->ctx, v->t);
-    n2_free(v->g->ctx, v->work);
-}
-
-/* u [rows x pitch] = basis (x - centre) of coordinates [first, end) of x, which has `rows` rows,
- * a multiple of N2_TILE, of centred coordinates. */
-static void along(const directions *v, const double *x, size_t rows, size_t first, size_t end,
-                  double *u) {
-    double tile[N2_TILE * N2_TILE];
-    for (size_t r = 0; r < rows; r += N2_TILE)
-        for (size_t i = 0; i < v->pitch; i += N2_TILE) {
-            n2_tile_product(x + r * (end - first), end - first, 1, v->t + first * v->pitch + i,
-                            v->pitch, end - first, tile);
-            for (size_t k = 0; k < N2_TILE; k++)
-                memcpy(u + (r + k) * v->pitch + i, tile + k * N2_TILE, N2_TILE * sizeof *u);
-        }
-}
-
-/* Coordinates [first, end) of a row, as seen from the centre. */
-static void centred(const n2_gauss *g, const double *x, size_t first, size_t end, double *out) {
-    for (size_t j = first; j < end; j++) *out++ = x[j] - g->centre[j];
-}
-
-typedef struct score_job {
-    directions v;
-    const double *x, *a, *b;
-    double c;
-    size_t n;
-    double *f;
-} score_job;
-
-/* sum_i a_i u_i^2 + b_i u_i + c */
-static double quadratic(const score_job *job, const double *u) {
-    double f = job->c;
-    for (size_t i = 0; i < job->v.g->d; i++) f += (job->a[i] * u[i] + job->b[i]) * u[i];
-    return f;
-}
-
-static void score_block(void *arg, size_t item, int worker) {
-    const score_job *job = arg;
-    const n2_gauss *g = job->v.g;
-    const size_t first = item * BLOCK_ROWS, left = job->n - first, d = g->d;
-    const size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS, all = padded(rows);
-    double *x = job->v.work + (size_t)worker * job->v.each, *u = x + BLOCK_ROWS * d;
-    for (size_t r = 0; r < rows; r++) centred(g, job->x + (first + r) * d, 0, d, x + r * d);
-    memset(x + rows * d, 0, (all - rows) * d * sizeof *x);
-    along(&job->v, x, all, 0, d, u);
-    for (size_t r = 0; r < rows; r++) job->f[first + r] = quadratic(job, u + r * job->v.pitch);
-}
-
-/* A quadratic along the directions, at n rows. */
-n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
-                               size_t n, double *f) {
-    score_job job = {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f};
-    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.v);
-    if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_block, &job);
-    directions_free(&job.v);
-    return status;
-}
-
-n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
-    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
-    if (!ab) return N2CE_ENOMEM;
-    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    const n2ce_status status = n2_gauss_quadratic(g, ab, c, x, n, f);
-    n2_free(g->ctx, ab);
-    return status;
-}
-
-/* ---- stages ---- */
-
-/* u of a waymark's row is the mixture of those of its pair: so all stages of a pair, and both
- * sides, cost its two products. */
-typedef struct stages_job {
-    directions v;
-    const double *alpha;
-    size_t stages;
-    const size_t *n;      /* pairs of each side */
-    size_t rows[2];       /* of the denominator and the numerator that a waymark needs */
-    const double *ab, *c; /* 2 d for each stage; 1 */
-    n2_pair_fn *pair;
-    void *arg;
-    double *const *f;
-} stages_job;
-
-/* How many of n rows are in the block that begins with `first`. */
-static size_t rows_in_block(size_t n, size_t first) {
-    const size_t left = n > first ? n - first : 0;
-    return left < BLOCK_ROWS ? left : BLOCK_ROWS;
-}
-
-/* u of the first n rows of a block; that of the others is 0. */
-static void project_block(const directions *v, double *x, size_t n, double *u) {
-    const n2_gauss *g = v->g;
-    for (size_t r = 0; r < n; r++) centred(g, x + r * g->d, 0, g->d, x + r * g->d);
-    memset(x + n * g->d, 0, (padded(n) - n) * g->d * sizeof *x);
-    along(v, x, padded(n), 0, g->d, u);
-    memset(u + n * v->pitch, 0, (BLOCK_ROWS - n) * v->pitch * sizeof *u);
-}
-
-/* A stage of the block's pairs on one side; u is their denominators' and then their
- * numerators', and a row of scratch. */
-static void score_waymark(const stages_job *job, size_t stage, size_t side, size_t first,
-                          double *u) {
-    const directions *v = &job->v;
-    const size_t d = v->g->d, n = job->n[side], rows = rows_in_block(n, first);
-    const mixture m = mixture_at(job->alpha[stage + side]);
-    const double mix = job->alpha[stage + side], *ab = job->ab + stage * 2 * d;
-    const score_job one = {.v = *v, .a = ab, .b = ab + d, .c = job->c[stage]};
-    const double *den = u, *num = u + BLOCK_ROWS * v->pitch;
-    double *mixed = u + 2 * BLOCK_ROWS * v->pitch;
-    for (size_t r = 0; r < rows; r++, den += v->pitch, num += v->pitch) {
-        for (size_t i = 0; i < d; i++) mixed[i] = m.s * num[i] + mix * den[i];
-        job->f[side][stage * n + first + r] = quadratic(&one, mixed);
-    }
-}
-
-static void score_stage_block(void *arg, size_t item, int worker) {
-    const stages_job *job = arg;
-    const directions *v = &job->v;
-    const size_t first = item * BLOCK_ROWS, d = v->g->d;
-    const size_t pairs = job->n[0] > job->n[1] ? job->n[0] : job->n[1];
-    double *den = v->work + (size_t)worker * v->each, *num = den + BLOCK_ROWS * d;
-    double *u = num + BLOCK_ROWS * d;
-    for (size_t r = 0; r < rows_in_block(pairs, first); r++)
-        job->pair(job->arg, first + r, num + r * d, den + r * d);
-    project_block(v, den, rows_in_block(job->rows[0], first), u);
-    project_block(v, num, rows_in_block(job->rows[1], first), u + BLOCK_ROWS * v->pitch);
-    for (size_t k = 0; k < job->stages; k++)
-        for (size_t side = 0; side < 2; side++) score_waymark(job, k, side, first, u);
-}
-
-static n2ce_status score_stages(stages_job *job, double *ab, double *c) {
-    const n2_gauss *g = job->v.g;
-    const size_t *n = job->n, pairs = n[0] > n[1] ? n[0] : n[1];
-    for (size_t side = 0; side < 2; side++) job->rows[side] = job->stages > 1 ? pairs : n[side];
-    for (size_t k = 0; k < job->stages; k++, ab += 2 * g->d)
-        n2_gauss_waymark_ratio(g, job->alpha[k + 1], job->alpha[k], ab, ab + g->d, c + k);
-    return n2_parallel_for(g->ctx, (pairs + BLOCK_ROWS - 1) / BLOCK_ROWS, score_stage_block, job);
-}
-
-n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stages,
-                            const size_t n[2], n2_pair_fn *pair, void *arg, double *const f[2]) {
-    const size_t d = g->d;
-    double *ab = n2_alloc(g->ctx, stages * (2 * d + 1), sizeof *ab), *c = ab + stages * 2 * d;
-    if (!ab) return N2CE_ENOMEM;
-    stages_job job = {.alpha = alpha,
-                      .stages = stages,
-                      .n = n,
-                      .ab = ab,
-                      .c = c,
-                      .pair = pair,
-                      .arg = arg,
-                      .f = f};
-    n2ce_status status = directions_new(g, 2 * BLOCK_ROWS + 1, &job.v);
-    if (status == N2CE_OK) status = score_stages(&job, ab, c);
-    directions_free(&job.v);
-    n2_free(g->ctx, ab);
-    return status;
-}
-
-/* ---- pairs ---- */
-
-/* u of (x, y) is that of x plus that of y, so pairs cost no product of their own. */
-typedef struct pair_job {
-    score_job rows;
-    size_t dx, shifts, begin, end, stride, most; /* most: rows of work */
-    double *pairs;
-} pair_job;
-
-/* Centred coordinates [begin, end) of rows first .. first + n - 1, round and round. */
-static void gather_part(const pair_job *job, size_t first, size_t n, size_t begin, size_t end,
-                        double *x) {
-    const n2_gauss *g = job->rows.v.g;
-    const size_t all = padded(n);
-    for (size_t r = 0; r < n; r++, x += end - begin)
-        centred(g, job->rows.x + (first + r) % job->rows.n * g->d, begin, end, x);
-    memset(x, 0, (all - n) * (end - begin) * sizeof *x);
-}
-
-static void score_pair_block(void *arg, size_t item, int worker) {
-    const pair_job *job = arg;
-    const directions *v = &job->rows.v;
-    const size_t first = job->begin + item * BLOCK_ROWS, d = v->g->d;
-    const size_t rows = rows_in_block(job->end, first), more = rows + job->shifts;
-    double *x = v->work + (size_t)worker * v->each, *ux = x + job->most * d;
-    double *uy = ux + BLOCK_ROWS * v->pitch, *u = uy + job->most * v->pitch;
-    gather_part(job, first, rows, 0, job->dx, x);
-    along(v, x, padded(rows), 0, job->dx, ux);
-    gather_part(job, first, more, job->dx, d, x);
-    along(v, x, padded(more), job->dx, d, uy);
-    for (size_t s = 0; s <= job->shifts; s++) /* s = 0: the rows themselves */
-        for (size_t r = 0; r < rows; r++) {
-            const double *a = ux + r * v->pitch, *b = uy + (r + s) * v->pitch;
-            for (size_t i = 0; i < d; i++) u[i] = a[i] + b[i];
-            double *f = s ? job->pairs + (s - 1) * job->stride : job->rows.f;
-            f[first + r] = quadratic(&job->rows, u);
-        }
-}
-
-n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
-                                 size_t shifts, size_t first, size_t count, double *f,
-                                 double *pairs, size_t stride) {
-    const size_t most = padded(BLOCK_ROWS + shifts);
-    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
-    if (!ab) return N2CE_ENOMEM;
-    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    pair_job job = {{.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f},
-                    dx,
-                    shifts,
-                    first,
-                    first + count,
-                    stride,
-                    most,
-                    pairs};
-    n2ce_status status = directions_new(g, 2 * most + BLOCK_ROWS, &job.rows.v);
-    if (status == N2CE_OK)
-        status =
-            n2_parallel_for(g->ctx, (count + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
-    directions_free(&job.rows.v);
-    n2_free(g->ctx, ab);
-    return status;
-}
-
-/* In the basis the denominator is N(0, I): d KL / d variance_i = (1 - lambda_i -
- * delta_i^2) / 2, d KL / d mean_i = -delta_i; off-diagonal moments matter too, through
- * -(delta_i delta_j) / 2, which is the square of delta'u. */
-n2ce_status n2_gauss_influence_den(const n2_gauss *g, const double *x, size_t n, double *out) {
-    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), *line = n2_alloc(g->ctx, n, sizeof *line);
-    n2ce_status status = ab && line ? N2CE_OK : N2CE_ENOMEM;
-    double c = 0, size = 0;
-    if (status == N2CE_OK) {
-        for (size_t i = 0; i < g->d; i++) {
-            ab[i] = 0;
-            ab[g->d + i] = g->delta[i];
-            size += g->delta[i] * g->delta[i];
-        }
-        status = n2_gauss_quadratic(g, ab, 0, x, n, line);
-    }
-    if (status == N2CE_OK) {
-        for (size_t i = 0; i < g->d; i++) {
-            ab[i] = 0.5 * (1 - g->lambda[i]);
-            ab[g->d + i] = -g->delta[i];
-            c -= ab[i];
-        }
-        status = n2_gauss_quadratic(g, ab, c, x, n, out);
-    }
-    for (size_t i = 0; i < n && status == N2CE_OK; i++) out[i] -= 0.5 * (line[i] * line[i] - size);
-    n2_free(g->ctx, ab);
-    n2_free(g->ctx, line);
-    return status;
-}
-
 /* ---- unbiased divergences ------------------------------------------------ */
 
 /* E ln det S - ln det Sigma for a sample covariance with v degrees of freedom. */
@@ -670,14 +559,13 @@ static double log_det_bias(size_t d, double v) {
 }
 
 /* Unbiased ln det of the block of cov that starts at `first` and has k rows, with the
- * ridge; NaN if it is not positive definite then. work is 2 k^2 + k numbers. */
+ * ridge; NaN if it is not positive definite then. work is k^2 + k numbers. */
 static double log_det(const double *cov, size_t d, size_t first, size_t k, double v, double ridge,
                       double *work) {
-    double *block = work + k * k, *size = work + 2 * k * k;
-    for (size_t i = 0; i < k; i++)
-        memcpy(block + i * k, cov + (first + i) * d + first, k * sizeof *work);
-    sizes(block, block, k, size);
-    if (!factor(block, k, size, ridge, work)) return N2_NAN;
+    const double *block = cov + first * d + first;
+    double *size = work + k * k;
+    sizes(block, block, d, k, size);
+    if (!factor(block, d, k, size, ridge, work)) return N2_NAN;
     size_t rank = 0; /* what has hardly more than the ridge is not estimated */
     for (size_t i = 0; i < k; i++)
         rank += work[i * k + i] * work[i * k + i] > 100 * ridge * size[i];
@@ -687,7 +575,7 @@ static double log_det(const double *cov, size_t d, size_t first, size_t k, doubl
 n2ce_status n2_gauss_mi(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *m, double *out) {
     *out = N2_NAN;
     if (m->n < (double)d + 3) return N2CE_OK;
-    double *work = n2_alloc(ctx, 2 * d * d + d, sizeof *work);
+    double *work = n2_alloc(ctx, d * d + d, sizeof *work);
     if (!work) return N2CE_ENOMEM;
     const double v = m->n - 1;
     for (int k = 0; k < MOST_RIDGES && isnan(*out); k++) { /* the same for all three */

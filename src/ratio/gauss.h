@@ -38,16 +38,13 @@ void n2_fold_sums_free(n2_fold_sums *s); /* NULL is fine */
 n2ce_status n2_moments_without(const n2_fold_sums *s, size_t fold, n2_moments *out);
 void n2_moments_free(n2ce_ctx *ctx, n2_moments *m);
 
-/* Moments of the product of the margins of the first dx and the other coordinates. */
-n2ce_status n2_moments_split(n2ce_ctx *ctx, const n2_moments *joint, size_t d, size_t dx,
-                             n2_moments *out);
-
 /* ---- the ratio ---- */
 
 typedef struct n2_gauss {
     n2ce_ctx *ctx;
     size_t d;
-    double *basis;          /* d x d: u = basis (x - centre) */
+    size_t dx;              /* 0; or of a joint sample (x, y) the coordinates of x */
+    double *basis;          /* d x d: u = basis (x - centre); with dx in pairs (below) */
     double *centre;         /* mean of the denominator */
     double *lambda, *delta; /* variance and mean of the numerator along each direction */
     double *whiten;         /* d x d, lower: whiten (x - centre) is N(0, I) under the
@@ -60,10 +57,21 @@ n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n
                          n2_gauss **out);
 void n2_gauss_free(n2_gauss *g); /* NULL is fine */
 
-/* n of them, side by side on all threads: what each needs is held at the same time. After a
- * failure all of out are NULL. */
-n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t n, const n2_moments *num,
+/* The same where the denominator is the product of the margins of the first dx, at least one and
+ * not all, and the other coordinates. Of its directions i and i + k, k being the lesser of dx and
+ * d - dx, one is p + q and the other p - q for a p of the x alone and a q of the y alone, and from
+ * 2 k on both samples are N(0, 1): so u costs half or less of the products. */
+n2ce_status n2_gauss_new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint,
+                               n2_gauss **out);
+
+/* n of them, of joint samples (num) if dx is not 0, side by side on all threads: what each needs
+ * is held at the same time. After a failure all of out are NULL. */
+n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const n2_moments *num,
                              const n2_moments *den, n2_gauss **out);
+
+/* Sets g->dx to dx if the directions are such pairs, as those of a joint sample that was read from
+ * a file are; else to 0. */
+void n2_gauss_find_pairs(n2_gauss *g, size_t dx);
 
 /* Numbers that each of them needs, on the way or for good; its moments, two of them, included. */
 static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
@@ -71,12 +79,12 @@ static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
 /* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
 
-/* The same of n rows (x, y), x their first dx coordinates, and of pairs of different rows: pairs[s
- * stride + i], s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again.
- * Only rows i from `first` on, `count` of them, are scored. */
-n2ce_status n2_gauss_score_pairs(const n2_gauss *g, size_t dx, const double *x, size_t n,
-                                 size_t shifts, size_t first, size_t count, double *f,
-                                 double *pairs, size_t stride);
+/* The same of n rows of a joint sample and of pairs of different rows: pairs[s stride + i],
+ * s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again. Only rows i
+ * from `first` on, `count` of them, are scored. */
+n2ce_status n2_gauss_score_pairs(const n2_gauss *g, const double *x, size_t n, size_t shifts,
+                                 size_t first, size_t count, double *f, double *pairs,
+                                 size_t stride);
 
 /* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,

@@ -452,7 +452,9 @@ static n2ce_status load_base(n2_ratio *r, const n2_st_file *f, size_t d) {
     N2_TRY(take(r->ctx, f, "base.whiten", d * d, &g->whiten));
     N2_TRY(take(r->ctx, f, "base.centre", d, &g->centre));
     N2_TRY(take(r->ctx, f, "base.lambda", d, &g->lambda));
-    return take(r->ctx, f, "base.delta", d, &g->delta);
+    N2_TRY(take(r->ctx, f, "base.delta", d, &g->delta));
+    n2_gauss_find_pairs(g, r->dx);
+    return N2CE_OK;
 }
 
 /* A critic that is larger than its part of the file must not even be begun: its width

@@ -187,13 +187,3 @@ n2ce_status n2_moments_without(const n2_fold_sums *s, size_t skip, n2_moments *m
     finish(s, m);
     return N2CE_OK;
 }
-
-n2ce_status n2_moments_split(n2ce_ctx *ctx, const n2_moments *joint, size_t d, size_t dx,
-                             n2_moments *m) {
-    N2_TRY(moments_alloc(ctx, d, joint->n, m));
-    memcpy(m->mean, joint->mean, d * sizeof *m->mean);
-    for (size_t j = 0; j < d; j++)
-        for (size_t k = 0; k < d; k++)
-            m->cov[j * d + k] = (j < dx) == (k < dx) ? joint->cov[j * d + k] : 0;
-    return N2CE_OK;
-}

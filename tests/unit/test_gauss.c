@@ -20,6 +20,20 @@ static n2_gauss *new_gauss(n2ce_ctx *ctx, size_t d, const n2_moments *num, const
     return g;
 }
 
+static n2_gauss *new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint) {
+    n2_gauss *g;
+    assert_int_equal(n2_gauss_new_joint(ctx, d, dx, joint, &g), N2CE_OK);
+    return g;
+}
+
+/* Of the product of the margins, whose covariance goes to cov. */
+static n2_moments margins_of(const n2_moments *joint, size_t d, size_t dx, double *cov) {
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++)
+            cov[i * d + j] = (i < dx) == (j < dx) ? joint->cov[i * d + j] : 0;
+    return moments(joint->n, joint->mean, cov);
+}
+
 static double kl_of(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den) {
     double kl;
     assert_int_equal(n2_gauss_kl(ctx, d, num, den, &kl), N2CE_OK);
@@ -209,15 +223,15 @@ static void pairs_score_as_rows_do(void **state) {
     (void)state;
     enum { N = 150, D = 11, DX = 4, SHIFTS = 3 };
     n2ce_ctx *ctx = new_ctx(2);
-    double *x = mixed(N, D, 0, 1, 1), *y = mixed(N, D, 0.3, 1.2, 2);
+    double *x = mixed(N, D, 0, 1, 1);
     double *f = new_doubles(N), *pairs = new_doubles(SHIFTS * N), row[D], expected;
-    n2_moments a = moments_of(ctx, x, N, D), b = moments_of(ctx, y, N, D);
-    n2_gauss *g = new_gauss(ctx, D, &a, &b);
+    n2_moments a = moments_of(ctx, x, N, D);
+    n2_gauss *g = new_joint(ctx, D, DX, &a);
     static const size_t parts[] = {0, 70, 71, N};
     for (size_t k = 0; k + 1 < COUNT_OF(parts); k++)
-        assert_int_equal(n2_gauss_score_pairs(g, DX, x, N, SHIFTS, parts[k],
-                                              parts[k + 1] - parts[k], f, pairs, N),
-                         N2CE_OK);
+        assert_int_equal(
+            n2_gauss_score_pairs(g, x, N, SHIFTS, parts[k], parts[k + 1] - parts[k], f, pairs, N),
+            N2CE_OK);
     for (size_t s = 0; s <= SHIFTS; s++)
         for (size_t i = 0; i < N; i++) {
             memcpy(row, x + i * D, DX * sizeof *row);
@@ -226,10 +240,8 @@ static void pairs_score_as_rows_do(void **state) {
             assert_close(s ? pairs[(s - 1) * N + i] : f[i], expected, 1e-11, 1e-11);
         }
     n2_moments_free(ctx, &a);
-    n2_moments_free(ctx, &b);
     n2_gauss_free(g);
     free(x);
-    free(y);
     free(f);
     free(pairs);
     n2ce_ctx_free(ctx);
@@ -258,22 +270,6 @@ static void threads_change_nothing(void **state) {
     }
     free(x);
     free(y);
-}
-
-/* The product of the margins has the same margins and nothing between them. */
-static void the_product_of_the_margins_is_uncorrelated(void **state) {
-    (void)state;
-    n2ce_ctx *ctx = new_ctx(1);
-    double mean[] = {1, 2, 3}, cov[] = {2, 1, 0.5, 1, 3, 0.2, 0.5, 0.2, 4};
-    const double expected[] = {2, 0, 0, 0, 3, 0.2, 0, 0.2, 4};
-    const n2_moments joint = moments(9, mean, cov);
-    n2_moments split;
-    assert_int_equal(n2_moments_split(ctx, &joint, 3, 1, &split), N2CE_OK);
-    assert_memory_equal(split.cov, expected, sizeof expected);
-    assert_memory_equal(split.mean, mean, sizeof mean);
-    assert_close(split.n, 9, 0, 0);
-    n2_moments_free(ctx, &split);
-    n2ce_ctx_free(ctx);
 }
 
 /* ---- closed forms ---- */
@@ -343,15 +339,107 @@ static void mi_is_kl_to_the_product_of_the_margins(void **state) {
     enum { N = 500, D = 5 };
     n2ce_ctx *ctx = new_ctx(1);
     double *x = mixed(N, D, 0, 1, 3);
-    n2_moments joint = moments_of(ctx, x, N, D), margins;
-    assert_int_equal(n2_moments_split(ctx, &joint, D, 2, &margins), N2CE_OK);
-    n2_gauss *g = new_gauss(ctx, D, &joint, &margins);
+    n2_moments joint = moments_of(ctx, x, N, D);
+    n2_gauss *g = new_joint(ctx, D, 2, &joint);
     joint.n = MANY;
     assert_close(n2_gauss_waymark_kl(g, 0, 1), mi_of(ctx, D, 2, &joint), 1e-9, 0);
     n2_gauss_free(g);
     n2_moments_free(ctx, &joint);
-    n2_moments_free(ctx, &margins);
     free(x);
+    n2ce_ctx_free(ctx);
+}
+
+/* ---- joint samples ---- */
+
+static double product(const n2_gauss *g, size_t i, const double *cov, size_t j) {
+    double sum = 0;
+    for (size_t a = 0; a < g->d; a++)
+        for (size_t b = 0; b < g->d; b++)
+            sum += g->basis[i * g->d + a] * cov[a * g->d + b] * g->basis[j * g->d + b];
+    return sum;
+}
+
+/* What defines the basis: the product of the margins is N(0, I), the joint sample N(0, lambda). */
+static void check_joint_basis(const n2_gauss *g, const double *joint, const double *margins) {
+    for (size_t i = 0; i < g->d; i++)
+        for (size_t j = 0; j < g->d; j++) {
+            assert_close(product(g, i, margins, j), i == j, 0, 1e-11);
+            assert_close(product(g, i, joint, j), i == j ? g->lambda[i] : 0, 0, 1e-11);
+        }
+}
+
+/* Correlated directions come in pairs, and scores are those that the two samples give. */
+static void a_joint_sample_is_its_margins_and_more(void **state) {
+    (void)state;
+    enum { N = 200, MOST_D = 20 };
+    static const size_t shapes[][2] = {{2, 1}, {5, 2}, {5, 3}, {20, 1}, {20, 19}, {16, 8}, {17, 9}};
+    n2ce_ctx *ctx = new_ctx(2);
+    for (size_t k = 0; k < COUNT_OF(shapes); k++) {
+        const size_t d = shapes[k][0], dx = shapes[k][1];
+        double *x = mixed(N, d, 3, 1, 4), cov[MOST_D * MOST_D], f[N], expected[N];
+        n2_moments joint = moments_of(ctx, x, N, d), margins = margins_of(&joint, d, dx, cov);
+        n2_gauss *g = new_joint(ctx, d, dx, &joint), *two = new_gauss(ctx, d, &joint, &margins);
+        check_joint_basis(g, joint.cov, cov);
+        assert_int_equal(n2_gauss_score(g, x, N, f), N2CE_OK);
+        assert_int_equal(n2_gauss_score(two, x, N, expected), N2CE_OK);
+        for (size_t i = 0; i < N; i++) assert_close(f[i], expected[i], 1e-10, 1e-10);
+        for (size_t i = 0; i < d * d; i++) assert_close(g->whiten[i], two->whiten[i], 1e-12, 1e-12);
+        n2_gauss_free(g);
+        n2_gauss_free(two);
+        n2_moments_free(ctx, &joint);
+        free(x);
+    }
+    n2ce_ctx_free(ctx);
+}
+
+/* Stages of a joint sample, too, score as rows do. */
+static void joint_stages_score_as_rows_do(void **state) {
+    (void)state;
+    static const double alpha[] = {1, 0.8, 0.3, 0};
+    static const size_t n[] = {70, STAGE_ROWS};
+    n2ce_ctx *ctx = new_ctx(2);
+    double *x = mixed(STAGE_ROWS, STAGE_DIMS, 1, 2, 1), *y = mixed(STAGE_ROWS, STAGE_DIMS, 0, 1, 2);
+    n2_moments joint = moments_of(ctx, x, STAGE_ROWS, STAGE_DIMS);
+    for (size_t dx = 1; dx < STAGE_DIMS; dx += 2) {
+        n2_gauss *g = new_joint(ctx, STAGE_DIMS, dx, &joint);
+        check_stages(g, &(stage_pairs){x, y}, alpha, STAGES_ASKED, n);
+        n2_gauss_free(g);
+    }
+    n2_moments_free(ctx, &joint);
+    free(x);
+    free(y);
+    n2ce_ctx_free(ctx);
+}
+
+/* Nothing between x and y: the log ratio is 0 everywhere. y a copy of x: as far away as numbers
+ * can tell. A column that is there twice on one side says nothing new. */
+static void extreme_joint_samples(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    double mean[] = {1, 2, 3, 4}, f;
+    double none[] = {1, 0.5, 0, 0, 0.5, 1, 0, 0, 0, 0, 2, 0.1, 0, 0, 0.1, 3};
+    double copy[] = {1, 1, 1, 1};
+    double once[] = {1, 0.6, 0.6, 1}, twice[] = {1, 1, 0.6, 1, 1, 0.6, 0.6, 0.6, 1};
+    const double row[] = {2, 0, 5, 1}, wide[] = {2, 2, 0.5};
+    n2_moments m = moments(MANY, mean, none);
+    n2_gauss *g = new_joint(ctx, 4, 2, &m);
+    assert_int_equal(n2_gauss_score(g, row, 1, &f), N2CE_OK);
+    assert_close(f, 0, 0, 1e-12);
+    n2_gauss_free(g);
+    m.cov = copy;
+    g = new_joint(ctx, 2, 1, &m);
+    assert_true(n2_gauss_waymark_kl(g, 0, 1) > 10);
+    n2_gauss_free(g);
+    double mean2[] = {1, 0}, mean3[] = {1, 1, 0}, expected;
+    m = moments(MANY, mean2, once);
+    g = new_joint(ctx, 2, 1, &m);
+    assert_int_equal(n2_gauss_score(g, wide + 1, 1, &expected), N2CE_OK);
+    n2_gauss_free(g);
+    m = moments(MANY, mean3, twice);
+    g = new_joint(ctx, 3, 2, &m);
+    assert_int_equal(n2_gauss_score(g, wide, 1, &f), N2CE_OK);
+    assert_close(f, expected, 1e-6, 1e-6);
+    n2_gauss_free(g);
     n2ce_ctx_free(ctx);
 }
 
@@ -717,25 +805,25 @@ static void no_basis_is_an_error(void **state) {
 /* ---- memory ---- */
 
 static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
-    n2_moments a = {0}, b = {0};
-    n2_gauss *g = NULL;
-    double f[100];
+    n2_moments a = {0}, b;
+    n2_gauss *g = NULL, *two = NULL;
+    double f[100], margins[4];
     n2_fold_sums *s = NULL;
     const size_t bounds[] = {0, n};
     n2ce_status status = n2_fold_sums_new(ctx, (n2_rows_view){x, n, 2}, bounds, 1, &s);
     if (status == N2CE_OK) status = n2_moments_without(s, N2_ALL_FOLDS, &a);
-    if (status == N2CE_OK) status = n2_moments_split(ctx, &a, 2, 1, &b);
-    if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &g);
-    if (status == N2CE_OK) status = n2_gauss_score(g, x, n, f);
-    if (status == N2CE_OK)
-        status = n2_gauss_score_pairs(g, 1, x, n / 2, 1, 0, n / 2, f, f + n / 2, 0);
-    if (status == N2CE_OK) status = n2_gauss_influence_den(g, x, n, f);
+    if (status == N2CE_OK) status = n2_gauss_new_joint(ctx, 2, 1, &a, &g);
+    if (status == N2CE_OK) b = margins_of(&a, 2, 1, margins);
+    if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &two);
+    if (status == N2CE_OK) status = n2_gauss_score(two, x, n, f);
+    if (status == N2CE_OK) status = n2_gauss_score_pairs(g, x, n / 2, 1, 0, n / 2, f, f + n / 2, 0);
+    if (status == N2CE_OK) status = n2_gauss_influence_den(two, x, n, f);
     if (status == N2CE_OK) status = n2_gauss_mi(ctx, 2, 1, &a, f);
     if (status == N2CE_OK) status = n2_gauss_kl(ctx, 2, &a, &b, f);
     n2_fold_sums_free(s);
     n2_gauss_free(g);
+    n2_gauss_free(two);
     n2_moments_free(ctx, &a);
-    n2_moments_free(ctx, &b);
     return status;
 }
 
@@ -767,11 +855,13 @@ int main(void) {
         cmocka_unit_test(moments_of_many_columns),
         cmocka_unit_test(pairs_score_as_rows_do),
         cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(the_product_of_the_margins_is_uncorrelated),
         cmocka_unit_test(kl_of_two_normals),
         cmocka_unit_test(kl_of_correlated_normals),
         cmocka_unit_test(mi_of_correlated_normals),
         cmocka_unit_test(mi_is_kl_to_the_product_of_the_margins),
+        cmocka_unit_test(a_joint_sample_is_its_margins_and_more),
+        cmocka_unit_test(joint_stages_score_as_rows_do),
+        cmocka_unit_test(extreme_joint_samples),
         cmocka_unit_test(kl_is_unbiased),
         cmocka_unit_test(mi_is_unbiased),
         cmocka_unit_test(too_few_rows_have_no_divergence),

@@ -282,6 +282,41 @@ static void large_matrices_take_no_time(void **state) {
     free(a), free(b), free(values), free(v);
 }
 
+/* ---- orthonormal rows ---- */
+
+/* X = L Q with orthonormal rows of Q and a lower L whose diagonal is given. */
+static void check_row_basis(const double *x, size_t k, size_t n) {
+    double *work = malloc(k * n * sizeof *work), *q = malloc(n * n * sizeof *q);
+    double *diagonal = malloc(k * sizeof *diagonal);
+    assert_true(work && q && diagonal);
+    memcpy(work, x, k * n * sizeof *work);
+    n2_row_basis(work, k, n, diagonal, q);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            assert_close(n2_dot(q + i * n, q + j * n, n), i == j, 0, 1e-13);
+    for (size_t i = 0; i < k; i++) {
+        assert_close(n2_dot(x + i * n, q + i * n, n), diagonal[i], 1e-13, 1e-13);
+        assert_true(diagonal[i] >= 0);
+        for (size_t j = i + 1; j < n; j++)
+            assert_close(n2_dot(x + i * n, q + j * n, n), 0, 0, 1e-13);
+    }
+    free(work), free(q), free(diagonal);
+}
+
+static void rows_get_an_orthonormal_basis(void **state) {
+    (void)state;
+    enum { N = 12 };
+    double *a = random_symmetric(N), zero[N * N] = {0}, same[N * N], tiny[N * N];
+    for (size_t i = 0; i < N * N; i++) same[i] = 0.3, tiny[i] = 1e-160 * a[i];
+    for (size_t k = 1; k <= N; k++) {
+        check_row_basis(a, k, N);
+        check_row_basis(zero, k, N);
+        check_row_basis(same, k, N);
+        check_row_basis(tiny, k, N);
+    }
+    free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_factor_by_hand),
@@ -296,6 +331,7 @@ int main(void) {
         cmocka_unit_test(eigenvalues_sum_to_the_trace),
         cmocka_unit_test(eigen_refuses_what_is_not_finite),
         cmocka_unit_test(large_matrices_take_no_time),
+        cmocka_unit_test(rows_get_an_orthonormal_basis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
