@@ -10,11 +10,19 @@
 
 struct n2ce_ctx {
     n2ce_ctx_options options;
+    n2_zeroed_fn *zeroed; /* NULL: blocks of `alloc` are cleared */
     int threads;
     struct n2_pool *pool;
     atomic_bool cancelled;
     char message[1024];
 };
+
+static void *zeroed_memory(void *user, size_t bytes) {
+    (void)user;
+    return n2_memory_zeroed(bytes);
+}
+
+void n2_ctx_set_zeroed(n2ce_ctx *ctx, n2_zeroed_fn *zeroed) { ctx->zeroed = zeroed; }
 
 static int online_cores(void) {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -35,6 +43,7 @@ n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
     if (!ctx) return N2CE_ENOMEM;
     memset(ctx, 0, sizeof *ctx);
     ctx->options = o;
+    ctx->zeroed = o.alloc == n2_memory ? zeroed_memory : NULL;
     ctx->threads = o.threads > 0 ? o.threads : online_cores();
     atomic_init(&ctx->cancelled, false);
     *out = ctx;
@@ -93,8 +102,8 @@ void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size) {
     size_t bytes;
     void *p = NULL;
     if (!count_bytes(n, size, &bytes)) return no_memory(ctx, n, size);
-    if (ctx->options.alloc == n2_memory) {
-        p = n2_memory_zeroed(bytes);
+    if (ctx->zeroed) {
+        p = ctx->zeroed(ctx->options.alloc_user, bytes);
     } else {
         p = ctx->options.alloc(ctx->options.alloc_user, NULL, bytes);
         if (p) memset(p, 0, bytes);

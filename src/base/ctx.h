@@ -29,6 +29,11 @@ struct n2_pool;
  * none or if n * size overflows. n = 0 gives a valid pointer. */
 void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size);
 
+/* Where such zeros come from, if not by clearing what the context's allocator gives: n2_alloc of
+ * another context, say, whose fresh pages are zeros already. `user` is the allocator's. */
+typedef void *n2_zeroed_fn(void *user, size_t bytes);
+void n2_ctx_set_zeroed(n2ce_ctx *ctx, n2_zeroed_fn *zeroed);
+
 /* As realloc for n items; the old block stays valid on failure. */
 void *n2_realloc(n2ce_ctx *ctx, void *ptr, size_t n, size_t size);
 

@@ -14,9 +14,9 @@
  * the first rows, those of the sums. */
 typedef struct directions {
     const n2_gauss *g;
-    size_t found;   /* directions that products give: all, or pairs */
+    size_t found;    /* directions that products give: all, or pairs */
     size_t n, pitch; /* numbers of u that matter; from one row of it to the next */
-    double *panels; /* N2_TILE directions each, d x N2_TILE */
+    double *panels;  /* N2_TILE directions each, d x N2_TILE */
     double *work;
     size_t rows, each; /* that a worker has room for; numbers of work */
 } directions;

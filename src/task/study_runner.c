@@ -11,6 +11,13 @@ static void *lend_memory(void *user, void *ptr, size_t size) {
     return block;
 }
 
+static void *lend_zeros(void *user, size_t bytes) {
+    n2_runner *r = user;
+    void *block = n2_alloc(r->ctx, bytes, 1);
+    r->out_of_memory |= !block;
+    return block;
+}
+
 static void pass_log(void *user, n2ce_log_level level, const char *text) {
     const n2_runner *r = user;
     n2_log(r->ctx, level, "%s", text);
@@ -30,7 +37,9 @@ n2ce_status n2_runner_open(n2ce_ctx *ctx, double total, n2_runner *r) {
     o.log = pass_log;
     o.progress = pass_progress;
     o.alloc_user = o.log_user = o.progress_user = r;
-    return n2ce_ctx_new(&r->inner, &o);
+    N2_TRY(n2ce_ctx_new(&r->inner, &o));
+    n2_ctx_set_zeroed(r->inner, lend_zeros);
+    return N2CE_OK;
 }
 
 void n2_runner_close(n2_runner *r) { n2ce_ctx_free(r->inner); }
