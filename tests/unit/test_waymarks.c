@@ -110,7 +110,7 @@ static void means_move_by_equal_parts(void **state) {
  * number. */
 static void without_a_divergence_they_are_evenly_spaced(void **state) {
     (void)state;
-    static const double deltas[] = {0, 1e-12, INFINITY, NAN};
+    static const double deltas[] = {0, 1e-12, (double)INFINITY, (double)NAN};
     double alpha[6];
     for (size_t j = 0; j < COUNT_OF(deltas); j++) {
         problem p = {.lambda = {1, 1}, .delta = {deltas[j], 0}};
