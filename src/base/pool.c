@@ -1,6 +1,9 @@
-/* Threads sleep on a condition variable between calls. A call publishes a job,
- * bumps the generation and wakes them; items are handed out by an atomic
- * counter; the caller waits until the last worker has left the job. */
+/* Threads sleep on a condition variable while there is nothing to do. A job is published under the
+ * lock and open as long as it has items that nobody took; who finds it open enters, takes items by
+ * an atomic counter and leaves. Its caller takes items too, until it is closed, and then waits for
+ * those who are still inside, not for others: they find it closed. Of the two jobs there can be,
+ * one in front and one in the background, workers prefer the one in front, and look for it after
+ * each item of the other. */
 #include "pool.h"
 
 #include <pthread.h>
@@ -14,42 +17,62 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-struct n2_pool {
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
-    uint64_t generation; /* of the current job */
-    int busy;            /* workers inside the current job */
-    bool closing;
+typedef struct job {
     n2_item_fn *fn;
     void *arg;
     size_t n;
-    atomic_size_t next;
+    atomic_size_t next; /* item that nobody took yet; from n on the job is closed */
+    int inside;         /* workers */
+} job;
+
+struct n2_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    bool closing;
+    job front, back;
     int n_workers; /* besides the caller's thread */
     worker workers[];
 };
 
-static void drain(n2_pool *pool, int index) {
-    for (;;) {
-        const size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (item >= pool->n) return;
-        pool->fn(pool->arg, item, index);
-    }
+/* False if all items are taken. */
+static bool run_item(job *j, int index) {
+    const size_t item = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
+    if (item >= j->n) return false;
+    j->fn(j->arg, item, index);
+    return true;
+}
+
+static void drain(job *j, int index) {
+    while (run_item(j, index)) continue;
+}
+
+static bool is_open(const job *j) {
+    return atomic_load_explicit(&j->next, memory_order_relaxed) < j->n;
+}
+
+/* Enters a job, and leaves it with the lock held again. */
+static void help(n2_pool *pool, job *j, int index) {
+    j->inside++;
+    pthread_mutex_unlock(&pool->lock);
+    if (j == &pool->front)
+        drain(j, index);
+    else
+        run_item(j, index);
+    pthread_mutex_lock(&pool->lock);
+    if (--j->inside == 0) pthread_cond_signal(&pool->done);
 }
 
 static void *work(void *arg) {
     worker *self = arg;
     n2_pool *pool = self->pool;
-    uint64_t seen = 0;
     pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        while (pool->generation == seen && !pool->closing)
+    while (!pool->closing) {
+        if (is_open(&pool->front))
+            help(pool, &pool->front, self->index);
+        else if (is_open(&pool->back))
+            help(pool, &pool->back, self->index);
+        else
             pthread_cond_wait(&pool->wake, &pool->lock);
-        if (pool->closing) break;
-        seen = pool->generation;
-        pthread_mutex_unlock(&pool->lock);
-        drain(pool, self->index);
-        pthread_mutex_lock(&pool->lock);
-        if (--pool->busy == 0) pthread_cond_signal(&pool->done);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -96,21 +119,27 @@ void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
     n2_free(ctx, pool);
 }
 
-/* One item after another is claimed by whoever is free, until all are done. */
-static void run_job(n2_pool *pool, size_t n, n2_item_fn *fn, void *arg) {
+static void publish(n2_pool *pool, job *j, size_t n, n2_item_fn *fn, void *arg) {
     pthread_mutex_lock(&pool->lock);
-    pool->fn = fn;
-    pool->arg = arg;
-    pool->n = n;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    pool->busy = pool->n_workers;
-    pool->generation++;
+    j->fn = fn;
+    j->arg = arg;
+    j->n = n;
+    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
-    drain(pool, 0);
+}
+
+/* Takes part until the job is closed and everybody has left it. */
+static void finish(n2_pool *pool, job *j) {
+    drain(j, 0);
     pthread_mutex_lock(&pool->lock);
-    while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->lock);
+    while (j->inside > 0) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static void run_job(n2_pool *pool, size_t n, n2_item_fn *fn, void *arg) {
+    publish(pool, &pool->front, n, fn, arg);
+    finish(pool, &pool->front);
 }
 
 /* The context's pool, made when it is first needed; NULL without memory. */
@@ -141,4 +170,17 @@ n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, vo
     else
         run_job(pool, (size_t)*workers, fn, arg);
     return N2CE_OK;
+}
+
+n2ce_status n2_background_begin(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
+    n2_pool *pool = pool_of(ctx);
+    if (!pool) return N2CE_ENOMEM;
+    finish(pool, &pool->back);
+    publish(pool, &pool->back, n, fn, arg);
+    return N2CE_OK;
+}
+
+void n2_background_end(n2ce_ctx *ctx) {
+    n2_pool *pool = *n2_ctx_pool(ctx);
+    if (pool) finish(pool, &pool->back);
 }

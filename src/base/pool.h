@@ -1,4 +1,4 @@
-/* Worker threads of a context, and the one way to use them.
+/* Worker threads of a context: the one way to use them at once, and the one to use them meanwhile.
  *
  * Work is split into items by the caller, never by the number of threads; an
  * item writes only what belongs to it. So results do not depend on how many
@@ -26,6 +26,21 @@ n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg);
  * prepared for and goes out as how many there are (fewer if threads could not be
  * started). Fails with N2CE_ENOMEM only. */
 n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, void *arg);
+
+/* Begins a job in the background and returns: workers do items 0 .. n-1 of it, in any order, while
+ * there is nothing else for them to do, and the caller goes on. n2_parallel_for, called meanwhile,
+ * comes first: a worker joins it after the item it is at, and nobody waits for that.
+ * n2_parallel_together waits until its workers come from theirs. Workers are told apart within a
+ * job: what is in front shares no scratch memory with what is in the background.
+ *
+ * There is one such job at a time; another one that is still there is ended first. Fails with
+ * N2CE_ENOMEM only, and nothing is run then. */
+n2ce_status n2_background_begin(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg);
+
+/* Does with the workers what is left of the job in the background, all of it if there are none,
+ * and returns when nobody uses its arg any more; at once if there is no job. To be called before
+ * arg goes and before the context is freed. */
+void n2_background_end(n2ce_ctx *ctx);
 
 void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool); /* NULL is fine */
 

@@ -1,9 +1,11 @@
-/* Facts about the worker pool: each item once, one item at a time on a worker. */
+/* Facts about the worker pool: each item once, one item at a time on a worker; what is in front
+ * comes before what is in the background. */
 #include "contexts.h"
 #include "failing_alloc.h"
 
 #include "base/pool.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -38,14 +40,23 @@ static void note_item(void *arg, size_t item, int worker) {
     atomic_store(&l->busy[worker], false);
 }
 
+static void open_ledger(ledger *l, int threads) {
+    memset(l, 0, sizeof *l);
+    l->threads = threads;
+}
+
+/* Items 0 .. n-1 ran once, the others did not. */
+static void check_ledger(ledger *l, size_t n) {
+    for (size_t i = 0; i < ITEMS; i++) assert_int_equal(l->runs[i], i < n);
+    assert_int_equal(l->overlaps, 0);
+    assert_int_equal(l->strangers, 0);
+}
+
 static void check_one_call(n2ce_ctx *ctx, int threads, size_t n) {
     ledger l;
-    memset(&l, 0, sizeof l);
-    l.threads = threads;
+    open_ledger(&l, threads);
     assert_int_equal(n2_parallel_for(ctx, n, note_item, &l), N2CE_OK);
-    for (size_t i = 0; i < ITEMS; i++) assert_int_equal(l.runs[i], i < n);
-    assert_int_equal(l.overlaps, 0);
-    assert_int_equal(l.strangers, 0);
+    check_ledger(&l, n);
 }
 
 /* Every item runs exactly once, and no worker runs two at a time. */
@@ -140,6 +151,157 @@ static void a_pool_that_cannot_be_made_is_an_error(void **state) {
     assert_int_equal(memory.strangers, 0);
 }
 
+/* ---- the background ---- */
+
+/* Every item of the background runs exactly once, by its end; ends of nothing do nothing. */
+static void every_item_of_the_background_runs_once(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
+        n2_background_end(ctx);
+        for (size_t k = 0; k < COUNT_OF(item_counts); k++) {
+            ledger l;
+            open_ledger(&l, thread_counts[t]);
+            assert_int_equal(n2_background_begin(ctx, item_counts[k], note_item, &l), N2CE_OK);
+            n2_background_end(ctx);
+            check_ledger(&l, item_counts[k]);
+            n2_background_end(ctx);
+            check_ledger(&l, item_counts[k]);
+        }
+        n2ce_ctx_free(ctx);
+    }
+}
+
+/* Jobs come and go in front of one in the background, with workers of their own. */
+static void jobs_run_in_front_of_the_background(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
+        for (int round = 0; round < 20; round++) {
+            ledger l;
+            open_ledger(&l, thread_counts[t]);
+            assert_int_equal(n2_background_begin(ctx, ITEMS, note_item, &l), N2CE_OK);
+            for (size_t k = 0; k < COUNT_OF(item_counts); k++)
+                check_one_call(ctx, thread_counts[t], item_counts[k]);
+            n2_background_end(ctx);
+            check_ledger(&l, ITEMS);
+        }
+        n2ce_ctx_free(ctx);
+    }
+}
+
+/* One job of the background after another, each ended by the next. */
+static void the_next_background_ends_the_one_before(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
+        n2ce_ctx *ctx = new_ctx(thread_counts[t]);
+        ledger first, second;
+        for (int round = 0; round < 100; round++) {
+            open_ledger(&first, thread_counts[t]);
+            open_ledger(&second, thread_counts[t]);
+            assert_int_equal(n2_background_begin(ctx, 50, note_item, &first), N2CE_OK);
+            assert_int_equal(n2_background_begin(ctx, 30, note_item, &second), N2CE_OK);
+            check_ledger(&first, 50);
+            n2_background_end(ctx);
+            check_ledger(&second, 30);
+        }
+        n2ce_ctx_free(ctx);
+    }
+}
+
+typedef struct gate {
+    atomic_int waiting;
+    atomic_bool open;
+} gate;
+
+static void wait_at_gate(void *arg, size_t item, int worker) {
+    (void)item;
+    (void)worker;
+    gate *g = arg;
+    atomic_fetch_add(&g->waiting, 1);
+    while (!atomic_load(&g->open)) sched_yield();
+}
+
+/* A job in front is done while every worker is stuck at an item of the background. */
+static void nobody_waits_for_the_background(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(3);
+    gate g = {0};
+    assert_int_equal(n2_background_begin(ctx, 2, wait_at_gate, &g), N2CE_OK);
+    while (atomic_load(&g.waiting) < 2) sched_yield();
+    for (int call = 0; call < 100; call++) check_one_call(ctx, 3, 10);
+    atomic_store(&g.open, true);
+    n2_background_end(ctx);
+    assert_int_equal(g.waiting, 2);
+    n2ce_ctx_free(ctx);
+}
+
+typedef struct meeting {
+    int guests;
+    atomic_int arrived;
+} meeting;
+
+/* Is not over before all have come. */
+static void meet(void *arg, size_t item, int worker) {
+    (void)item;
+    (void)worker;
+    meeting *m = arg;
+    atomic_fetch_add(&m->arrived, 1);
+    while (atomic_load(&m->arrived) < m->guests) sched_yield();
+}
+
+/* Items that wait for one another get the workers that are at items of the background. */
+static void workers_come_together_from_the_background(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= WORKERS; threads += 2) {
+        n2ce_ctx *ctx = new_ctx(threads);
+        ledger l;
+        open_ledger(&l, threads);
+        assert_int_equal(n2_background_begin(ctx, ITEMS, note_item, &l), N2CE_OK);
+        for (int round = 0; round < 20; round++) {
+            int workers = threads;
+            meeting m = {.guests = threads};
+            assert_int_equal(n2_parallel_together(ctx, &workers, meet, &m), N2CE_OK);
+            assert_int_equal(workers, threads);
+            assert_int_equal(m.arrived, threads);
+        }
+        n2_background_end(ctx);
+        check_ledger(&l, ITEMS);
+        n2ce_ctx_free(ctx);
+    }
+}
+
+/* Alone, the caller does everything at the end and nothing before. */
+static void without_workers_the_background_waits_for_its_end(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    atomic_size_t sum = 0;
+    assert_int_equal(n2_background_begin(ctx, 10, count_up, &sum), N2CE_OK);
+    check_one_call(ctx, 1, 5);
+    assert_int_equal(sum, 0);
+    n2_background_end(ctx);
+    assert_int_equal(sum, 55);
+    n2ce_ctx_free(ctx);
+}
+
+/* Without memory for the pool there is no job, and its end does nothing. */
+static void a_background_without_memory_is_an_error(void **state) {
+    (void)state;
+    failing_alloc memory = failing_alloc_new(1, false);
+    const n2ce_ctx_options options = failing_alloc_options(&memory, 2);
+    n2ce_ctx *ctx = NULL;
+    atomic_size_t sum = 0;
+    assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
+    assert_int_equal(n2_background_begin(ctx, 3, count_up, &sum), N2CE_ENOMEM);
+    n2_background_end(ctx);
+    assert_int_equal(sum, 0);
+    assert_int_equal(n2_background_begin(ctx, 3, count_up, &sum), N2CE_OK);
+    n2_background_end(ctx);
+    assert_int_equal(sum, 6);
+    n2ce_ctx_free(ctx);
+    assert_int_equal(memory.live, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_runs_exactly_once),
@@ -148,6 +310,13 @@ int main(void) {
         cmocka_unit_test(results_are_visible_when_the_call_returns),
         cmocka_unit_test(contexts_come_and_go),
         cmocka_unit_test(a_pool_that_cannot_be_made_is_an_error),
+        cmocka_unit_test(every_item_of_the_background_runs_once),
+        cmocka_unit_test(jobs_run_in_front_of_the_background),
+        cmocka_unit_test(the_next_background_ends_the_one_before),
+        cmocka_unit_test(nobody_waits_for_the_background),
+        cmocka_unit_test(workers_come_together_from_the_background),
+        cmocka_unit_test(without_workers_the_background_waits_for_its_end),
+        cmocka_unit_test(a_background_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
