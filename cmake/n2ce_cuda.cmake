@@ -35,7 +35,7 @@ if(N2CE_NVCC AND N2CE_CUDART AND NOT N2CE_CUDA STREQUAL "off")
       -Xcompiler -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off
       -I${CMAKE_CURRENT_SOURCE_DIR}/src -I${CMAKE_CURRENT_SOURCE_DIR}/include)
   file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.h src/engine/*.h src/base/*.h include/*.h)
-  foreach(name IN ITEMS edit gpu_device gpu_memory gradient jobs program queue record schedule simplify stretch
+  foreach(name IN ITEMS edit gpu_copy gpu_device gpu_memory gradient jobs program queue record schedule simplify stretch
           tower tower_few towers unite update updates)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}

@@ -52,6 +52,13 @@ static void subtract_rows(double *row, size_t n, const double *m, size_t stride,
     n2_subtract_rows_table[n2_isa_current()](row, n, m, stride, rows, c, step);
 }
 
+void n2_turned_product(const double *a, const double *b, size_t m, size_t k, size_t n,
+                       double *out) {
+    memset(out, 0, k * n * sizeof *out);
+    for (size_t i = 0; i < k; i++) subtract_rows(out + i * n, n, b, n, m, a + i, k);
+    for (size_t i = 0; i < k * n; i++) out[i] = -out[i];
+}
+
 /* Row i of the upper factor R, columns i.., less what rows [from, to) explain. */
 static void eliminate(double *r, size_t n, size_t from, size_t to, size_t i) {
     const double *first = r + from * n + i;

@@ -23,6 +23,9 @@ typedef void n2_tile_fn(const double *a, size_t a_row, size_t a_step, const doub
                         size_t b_step, size_t n, double *out);
 n2_tile_fn n2_tile_product;
 
+/* out (k x n) = A' B, A being m x k and B m x n. */
+void n2_turned_product(const double *a, const double *b, size_t m, size_t k, size_t n, double *out);
+
 /* Cholesky factor L of a symmetric positive definite n x n matrix, A = L L', in
  * place in the lower triangle, zeros above. Only the lower triangle of A is read.
  * Returns false if A is not positive definite (a pivot <= 0 or not finite); A is

@@ -55,10 +55,7 @@ static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void 
     gpu_device *g = (gpu_device *)d;
     if (bytes == 0) return N2CE_OK;
     GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
-    GPU_TRY(ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, g->stream),
-            "take numbers");
-    GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "finish its work");
-    return N2CE_OK;
+    return n2_gpu_upload(&g->staging, ctx, g->stream, to, from, bytes);
 }
 
 static n2ce_status gpu_download(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
@@ -147,6 +144,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     n2_gpu_memory_open(&g->memory, g->stream);
+    n2_gpu_staging_open(&g->staging);
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
     GPU_TRY(ctx, n2_updates_prepare(g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");

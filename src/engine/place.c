@@ -9,6 +9,8 @@
 /* About a fifth of a second for one core. */
 static const double LEAST_WORK = 1e10;
 
+bool n2_place_is_timed(const n2_place *place) { return place && place->open && !place->asked_for; }
+
 const n2_backend *n2_place_backend(const n2_place *place) {
     return place && place->backend ? place->backend : n2_cpu_backend();
 }

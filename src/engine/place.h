@@ -20,12 +20,12 @@ struct n2_place {
     bool asked_for;            /* what is to be opened is to be used, without comparing */
     int device;                /* for `open`: its number, and the precision of its products */
     bool strict;
-    /* Whether `open` would be quick, for somebody is at it already; NULL: nobody is. */
-    bool (*is_open)(const n2_place *place);
-    void *opening;    /* for is_open */
     const char *per;  /* what the timer's seconds are of, for the sentence; NULL: "a step" */
     char reason[256]; /* a sentence, once it is settled */
 };
+
+/* Whether n2_place_settle will time both. */
+bool n2_place_is_timed(const n2_place *place);
 
 /* NULL is the processor. */
 const n2_backend *n2_place_backend(const n2_place *place);

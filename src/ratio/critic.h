@@ -58,14 +58,9 @@ typedef struct n2_critic_record {
     bool out_of_time;
 } n2_critic_record;
 
-/* Who goes along with the training. Each may be NULL. */
+/* Is told the share of the steps that is done. */
 typedef struct n2_critic_company {
-    /* Is told the share of the steps that is done. */
     void (*progress)(void *user, double share);
-    /* While a device is opened, or works, there is time for what the host has to do anyway; some
-     * of it, for a few milliseconds, and whether there is more. Called as often as there is time,
-     * so never on the processor. */
-    n2ce_status (*meanwhile)(void *user, bool *more);
     void *user;
 } n2_critic_company;
 

@@ -345,15 +345,12 @@ static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, floa
     return N2CE_OK;
 }
 
-enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 16 };
+enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 64 };
 
 /* Some of what the host has to do, while a device works: first what is needed first. */
 static n2ce_status use_the_time(trainer *t) {
     if (!t->validation.prepared) return n2_check_prepare(&t->validation);
-    if (!t->c->backend->device) return N2CE_OK;
-    if (!t->held.prepared) return n2_check_prepare(&t->held);
-    bool more;
-    return t->company->meanwhile ? t->company->meanwhile(t->company->user, &more) : N2CE_OK;
+    return t->c->backend->device ? n2_check_prepare(&t->held) : N2CE_OK;
 }
 
 static n2ce_status run_some(trainer *t, size_t n) {
@@ -462,14 +459,6 @@ static double guess_work(const n2_contrast_data *data, const n2_critic_options *
     return 6 * (double)o->steps * rows * w * (d + (double)(3 + o->blocks) * w);
 }
 
-/* A device that is being opened is waited for at work. */
-static n2ce_status wait_for_device(const n2_place *place, const n2_critic_company *company) {
-    bool more = company->meanwhile != NULL;
-    while (more && place && place->is_open && !place->is_open(place))
-        N2_TRY(company->meanwhile(company->user, &more));
-    return N2CE_OK;
-}
-
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
                             const n2_critic_company *company, n2_critic **out,
@@ -478,7 +467,6 @@ n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n
     trainer t;
     *out = NULL;
     *record = (n2_critic_record){0};
-    N2_TRY(wait_for_device(o->place, company));
     N2_TRY(n2_place_settle(o->place, ctx, guess_work(data, o), time_on, &a));
     N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
     t.company = company;

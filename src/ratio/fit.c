@@ -221,7 +221,8 @@ typedef struct fitter {
     size_t dx;
     n2_fold_sums *sums[2];         /* of den (NULL with dx) and num, for the Gaussian part */
     n2_gauss *base[N2_MOST_FOLDS]; /* of this fold and of those to come */
-    size_t scored[N2_MOST_FOLDS];  /* rows of each fold that have their base's score */
+    n2_gauss_scoring *scoring[2 * N2_MOST_FOLDS]; /* of folds up to, not including, `scored` */
+    size_t n_scoring, scored;
     double start;
     size_t fold;
 } fitter;
@@ -414,51 +415,51 @@ static void find_fold(const fitter *f, size_t fold, size_t held[2][2]) {
     fold_range(f->den.n, f->o.folds, fold, held[1]);
 }
 
-/* Rows of a fold on one side from `first` on, so many at most; returns how many. */
-static n2ce_status score_side(const fitter *f, size_t fold, size_t side, const size_t range[2],
-                              size_t first, size_t *n) {
-    const n2_rows_view rows = side ? f->num : f->den;
-    const size_t d = rows.d, all = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
-    double *to = f->scores->f[side] + range[0];
-    if (*n > all - first) *n = all - first;
-    if (f->dx)
-        return n2_gauss_score_pairs(f->base[fold], rows.x + range[0] * d, all, shifts, first, *n,
-                                    to, f->scores->f[0] + range[0], rows.n);
-    return n2_gauss_score(f->base[fold], rows.x + (range[0] + first) * d, *n, to + first);
-}
-
-/* The next rows of a fold that its Gaussian part has not scored yet: first those of the numerator
- * and their pairs, then those of the denominator. */
-static n2ce_status score_some(fitter *f, size_t fold, size_t most) {
-    size_t held[2][2];
-    find_fold(f, fold, held);
-    const size_t n = held[0][1] - held[0][0], done = f->scored[fold];
-    const n2ce_status status = done < n ? score_side(f, fold, 1, held[0], done, &most)
-                                        : score_side(f, fold, 0, held[1], done - n, &most);
-    f->scored[fold] += most;
-    return status;
-}
-
-static bool has_rows_to_score(const fitter *f, size_t fold) {
-    size_t held[2][2];
-    find_fold(f, fold, held);
-    return f->base[fold] && f->scored[fold] < held[0][1] - held[0][0] + held[1][1] - held[1][0];
-}
-
-/* While a network is trained elsewhere: for this fold and those to come. */
-static n2ce_status score_meanwhile(void *user, bool *more) {
-    enum { AT_ONCE = 4096 };
-    fitter *f = user;
-    *more = true;
-    for (size_t k = f->fold; k < f->o.folds; k++)
-        if (has_rows_to_score(f, k)) return score_some(f, k, AT_ONCE);
-    *more = false;
+static n2ce_status add_scoring(fitter *f, size_t fold, const n2_score_rows *rows) {
+    N2_TRY(n2_gauss_scoring_new(f->base[fold], rows, &f->scoring[f->n_scoring]));
+    f->n_scoring++;
     return N2CE_OK;
 }
 
-static n2ce_status score_rest(fitter *f) {
-    while (has_rows_to_score(f, f->fold)) N2_TRY(score_some(f, f->fold, SIZE_MAX));
-    return N2CE_OK;
+/* The rows of a fold, by a Gaussian part that has not seen them. */
+static n2ce_status add_fold_scoring(fitter *f, size_t fold) {
+    const size_t d = f->num.d, shifts = f->scores->n[0] / f->num.n;
+    double *const *to = f->scores->f;
+    size_t held[2][2];
+    find_fold(f, fold, held);
+    const size_t i = held[0][0], j = held[1][0];
+    const n2_score_rows num = {f->num.x + i * d, held[0][1] - i, to[1] + i, 0, 0, NULL};
+    const n2_score_rows den = {f->den.x + j * d, held[1][1] - j, to[0] + j, 0, 0, NULL};
+    const n2_score_rows joint = {num.x, num.n, num.f, shifts, f->num.n, to[0] + i};
+    if (f->dx) return add_scoring(f, fold, &joint);
+    N2_TRY(add_scoring(f, fold, &num));
+    return add_scoring(f, fold, &den);
+}
+
+static void score_item(void *arg, size_t item, int worker) {
+    const fitter *f = arg;
+    size_t k = 0;
+    for (size_t n; item >= (n = n2_gauss_scoring_items(f->scoring[k])); k++) item -= n;
+    n2_gauss_scoring_item(f->scoring[k], item, worker);
+}
+
+/* Threads that have nothing else to do score the rows of this fold, and of those to come that have
+ * their Gaussian part already. */
+static n2ce_status begin_scoring(fitter *f) {
+    size_t items = 0;
+    if (f->scored > f->fold) return N2CE_OK;
+    while (f->scored < f->o.folds && f->base[f->scored]) N2_TRY(add_fold_scoring(f, f->scored++));
+    for (size_t k = 0; k < f->n_scoring; k++) items += n2_gauss_scoring_items(f->scoring[k]);
+    return n2_background_begin(f->ctx, items, score_item, f);
+}
+
+static void end_scoring(fitter *f) {
+    n2_background_end(f->ctx);
+    while (f->n_scoring > 0) n2_gauss_scoring_free(f->scoring[--f->n_scoring]);
+    for (size_t k = 0; k < f->scored; k++) {
+        n2_gauss_free(f->base[k]);
+        f->base[k] = NULL;
+    }
 }
 
 /* ---- by the learned part ---- */
@@ -570,7 +571,7 @@ static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base
         const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
         o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
-    const n2_critic_company company = {fold_progress, score_meanwhile, f};
+    const n2_critic_company company = {fold_progress, f};
     return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, &company, critic, r);
 }
 
@@ -627,20 +628,23 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
     return N2CE_OK;
 }
 
-/* The fold's rows are scored by its Gaussian part; its network waits until all are trained. */
+/* Its network waits until all are trained. Nothing else may run while it is found out where
+ * networks are trained faster. */
 static n2ce_status run_fold(fitter *f) {
     size_t held[2][2];
     n2_critic *critic = NULL;
-    n2ce_status status = N2CE_OK;
+    const bool has_base = f->ratio->base, timed = n2_place_is_timed(f->o.critic.place);
     find_fold(f, f->fold, held);
-    if (f->ratio->base) status = make_base(f);
-    if (status == N2CE_OK && worth_training(f))
-        status = train_fold(f, held, f->base[f->fold], &critic);
-    if (critic) f->ratio->critic[f->ratio->critics++] = critic;
-    if (status == N2CE_OK) status = score_rest(f);
-    n2_gauss_free(f->base[f->fold]);
-    f->base[f->fold] = NULL;
-    return status;
+    if (has_base) N2_TRY(make_base(f));
+    if (has_base && !timed) N2_TRY(begin_scoring(f));
+    if (worth_training(f)) {
+        const n2ce_status status = train_fold(f, held, f->base[f->fold], &critic);
+        if (critic) f->ratio->critic[f->ratio->critics++] = critic;
+        N2_TRY(status);
+    }
+    if (has_base && timed) N2_TRY(begin_scoring(f));
+    if (has_base && f->fold + 1 == f->scored) end_scoring(f);
+    return N2CE_OK;
 }
 
 /* What the networks or the kernel model say of the rows of each fold. */
@@ -741,6 +745,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     f.ratio->ctx = ctx;
     n2ce_status status = prepare(&f, num, den, x_cols, levels);
     if (status == N2CE_OK) status = run_all(&f);
+    end_scoring(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
     for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);

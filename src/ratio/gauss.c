@@ -153,14 +153,6 @@ typedef struct side_view {
     double *l, *turn; /* n x n: the factor of the covariance, then its inverse; U or V */
 } side_view;
 
-/* U' C, row by row. */
-static void turn_covariance(const double *u, const double *c, size_t k, size_t n, double *out) {
-    memset(out, 0, k * n * sizeof *out);
-    for (size_t i = 0; i < k; i++)
-        for (size_t j = 0; j < k; j++)
-            for (size_t m = 0; m < n; m++) out[i * n + m] += u[j * k + i] * c[j * n + m];
-}
-
 /* C = L_a^-1 cov_ab L_b^-T, a.n x b.n; other is scratch of as many. */
 static void whiten_covariance(const double *cov, size_t d, const side_view *a, const side_view *b,
                               double *c, double *other) {
@@ -255,7 +247,7 @@ static bool find_joint_basis(n2_gauss *g, const n2_moments *joint, double *work)
     if (!found) return false;
     whiten_covariance(joint->cov, d, &a, &b, c, other);
     if (!turn_fewer(&a, c, m, square, s)) return false;
-    turn_covariance(a.turn, c, k, m, other);
+    n2_turned_product(a.turn, c, k, k, m, other);
     n2_row_basis(other, k, m, s, b.turn);
     transpose(b.turn, m);
     memset(g->whiten, 0, d * d * sizeof *g->whiten);

@@ -79,12 +79,23 @@ static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
 /* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
 
-/* The same of n rows of a joint sample and of pairs of different rows: pairs[s stride + i],
- * s < shifts, is that of (x of row i, y of row i + s + 1), row n being row 0 again. Only rows i
- * from `first` on, `count` of them, are scored. */
-n2ce_status n2_gauss_score_pairs(const n2_gauss *g, const double *x, size_t n, size_t shifts,
-                                 size_t first, size_t count, double *f, double *pairs,
-                                 size_t stride);
+/* The same by items, for threads that take some of them when they have time (pool.h). Of a joint
+ * sample with it, if shifts > 0, that of pairs of different rows: pairs[s stride + i], s < shifts,
+ * is that of (x of row i, y of row i + s + 1), row n being row 0 again. */
+typedef struct n2_score_rows {
+    const double *x; /* n x d */
+    size_t n;
+    double *f;
+    size_t shifts, stride;
+    double *pairs;
+} n2_score_rows;
+
+typedef struct n2_gauss_scoring n2_gauss_scoring;
+n2ce_status n2_gauss_scoring_new(const n2_gauss *g, const n2_score_rows *rows,
+                                 n2_gauss_scoring **out);
+size_t n2_gauss_scoring_items(const n2_gauss_scoring *s);
+void n2_gauss_scoring_item(void *scoring, size_t item, int worker); /* an n2_item_fn */
+void n2_gauss_scoring_free(n2_gauss_scoring *s);                    /* NULL is fine */
 
 /* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,

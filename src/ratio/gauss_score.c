@@ -119,44 +119,102 @@ static size_t rows_in_block(size_t n, size_t first) {
 
 /* ---- rows ---- */
 
-typedef struct score_job {
-    directions v;
-    const double *x, *a, *b;
+/* What is asked at u: sum_i a_i u_i^2 + b_i u_i + c. */
+typedef struct question {
+    const double *a, *b;
     double c;
-    size_t n;
-    double *f;
-} score_job;
+} question;
 
-static double quadratic(const score_job *job, const double *u) {
-    return job->c + n2_quadratic(job->a, job->b, u, job->v.n);
+static double ask(const directions *v, question q, const double *u) {
+    return q.c + n2_quadratic(q.a, q.b, u, v->n);
 }
 
-static void score_block(void *arg, size_t item, int worker) {
-    const score_job *job = arg;
-    const directions *v = &job->v;
-    const size_t first = item * BLOCK_ROWS, rows = rows_in_block(job->n, first), d = v->g->d;
-    const room at = room_of(v, worker);
-    for (size_t r = 0; r < rows; r++) centred(v->g, job->x + (first + r) * d, at.x + r * d);
+struct n2_gauss_scoring {
+    directions v;
+    n2_score_rows rows;
+    question asked;
+    double ab[];
+};
+
+static void score_block(const n2_gauss_scoring *s, size_t first, room at) {
+    const directions *v = &s->v;
+    const size_t rows = rows_in_block(s->rows.n, first), d = v->g->d;
+    for (size_t r = 0; r < rows; r++) centred(v->g, s->rows.x + (first + r) * d, at.x + r * d);
     project(v, at, rows, at.x, at.u);
-    for (size_t r = 0; r < rows; r++) job->f[first + r] = quadratic(job, at.u + r * v->pitch);
+    for (size_t r = 0; r < rows; r++) s->rows.f[first + r] = ask(v, s->asked, at.u + r * v->pitch);
+}
+
+/* u of (x, y) follows from p of x and q of y: pairs cost no product of their own. */
+static void score_pair_block(const n2_gauss_scoring *s, size_t first, room at) {
+    const directions *v = &s->v;
+    const n2_score_rows *in = &s->rows;
+    const size_t d = v->g->d, dx = v->g->dx, pitch = padded(v->found);
+    const size_t rows = rows_in_block(in->n, first), more = rows + in->shifts;
+    for (size_t r = 0; r < more; r++) centred(v->g, in->x + (first + r) % in->n * d, at.x + r * d);
+    memset(at.x + more * d, 0, (padded(more) - more) * d * sizeof *at.x);
+    along(v, at.x, padded(rows), 0, dx, at.p);
+    along(v, at.x, padded(more), dx, d, at.q);
+    for (size_t k = 0; k <= in->shifts; k++) /* k = 0: the rows themselves */
+        for (size_t r = 0; r < rows; r++) {
+            combine(at.p + r * pitch, at.q + (r + k) * pitch, v->found, at.u);
+            double *f = k ? in->pairs + (k - 1) * in->stride : in->f;
+            f[first + r] = ask(v, s->asked, at.u);
+        }
+}
+
+void n2_gauss_scoring_item(void *scoring, size_t item, int worker) {
+    const n2_gauss_scoring *s = scoring;
+    const room at = room_of(&s->v, worker);
+    if (s->rows.shifts > 0)
+        score_pair_block(s, item * BLOCK_ROWS, at);
+    else
+        score_block(s, item * BLOCK_ROWS, at);
+}
+
+size_t n2_gauss_scoring_items(const n2_gauss_scoring *s) {
+    return (s->rows.n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+}
+
+n2ce_status n2_gauss_scoring_new(const n2_gauss *g, const n2_score_rows *rows,
+                                 n2_gauss_scoring **out) {
+    n2_gauss_scoring *s = *out = n2_alloc(g->ctx, 1, sizeof *s + 2 * g->d * sizeof(double));
+    if (!s) return N2CE_ENOMEM;
+    s->rows = *rows;
+    s->asked = (question){s->ab, s->ab + g->d, 0};
+    n2_gauss_waymark_ratio(g, 0, 1, s->ab, s->ab + g->d, &s->asked.c);
+    const n2ce_status status = directions_new(g, padded(BLOCK_ROWS + rows->shifts), &s->v);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_gauss_scoring_free(s);
+    *out = NULL;
+    return status;
+}
+
+void n2_gauss_scoring_free(n2_gauss_scoring *s) {
+    if (!s) return;
+    n2ce_ctx *ctx = s->v.g->ctx;
+    directions_free(&s->v);
+    n2_free(ctx, s);
+}
+
+static n2ce_status run(n2_gauss_scoring *s) {
+    return n2_parallel_for(s->v.g->ctx, n2_gauss_scoring_items(s), n2_gauss_scoring_item, s);
+}
+
+n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
+    n2_gauss_scoring *s;
+    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, &s));
+    const n2ce_status status = run(s);
+    n2_gauss_scoring_free(s);
+    return status;
 }
 
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f) {
-    score_job job = {.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f};
-    n2ce_status status = directions_new(g, BLOCK_ROWS, &job.v);
-    if (status == N2CE_OK)
-        status = n2_parallel_for(g->ctx, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, score_block, &job);
-    directions_free(&job.v);
-    return status;
-}
-
-n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
-    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
-    if (!ab) return N2CE_ENOMEM;
-    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    const n2ce_status status = n2_gauss_quadratic(g, ab, c, x, n, f);
-    n2_free(g->ctx, ab);
+    n2_gauss_scoring *s;
+    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, &s));
+    s->asked = (question){ab, ab + g->d, c};
+    const n2ce_status status = run(s);
+    n2_gauss_scoring_free(s);
     return status;
 }
 
@@ -192,10 +250,10 @@ static void score_waymark(const stages_job *job, size_t stage, size_t side, size
     const size_t d = v->g->d, n = job->n[side], rows = rows_in_block(n, first);
     const double mix = job->alpha[stage + side], keep = sqrt((1 - mix) * (1 + mix));
     const double *ab = job->ab + stage * 2 * d, *den = u, *num = u + BLOCK_ROWS * v->pitch;
-    const score_job one = {.v = *v, .a = ab, .b = ab + d, .c = job->c[stage]};
+    const question asked = {ab, ab + d, job->c[stage]};
     for (size_t r = 0; r < rows; r++, den += v->pitch, num += v->pitch) {
         for (size_t i = 0; i < v->n; i++) mixed[i] = keep * num[i] + mix * den[i];
-        job->f[side][stage * n + first + r] = quadratic(&one, mixed);
+        job->f[side][stage * n + first + r] = ask(v, asked, mixed);
     }
 }
 
@@ -240,56 +298,6 @@ n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stage
     n2ce_status status = directions_new(g, 2 * BLOCK_ROWS, &job.v);
     if (status == N2CE_OK) status = score_stages(&job, ab, c);
     directions_free(&job.v);
-    n2_free(g->ctx, ab);
-    return status;
-}
-
-/* ---- pairs ---- */
-
-/* u of (x, y) follows from p of x and q of y, so pairs cost no product of their own. */
-typedef struct pair_job {
-    score_job rows;
-    size_t shifts, begin, end, stride;
-    double *pairs;
-} pair_job;
-
-static void score_pair_block(void *arg, size_t item, int worker) {
-    const pair_job *job = arg;
-    const directions *v = &job->rows.v;
-    const room at = room_of(v, worker);
-    const size_t first = job->begin + item * BLOCK_ROWS, d = v->g->d, dx = v->g->dx;
-    const size_t rows = rows_in_block(job->end, first), more = rows + job->shifts;
-    const size_t pitch = padded(v->found);
-    for (size_t r = 0; r < more; r++)
-        centred(v->g, job->rows.x + (first + r) % job->rows.n * d, at.x + r * d);
-    memset(at.x + more * d, 0, (padded(more) - more) * d * sizeof *at.x);
-    along(v, at.x, padded(rows), 0, dx, at.p);
-    along(v, at.x, padded(more), dx, d, at.q);
-    for (size_t s = 0; s <= job->shifts; s++) /* s = 0: the rows themselves */
-        for (size_t r = 0; r < rows; r++) {
-            combine(at.p + r * pitch, at.q + (r + s) * pitch, v->found, at.u);
-            double *f = s ? job->pairs + (s - 1) * job->stride : job->rows.f;
-            f[first + r] = quadratic(&job->rows, at.u);
-        }
-}
-
-n2ce_status n2_gauss_score_pairs(const n2_gauss *g, const double *x, size_t n, size_t shifts,
-                                 size_t first, size_t count, double *f, double *pairs,
-                                 size_t stride) {
-    double *ab = n2_alloc(g->ctx, 2 * g->d, sizeof *ab), c;
-    if (!ab) return N2CE_ENOMEM;
-    n2_gauss_waymark_ratio(g, 0, 1, ab, ab + g->d, &c);
-    pair_job job = {{.x = x, .a = ab, .b = ab + g->d, .c = c, .n = n, .f = f},
-                    shifts,
-                    first,
-                    first + count,
-                    stride,
-                    pairs};
-    n2ce_status status = directions_new(g, padded(BLOCK_ROWS + shifts), &job.rows.v);
-    if (status == N2CE_OK)
-        status =
-            n2_parallel_for(g->ctx, (count + BLOCK_ROWS - 1) / BLOCK_ROWS, score_pair_block, &job);
-    directions_free(&job.rows.v);
     n2_free(g->ctx, ab);
     return status;
 }

@@ -94,11 +94,6 @@ static bool is_over(n2_opening *opening, long moment) {
     return over;
 }
 
-static bool is_open(const n2_place *place) {
-    n2_opening *opening = place->opening;
-    return !opening->running || is_over(opening, 0);
-}
-
 /* Where there is no driver that is known at once, and told before anything is read. */
 n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
                                        n2_opening *opening) {
@@ -111,8 +106,6 @@ n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_
                       .asked_for = true,
                       .device = opening->device,
                       .strict = opening->strict,
-                      .is_open = is_open,
-                      .opening = opening,
                       .reason = "as asked for"};
     return N2CE_OK;
 }

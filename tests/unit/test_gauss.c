@@ -204,11 +204,12 @@ static void pairs_score_as_rows_do(void **state) {
     double *f = new_doubles(N), *pairs = new_doubles(SHIFTS * N), row[D], expected;
     n2_moments a = moments_of(ctx, x, N, D);
     n2_gauss *g = new_joint(ctx, D, DX, &a);
-    static const size_t parts[] = {0, 70, 71, N};
-    for (size_t k = 0; k + 1 < COUNT_OF(parts); k++)
-        assert_int_equal(
-            n2_gauss_score_pairs(g, x, N, SHIFTS, parts[k], parts[k + 1] - parts[k], f, pairs, N),
-            N2CE_OK);
+    n2_gauss_scoring *scoring;
+    assert_int_equal(n2_gauss_scoring_new(g, &(n2_score_rows){x, N, f, SHIFTS, N, pairs}, &scoring),
+                     N2CE_OK);
+    for (size_t i = n2_gauss_scoring_items(scoring); i-- > 0;) /* in any order, by any worker */
+        n2_gauss_scoring_item(scoring, i, (int)(i % 2));
+    n2_gauss_scoring_free(scoring);
     for (size_t s = 0; s <= SHIFTS; s++)
         for (size_t i = 0; i < N; i++) {
             memcpy(row, x + i * D, DX * sizeof *row);
@@ -793,7 +794,10 @@ static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
     if (status == N2CE_OK) b = margins_of(&a, 2, 1, margins);
     if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &two);
     if (status == N2CE_OK) status = n2_gauss_score(two, x, n, f);
-    if (status == N2CE_OK) status = n2_gauss_score_pairs(g, x, n / 2, 1, 0, n / 2, f, f + n / 2, 0);
+    n2_gauss_scoring *scoring = NULL;
+    const n2_score_rows pairs = {x, n / 2, f, 1, n, f + n / 2};
+    if (status == N2CE_OK) status = n2_gauss_scoring_new(g, &pairs, &scoring);
+    n2_gauss_scoring_free(scoring);
     if (status == N2CE_OK) status = n2_gauss_influence_den(two, x, n, f);
     if (status == N2CE_OK) status = n2_gauss_mi(ctx, 2, 1, &a, f);
     if (status == N2CE_OK) status = n2_gauss_kl(ctx, 2, &a, &b, f);
