@@ -9,11 +9,6 @@
 
 enum { MOST_KNOTS = 256, LEAST_VALUES = 20 };
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* ---- the map to normal margins ------------------------------------------- */
 
 /* The piece between two knots that x lies on; beyond the ends the outermost one. */
@@ -58,49 +53,73 @@ static double interpolate(const n2_feature *f, double x) {
     return value_on(&p);
 }
 
-/* For a map that is asked for many values: pieces that lie in each of many cells of equal width, so
- * that hardly anything is left to be searched, and what their slopes are. */
+/* For a map that is asked for many values: the piece before each of many cells of equal width, so
+ * that hardly anything is left to be searched, and what the pieces' slopes are. */
 enum { CELLS = 512 };
 
 typedef struct map_table {
     const n2_feature *f;
-    double begin, scale; /* of the cells, which end where tails begin */
-    unsigned char first[CELLS], n[CELLS];
+    double begin, scale; /* of the cells */
+    double least, most;  /* the ends */
+    size_t reach;        /* pieces from `first` on that are searched, a power of 2 */
+    unsigned char first[CELLS];
+    double knot[2 * MOST_KNOTS]; /* where pieces begin; what comes after the last one never does */
     double slope[MOST_KNOTS], log_slope[MOST_KNOTS];
 } map_table;
 
-/* Rises with x, whatever rounding does. */
+/* Rises with x, whatever rounding does. Without branches, too. */
 static size_t cell_of(const map_table *t, double x) {
-    const double at = (x - t->begin) * t->scale;
-    return at > 0 ? at < CELLS - 1 ? (size_t)at : CELLS - 1 : 0;
+    double at = (x - t->begin) * t->scale;
+    at = at > 0 ? at : 0;
+    at = at < CELLS - 1 ? at : CELLS - 1;
+    return (size_t)(int)at;
 }
 
-static void make_table(const n2_feature *f, map_table *t) {
-    const size_t pieces = f->n_knots - 1, tail = f->n_knots / 8;
-    t->f = f;
-    t->begin = f->knot[tail];
-    t->scale = CELLS / (f->knot[pieces - tail] - t->begin);
+/* Cells between the knots that so many are beyond at either end. */
+static void lay_cells(map_table *t, size_t tail) {
+    const size_t pieces = t->f->n_knots - 1;
+    t->begin = t->f->knot[tail];
+    t->scale = CELLS / (t->f->knot[pieces - tail] - t->begin);
+    t->reach = 1;
     for (size_t c = 0, lo = 0, hi = 0; c < CELLS; c++) {
-        while (hi + 1 < pieces && cell_of(t, f->knot[hi + 1]) <= c) hi++;
+        while (hi + 1 < pieces && cell_of(t, t->f->knot[hi + 1]) <= c) hi++;
         t->first[c] = (unsigned char)lo; /* the last that begins before the cell */
-        t->n[c] = (unsigned char)(hi - lo + 1);
+        while (t->reach < hi - lo + 1) t->reach *= 2;
         lo = hi;
     }
+}
+
+/* Tails that stretch too far leave the cells nothing but one to share: they are left to a longer
+ * search. */
+static void make_table(const n2_feature *f, map_table *t) {
+    enum { SHORT = 4 };
+    const size_t pieces = f->n_knots - 1;
+    t->f = f;
+    t->least = f->knot[0];
+    t->most = f->knot[pieces];
+    lay_cells(t, 0);
+    if (t->reach > SHORT) lay_cells(t, f->n_knots / 8);
     for (size_t k = 0; k < pieces; k++) {
         t->slope[k] = slope_of(f, k);
         t->log_slope[k] = log(t->slope[k]);
     }
+    for (size_t k = 0; k < 2 * MOST_KNOTS; k++) t->knot[k] = k < pieces ? f->knot[k] : N2_INFINITY;
 }
 
 static size_t look_up(const map_table *t, double x) {
-    const size_t cell = cell_of(t, x);
-    return find_piece(t->f->knot, t->first[cell], t->n[cell], x);
+    return find_piece(t->knot, t->first[cell_of(t, x)], t->reach, x);
 }
 
-static double mapped(const map_table *t, double x) {
+static double mapped_beyond(const map_table *t, double x) {
     const size_t lo = look_up(t, x);
     const piece p = piece_at(t->f, lo, t->slope[lo], x);
     return value_on(&p);
+}
+
+static inline double mapped(const map_table *t, double x) {
+    if (!(x >= t->least && x <= t->most)) return mapped_beyond(t, x);
+    const size_t lo = look_up(t, x);
+    return t->f->normal[lo] + t->slope[lo] * (x - t->knot[lo]);
 }
 
 /* Shares of the sample at which knots lie: evenly, and closer and closer to the ends,
@@ -147,70 +166,221 @@ static bool make_knots(n2_feature *f, const double *sorted, size_t n) {
     return f->n_knots >= 8 && ties * 10 < count;
 }
 
-/* ---- which map ----------------------------------------------------------- */
+/* ---- columns ------------------------------------------------------------- */
 
-/* A column of one or two tables, copied; a value of the one with fewer rows weighs more. */
-typedef struct column_view {
-    const double *x[2];
-    size_t rows[2], n_tables;
-    double *sorted; /* room for all values, */
-    size_t room;    /* which is so many */
-} column_view;
+enum { TOGETHER = 8 }; /* columns of doubles that a line of a cache holds */
+
+/* So many columns at most, side by side, of one or two tables. */
+typedef struct columns_view {
+    const n2_table *table[2];
+    size_t n_tables, first, n;
+} columns_view;
+
+/* What row i of table t has in them. */
+static const double *row_at(const columns_view *v, size_t t, size_t i) {
+    return v->table[t]->x + i * v->table[t]->cols + v->first;
+}
+
+/* Rows lie so far apart that no processor foresees the next ones. */
+static void fetch_row(const columns_view *v, size_t t, size_t i) {
+    enum { AHEAD = 32 };
+    if (i + AHEAD < v->table[t]->rows) __builtin_prefetch(row_at(v, t, i + AHEAD));
+}
 
 typedef struct spread {
     double mean, var, n;
 } spread;
 
-/* Mean and variance of every `step`-th row from `first`, through the map if there is one. */
-static spread measure(const column_view *v, size_t t, size_t first, size_t step,
-                      const map_table *map) {
-    spread s = {0, 0, 0};
-    double shift = v->rows[t] ? v->x[t][0] : 0;
-    if (map) shift = mapped(map, shift);
-    for (size_t i = first; i < v->rows[t]; i += step) {
-        const double x = (map ? mapped(map, v->x[t][i]) : v->x[t][i]) - shift;
-        s.mean += x;
-        s.var += x * x;
-        s.n++;
-    }
-    s.mean /= s.n > 0 ? s.n : 1;
-    s.var = s.n > 1 ? (s.var - s.n * s.mean * s.mean) / (s.n - 1) : 0;
-    if (s.var < 0) s.var = 0;
-    s.mean += shift;
-    return s;
+/* From n values' sum and sum of squares, less `shift`. */
+static spread spread_of(double shift, double sum, double square, size_t rows) {
+    const double n = (double)rows, mean = sum / (n > 0 ? n : 1);
+    const double var = n > 1 ? (square - n * mean * mean) / (n - 1) : 0;
+    return (spread){mean + shift, var < 0 ? 0 : var, n};
 }
 
-/* Of all rows of each side. */
-static void measure_sides(const column_view *v, const map_table *map, spread side[2]) {
-    for (size_t t = 0; t < v->n_tables; t++) side[t] = measure(v, t, 0, 1, map);
+/* Of all rows. Columns are summed side by side, each in the order of its rows; `n` is a constant
+ * where that matters. */
+static inline void measure_rows(const columns_view *v, size_t t, size_t n, spread *out) {
+    const size_t rows = v->table[t]->rows;
+    double shift[TOGETHER] = {0}, sum[TOGETHER] = {0}, square[TOGETHER] = {0};
+    if (rows > 0) memcpy(shift, row_at(v, t, 0), n * sizeof *shift);
+    for (size_t i = 0; i < rows; i++) {
+        const double *x = row_at(v, t, i);
+        fetch_row(v, t, i);
+        for (size_t c = 0; c < n; c++) {
+            const double moved = x[c] - shift[c];
+            sum[c] += moved;
+            square[c] += moved * moved;
+        }
+    }
+    for (size_t c = 0; c < n; c++) out[c] = spread_of(shift[c], sum[c], square[c], rows);
+}
+
+static void measure(const columns_view *v, size_t t, spread *out) {
+    if (v->n == TOGETHER)
+        measure_rows(v, t, TOGETHER, out);
+    else
+        measure_rows(v, t, v->n, out);
+}
+
+/* Sums of the values of one column as a map sees them. */
+typedef struct mapped_sums {
+    double shift, sum, square;
+} mapped_sums;
+
+static void add_mapped(const map_table *map, const double *x, size_t n, mapped_sums *s) {
+    double sum = s->sum, square = s->square;
+    for (size_t i = 0; i < n; i++) {
+        const double moved = mapped(map, x[i]) - s->shift;
+        sum += moved;
+        square += moved * moved;
+    }
+    s->sum = sum;
+    s->square = square;
+}
+
+/* Of every `step`-th row of the columns that have a map, through it. Some rows at a time are put
+ * column by column first: lines of a cache hold all columns, and maps fill it. */
+static void measure_mapped(const columns_view *v, size_t t, size_t step,
+                           const map_table *const *map, spread *out) {
+    enum { ROWS = 256 };
+    const size_t rows = (v->table[t]->rows + step - 1) / step;
+    mapped_sums s[TOGETHER] = {{0}};
+    double x[TOGETHER][ROWS];
+    for (size_t first = 0; first < rows; first += ROWS) {
+        const size_t n = rows - first < ROWS ? rows - first : ROWS;
+        for (size_t i = 0; i < n; i++) {
+            const double *row = row_at(v, t, (first + i) * step);
+            fetch_row(v, t, (first + i) * step);
+            for (size_t c = 0; c < v->n; c++) x[c][i] = row[c];
+        }
+        for (size_t c = 0; c < v->n; c++) {
+            if (map[c] && first == 0) s[c].shift = mapped(map[c], x[c][0]);
+            if (map[c]) add_mapped(map[c], x[c], n, &s[c]);
+        }
+    }
+    for (size_t c = 0; c < v->n; c++)
+        if (map[c]) out[c] = spread_of(s[c].shift, s[c].sum, s[c].square, rows);
 }
 
 /* Both sides count the same. */
-static spread pooled(const column_view *v, const spread side[2]) {
-    spread s = side[0];
-    if (v->n_tables == 2) {
-        const spread t = side[1];
-        const double gap = s.mean - t.mean;
-        s = (spread){0.5 * (s.mean + t.mean), 0.5 * (s.var + t.var) + 0.25 * gap * gap, s.n + t.n};
-    }
-    return s;
+static spread pooled(const columns_view *v, spread a, spread b) {
+    if (v->n_tables == 1) return a;
+    const double gap = a.mean - b.mean;
+    return (spread){0.5 * (a.mean + b.mean), 0.5 * (a.var + b.var) + 0.25 * gap * gap, a.n + b.n};
 }
+
+/* ---- sorted samples ------------------------------------------------------ */
+
+/* As `<` orders numbers, so do these: both zeros are one. */
+static uint64_t key_of(double x) {
+    uint64_t bits;
+    x = x == 0 ? 0 : x;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+enum { DIGIT = 11, DIGITS = 1 << DIGIT };
+
+static void deal_by_digit(const double *from, size_t n, unsigned shift, double *to) {
+    size_t at[DIGITS] = {0};
+    for (size_t i = 0; i < n; i++) at[key_of(from[i]) >> shift & (DIGITS - 1)]++;
+    for (size_t k = 0, sum = 0; k < DIGITS; k++) {
+        const size_t count = at[k];
+        at[k] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++) to[at[key_of(from[i]) >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* By the bits from `shift` to `width` of the keys, the last digit first. */
+static void sort_by_digits(double *x, size_t n, unsigned shift, unsigned width, double *spare) {
+    double *from = x, *to = spare;
+    for (; shift < width; shift += DIGIT) {
+        deal_by_digit(from, n, shift, to);
+        double *kept = from;
+        from = to;
+        to = kept;
+    }
+    if (from != x) memcpy(x, from, n * sizeof *x);
+}
+
+/* Puts what is nearly sorted in order; false if it is not, and nothing is lost. */
+static bool sort_nearly_sorted(double *x, size_t n) {
+    size_t moves = 0;
+    for (size_t i = 1; i < n && moves <= 4 * n; i++) {
+        const double moved = x[i];
+        size_t to = i;
+        for (; to > 0 && moved < x[to - 1]; to--) x[to] = x[to - 1];
+        x[to] = moved;
+        moves += i - to;
+    }
+    return moves <= 4 * n;
+}
+
+/* By three digits after what all keys have in common; that leaves little to be done, or else all
+ * digits count. Equal numbers stay in their order. Many times as fast as qsort. */
+static void sort(double *x, size_t n, double *spare) {
+    uint64_t differ = 0;
+    unsigned width = 0;
+    for (size_t i = 1; i < n; i++) differ |= key_of(x[i]) ^ key_of(x[0]);
+    while (width < 64 && differ >> width) width++;
+    sort_by_digits(x, n, width > 3 * DIGIT ? width - 3 * DIGIT : 0, width, spare);
+    if (!sort_nearly_sorted(x, n)) sort_by_digits(x, n, 0, width, spare);
+}
+
+static size_t fewest_rows(const columns_view *v) {
+    const size_t a = v->table[0]->rows, b = v->n_tables == 2 ? v->table[1]->rows : a;
+    return a < b ? a : b;
+}
+
+/* The values that the columns with a map have in every `step`-th of so many rows, both sides
+ * alternating so that they count alike, n in all; column c's lie from c * n on. */
+static void take_values(const columns_view *v, const map_table *const *map, size_t step,
+                        size_t rows, size_t n, double *out) {
+    const double fewest = (double)fewest_rows(v);
+    for (size_t t = 0, k = 0; t < v->n_tables; t++) {
+        const double stride = (double)v->table[t]->rows / fewest;
+        for (size_t i = 0; i < rows; i += step, k++) {
+            const size_t row = (size_t)((double)i * stride);
+            const double *x = row_at(v, t, row);
+            fetch_row(v, t, row);
+            for (size_t c = 0; c < v->n; c++)
+                if (map[c]) out[c * n + k] = x[c];
+        }
+    }
+}
+
+static n2ce_status alloc_knots(n2ce_ctx *ctx, n2_feature *f) {
+    f->knot = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
+    f->normal = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
+    return f->knot && f->normal ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static void drop_knots(n2ce_ctx *ctx, n2_feature *f) {
+    n2_free(ctx, f->knot);
+    n2_free(ctx, f->normal);
+    f->knot = f->normal = NULL;
+    f->n_knots = 0;
+}
+
+/* ---- which map ----------------------------------------------------------- */
 
 /* So many rows of a side are enough to judge a map by. */
 enum { JUDGED_ROWS = 20000 };
 
-/* Mean and standard error of the gain in log likelihood per held-out value that the map
+/* Mean and standard error of the gain in log likelihood per held-out value that the map of column c
  * brings when each side is a normal: fitted on even rows, judged on odd ones. As it is, all rows
  * count: one huge value, wherever it is, spoils the scale of all. */
-static double gain_of_map(const column_view *v, const spread *as_is, const map_table *map,
-                          double *error) {
+static double gain_of_map(const columns_view *v, size_t c, spread as_is[2][TOGETHER],
+                          spread as_mapped[2][TOGETHER], const map_table *map, double *error) {
     double sum = 0, square = 0, n = 0;
     for (size_t t = 0; t < v->n_tables; t++) {
-        const spread a = as_is[t], b = measure(v, t, 0, 2, map);
+        const spread a = as_is[t][c], b = as_mapped[t][c];
         const double log_a = log(a.var), log_b = log(b.var);
         if (!(a.var > 0) || !(b.var > 0)) return 0;
-        for (size_t i = 1; i < v->rows[t] && i < JUDGED_ROWS; i += 2) {
-            const double x = v->x[t][i];
+        for (size_t i = 1; i < v->table[t]->rows && i < JUDGED_ROWS; i += 2) {
+            const double x = row_at(v, t, i)[c];
             const size_t lo = look_up(map, x);
             const piece p = piece_at(map->f, lo, map->slope[lo], x);
             const double z = value_on(&p);
@@ -228,154 +398,127 @@ static double gain_of_map(const column_view *v, const spread *as_is, const map_t
     return mean;
 }
 
-/* As `ascending` orders numbers, so do these: both zeros are one. */
-static uint64_t key_of(double x) {
-    uint64_t bits;
-    x = x == 0 ? 0 : x;
-    memcpy(&bits, &x, sizeof bits);
-    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+/* Columns are learned side by side, a few an item: in the table they lie side by side too. The last
+ * items are small, so that threads end together. */
+static size_t columns_of_item(size_t left) {
+    return left > 64 ? TOGETHER : left > 16 ? TOGETHER / 2 : left > 4 ? TOGETHER / 4 : 1;
 }
 
-/* One digit's share of sort_by_digits; counts[] says how often each of its values comes. */
-static void deal_by_digit(const double *from, size_t n, unsigned shift, const uint32_t *counts,
-                          double *to) {
-    size_t at[256], sum = 0;
-    for (size_t k = 0; k < 256; k++) {
-        at[k] = sum;
-        sum += counts[k];
-    }
-    for (size_t i = 0; i < n; i++) to[at[key_of(from[i]) >> shift & 255]++] = from[i];
+static size_t first_of_item(size_t cols, size_t item) {
+    size_t first = 0;
+    while (item-- > 0) first += columns_of_item(cols - first);
+    return first;
 }
 
-/* Sorts by the keys' bytes, from the last to the first; a byte that all have in common, as the
- * last ones of what was a float, is passed over. Several times as fast as qsort. */
-static void sort_by_digits(double *x, size_t n, double *spare) {
-    uint32_t counts[8][256] = {{0}};
-    double *from = x, *to = spare;
-    for (size_t i = 0; i < n; i++)
-        for (unsigned k = 0; k < 8; k++) counts[k][key_of(x[i]) >> 8 * k & 255]++;
-    for (unsigned k = 0; k < 8 && n > 0; k++) {
-        if (counts[k][key_of(x[0]) >> 8 * k & 255] == n) continue;
-        deal_by_digit(from, n, 8 * k, counts[k], to);
-        double *kept = from;
-        from = to;
-        to = kept;
-    }
-    if (from != x) memcpy(x, from, n * sizeof *x);
+static size_t count_items(size_t cols) {
+    size_t items = 0;
+    for (size_t first = 0; first < cols; items++) first += columns_of_item(cols - first);
+    return items;
 }
 
-/* The values of every `step`-th row, of so many at most, both sides alternating so that they count
- * alike, sorted. Returns how many. */
-static size_t sort_values(const column_view *v, size_t step, size_t most) {
-    size_t fewest = v->rows[0], n = 0;
-    if (v->n_tables == 2 && v->rows[1] < fewest) fewest = v->rows[1];
-    for (size_t t = 0; t < v->n_tables; t++) {
-        const double stride = (double)v->rows[t] / (double)fewest;
-        for (size_t i = 0; i < fewest && i < most; i += step)
-            v->sorted[n++] = v->x[t][(size_t)((double)i * stride)];
-    }
-    if (n <= v->room / 2)
-        sort_by_digits(v->sorted, n, v->sorted + n);
-    else
-        qsort(v->sorted, n, sizeof *v->sorted, ascending);
-    return n;
-}
-
-static n2ce_status alloc_knots(n2ce_ctx *ctx, n2_feature *f) {
-    f->knot = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
-    f->normal = n2_alloc(ctx, MOST_KNOTS, sizeof(double));
-    return f->knot && f->normal ? N2CE_OK : N2CE_ENOMEM;
-}
-
-static void drop_knots(n2ce_ctx *ctx, n2_feature *f) {
-    n2_free(ctx, f->knot);
-    n2_free(ctx, f->normal);
-    f->knot = f->normal = NULL;
-    f->n_knots = 0;
-}
-
-/* Judges the map on held-out values, then makes it from all of them. */
-static bool choose_map(const column_view *v, const spread *as_is, n2_scaling scaling,
-                       n2_feature *f) {
-    map_table map;
-    double error = 0;
-    if (!make_knots(f, v->sorted, sort_values(v, 2, JUDGED_ROWS))) return false;
-    make_table(f, &map);
-    const double gain = gain_of_map(v, as_is, &map, &error);
-    if (scaling != N2_SCALING_NORMAL && !(gain > 0.005 && gain > 3 * error)) return false;
-    return make_knots(f, v->sorted, sort_values(v, 1, SIZE_MAX));
-}
-
-/* ---- features ------------------------------------------------------------ */
-
-/* The column's memory for knots is there already. */
-static void learn(const column_view *v, n2_scaling scaling, n2_feature *f) {
-    spread side[2] = {{0, 0, 0}};
-    measure_sides(v, NULL, side);
-    spread s = pooled(v, side);
-    f->kind = N2_FEATURE_CONSTANT;
-    if (!(s.var > 0) || !isfinite(s.var)) return;
-    const bool map = scaling != N2_SCALING_LINEAR && choose_map(v, side, scaling, f);
-    f->kind = map ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
-    if (map) {
-        map_table table;
-        make_table(f, &table);
-        measure_sides(v, &table, side);
-        s = pooled(v, side);
-    }
-    f->mean = s.mean;
-    f->scale = sqrt(s.var);
-}
-
-/* Columns are learned side by side, a few an item: in the table they lie side by side too. */
 typedef struct learn_job {
     const n2_table *table[2];
     n2_scaling scaling;
     n2_features *f;
     double *work;
-    size_t each; /* numbers of work for a worker */
+    size_t rows; /* of both tables: room for as many values of each column of an item, and spare */
 } learn_job;
 
-enum { TOGETHER = 4 };
+/* What is known of the columns of an item. */
+typedef struct learner {
+    columns_view v;
+    n2_feature *f;
+    spread as_is[2][TOGETHER], as_mapped[2][TOGETHER];
+    const map_table *map[TOGETHER]; /* NULL: there is none, or none any more */
+    map_table table[TOGETHER];
+} learner;
 
-static void copy_columns(const n2_table *t, size_t first, size_t n, double *out) {
-    for (size_t i = 0; i < t->rows; i++)
-        for (size_t c = 0; c < n; c++) out[c * t->rows + i] = t->x[i * t->cols + first + c];
+/* Makes maps of every `step`-th of so many rows, and measures all such rows through them. */
+static void make_maps(learner *l, size_t step, size_t rows, double *work) {
+    const size_t n = (rows + step - 1) / step * l->v.n_tables;
+    take_values(&l->v, l->map, step, rows, n, work);
+    for (size_t c = 0; c < l->v.n; c++) {
+        if (!l->map[c]) continue;
+        sort(work + c * n, n, work + TOGETHER * n);
+        if (make_knots(&l->f[c], work + c * n, n))
+            make_table(&l->f[c], &l->table[c]);
+        else
+            l->map[c] = NULL;
+    }
+    for (size_t t = 0; t < l->v.n_tables; t++)
+        measure_mapped(&l->v, t, step, l->map, l->as_mapped[t]);
 }
 
+/* Maps that bring nothing are dropped. */
+static void judge_maps(learner *l) {
+    for (size_t c = 0; c < l->v.n; c++) {
+        double error = 0;
+        if (!l->map[c]) continue;
+        const double gain = gain_of_map(&l->v, c, l->as_is, l->as_mapped, l->map[c], &error);
+        if (!(gain > 0.005 && gain > 3 * error)) l->map[c] = NULL;
+    }
+}
+
+static bool any_map(const learner *l) {
+    for (size_t c = 0; c < l->v.n; c++)
+        if (l->map[c]) return true;
+    return false;
+}
+
+/* Judges maps on held-out values, then makes them from all of them. */
+static void choose_maps(learner *l, n2_scaling scaling, double *work) {
+    const size_t rows = fewest_rows(&l->v);
+    if (any_map(l)) make_maps(l, 2, rows < JUDGED_ROWS ? rows : JUDGED_ROWS, work);
+    if (scaling != N2_SCALING_NORMAL) judge_maps(l);
+    if (any_map(l)) make_maps(l, 1, rows, work);
+}
+
+static void settle(const learner *l, size_t c) {
+    n2_feature *f = &l->f[c];
+    const bool map = l->map[c];
+    const spread s = map ? pooled(&l->v, l->as_mapped[0][c], l->as_mapped[1][c])
+                         : pooled(&l->v, l->as_is[0][c], l->as_is[1][c]);
+    f->kind = map ? N2_FEATURE_NORMAL : N2_FEATURE_LINEAR;
+    if (!map && (!(s.var > 0) || !isfinite(s.var))) {
+        f->kind = N2_FEATURE_CONSTANT;
+        return;
+    }
+    f->mean = s.mean;
+    f->scale = sqrt(s.var);
+}
+
+/* The columns' memory for knots is there already. */
 static void learn_some(void *arg, size_t item, int worker) {
     const learn_job *job = arg;
     const n2_table *a = job->table[0], *b = job->table[1];
-    const size_t first = item * TOGETHER, left = job->f->cols - first;
-    const size_t n = left < TOGETHER ? left : TOGETHER;
-    double *x = job->work + (size_t)worker * job->each, *y = x + TOGETHER * a->rows;
-    double *sorted = y + (b ? TOGETHER * b->rows : 0);
-    copy_columns(a, first, n, x);
-    if (b) copy_columns(b, first, n, y);
-    for (size_t c = 0; c < n; c++) {
-        const column_view v = {{x + c * a->rows, b ? y + c * b->rows : NULL},
-                               {a->rows, b ? b->rows : 0},
-                               b ? 2 : 1,
-                               sorted,
-                               a->rows + (b ? b->rows : 0)};
-        if (!a->categorical[first + c]) learn(&v, job->scaling, &job->f->column[first + c]);
+    const size_t first = first_of_item(a->cols, item);
+    learner l;
+    l.v = (columns_view){{a, b}, b ? 2 : 1, first, columns_of_item(a->cols - first)};
+    l.f = job->f->column + first;
+    for (size_t t = 0; t < l.v.n_tables; t++) measure(&l.v, t, l.as_is[t]);
+    for (size_t c = 0; c < l.v.n; c++) {
+        const spread s = pooled(&l.v, l.as_is[0][c], l.as_is[1][c]);
+        const bool numbers = !a->categorical[first + c] && s.var > 0 && isfinite(s.var);
+        l.map[c] = numbers && job->scaling != N2_SCALING_LINEAR ? &l.table[c] : NULL;
     }
+    choose_maps(&l, job->scaling, job->work + (size_t)worker * (TOGETHER + 1) * job->rows);
+    for (size_t c = 0; c < l.v.n; c++)
+        if (!a->categorical[first + c]) settle(&l, c);
 }
 
 /* Everything that needs memory comes before the work that is shared. */
 static n2ce_status learn_all(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
                              const size_t *levels, n2_scaling scaling, n2_features *f) {
-    const size_t rows = a->rows + (b ? b->rows : 0);
-    learn_job job = {{a, b}, scaling, f, NULL, (TOGETHER + 1) * rows};
+    learn_job job = {{a, b}, scaling, f, NULL, a->rows + (b ? b->rows : 0)};
     for (size_t c = 0; c < a->cols; c++) {
         f->column[c] =
             (n2_feature){.kind = N2_FEATURE_LEVELS, .scale = 1, .levels = levels ? levels[c] : 0};
         if (!a->categorical[c] && scaling != N2_SCALING_LINEAR)
             N2_TRY(alloc_knots(ctx, &f->column[c]));
     }
-    const size_t items = (a->cols + TOGETHER - 1) / TOGETHER;
+    const size_t items = count_items(a->cols);
     const size_t workers = items > 1 ? (size_t)n2_ctx_threads(ctx) : 1;
-    job.work = n2_alloc(ctx, workers * job.each, sizeof *job.work);
+    job.work = n2_realloc(ctx, NULL, workers * (TOGETHER + 1) * job.rows, sizeof *job.work);
     if (!job.work) return N2CE_ENOMEM;
     const n2ce_status status = n2_parallel_for(ctx, items, learn_some, &job);
     n2_free(ctx, job.work);

@@ -300,6 +300,78 @@ static void one_sided_constants_stay(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* ---- many columns ---- */
+
+static void assert_same_feature(const n2_feature *f, const n2_feature *g) {
+    assert_int_equal(f->kind, g->kind);
+    assert_int_equal(f->n_knots, g->n_knots);
+    assert_close(f->mean, g->mean, 0, 0);
+    assert_close(f->scale, g->scale, 0, 0);
+    for (size_t k = 0; k < f->n_knots; k++) {
+        assert_close(f->knot[k], g->knot[k], 0, 0);
+        assert_close(f->normal[k], g->normal[k], 0, 0);
+    }
+}
+
+/* Column c of rows x cols numbers. */
+static double *column(const double *x, size_t rows, size_t cols, size_t c) {
+    double *out = new_doubles(rows);
+    for (size_t i = 0; i < rows; i++) out[i] = x[i * cols + c];
+    return out;
+}
+
+/* Every column is learned as if it were alone, to the last bit. */
+static void columns_do_not_depend_on_their_neighbours(void **state) {
+    (void)state;
+    enum { COLS = 83, ROWS = 300, OTHERS = 431 };
+    n2ce_ctx *ctx = new_ctx(3);
+    double *x = normals(ROWS * COLS, 1, 2, 16), *y = heavy(OTHERS * COLS, 17);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = i % 3 ? x[i] : cube(x[i]);
+    for (size_t i = 0; i < ROWS; i++) x[i * COLS + 40] = 7;
+    n2_table *a = new_table(ctx, x, ROWS, COLS), *b = new_table(ctx, y, OTHERS, COLS);
+    n2_features *one = learn(ctx, a, NULL, NULL, N2_SCALING_AUTO);
+    n2_features *two = learn(ctx, a, b, NULL, N2_SCALING_AUTO);
+    for (size_t c = 0; c < COLS; c++) {
+        double *u = column(x, ROWS, COLS, c), *v = column(y, OTHERS, COLS, c);
+        n2_features *f = learn_column(ctx, u, ROWS, NULL, 0, N2_SCALING_AUTO);
+        n2_features *g = learn_column(ctx, u, ROWS, v, OTHERS, N2_SCALING_AUTO);
+        assert_same_feature(&one->column[c], &f->column[0]);
+        assert_same_feature(&two->column[c], &g->column[0]);
+        n2_features_free(f);
+        n2_features_free(g);
+        free(u);
+        free(v);
+    }
+    n2_features_free(one);
+    n2_features_free(two);
+    n2_table_free(a);
+    n2_table_free(b);
+    free(x);
+    free(y);
+    n2ce_ctx_free(ctx);
+}
+
+/* Values that differ in their last digits only, but for a few that are far away. */
+static void knots_are_quantiles_of_values_close_together(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = normals(N, 0, 1, 18);
+    for (size_t i = 0; i < N; i++) x[i] = 1e6 + 1e-6 * x[i];
+    x[3] = 1e30;
+    x[4] = -1e30;
+    n2_features *f = learn_column(ctx, x, N, NULL, 0, N2_SCALING_NORMAL);
+    const n2_feature *g = &f->column[0];
+    assert_int_equal(g->kind, N2_FEATURE_NORMAL);
+    for (size_t k = 0; k < g->n_knots; k++) {
+        size_t below = 0;
+        for (size_t i = 0; i < N; i++) below += x[i] <= g->knot[k];
+        assert_close((double)below, N * n2_normal_cdf(g->normal[k]), 0, 3); /* some are equal */
+    }
+    n2_features_free(f);
+    free(x);
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- memory ---- */
 
 static void every_failed_allocation_is_an_error(void **state) {
@@ -342,6 +414,8 @@ int main(void) {
         cmocka_unit_test(few_rows_or_values_are_not_mapped),
         cmocka_unit_test(levels_are_switches_and_constants_are_left_out),
         cmocka_unit_test(one_sided_constants_stay),
+        cmocka_unit_test(columns_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(knots_are_quantiles_of_values_close_together),
         cmocka_unit_test(every_failed_allocation_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
