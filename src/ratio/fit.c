@@ -97,13 +97,35 @@ static n2ce_status rearrange(shuffle_job *job, unsigned char *seen) {
     return n2_parallel_for(job->t->ctx, job->parts, shuffle_part, job);
 }
 
-static void draw_order(size_t *from, size_t n, uint64_t seed, uint32_t stream) {
-    for (size_t i = 0; i < n; i++) from[i] = i;
-    for (size_t i = n; i > 1; i--) {
-        const size_t j = n2_random_below((n2_stream){seed, stream, 0}, i, i), kept = from[j];
-        from[j] = from[i - 1];
-        from[i - 1] = kept;
+/* Row i is swapped with row order[i] of those before it and itself: what is drawn does not depend
+ * on swaps, so threads draw side by side. */
+typedef struct draw_job {
+    size_t *order, n;
+    n2_stream stream;
+} draw_job;
+
+enum { DRAWN_TOGETHER = 2048 };
+
+static void draw_some(void *arg, size_t item, int worker) {
+    (void)worker;
+    const draw_job *job = arg;
+    const size_t end = (item + 1) * DRAWN_TOGETHER;
+    for (size_t i = item * DRAWN_TOGETHER; i < end && i < job->n; i++)
+        job->order[i] = n2_random_below(job->stream, i + 1, i + 1);
+}
+
+static n2ce_status draw_order(const shuffle_job *job, uint64_t seed, uint32_t stream) {
+    const size_t n = job->t->rows;
+    draw_job draw = {job->order, n, {seed, stream, 0}};
+    N2_TRY(
+        n2_parallel_for(job->t->ctx, (n + DRAWN_TOGETHER - 1) / DRAWN_TOGETHER, draw_some, &draw));
+    for (size_t i = 0; i < n; i++) job->from[i] = i;
+    for (size_t i = n; i-- > 1;) {
+        const size_t j = job->order[i], kept = job->from[j];
+        job->from[j] = job->from[i];
+        job->from[i] = kept;
     }
+    return N2CE_OK;
 }
 
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
@@ -113,8 +135,8 @@ n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
                        .order = n2_alloc(t->ctx, t->rows, sizeof *job.order)};
     n2ce_status status = N2CE_ENOMEM;
     if (seen && job.from && job.order) {
-        draw_order(job.from, t->rows, seed, stream);
-        status = rearrange(&job, seen);
+        status = draw_order(&job, seed, stream);
+        if (status == N2CE_OK) status = rearrange(&job, seen);
     }
     n2_free(t->ctx, seen);
     n2_free(t->ctx, job.from);
