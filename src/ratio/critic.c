@@ -16,15 +16,27 @@ n2_tensor *n2_critic_table(n2_store *store, const char *name, size_t rows, size_
     return tensor;
 }
 
+n2_node n2_waymark_mix(n2_graph *g, const n2_waymark_tables *w, n2_node num, n2_node den,
+                       n2_node stage, int64_t side) {
+    const n2_node at = n2g_affine(g, stage, 1, (double)side);
+    num = n2g_mul(g, n2g_gather(g, n2g_read(g, w->keep), at), num);
+    return n2g_add(g, num, n2g_mul(g, n2g_gather(g, n2g_read(g, w->mix), at), den));
+}
+
+n2_node n2_waymark_row(n2_graph *g, const n2_waymark_tables *w, n2_node away) {
+    return w->centre ? n2g_add(g, away, n2g_read(g, w->centre)) : away;
+}
+
 static n2ce_status make_shape_tables(n2_critic *c, const n2_gauss *shape) {
     const size_t d = c->d;
     if (!shape) return N2CE_OK;
     c->centre = n2_critic_table(c->store, "shape.centre", 1, d, shape->centre);
     c->whiten = n2_critic_table(c->store, "shape.whiten", d, d, shape->whiten);
     c->basis = n2_critic_table(c->store, "shape.basis", d, d, shape->basis);
-    c->delta = n2_critic_table(c->store, "shape.delta", 1, d, shape->delta);
+    if (!shape->dx) c->delta = n2_critic_table(c->store, "shape.delta", 1, d, shape->delta);
     c->inverse_var = n2_critic_table(c->store, "shape.lambda", 1, d, shape->lambda);
-    if (!c->centre || !c->whiten || !c->basis || !c->delta || !c->inverse_var) return N2CE_ENOMEM;
+    if (!c->centre || !c->whiten || !c->basis || !c->inverse_var) return N2CE_ENOMEM;
+    if (!shape->dx && !c->delta) return N2CE_ENOMEM;
     for (size_t i = 0; i < d; i++)
         ((float *)c->inverse_var->data)[i] = (float)(1 / shape->lambda[i]);
     n2_tensor_push(c->store, c->inverse_var);
@@ -42,8 +54,8 @@ n2_node n2_critic_features(n2_graph *g, const n2_critic *c, n2_node x) {
     if (!c->centre) return x;
     const n2_node away = n2g_sub(g, x, n2g_read(g, c->centre));
     const n2_node v = n2g_matmul(g, away, n2g_read(g, c->whiten), false, true);
-    const n2_node u =
-        n2g_sub(g, n2g_matmul(g, away, n2g_read(g, c->basis), false, true), n2g_read(g, c->delta));
+    n2_node u = n2g_matmul(g, away, n2g_read(g, c->basis), false, true);
+    if (c->delta) u = n2g_sub(g, u, n2g_read(g, c->delta));
     const n2_node from_den = n2g_mul(g, v, v);
     const n2_node from_num = n2g_mul(g, n2g_mul(g, u, u), n2g_read(g, c->inverse_var));
     x = n2g_concat(g, x, log_distance(g, from_num, 0, c->d), 1);

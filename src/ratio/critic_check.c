@@ -37,10 +37,10 @@ typedef struct pairs_job {
     double *work; /* without a base: two rows for each worker */
 } pairs_job;
 
-static void narrow(const double *x, size_t d, n2_tensor *rows, size_t i) {
-    float *out = (float *)rows->data + i * d;
+static void narrow(const n2_check *v, size_t side, const double *x, size_t i) {
+    n2_tensor *rows = v->rows[side];
     if (i >= (size_t)rows->shape.dim[0]) return;
-    for (size_t j = 0; j < d; j++) out[j] = (float)x[j];
+    n2_seen_from(v->base ? v->base->centre : NULL, x, v->c->d, (float *)rows->data + i * v->c->d);
 }
 
 static void take_pair(void *arg, size_t i, double *num, double *den) {
@@ -51,8 +51,8 @@ static void take_pair(void *arg, size_t i, double *num, double *den) {
     memcpy(num, p.num, d * sizeof *num);
     memcpy(den, p.x, dx * sizeof *den);
     memcpy(den + dx, p.y + dx, (d - dx) * sizeof *den);
-    narrow(den, d, v->rows[0], i);
-    narrow(num, d, v->rows[1], i);
+    narrow(v, 0, den, i);
+    narrow(v, 1, num, i);
 }
 
 static void take_pair_alone(void *arg, size_t item, int worker) {
@@ -167,16 +167,12 @@ static n2_node stage_of_rows(n2_graph *g, const n2_check *v, size_t side) {
 static n2_node waymark_rows(n2_graph *g, const n2_check *v, size_t side) {
     const n2_waymark_tables *w = v->waymarks;
     const int64_t stages = (int64_t)v->o->stages, n = (int64_t)v->n[side];
-    if (stages == 1) return n2g_read(g, v->rows[side]);
+    if (stages == 1) return n2_waymark_row(g, w, n2g_read(g, v->rows[side]));
     const n2_node pair = n2g_row_index(g, stages * n, 1, n);
-    const n2_node at = n2g_affine(g, stage_of_rows(g, v, side), 1, (double)side);
     const n2_node num = n2g_gather(g, n2g_read(g, v->rows[1]), pair);
     const n2_node den = n2g_gather(g, n2g_read(g, v->rows[0]), pair);
-    const n2_node x = n2g_add(g, n2g_mul(g, n2g_gather(g, n2g_read(g, w->keep), at), num),
-                              n2g_mul(g, n2g_gather(g, n2g_read(g, w->mix), at), den));
-    if (!w->centre) return x;
-    const n2_node rest = n2g_gather(g, n2g_read(g, w->rest), at);
-    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, w->centre)));
+    const n2_node stage = stage_of_rows(g, v, side);
+    return n2_waymark_row(g, w, n2_waymark_mix(g, w, num, den, stage, (int64_t)side));
 }
 
 static n2ce_status assign_features(const n2_check *v, size_t side, n2_graph *g, n2_node features,
@@ -197,7 +193,7 @@ static n2ce_status assign_features(const n2_check *v, size_t side, n2_graph *g, 
 /* Waymarks and distances do not change while the networks learn: they are computed here, once. */
 static n2ce_status make_features(const n2_check *v, size_t side, n2_tensor **out) {
     *out = v->rows[side];
-    if (!v->c->centre && v->o->stages == 1) return N2CE_OK;
+    if (!v->base && !v->c->centre && v->o->stages == 1) return N2CE_OK;
     n2_graph *g = n2_graph_new(v->c->store);
     if (!g) return N2CE_ENOMEM;
     const n2_node features = n2_critic_features(g, v->c, waymark_rows(g, v, side));

@@ -18,7 +18,8 @@ struct n2_critic {
     n2_store *store;
     n2_parameters parameters;
     n2_critic_nets nets;
-    n2_tensor *centre, *whiten, *basis, *delta, *inverse_var; /* of the shape, or NULL */
+    n2_tensor *centre, *whiten, *basis, *inverse_var; /* of the shape, or NULL */
+    n2_tensor *delta;                                 /* NULL too where it is 0 */
     /* Made when rows are scored for the first time. */
     n2_graph *evaluate;
     n2_plan *plan;
@@ -50,13 +51,26 @@ static inline const double *n2_row_at(const n2_row_set *s, size_t i) {
     return s->rows.x + (i < s->held ? i : i + s->held_end - s->held) * s->rows.d;
 }
 
+/* A row as seen from the base's centre; NULL is 0. */
+static inline void n2_seen_from(const double *centre, const double *x, size_t d, float *out) {
+    for (size_t j = 0; j < d; j++) out[j] = (float)(centre ? x[j] - centre[j] : x[j]);
+}
+
 /* ---- waymarks ---- */
 
-/* Waymark k is keep[k] numerator + mix[k] denominator + rest[k] centre. */
+/* Waymark k is keep[k] numerator + mix[k] denominator as seen from the base's centre: so means move
+ * straight from one sample's to the other's. */
 typedef struct n2_waymark_tables {
-    n2_tensor *keep, *mix, *rest;
-    n2_tensor *centre; /* of the base; NULL without one: it counts as 0 */
+    n2_tensor *keep, *mix;
+    n2_tensor *centre; /* NULL without a base */
 } n2_waymark_tables;
+
+/* Rows of waymark stage + side, of rows seen from the centre. */
+n2_node n2_waymark_mix(n2_graph *g, const n2_waymark_tables *w, n2_node num, n2_node den,
+                       n2_node stage, int64_t side);
+
+/* What rows seen from the centre are. */
+n2_node n2_waymark_row(n2_graph *g, const n2_waymark_tables *w, n2_node away);
 
 /* ---- judging ---- */
 

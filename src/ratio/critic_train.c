@@ -19,6 +19,7 @@ static n2_row_set usable(n2_rows_view rows, const size_t held[2]) {
 /* Columns first .. first + d - 1 of the rows to train on, as floats. */
 typedef struct rows_job {
     const n2_row_set *s;
+    const double *centre; /* that they are seen from, or NULL */
     size_t first, d;
     float *out;
 } rows_job;
@@ -32,20 +33,9 @@ static void copy_rows(void *arg, size_t item, int worker) {
     const size_t end = begin + (left < ROWS_BLOCK ? left : ROWS_BLOCK);
     for (size_t i = begin; i < end; i++) {
         const double *x = n2_row_at(job->s, i) + job->first;
-        float *out = job->out + i * job->d;
-        for (size_t j = 0; j < job->d; j++) out[j] = (float)x[j];
+        n2_seen_from(job->centre ? job->centre + job->first : NULL, x, job->d,
+                     job->out + i * job->d);
     }
-}
-
-static n2_tensor *training_rows(n2_store *store, const char *name, const n2_row_set *s,
-                                size_t first, size_t d) {
-    n2_tensor *t = n2_store_add(store, name, n2_dims((int64_t)s->train, (int64_t)d));
-    if (!t) return NULL;
-    rows_job job = {s, first, d, t->data};
-    const size_t blocks = (s->train + ROWS_BLOCK - 1) / ROWS_BLOCK;
-    if (n2_parallel_for(n2_store_ctx(store), blocks, copy_rows, &job) != N2CE_OK) return NULL;
-    n2_tensor_push(store, t);
-    return t;
 }
 
 typedef struct trainer {
@@ -59,15 +49,27 @@ typedef struct trainer {
     n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
     n2_tensor *averages[N2_MOST_PARAMETERS];
     n2_waymark_tables waymarks;
-    n2_tensor *a, *b, *c0, *basis; /* of the base, by stage */
+    n2_tensor *a, *b, *c0,
+        *basis; /* of the base, by stage; no b of a joint sample, where it is 0 */
     n2_check validation, held;
     const n2_critic_company *company;
 } trainer;
 
-/* Seen from the base's centre: so means move straight from one sample's to the other's. */
+static n2_tensor *training_rows(const trainer *t, const char *name, const n2_row_set *s,
+                                size_t first, size_t d) {
+    n2_store *store = t->c->store;
+    n2_tensor *rows = n2_store_add(store, name, n2_dims((int64_t)s->train, (int64_t)d));
+    if (!rows) return NULL;
+    rows_job job = {s, t->base ? t->base->centre : NULL, first, d, rows->data};
+    const size_t blocks = (s->train + ROWS_BLOCK - 1) / ROWS_BLOCK;
+    if (n2_parallel_for(t->c->ctx, blocks, copy_rows, &job) != N2CE_OK) return NULL;
+    n2_tensor_push(store, rows);
+    return rows;
+}
+
 static n2ce_status make_waymark_tables(trainer *t) {
     double keep[64] = {0}, mix[64] = {0};
-    const size_t n = t->o->stages + 1;
+    const size_t n = t->o->stages + 1, d = t->c->d;
     for (size_t k = 0; k < n; k++) {
         mix[k] = t->o->alpha[k];
         keep[k] = sqrt((1 - mix[k]) * (1 + mix[k]));
@@ -75,9 +77,8 @@ static n2ce_status make_waymark_tables(trainer *t) {
     n2_waymark_tables *w = &t->waymarks;
     w->keep = n2_critic_table(t->c->store, "waymark.keep", n, 1, keep);
     w->mix = n2_critic_table(t->c->store, "waymark.mix", n, 1, mix);
-    for (size_t k = 0; k < n; k++) mix[k] = 1 - keep[k] - mix[k];
-    w->rest = n2_critic_table(t->c->store, "waymark.rest", n, 1, mix);
-    return w->keep && w->mix && w->rest ? N2CE_OK : N2CE_ENOMEM;
+    if (t->base) w->centre = n2_critic_table(t->c->store, "base.centre", 1, d, t->base->centre);
+    return w->keep && w->mix && (!t->base || w->centre) ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* The base of stage k is the log ratio of waymarks k + 1 and k. */
@@ -90,11 +91,11 @@ static n2ce_status make_base_tables(trainer *t) {
         n2_gauss_waymark_ratio(t->base, t->o->alpha[k + 1], t->o->alpha[k], a + k * d, b + k * d,
                                &c[k]);
     t->a = n2_critic_table(t->c->store, "base.a", n, d, a);
-    t->b = n2_critic_table(t->c->store, "base.b", n, d, b);
+    if (!t->base->dx) t->b = n2_critic_table(t->c->store, "base.b", n, d, b);
     t->c0 = n2_critic_table(t->c->store, "base.c", n, 1, c);
     t->basis = n2_critic_table(t->c->store, "base.basis", d, d, t->base->basis);
     n2_free(t->c->ctx, a);
-    return t->a && t->b && t->c0 && t->basis ? N2CE_OK : N2CE_ENOMEM;
+    return t->a && (t->b || t->base->dx) && t->c0 && t->basis ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2_node draw(trainer *t, int which, int64_t n) {
@@ -120,30 +121,23 @@ static n2_node draw_den(trainer *t, int64_t n) {
 /* n rows of a waymark for each stage: that of the stage's numerator (side 1) or of its
  * denominator (side 0). Rows come in blocks, one a stage. */
 static n2_node draw_waymark(trainer *t, int64_t n, int64_t side, n2_node stage) {
-    n2_graph *g = t->g;
     if (t->o->stages == 1) return side ? draw_num(t, n) : draw_den(t, n);
-    const n2_node at = n2g_affine(g, stage, 1, (double)side);
-    const n2_node keep = n2g_gather(g, n2g_read(g, t->waymarks.keep), at);
-    const n2_node mix = n2g_gather(g, n2g_read(g, t->waymarks.mix), at);
-    const n2_node num = n2g_mul(g, keep, draw_num(t, n));
-    const n2_node x = n2g_add(g, num, n2g_mul(g, mix, draw_den(t, n)));
-    if (!t->base) return x;
-    const n2_node rest = n2g_gather(g, n2g_read(g, t->waymarks.rest), at);
-    return n2g_add(g, x, n2g_mul(g, rest, n2g_read(g, t->waymarks.centre)));
+    const n2_node num = draw_num(t, n);
+    return n2_waymark_mix(t->g, &t->waymarks, num, draw_den(t, n), stage, side);
+}
+
+static n2_node of_stage(trainer *t, n2_tensor *table, n2_node stage) {
+    const n2_node all = n2g_read(t->g, table);
+    return t->o->stages == 1 ? all : n2g_gather(t->g, all, stage);
 }
 
 static n2_node base_of(trainer *t, n2_node x, n2_node stage) {
     n2_graph *g = t->g;
-    const bool one = t->o->stages == 1;
     const n2_node u = n2g_matmul(g, x, n2g_read(g, t->basis), false, true);
-    n2_node a = n2g_read(g, t->a), b = n2g_read(g, t->b), c = n2g_read(g, t->c0);
-    if (!one) {
-        a = n2g_gather(g, a, stage);
-        b = n2g_gather(g, b, stage);
-        c = n2g_gather(g, c, stage);
-    }
-    const n2_node line = n2g_add(g, n2g_mul(g, a, u), b);
-    return n2g_add(g, n2g_sum(g, n2g_mul(g, line, u), n2_axis(1)), c);
+    n2_node line = n2g_mul(g, of_stage(t, t->a, stage), u);
+    if (t->b) line = n2g_add(g, line, of_stage(t, t->b, stage));
+    const n2_node sum = n2g_sum(g, n2g_mul(g, line, u), n2_axis(1));
+    return n2g_add(g, sum, of_stage(t, t->c0, stage));
 }
 
 /* -mean f_num + ln mean exp f_den */
@@ -190,11 +184,10 @@ static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) 
     n2_graph *g = t->g;
     const int64_t stages = (int64_t)t->o->stages;
     const n2_node stage = n2g_row_index(g, rows, rows / stages, stages);
-    n2_node x = draw_waymark(t, rows, side, stage);
+    const n2_node away = draw_waymark(t, rows, side, stage);
+    const n2_node x = n2_waymark_row(g, &t->waymarks, away);
     *learned = n2_critic_learned(g, t->c, &t->c->nets, x, n2_critic_features(g, t->c, x), stage);
-    if (!t->base) return *learned;
-    x = n2g_sub(g, x, n2g_read(g, t->waymarks.centre));
-    return n2g_add(g, base_of(t, x, stage), *learned);
+    return t->base ? n2g_add(g, base_of(t, away, stage), *learned) : *learned;
 }
 
 /* The average goes back over about this many steps' inverse. */
@@ -263,18 +256,15 @@ static n2ce_status build_step(trainer *t) {
 }
 
 static n2ce_status load_rows(trainer *t) {
-    n2_store *store = t->c->store;
     const size_t d = t->c->d, dx = t->dx;
     if (dx) {
-        t->rows[0] = training_rows(store, "data.x", &t->num, 0, dx);
-        t->rows[1] = training_rows(store, "data.y", &t->num, dx, d - dx);
+        t->rows[0] = training_rows(t, "data.x", &t->num, 0, dx);
+        t->rows[1] = training_rows(t, "data.y", &t->num, dx, d - dx);
     } else {
-        t->rows[0] = training_rows(store, "data.num", &t->num, 0, d);
-        t->rows[1] = training_rows(store, "data.den", &t->den, 0, d);
+        t->rows[0] = training_rows(t, "data.num", &t->num, 0, d);
+        t->rows[1] = training_rows(t, "data.den", &t->den, 0, d);
     }
-    n2_tensor **centre = &t->waymarks.centre;
-    if (t->base) *centre = n2_critic_table(store, "base.centre", 1, d, t->base->centre);
-    return t->rows[0] && t->rows[1] && (!t->base || *centre) ? N2CE_OK : N2CE_ENOMEM;
+    return t->rows[0] && t->rows[1] ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2ce_status fill_trainer(trainer *t) {
