@@ -239,12 +239,12 @@ static void add_mapped(const map_table *map, const double *x, size_t n, mapped_s
     s->square = square;
 }
 
-/* Of every `step`-th row of the columns that have a map, through it. Some rows at a time are put
- * column by column first: lines of a cache hold all columns, and maps fill it. */
-static void measure_mapped(const columns_view *v, size_t t, size_t step,
+/* Of every `step`-th of so many rows of the columns that have a map, through it. Some rows at a
+ * time are put column by column first: lines of a cache hold all columns, and maps fill it. */
+static void measure_mapped(const columns_view *v, size_t t, size_t step, size_t most,
                            const map_table *const *map, spread *out) {
     enum { ROWS = 256 };
-    const size_t rows = (v->table[t]->rows + step - 1) / step;
+    const size_t all = v->table[t]->rows, rows = ((all < most ? all : most) + step - 1) / step;
     mapped_sums s[TOGETHER] = {{0}};
     double x[TOGETHER][ROWS];
     for (size_t first = 0; first < rows; first += ROWS) {
@@ -433,8 +433,9 @@ typedef struct learner {
     map_table table[TOGETHER];
 } learner;
 
-/* Makes maps of every `step`-th of so many rows, and measures all such rows through them. */
-static void make_maps(learner *l, size_t step, size_t rows, double *work) {
+/* Makes maps of every `step`-th of so many rows of a side, and measures such rows through them. */
+static void make_maps(learner *l, size_t step, size_t most, double *work) {
+    const size_t fewest = fewest_rows(&l->v), rows = fewest < most ? fewest : most;
     const size_t n = (rows + step - 1) / step * l->v.n_tables;
     take_values(&l->v, l->map, step, rows, n, work);
     for (size_t c = 0; c < l->v.n; c++) {
@@ -446,7 +447,7 @@ static void make_maps(learner *l, size_t step, size_t rows, double *work) {
             l->map[c] = NULL;
     }
     for (size_t t = 0; t < l->v.n_tables; t++)
-        measure_mapped(&l->v, t, step, l->map, l->as_mapped[t]);
+        measure_mapped(&l->v, t, step, most, l->map, l->as_mapped[t]);
 }
 
 /* Maps that bring nothing are dropped. */
@@ -467,10 +468,9 @@ static bool any_map(const learner *l) {
 
 /* Judges maps on held-out values, then makes them from all of them. */
 static void choose_maps(learner *l, n2_scaling scaling, double *work) {
-    const size_t rows = fewest_rows(&l->v);
-    if (any_map(l)) make_maps(l, 2, rows < JUDGED_ROWS ? rows : JUDGED_ROWS, work);
+    if (any_map(l)) make_maps(l, 2, JUDGED_ROWS, work);
     if (scaling != N2_SCALING_NORMAL) judge_maps(l);
-    if (any_map(l)) make_maps(l, 1, rows, work);
+    if (any_map(l)) make_maps(l, 1, SIZE_MAX, work);
 }
 
 static void settle(const learner *l, size_t c) {
