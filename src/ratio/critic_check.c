@@ -205,6 +205,7 @@ static n2ce_status make_features(const n2_check *v, size_t side, n2_tensor **out
 n2ce_status n2_check_place(n2_check *v, const n2_critic_nets *nets) {
     n2_tensor *features[2];
     n2_node out[2];
+    if (v->plan) return N2CE_OK;
     for (size_t s = 0; s < 2; s++) N2_TRY(make_features(v, s, &features[s]));
     n2_graph *g = v->g = n2_graph_new(v->c->store);
     if (!g) return N2CE_ENOMEM;

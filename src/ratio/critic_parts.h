@@ -102,7 +102,7 @@ typedef struct n2_check {
  * their base. Nothing, if it is done already. */
 n2ce_status n2_check_prepare(n2_check *check);
 
-/* The rest, where the networks run: the pairs' waymarks, to be judged by `nets`. */
+/* The rest, where the networks run: the pairs' waymarks, to be judged by `nets`. Likewise. */
 n2ce_status n2_check_place(n2_check *check, const n2_critic_nets *nets);
 void n2_check_free(n2_check *check); /* whatever was done or failed */
 

@@ -337,10 +337,14 @@ static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, floa
 
 enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 64 };
 
-/* Some of what the host has to do, while a device works: first what is needed first. */
+/* What the host has to do for checks, while a device works: first what is needed first. */
 static n2ce_status use_the_time(trainer *t) {
-    if (!t->validation.prepared) return n2_check_prepare(&t->validation);
-    return t->c->backend->device ? n2_check_prepare(&t->held) : N2CE_OK;
+    const bool first = !t->validation.prepared;
+    if (!first && !t->c->backend->device) return N2CE_OK;
+    n2_check *check = first ? &t->validation : &t->held;
+    const n2_critic_nets nets = first ? averaged(t) : t->c->nets;
+    N2_TRY(n2_check_prepare(check));
+    return n2_check_place(check, &nets);
 }
 
 static n2ce_status run_some(trainer *t, size_t n) {
@@ -366,11 +370,10 @@ static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
 
 /* Networks begin at 0: what they are worth then is known without them. */
 static n2ce_status judge_base(trainer *t, n2_critic_record *r) {
-    const n2_critic_nets nets = averaged(t);
     n2_verdict base;
     N2_TRY(n2_check_base(&t->validation, &base));
     r->loss = r->base_loss = base.loss;
-    return n2_check_place(&t->validation, &nets);
+    return N2CE_OK;
 }
 
 /* Trains in rounds with a look at the validation rows after each. */
