@@ -6,7 +6,7 @@
 #include "gpu.h"
 
 extern "C" {
-#include "base/ctx.h"
+#include "engine/device.h"
 }
 
 #include <pthread.h>
@@ -20,7 +20,9 @@ typedef struct gpu_staging {
 
 void n2_gpu_staging_open(gpu_staging *s);
 
-/* Returns when they are there. */
+/* n2_device's upload and fill, to `stream`. */
+n2ce_status n2_gpu_fill(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void *to, size_t rows,
+                        size_t row_bytes, n2_rows_fn *write, void *arg);
 n2ce_status n2_gpu_upload(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void *to,
                           const void *from, size_t bytes);
 

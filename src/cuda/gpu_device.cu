@@ -58,6 +58,13 @@ static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void 
     return n2_gpu_upload(&g->staging, ctx, g->stream, to, from, bytes);
 }
 
+static n2ce_status gpu_fill(n2_device *d, n2ce_ctx *ctx, void *to, size_t rows, size_t row_bytes,
+                            n2_rows_fn *write, void *arg) {
+    gpu_device *g = (gpu_device *)d;
+    GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    return n2_gpu_fill(&g->staging, ctx, g->stream, to, rows, row_bytes, write, arg);
+}
+
 static n2ce_status gpu_download(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
                                 size_t bytes) {
     gpu_device *g = (gpu_device *)d;
@@ -119,6 +126,7 @@ static void fill_tables(gpu_device *g) {
     g->api.free = gpu_free;
     g->api.upload = gpu_upload;
     g->api.download = gpu_download;
+    g->api.fill = gpu_fill;
     g->api.queue_new = n2_cuda_queue_new;
     g->api.program_new = n2_cuda_program_new;
     g->api.program_free = n2_cuda_program_free;

@@ -26,6 +26,9 @@ typedef struct n2_queue n2_queue;
 typedef struct n2_program n2_program;
 typedef struct n2_device n2_device;
 
+/* Writes rows first .. first + n - 1 of a matrix to `out`. */
+typedef void n2_rows_fn(void *arg, size_t first, size_t n, void *out);
+
 /* All return N2CE_EDEVICE with a sentence if the device fails, N2CE_ENOMEM if the host's
  * memory is short. */
 struct n2_device {
@@ -36,6 +39,10 @@ struct n2_device {
     /* Copies. The host's side is done with when they return. */
     n2ce_status (*upload)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);
     n2ce_status (*download)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);
+
+    /* An upload of what is written on the way there, some rows at a time on all threads. */
+    n2ce_status (*fill)(n2_device *d, n2ce_ctx *ctx, void *to, size_t rows, size_t row_bytes,
+                        n2_rows_fn *write, void *arg);
 
     /* A queue that kernels note their work in (n2_call.queue), for programs that use `state`
      * and the numbers watched there, whose addresses are given once more, with a NULL behind them,

@@ -1,6 +1,6 @@
 #include "graph.h"
 
-#include "device.h"
+#include "base/pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,6 +168,38 @@ void n2_tensor_push(const n2_store *store, n2_tensor *t) {
     (void)store;
     t->device_is_newer = t->blank = false;
     t->host_is_newer = t->device != NULL;
+}
+
+/* Rows of a tensor that the host has, some an item. */
+typedef struct fill_job {
+    char *to;
+    size_t rows, row_bytes;
+    n2_rows_fn *write;
+    void *arg;
+} fill_job;
+
+enum { FILL_ROWS = 256 };
+
+static void fill_some(void *arg, size_t item, int worker) {
+    (void)worker;
+    const fill_job *job = arg;
+    const size_t first = item * FILL_ROWS, left = job->rows - first;
+    job->write(job->arg, first, left < FILL_ROWS ? left : FILL_ROWS,
+               job->to + first * job->row_bytes);
+}
+
+n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg) {
+    const size_t rows = (size_t)t->shape.dim[0], bytes = tensor_bytes(store, t);
+    if (rows == 0) return N2CE_OK;
+    n2_tensor_push(store, t);
+    if (t->device) {
+        t->host_is_newer = false;
+        t->device_is_newer = true;
+        return store->device->fill(store->device, store->ctx, t->device, rows, bytes / rows, write,
+                                   arg);
+    }
+    fill_job job = {t->data, rows, bytes / rows, write, arg};
+    return n2_parallel_for(store->ctx, (rows + FILL_ROWS - 1) / FILL_ROWS, fill_some, &job);
 }
 
 void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {

@@ -18,6 +18,7 @@
 #define N2_GRAPH_H
 
 #include "base/arena.h"
+#include "device.h"
 
 enum { N2_MAX_RANK = 4, N2_MAX_INPUTS = 4, N2_MAX_TENSORS = 3 };
 
@@ -78,10 +79,13 @@ n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t);
 void n2_tensor_push(const n2_store *store, n2_tensor *t);
 
 /* For plans: makes the copy on the device; brings it up to date. A store has one device. */
-struct n2_device;
-n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, struct n2_device *device);
+n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device);
 n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t);
-struct n2_device *n2_store_device(const n2_store *store); /* NULL: none */
+n2_device *n2_store_device(const n2_store *store); /* NULL: none */
+
+/* The rows of a matrix as `write` makes them, on all threads and in any order. If plans on a device
+ * use it already they go straight there. */
+n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg);
 
 /* Copy whole tensors in and out, converting. If a device fails while its copy is fetched,
  * the numbers are those of the host's copy and the context has the message. */

@@ -3,7 +3,6 @@
 #include "critic_parts.h"
 
 #include "base/clock.h"
-#include "base/pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,28 +13,6 @@
 static n2_row_set usable(n2_rows_view rows, const size_t held[2]) {
     const size_t all = rows.n - (held[1] - held[0]), validate = all / 7 > 0 ? all / 7 : 0;
     return (n2_row_set){rows, held[0], held[1], all - validate, all};
-}
-
-/* Columns first .. first + d - 1 of the rows to train on, as floats. */
-typedef struct rows_job {
-    const n2_row_set *s;
-    const double *centre; /* that they are seen from, or NULL */
-    size_t first, d;
-    float *out;
-} rows_job;
-
-enum { ROWS_BLOCK = 256 };
-
-static void copy_rows(void *arg, size_t item, int worker) {
-    (void)worker;
-    const rows_job *job = arg;
-    const size_t begin = item * ROWS_BLOCK, left = job->s->train - begin;
-    const size_t end = begin + (left < ROWS_BLOCK ? left : ROWS_BLOCK);
-    for (size_t i = begin; i < end; i++) {
-        const double *x = n2_row_at(job->s, i) + job->first;
-        n2_seen_from(job->centre ? job->centre + job->first : NULL, x, job->d,
-                     job->out + i * job->d);
-    }
 }
 
 typedef struct trainer {
@@ -55,16 +32,31 @@ typedef struct trainer {
     const n2_critic_company *company;
 } trainer;
 
-static n2_tensor *training_rows(const trainer *t, const char *name, const n2_row_set *s,
-                                size_t first, size_t d) {
-    n2_store *store = t->c->store;
-    n2_tensor *rows = n2_store_add(store, name, n2_dims((int64_t)s->train, (int64_t)d));
-    if (!rows) return NULL;
-    rows_job job = {s, t->base ? t->base->centre : NULL, first, d, rows->data};
-    const size_t blocks = (s->train + ROWS_BLOCK - 1) / ROWS_BLOCK;
-    if (n2_parallel_for(t->c->ctx, blocks, copy_rows, &job) != N2CE_OK) return NULL;
-    n2_tensor_push(store, rows);
-    return rows;
+/* Columns first .. first + d - 1 of the rows to train on, as floats seen from the base's centre. */
+typedef struct rows_view {
+    const n2_row_set *set;
+    const double *centre; /* or NULL */
+    size_t first, d;
+} rows_view;
+
+static void write_rows(void *arg, size_t first, size_t n, void *out) {
+    const rows_view *v = arg;
+    for (size_t i = 0; i < n; i++)
+        n2_seen_from(v->centre, n2_row_at(v->set, first + i) + v->first, v->d,
+                     (float *)out + i * v->d);
+}
+
+static n2ce_status fill_rows(const trainer *t, n2_tensor *rows, const n2_row_set *set,
+                             size_t first) {
+    const double *centre = t->base ? t->base->centre + first : NULL;
+    rows_view v = {set, centre, first, (size_t)rows->shape.dim[1]};
+    return n2_tensor_fill(t->c->store, rows, write_rows, &v);
+}
+
+/* When it is known where they go: after the step was compiled. */
+static n2ce_status fill_all_rows(const trainer *t) {
+    N2_TRY(fill_rows(t, t->rows[0], &t->num, 0));
+    return t->dx ? fill_rows(t, t->rows[1], &t->num, t->dx) : fill_rows(t, t->rows[1], &t->den, 0);
 }
 
 static n2ce_status make_waymark_tables(trainer *t) {
@@ -255,24 +247,24 @@ static n2ce_status build_step(trainer *t) {
     return n2_plan_compile(g, t->c->backend, &loss, 1, &t->plan);
 }
 
-static n2ce_status load_rows(trainer *t) {
+static n2_tensor *add_rows(const trainer *t, const char *name, const n2_row_set *s, size_t d) {
+    return n2_store_add_blank(t->c->store, name, n2_dims((int64_t)s->train, (int64_t)d));
+}
+
+static n2ce_status add_all_rows(trainer *t) {
     const size_t d = t->c->d, dx = t->dx;
-    if (dx) {
-        t->rows[0] = training_rows(t, "data.x", &t->num, 0, dx);
-        t->rows[1] = training_rows(t, "data.y", &t->num, dx, d - dx);
-    } else {
-        t->rows[0] = training_rows(t, "data.num", &t->num, 0, d);
-        t->rows[1] = training_rows(t, "data.den", &t->den, 0, d);
-    }
+    t->rows[0] = add_rows(t, dx ? "data.x" : "data.num", &t->num, dx ? dx : d);
+    t->rows[1] = add_rows(t, dx ? "data.y" : "data.den", dx ? &t->num : &t->den, d - dx);
     return t->rows[0] && t->rows[1] ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2ce_status fill_trainer(trainer *t) {
     N2_TRY(make_waymark_tables(t));
     N2_TRY(make_base_tables(t));
-    N2_TRY(load_rows(t));
+    N2_TRY(add_all_rows(t));
     N2_TRY(make_averages(t));
     N2_TRY(build_step(t));
+    N2_TRY(fill_all_rows(t));
     n2_plan_seed(t->plan, t->o->seed, 0);
     return N2CE_OK;
 }

@@ -3,6 +3,7 @@
  * is no GPU the tests say so and are skipped. */
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
+#include "contexts.h"
 #include "fast_backend.h"
 #include "stores.h"
 
@@ -268,6 +269,51 @@ static void blank_tensors_begin_with_zeros(void **state) {
         n2_plan_free(cpu);
         counter_free(&c);
     }
+}
+
+/* ---- uploads ---- */
+
+enum { LONG_ROWS = 50001, LONG_WIDTH = 101 }; /* 20 MB: several times what is on its way at once */
+
+static float number_at(size_t row, size_t column) {
+    return (float)((row * 7919 + column * 31) % 1000003);
+}
+
+static void write_numbers(void *arg, size_t first, size_t n, void *out) {
+    const float sign = *(const float *)arg;
+    for (size_t i = 0; i < n * LONG_WIDTH; i++)
+        ((float *)out)[i] = sign * number_at(first + i / LONG_WIDTH, i % LONG_WIDTH);
+}
+
+static void assert_numbers(n2_store *store, const n2_tensor *t, float sign) {
+    size_t wrong = 0;
+    assert_int_equal(n2_tensor_pull(store, t), N2CE_OK);
+    for (size_t i = 0; i < (size_t)LONG_ROWS * LONG_WIDTH; i++)
+        wrong += ((const float *)t->data)[i] != sign * number_at(i / LONG_WIDTH, i % LONG_WIDTH);
+    assert_int_equal(wrong, 0);
+}
+
+/* Whether it is written by the host first, or on its way. */
+static void large_tensors_arrive_whole(void **state) {
+    (void)state;
+    n2_device *device = open_cuda_or_skip(false)->device;
+    float sign = 1;
+    n2ce_ctx *ctx = new_ctx(3);
+    n2_store *store;
+    assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+    n2_tensor *t = n2_store_add(store, "rows", n2_dims(LONG_ROWS, LONG_WIDTH));
+    assert_non_null(t);
+    assert_int_equal(n2_tensor_fill(store, t, write_numbers, &sign), N2CE_OK);
+    assert_int_equal(n2_tensor_mirror(store, t, device), N2CE_OK);
+    assert_int_equal(n2_tensor_upload(store, t), N2CE_OK);
+    memset(t->data, 0, (size_t)LONG_ROWS * LONG_WIDTH * sizeof(float));
+    t->device_is_newer = true;
+    assert_numbers(store, t, sign);
+    sign = -1;
+    assert_int_equal(n2_tensor_fill(store, t, write_numbers, &sign), N2CE_OK);
+    assert_numbers(store, t, sign);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
 }
 
 /* A queue of runs stops at the first bad one; the tensors are those of the run before. */
@@ -837,6 +883,7 @@ int main(void) {
         cmocka_unit_test(host_code_may_write_between_runs),
         cmocka_unit_test(plans_of_both_devices_share_tensors),
         cmocka_unit_test(blank_tensors_begin_with_zeros),
+        cmocka_unit_test(large_tensors_arrive_whole),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),
         cmocka_unit_test(memory_is_given_out_again),
         cmocka_unit_test(a_chain_may_be_long),
