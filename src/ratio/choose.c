@@ -17,10 +17,8 @@ void n2_choose_folds(size_t n_num, size_t n_den, n2_fit_options *o) {
     if (o->folds > n) o->folds = n; /* each fold has a row of each side */
 }
 
-n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t n_den, size_t d,
-                      n2_fit_options *o, double alpha[N2_MOST_STAGES + 1]) {
-    (void)ctx;
-    (void)d;
+void n2_choose(const n2_gauss *base, size_t n_num, size_t n_den, n2_fit_options *o,
+               double alpha[N2_MOST_STAGES + 1]) {
     n2_critic_options *c = &o->critic;
     const size_t n = n_num < n_den ? n_num : n_den;
     if (!c->stages) c->stages = choose_stages(base);
@@ -33,5 +31,5 @@ n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t 
     if (!(c->rate > 0)) c->rate = 5e-3;
     if (!(c->decay > 0)) c->decay = 0.5;
     for (size_t k = 0; k <= c->stages; k++) alpha[k] = 1 - (double)k / (double)c->stages;
-    return base ? n2_gauss_waymarks(base, c->stages, alpha) : N2CE_OK;
+    if (base) n2_gauss_waymarks(base, c->stages, alpha);
 }

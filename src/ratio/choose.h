@@ -8,7 +8,7 @@
 void n2_choose_folds(size_t n_num, size_t n_den, n2_fit_options *o);
 
 /* Fills the other zeros of *o and the waymarks. base may be NULL. */
-n2ce_status n2_choose(n2ce_ctx *ctx, const n2_gauss *base, size_t n_num, size_t n_den, size_t d,
-                      n2_fit_options *o, double alpha[N2_MOST_STAGES + 1]);
+void n2_choose(const n2_gauss *base, size_t n_num, size_t n_den, n2_fit_options *o,
+               double alpha[N2_MOST_STAGES + 1]);
 
 #endif

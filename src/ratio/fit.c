@@ -728,8 +728,7 @@ static n2ce_status run_all(fitter *f) {
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
     if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
         N2_TRY(gaussian_facts(f));
-    N2_TRY(n2_choose(f->ctx, f->ratio->base, f->num.n, f->dx ? f->num.n : f->den.n, f->num.d, &f->o,
-                     f->record->alpha));
+    n2_choose(f->ratio->base, f->num.n, f->dx ? f->num.n : f->den.n, &f->o, f->record->alpha);
     f->record->used = f->o;
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
     keep_or_drop(f);

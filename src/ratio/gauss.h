@@ -121,8 +121,8 @@ void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a
 
 /* alpha[0] = 1 (denominator) > ... > alpha[stages] = 0 (numerator), so that the Gaussian
  * divergence is the same from each to the next; evenly spaced if there is less than 1e-20 nats of
- * it. Returns N2CE_OK. */
-n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
+ * it. */
+void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
 
 /* ---- divergences, free of the bias that finite samples give them ---- */
 

@@ -175,15 +175,14 @@ static void place_waymarks(const search *s) {
         if (!(s->alpha[k] < s->alpha[k - 1])) s->alpha[k] = nextafter(s->alpha[k - 1], 0);
 }
 
-n2ce_status n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
+void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha) {
     static const double NOTHING = 1e-20;
     const double kl = n2_gauss_waymark_kl(g, 0, 1);
     const bool apart = kl > NOTHING && isfinite(kl);
     const search s = {g, stages, alpha};
     for (size_t k = 0; k <= stages; k++) alpha[k] = 1 - (double)k / (double)stages;
-    if (!apart || stages < 2) return N2CE_OK;
+    if (!apart || stages < 2) return;
     for (size_t k = 1; k < stages; k++) alpha[k] = 0; /* half of the way, to begin with */
     find_step(&s, kl);
     place_waymarks(&s);
-    return N2CE_OK;
 }

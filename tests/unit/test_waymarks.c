@@ -41,7 +41,7 @@ static double grain(const n2_gauss *g, double from, double to) {
 
 static void check_waymarks(const n2_gauss *g, size_t stages) {
     double alpha[MOST_STAGES + 1];
-    assert_int_equal(n2_gauss_waymarks(g, stages, alpha), N2CE_OK);
+    n2_gauss_waymarks(g, stages, alpha);
     assert_true(alpha[0] == 1 && alpha[stages] == 0);
     const double first = n2_gauss_waymark_kl(g, alpha[stages], alpha[stages - 1]);
     assert_true(first > 0);
@@ -98,7 +98,7 @@ static void means_move_by_equal_parts(void **state) {
         for (size_t stages = 1; stages <= MOST_STAGES; stages++) {
             problem p = {.lambda = {1, 1}, .delta = {shifts[j], -0.3 * shifts[j]}};
             set_problem(&p, 2);
-            assert_int_equal(n2_gauss_waymarks(&p.g, stages, alpha), N2CE_OK);
+            n2_gauss_waymarks(&p.g, stages, alpha);
             for (size_t k = 0; k <= stages; k++) {
                 const double part = (double)k / (double)stages;
                 assert_close(alpha[k], sqrt((1 - part) * (1 + part)), 1e-12, 0);
@@ -115,7 +115,7 @@ static void without_a_divergence_they_are_evenly_spaced(void **state) {
     for (size_t j = 0; j < COUNT_OF(deltas); j++) {
         problem p = {.lambda = {1, 1}, .delta = {deltas[j], 0}};
         set_problem(&p, 2);
-        assert_int_equal(n2_gauss_waymarks(&p.g, 5, alpha), N2CE_OK);
+        n2_gauss_waymarks(&p.g, 5, alpha);
         for (size_t k = 0; k <= 5; k++) assert_close(alpha[k], 1 - (double)k / 5, 1e-15, 0);
     }
 }
@@ -128,7 +128,7 @@ static void waymarks_beyond_rounding_are_in_order(void **state) {
     for (size_t j = 0; j < COUNT_OF(lambdas); j++) {
         problem p = {.lambda = {lambdas[j], 1}, .delta = {1, 1}};
         set_problem(&p, 2);
-        assert_int_equal(n2_gauss_waymarks(&p.g, MOST_STAGES, alpha), N2CE_OK);
+        n2_gauss_waymarks(&p.g, MOST_STAGES, alpha);
         assert_true(alpha[0] == 1 && alpha[MOST_STAGES] == 0);
         for (size_t k = 0; k < MOST_STAGES; k++) assert_true(alpha[k] > alpha[k + 1]);
     }
