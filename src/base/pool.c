@@ -184,3 +184,12 @@ void n2_background_end(n2ce_ctx *ctx) {
     n2_pool *pool = *n2_ctx_pool(ctx);
     if (pool) finish(pool, &pool->back);
 }
+
+void n2_background_drop(n2ce_ctx *ctx) {
+    n2_pool *pool = *n2_ctx_pool(ctx);
+    if (!pool) return;
+    pthread_mutex_lock(&pool->lock); /* nobody enters meanwhile */
+    atomic_store_explicit(&pool->back.next, pool->back.n, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->lock);
+    finish(pool, &pool->back);
+}

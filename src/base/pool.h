@@ -42,6 +42,9 @@ n2ce_status n2_background_begin(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *a
  * arg goes and before the context is freed. */
 void n2_background_end(n2ce_ctx *ctx);
 
+/* The same without what nobody has begun: for work that is of no use any more. */
+void n2_background_drop(n2ce_ctx *ctx);
+
 void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool); /* NULL is fine */
 
 #endif

@@ -461,6 +461,7 @@ static n2ce_status add_fold_scoring(fitter *f, size_t fold) {
 static void score_item(void *arg, size_t item, int worker) {
     const fitter *f = arg;
     size_t k = 0;
+    if (n2_cancelled(f->ctx)) return; /* nobody will look */
     for (size_t n; item >= (n = n2_gauss_scoring_items(f->scoring[k])); k++) item -= n;
     n2_gauss_scoring_item(f->scoring[k], item, worker);
 }
@@ -475,13 +476,18 @@ static n2ce_status begin_scoring(fitter *f) {
     return n2_background_begin(f->ctx, items, score_item, f);
 }
 
-static void end_scoring(fitter *f) {
-    n2_background_end(f->ctx);
+static void forget_scoring(fitter *f) {
     while (f->n_scoring > 0) n2_gauss_scoring_free(f->scoring[--f->n_scoring]);
     for (size_t k = 0; k < f->scored; k++) {
         n2_gauss_free(f->base[k]);
         f->base[k] = NULL;
     }
+}
+
+static n2ce_status end_scoring(fitter *f) {
+    n2_background_end(f->ctx);
+    forget_scoring(f);
+    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
 }
 
 /* ---- by the learned part ---- */
@@ -665,8 +671,7 @@ static n2ce_status run_fold(fitter *f) {
         N2_TRY(status);
     }
     if (has_base && timed) N2_TRY(begin_scoring(f));
-    if (has_base && f->fold + 1 == f->scored) end_scoring(f);
-    return N2CE_OK;
+    return has_base && f->fold + 1 == f->scored ? end_scoring(f) : N2CE_OK;
 }
 
 /* What the networks or the kernel model say of the rows of each fold. */
@@ -766,7 +771,8 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     f.ratio->ctx = ctx;
     n2ce_status status = prepare(&f, num, den, x_cols, levels);
     if (status == N2CE_OK) status = run_all(&f);
-    end_scoring(&f);
+    n2_background_drop(ctx); /* there still is some if something failed */
+    forget_scoring(&f);
     n2_free(ctx, (void *)(uintptr_t)f.num.x);
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
     for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);

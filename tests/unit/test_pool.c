@@ -284,6 +284,27 @@ static void without_workers_the_background_waits_for_its_end(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* What was begun is finished, what was not is left out, and the next job is whole. */
+static void a_background_may_be_dropped(void **state) {
+    (void)state;
+    for (int threads = 1; threads < 5; threads++) {
+        n2ce_ctx *ctx = new_ctx(threads);
+        atomic_size_t sum = 0;
+        n2_background_drop(ctx);
+        assert_int_equal(n2_background_begin(ctx, 1 << 24, count_up, &sum), N2CE_OK);
+        n2_background_drop(ctx);
+        const size_t done = sum, all = (size_t)1 << 24;
+        assert_true(done < all * (all + 1) / 2);
+        check_one_call(ctx, threads, 50);
+        assert_int_equal(sum, done);
+        sum = 0;
+        assert_int_equal(n2_background_begin(ctx, 10, count_up, &sum), N2CE_OK);
+        n2_background_end(ctx);
+        assert_int_equal(sum, 55);
+        n2ce_ctx_free(ctx);
+    }
+}
+
 /* Without memory for the pool there is no job, and its end does nothing. */
 static void a_background_without_memory_is_an_error(void **state) {
     (void)state;
@@ -316,6 +337,7 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_the_background),
         cmocka_unit_test(workers_come_together_from_the_background),
         cmocka_unit_test(without_workers_the_background_waits_for_its_end),
+        cmocka_unit_test(a_background_may_be_dropped),
         cmocka_unit_test(a_background_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
