@@ -30,7 +30,8 @@ struct n2_pool;
 void *n2_alloc(n2ce_ctx *ctx, size_t n, size_t size);
 
 /* Where such zeros come from, if not by clearing what the context's allocator gives: n2_alloc of
- * another context, say, whose fresh pages are zeros already. `user` is the allocator's. */
+ * another context, say, whose fresh pages are zeros already. `user` is the allocator's, which must
+ * be able to resize and free them. */
 typedef void *n2_zeroed_fn(void *user, size_t bytes);
 void n2_ctx_set_zeroed(n2ce_ctx *ctx, n2_zeroed_fn *zeroed);
 

@@ -15,14 +15,14 @@ void n2_gpu_staging_open(gpu_staging *s) {
     void *memory = NULL;
     pthread_mutex_init(&s->lock, NULL);
     s->half[0] = s->half[1] = NULL;
-    for (int k = 0; k < 2; k++)
-        if (cudaEventCreateWithFlags(&s->read[k], cudaEventDisableTiming) != cudaSuccess) return;
-    if (cudaMallocHost(&memory, 2 * HALF) != cudaSuccess) {
+    if (cudaEventCreateWithFlags(&s->read[0], cudaEventDisableTiming) == cudaSuccess &&
+        cudaEventCreateWithFlags(&s->read[1], cudaEventDisableTiming) == cudaSuccess &&
+        cudaMallocHost(&memory, 2 * HALF) == cudaSuccess) {
+        s->half[0] = (char *)memory;
+        s->half[1] = s->half[0] + HALF;
+    } else {
         cudaGetLastError(); /* it goes without */
-        return;
     }
-    s->half[0] = (char *)memory;
-    s->half[1] = s->half[0] + HALF;
 }
 
 /* Rows first .. first + rows - 1, by pieces. */
@@ -86,6 +86,7 @@ static n2ce_status fill_ordinary(n2ce_ctx *ctx, cudaStream_t stream, void *to, f
 n2ce_status n2_gpu_fill(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void *to, size_t rows,
                         size_t row_bytes, n2_rows_fn *write, void *arg) {
     fill_job all = {write, arg, 0, rows, row_bytes, 0, NULL};
+    if (rows == 0 || row_bytes == 0) return N2CE_OK;
     if (!s->half[0] || row_bytes > HALF) return fill_ordinary(ctx, stream, to, &all);
     pthread_mutex_lock(&s->lock);
     const n2ce_status status = fill_by_halves(s, ctx, stream, (char *)to, &all);

@@ -152,11 +152,11 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     n2_gpu_memory_open(&g->memory, g->stream);
-    n2_gpu_staging_open(&g->staging);
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
     GPU_TRY(ctx, n2_updates_prepare(g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_gradients_prepare(), "load the kernels");
+    n2_gpu_staging_open(&g->staging);
     fill_tables(g);
     return N2CE_OK;
 }

@@ -190,16 +190,17 @@ static void fill_some(void *arg, size_t item, int worker) {
 
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg) {
     const size_t rows = (size_t)t->shape.dim[0], bytes = tensor_bytes(store, t);
-    if (rows == 0) return N2CE_OK;
-    n2_tensor_push(store, t);
-    if (t->device) {
-        t->host_is_newer = false;
-        t->device_is_newer = true;
-        return store->device->fill(store->device, store->ctx, t->device, rows, bytes / rows, write,
-                                   arg);
-    }
+    if (bytes == 0) return N2CE_OK;
+    n2_device *device = t->device ? store->device : NULL;
     fill_job job = {t->data, rows, bytes / rows, write, arg};
-    return n2_parallel_for(store->ctx, (rows + FILL_ROWS - 1) / FILL_ROWS, fill_some, &job);
+    if (device)
+        N2_TRY(device->fill(device, store->ctx, t->device, rows, bytes / rows, write, arg));
+    else
+        N2_TRY(n2_parallel_for(store->ctx, (rows + FILL_ROWS - 1) / FILL_ROWS, fill_some, &job));
+    n2_tensor_push(store, t);
+    t->host_is_newer &= !device;
+    t->device_is_newer = device != NULL;
+    return N2CE_OK;
 }
 
 void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {

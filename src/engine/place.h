@@ -24,7 +24,7 @@ struct n2_place {
     char reason[256]; /* a sentence, once it is settled */
 };
 
-/* Whether n2_place_settle will time both. */
+/* Whether n2_place_settle may have to time both. */
 bool n2_place_is_timed(const n2_place *place);
 
 /* NULL is the processor. */

@@ -60,7 +60,7 @@ typedef struct n2_critic_record {
 
 /* Is told the share of the steps that is done. */
 typedef struct n2_critic_company {
-    void (*progress)(void *user, double share);
+    void (*progress)(void *user, double share); /* may be NULL */
     void *user;
 } n2_critic_company;
 

@@ -23,11 +23,11 @@ typedef struct trainer {
     n2_row_set num, den;
     n2_graph *g;
     n2_plan *plan;
-    n2_tensor *rows[3]; /* numerator; denominator; or, with dx, x and y of the numerator */
+    n2_tensor *rows[2]; /* numerator; denominator; or, with dx, x and y of the numerator */
     n2_tensor *averages[N2_MOST_PARAMETERS];
     n2_waymark_tables waymarks;
-    n2_tensor *a, *b, *c0,
-        *basis; /* of the base, by stage; no b of a joint sample, where it is 0 */
+    /* Of the base, by stage; no b of a joint sample, where it is 0. */
+    n2_tensor *a, *b, *c0, *basis;
     n2_check validation, held;
     const n2_critic_company *company;
 } trainer;
@@ -329,7 +329,8 @@ static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, floa
 
 enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 64 };
 
-/* What the host has to do for checks, while a device works: first what is needed first. */
+/* What the host has to do for checks, while a device works: first what is needed first. What they
+ * have to do on the device itself comes after the steps that it was asked for. */
 static n2ce_status use_the_time(trainer *t) {
     const bool first = !t->validation.prepared;
     if (!first && !t->c->backend->device) return N2CE_OK;

@@ -420,8 +420,9 @@ typedef struct learn_job {
     const n2_table *table[2];
     n2_scaling scaling;
     n2_features *f;
-    double *work;
-    size_t rows; /* of both tables: room for as many values of each column of an item, and spare */
+    double *work;  /* NULL: there are no maps */
+    size_t each;   /* numbers of it: for the values of the columns of an item, and spare */
+    bool by_items; /* each item has its own work, or else each worker */
 } learn_job;
 
 /* What is known of the columns of an item. */
@@ -440,7 +441,7 @@ static void make_maps(learner *l, size_t step, size_t most, double *work) {
     take_values(&l->v, l->map, step, rows, n, work);
     for (size_t c = 0; c < l->v.n; c++) {
         if (!l->map[c]) continue;
-        sort(work + c * n, n, work + TOGETHER * n);
+        sort(work + c * n, n, work + l->v.n * n);
         if (make_knots(&l->f[c], work + c * n, n))
             make_table(&l->f[c], &l->table[c]);
         else
@@ -493,33 +494,50 @@ static void learn_some(void *arg, size_t item, int worker) {
     const n2_table *a = job->table[0], *b = job->table[1];
     const size_t first = first_of_item(a->cols, item);
     learner l;
+    memset(l.as_is, 0, sizeof l.as_is);
+    memset(l.as_mapped, 0, sizeof l.as_mapped);
     l.v = (columns_view){{a, b}, b ? 2 : 1, first, columns_of_item(a->cols - first)};
     l.f = job->f->column + first;
     for (size_t t = 0; t < l.v.n_tables; t++) measure(&l.v, t, l.as_is[t]);
     for (size_t c = 0; c < l.v.n; c++) {
         const spread s = pooled(&l.v, l.as_is[0][c], l.as_is[1][c]);
         const bool numbers = !a->categorical[first + c] && s.var > 0 && isfinite(s.var);
-        l.map[c] = numbers && job->scaling != N2_SCALING_LINEAR ? &l.table[c] : NULL;
+        l.map[c] = numbers && job->work ? &l.table[c] : NULL;
     }
-    choose_maps(&l, job->scaling, job->work + (size_t)worker * (TOGETHER + 1) * job->rows);
+    if (job->work)
+        choose_maps(&l, job->scaling,
+                    job->work + (job->by_items ? item : (size_t)worker) * job->each);
     for (size_t c = 0; c < l.v.n; c++)
         if (!a->categorical[first + c]) settle(&l, c);
+}
+
+/* Memory for the maps, if there may be any. */
+static n2ce_status alloc_maps(n2ce_ctx *ctx, learn_job *job) {
+    const n2_table *a = job->table[0], *b = job->table[1];
+    const size_t items = count_items(a->cols), threads = (size_t)n2_ctx_threads(ctx);
+    bool any = false;
+    for (size_t c = 0; c < a->cols && job->scaling != N2_SCALING_LINEAR; c++) {
+        if (a->categorical[c]) continue;
+        N2_TRY(alloc_knots(ctx, &job->f->column[c]));
+        any = true;
+    }
+    if (!any) return N2CE_OK;
+    job->by_items = items < threads;
+    job->each = (columns_of_item(a->cols) + 1) * (a->rows + (b ? b->rows : 0));
+    job->work =
+        n2_realloc(ctx, NULL, (job->by_items ? items : threads) * job->each, sizeof *job->work);
+    return job->work ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* Everything that needs memory comes before the work that is shared. */
 static n2ce_status learn_all(n2ce_ctx *ctx, const n2_table *a, const n2_table *b,
                              const size_t *levels, n2_scaling scaling, n2_features *f) {
-    learn_job job = {{a, b}, scaling, f, NULL, a->rows + (b ? b->rows : 0)};
-    for (size_t c = 0; c < a->cols; c++) {
+    learn_job job = {.table = {a, b}, .scaling = scaling, .f = f};
+    for (size_t c = 0; c < a->cols; c++)
         f->column[c] =
             (n2_feature){.kind = N2_FEATURE_LEVELS, .scale = 1, .levels = levels ? levels[c] : 0};
-        if (!a->categorical[c] && scaling != N2_SCALING_LINEAR)
-            N2_TRY(alloc_knots(ctx, &f->column[c]));
-    }
+    N2_TRY(alloc_maps(ctx, &job));
     const size_t items = count_items(a->cols);
-    const size_t workers = items > 1 ? (size_t)n2_ctx_threads(ctx) : 1;
-    job.work = n2_realloc(ctx, NULL, workers * (TOGETHER + 1) * job.rows, sizeof *job.work);
-    if (!job.work) return N2CE_ENOMEM;
     const n2ce_status status = n2_parallel_for(ctx, items, learn_some, &job);
     n2_free(ctx, job.work);
     for (size_t c = 0; c < a->cols; c++)

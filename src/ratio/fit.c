@@ -437,8 +437,11 @@ static void find_fold(const fitter *f, size_t fold, size_t held[2][2]) {
     fold_range(f->den.n, f->o.folds, fold, held[1]);
 }
 
+/* All share what workers need; the two sides of a fold have more in common. */
 static n2ce_status add_scoring(fitter *f, size_t fold, const n2_score_rows *rows) {
-    N2_TRY(n2_gauss_scoring_new(f->base[fold], rows, &f->scoring[f->n_scoring]));
+    const size_t n = f->n_scoring;
+    const n2_gauss_scoring *lender = n == 0 ? NULL : f->scoring[n % 2 && !f->dx ? n - 1 : 0];
+    N2_TRY(n2_gauss_scoring_new(f->base[fold], rows, lender, &f->scoring[n]));
     f->n_scoring++;
     return N2CE_OK;
 }

@@ -229,7 +229,8 @@ static void place_pairs(n2_gauss *g, const side_view *a, const side_view *b, con
     memcpy(g->centre, mean, g->d * sizeof *mean);
 }
 
-/* As find_basis, for the product of the margins of the first g->dx and the other coordinates. */
+/* As find_basis, for the product of the margins of the first g->dx and the other coordinates. work
+ * is 2 d + 3 (k^2 + m^2) + k m + 3 N2_TILE numbers. */
 static bool find_joint_basis(n2_gauss *g, const n2_moments *joint, double *work) {
     const size_t d = g->d, x = g->dx, y = d - x, k = x < y ? x : y, m = d - k, gap = N2_TILE;
     double *size = work, *s = size + d, *at = s + d;
@@ -342,11 +343,6 @@ n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const
 n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n2_moments *den,
                          n2_gauss **out) {
     return n2_gauss_new_all(ctx, d, 0, 1, num, den, out);
-}
-
-n2ce_status n2_gauss_new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint,
-                               n2_gauss **out) {
-    return n2_gauss_new_all(ctx, d, dx, 1, joint, NULL, out);
 }
 
 void n2_gauss_free(n2_gauss *g) {

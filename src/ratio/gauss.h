@@ -57,15 +57,14 @@ n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n
                          n2_gauss **out);
 void n2_gauss_free(n2_gauss *g); /* NULL is fine */
 
-/* The same where the denominator is the product of the margins of the first dx, at least one and
- * not all, and the other coordinates. Of its directions i and i + k, k being the lesser of dx and
- * d - dx, one is p + q and the other p - q for a p of the x alone and a q of the y alone, and from
- * 2 k on both samples are N(0, 1): so u costs half or less of the products. */
-n2ce_status n2_gauss_new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint,
-                               n2_gauss **out);
-
-/* n of them, of joint samples (num) if dx is not 0, side by side on all threads: what each needs
- * is held at the same time. After a failure all of out are NULL. */
+/* n of them, side by side on all threads: what each needs is held at the same time. After a failure
+ * all of out are NULL.
+ *
+ * With dx, at least 1 and less than d, they are of joint samples, num, and the denominator is the
+ * product of the margins of the first dx and the other coordinates; den is not read. Of its
+ * directions i and i + k, k being the lesser of dx and d - dx, one is p + q and the other p - q for
+ * a p of the x alone and a q of the y alone, and from 2 k on both samples are N(0, 1): so u costs
+ * half or less of the products. */
 n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const n2_moments *num,
                              const n2_moments *den, n2_gauss **out);
 
@@ -73,8 +72,9 @@ n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const
  * a file are; else to 0. */
 void n2_gauss_find_pairs(n2_gauss *g, size_t dx);
 
-/* Numbers that each of them needs, on the way or for good; its moments, two of them, included. */
-static inline size_t n2_gauss_numbers(size_t d) { return 8 * d * d + 6 * d; }
+/* Numbers that each of them needs, on the way or for good; its moments, two of them, and what rows
+ * are scored by included. */
+static inline size_t n2_gauss_numbers(size_t d) { return 9 * d * d + 16 * d; }
 
 /* ln N(x; num) - ln N(x; den) of n rows, on all threads. */
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f);
@@ -90,14 +90,17 @@ typedef struct n2_score_rows {
     double *pairs;
 } n2_score_rows;
 
+/* lender: another one of as many columns, freed later, whose memory for workers is used, so that
+ * a worker may be at one item of all of them at a time; or NULL. */
 typedef struct n2_gauss_scoring n2_gauss_scoring;
 n2ce_status n2_gauss_scoring_new(const n2_gauss *g, const n2_score_rows *rows,
-                                 n2_gauss_scoring **out);
+                                 const n2_gauss_scoring *lender, n2_gauss_scoring **out);
 size_t n2_gauss_scoring_items(const n2_gauss_scoring *s);
 void n2_gauss_scoring_item(void *scoring, size_t item, int worker); /* an n2_item_fn */
 void n2_gauss_scoring_free(n2_gauss_scoring *s);                    /* NULL is fine */
 
-/* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. */
+/* sum_i a_i u_i^2 + b_i u_i + c along the directions, at n rows; ab is a and then b. Of a joint
+ * sample without those directions along which there is nothing to tell, from 2 k on. */
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f);
 
@@ -120,8 +123,8 @@ void n2_gauss_waymark_ratio(const n2_gauss *g, double from, double to, double *a
                             double *c);
 
 /* alpha[0] = 1 (denominator) > ... > alpha[stages] = 0 (numerator), so that the Gaussian
- * divergence is the same from each to the next; evenly spaced if there is less than 1e-20 nats of
- * it. */
+ * divergence is the same from each to the next, as far as numbers between 0 and 1 allow; evenly
+ * spaced if there is less than 1e-20 nats of it. */
 void n2_gauss_waymarks(const n2_gauss *g, size_t stages, double *alpha);
 
 /* ---- divergences, free of the bias that finite samples give them ---- */

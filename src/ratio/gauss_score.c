@@ -18,7 +18,8 @@ typedef struct directions {
     size_t n, pitch; /* numbers of u that matter; from one row of it to the next */
     double *panels;  /* N2_TILE directions each, d x N2_TILE */
     double *work;
-    size_t rows, each; /* that a worker has room for; numbers of work */
+    size_t rows, each;            /* that a worker has room for; numbers of work */
+    bool borrows, borrows_panels; /* work and panels are another's */
 } directions;
 
 /* A worker's memory. */
@@ -40,8 +41,10 @@ static void fill_panels(const directions *v) {
     }
 }
 
-/* Room for so many rows, a multiple of N2_TILE, for each worker. */
-static n2ce_status directions_new(const n2_gauss *g, size_t rows, directions *out) {
+/* Room for so many rows, a multiple of N2_TILE, for each worker; that of `lender`, if there is one,
+ * and its panels if they are of the same directions. */
+static n2ce_status directions_new(const n2_gauss *g, size_t rows, const directions *lender,
+                                  directions *out) {
     const size_t d = g->d, pairs = g->dx < d - g->dx ? g->dx : d - g->dx;
     const size_t found = g->dx ? pairs : d, pitch = padded(g->dx ? 2 * pairs : d);
     *out = (directions){.g = g,
@@ -49,18 +52,21 @@ static n2ce_status directions_new(const n2_gauss *g, size_t rows, directions *ou
                         .n = g->dx ? 2 * pairs : d,
                         .pitch = pitch,
                         .rows = rows,
-                        .each = rows * (d + pitch + 2 * padded(found))};
+                        .each = rows * (d + pitch + 2 * padded(found)),
+                        .borrows = lender && lender->rows >= rows,
+                        .borrows_panels = lender && lender->g == g};
     const size_t numbers = (size_t)n2_ctx_threads(g->ctx) * out->each;
-    out->panels = n2_realloc(g->ctx, NULL, padded(found) * d, sizeof(double));
-    out->work = n2_realloc(g->ctx, NULL, numbers, sizeof(double)); /* written before it is read */
+    out->work = out->borrows ? lender->work : n2_realloc(g->ctx, NULL, numbers, sizeof(double));
+    out->panels = out->borrows_panels ? lender->panels
+                                      : n2_realloc(g->ctx, NULL, padded(found) * d, sizeof(double));
     if (!out->panels || !out->work) return N2CE_ENOMEM;
-    fill_panels(out);
+    if (!out->borrows_panels) fill_panels(out);
     return N2CE_OK;
 }
 
 static void directions_free(directions *v) {
-    n2_free(v->g->ctx, v->panels);
-    n2_free(v->g->ctx, v->work);
+    if (!v->borrows_panels) n2_free(v->g->ctx, v->panels);
+    if (!v->borrows) n2_free(v->g->ctx, v->work);
 }
 
 static room room_of(const directions *v, int worker) {
@@ -176,13 +182,14 @@ size_t n2_gauss_scoring_items(const n2_gauss_scoring *s) {
 }
 
 n2ce_status n2_gauss_scoring_new(const n2_gauss *g, const n2_score_rows *rows,
-                                 n2_gauss_scoring **out) {
+                                 const n2_gauss_scoring *lender, n2_gauss_scoring **out) {
     n2_gauss_scoring *s = *out = n2_alloc(g->ctx, 1, sizeof *s + 2 * g->d * sizeof(double));
     if (!s) return N2CE_ENOMEM;
     s->rows = *rows;
     s->asked = (question){s->ab, s->ab + g->d, 0};
     n2_gauss_waymark_ratio(g, 0, 1, s->ab, s->ab + g->d, &s->asked.c);
-    const n2ce_status status = directions_new(g, padded(BLOCK_ROWS + rows->shifts), &s->v);
+    const n2ce_status status =
+        directions_new(g, padded(BLOCK_ROWS + rows->shifts), lender ? &lender->v : NULL, &s->v);
     if (status == N2CE_OK) return N2CE_OK;
     n2_gauss_scoring_free(s);
     *out = NULL;
@@ -202,7 +209,7 @@ static n2ce_status run(n2_gauss_scoring *s) {
 
 n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double *f) {
     n2_gauss_scoring *s;
-    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, &s));
+    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, NULL, &s));
     const n2ce_status status = run(s);
     n2_gauss_scoring_free(s);
     return status;
@@ -211,7 +218,7 @@ n2ce_status n2_gauss_score(const n2_gauss *g, const double *x, size_t n, double 
 n2ce_status n2_gauss_quadratic(const n2_gauss *g, const double *ab, double c, const double *x,
                                size_t n, double *f) {
     n2_gauss_scoring *s;
-    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, &s));
+    N2_TRY(n2_gauss_scoring_new(g, &(n2_score_rows){.x = x, .n = n, .f = f}, NULL, &s));
     s->asked = (question){ab, ab + g->d, c};
     const n2ce_status status = run(s);
     n2_gauss_scoring_free(s);
@@ -295,7 +302,7 @@ n2ce_status n2_gauss_stages(const n2_gauss *g, const double *alpha, size_t stage
                       .pair = pair,
                       .arg = arg,
                       .f = f};
-    n2ce_status status = directions_new(g, 2 * BLOCK_ROWS, &job.v);
+    n2ce_status status = directions_new(g, 2 * BLOCK_ROWS, NULL, &job.v);
     if (status == N2CE_OK) status = score_stages(&job, ab, c);
     directions_free(&job.v);
     n2_free(g->ctx, ab);

@@ -22,7 +22,7 @@ static n2_gauss *new_gauss(n2ce_ctx *ctx, size_t d, const n2_moments *num, const
 
 static n2_gauss *new_joint(n2ce_ctx *ctx, size_t d, size_t dx, const n2_moments *joint) {
     n2_gauss *g;
-    assert_int_equal(n2_gauss_new_joint(ctx, d, dx, joint, &g), N2CE_OK);
+    assert_int_equal(n2_gauss_new_all(ctx, d, dx, 1, joint, NULL, &g), N2CE_OK);
     return g;
 }
 
@@ -205,8 +205,9 @@ static void pairs_score_as_rows_do(void **state) {
     n2_moments a = moments_of(ctx, x, N, D);
     n2_gauss *g = new_joint(ctx, D, DX, &a);
     n2_gauss_scoring *scoring;
-    assert_int_equal(n2_gauss_scoring_new(g, &(n2_score_rows){x, N, f, SHIFTS, N, pairs}, &scoring),
-                     N2CE_OK);
+    assert_int_equal(
+        n2_gauss_scoring_new(g, &(n2_score_rows){x, N, f, SHIFTS, N, pairs}, NULL, &scoring),
+        N2CE_OK);
     for (size_t i = n2_gauss_scoring_items(scoring); i-- > 0;) /* in any order, by any worker */
         n2_gauss_scoring_item(scoring, i, (int)(i % 2));
     n2_gauss_scoring_free(scoring);
@@ -790,13 +791,13 @@ static n2ce_status whole_life(n2ce_ctx *ctx, const double *x, size_t n) {
     const size_t bounds[] = {0, n};
     n2ce_status status = n2_fold_sums_new(ctx, (n2_rows_view){x, n, 2}, bounds, 1, &s);
     if (status == N2CE_OK) status = n2_moments_without(s, N2_ALL_FOLDS, &a);
-    if (status == N2CE_OK) status = n2_gauss_new_joint(ctx, 2, 1, &a, &g);
+    if (status == N2CE_OK) status = n2_gauss_new_all(ctx, 2, 1, 1, &a, NULL, &g);
     if (status == N2CE_OK) b = margins_of(&a, 2, 1, margins);
     if (status == N2CE_OK) status = n2_gauss_new(ctx, 2, &a, &b, &two);
     if (status == N2CE_OK) status = n2_gauss_score(two, x, n, f);
     n2_gauss_scoring *scoring = NULL;
     const n2_score_rows pairs = {x, n / 2, f, 1, n, f + n / 2};
-    if (status == N2CE_OK) status = n2_gauss_scoring_new(g, &pairs, &scoring);
+    if (status == N2CE_OK) status = n2_gauss_scoring_new(g, &pairs, NULL, &scoring);
     n2_gauss_scoring_free(scoring);
     if (status == N2CE_OK) status = n2_gauss_influence_den(two, x, n, f);
     if (status == N2CE_OK) status = n2_gauss_mi(ctx, 2, 1, &a, f);
