@@ -318,8 +318,8 @@ static n2ce_status find_bases(n2ce_ctx *ctx, size_t n, basis_job *job) {
     N2_TRY(n2_parallel_for(ctx, n, find_one_basis, job));
     if (!atomic_load_explicit(&lost, memory_order_relaxed)) return N2CE_OK;
     return n2_fail(ctx, N2CE_ERANGE,
-                   "The covariances of the samples cannot be "
-                   "brought into one basis; are values huge?");
+                   "The covariances of the samples cannot be brought into one basis: are there "
+                   "only a few rows, or are values huge?");
 }
 
 n2ce_status n2_gauss_new_all(n2ce_ctx *ctx, size_t d, size_t dx, size_t n, const n2_moments *num,
