@@ -2,14 +2,9 @@
 
 #include "gpu_device.h"
 
-extern "C" {
-#include "base/pool.h"
-}
-
 #include <string.h>
 
 static const size_t HALF = 8 << 20, MUCH = 4 << 20; /* bytes; those from which it pays */
-static const size_t PIECE = 256 << 10;               /* that a thread writes at once */
 
 void n2_gpu_staging_open(gpu_staging *s) {
     void *memory = NULL;
@@ -25,42 +20,24 @@ void n2_gpu_staging_open(gpu_staging *s) {
     }
 }
 
-/* Rows first .. first + rows - 1, by pieces. */
-typedef struct fill_job {
+/* What is to be written. */
+typedef struct rows_to_come {
     n2_rows_fn *write;
     void *arg;
-    size_t first, rows, row_bytes, each;
-    char *to;
-} fill_job;
-
-static void fill_piece(void *arg, size_t item, int worker) {
-    (void)worker;
-    const fill_job *job = (const fill_job *)arg;
-    const size_t begin = item * job->each, left = job->rows - begin;
-    job->write(job->arg, job->first + begin, left < job->each ? left : job->each,
-               job->to + begin * job->row_bytes);
-}
-
-static n2ce_status fill_some(n2ce_ctx *ctx, fill_job *job) {
-    job->each = job->row_bytes < PIECE ? PIECE / job->row_bytes : 1;
-    return n2_parallel_for(ctx, (job->rows + job->each - 1) / job->each, fill_piece, job);
-}
+    size_t rows, row_bytes;
+} rows_to_come;
 
 static n2ce_status fill_by_halves(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, char *to,
-                                  const fill_job *all) {
-    const size_t most = HALF / all->row_bytes;
+                                  const rows_to_come *r) {
+    const size_t most = HALF / r->row_bytes;
     int k = 0;
-    for (size_t at = 0; at < all->rows; at += most, k = !k) {
-        fill_job some = *all;
-        some.first = at;
-        some.rows = all->rows - at < most ? all->rows - at : most;
-        some.to = s->half[k];
-        const size_t bytes = some.rows * all->row_bytes;
+    for (size_t at = 0; at < r->rows; at += most, k = !k) {
+        const size_t n = r->rows - at < most ? r->rows - at : most;
         GPU_TRY(ctx, cudaEventSynchronize(s->read[k]), "finish its work");
-        N2_TRY(fill_some(ctx, &some));
+        N2_TRY(n2_write_rows(ctx, r->write, r->arg, at, n, r->row_bytes, s->half[k]));
         GPU_TRY(ctx,
-                cudaMemcpyAsync(to + at * all->row_bytes, some.to, bytes, cudaMemcpyHostToDevice,
-                                stream),
+                cudaMemcpyAsync(to + at * r->row_bytes, s->half[k], n * r->row_bytes,
+                                cudaMemcpyHostToDevice, stream),
                 "take numbers");
         GPU_TRY(ctx, cudaEventRecord(s->read[k], stream), "take numbers");
     }
@@ -68,28 +45,29 @@ static n2ce_status fill_by_halves(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t st
 }
 
 /* Where there is no memory that the GPU reads, or not even for a row. */
-static n2ce_status fill_ordinary(n2ce_ctx *ctx, cudaStream_t stream, void *to, fill_job *all) {
-    all->to = (char *)n2_realloc(ctx, NULL, all->rows, all->row_bytes);
-    if (!all->to) return N2CE_ENOMEM;
-    n2ce_status status = fill_some(ctx, all);
+static n2ce_status fill_ordinary(n2ce_ctx *ctx, cudaStream_t stream, void *to,
+                                 const rows_to_come *r) {
+    void *all = n2_realloc(ctx, NULL, r->rows, r->row_bytes);
+    if (!all) return N2CE_ENOMEM;
+    n2ce_status status = n2_write_rows(ctx, r->write, r->arg, 0, r->rows, r->row_bytes, all);
     if (status == N2CE_OK)
-        status = n2_gpu_check(ctx,
-                              cudaMemcpyAsync(to, all->to, all->rows * all->row_bytes,
-                                              cudaMemcpyHostToDevice, stream),
-                              "take numbers");
+        status = n2_gpu_check(
+            ctx,
+            cudaMemcpyAsync(to, all, r->rows * r->row_bytes, cudaMemcpyHostToDevice, stream),
+            "take numbers");
     if (status == N2CE_OK)
         status = n2_gpu_check(ctx, cudaStreamSynchronize(stream), "finish its work");
-    n2_free(ctx, all->to);
+    n2_free(ctx, all);
     return status;
 }
 
 n2ce_status n2_gpu_fill(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void *to, size_t rows,
                         size_t row_bytes, n2_rows_fn *write, void *arg) {
-    fill_job all = {write, arg, 0, rows, row_bytes, 0, NULL};
+    const rows_to_come r = {write, arg, rows, row_bytes};
     if (rows == 0 || row_bytes == 0) return N2CE_OK;
-    if (!s->half[0] || row_bytes > HALF) return fill_ordinary(ctx, stream, to, &all);
+    if (!s->half[0] || row_bytes > HALF) return fill_ordinary(ctx, stream, to, &r);
     pthread_mutex_lock(&s->lock);
-    const n2ce_status status = fill_by_halves(s, ctx, stream, (char *)to, &all);
+    const n2ce_status status = fill_by_halves(s, ctx, stream, (char *)to, &r);
     pthread_mutex_unlock(&s->lock);
     N2_TRY(status);
     GPU_TRY(ctx, cudaStreamSynchronize(stream), "finish its work");

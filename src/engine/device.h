@@ -29,6 +29,10 @@ typedef struct n2_device n2_device;
 /* Writes rows first .. first + n - 1 of a matrix to `out`. */
 typedef void n2_rows_fn(void *arg, size_t first, size_t n, void *out);
 
+/* Has rows first .. first + n - 1 written to `out`, by all threads. */
+n2ce_status n2_write_rows(n2ce_ctx *ctx, n2_rows_fn *write, void *arg, size_t first, size_t n,
+                          size_t row_bytes, void *out);
+
 /* All return N2CE_EDEVICE with a sentence if the device fails, N2CE_ENOMEM if the host's
  * memory is short. */
 struct n2_device {

@@ -170,33 +170,37 @@ void n2_tensor_push(const n2_store *store, n2_tensor *t) {
     t->host_is_newer = t->device != NULL;
 }
 
-/* Rows of a tensor that the host has, some an item. */
-typedef struct fill_job {
-    char *to;
-    size_t rows, row_bytes;
+typedef struct write_job {
     n2_rows_fn *write;
     void *arg;
-} fill_job;
+    size_t first, rows, row_bytes, each; /* each: rows an item */
+    char *out;
+} write_job;
 
-enum { FILL_ROWS = 256 };
-
-static void fill_some(void *arg, size_t item, int worker) {
+static void write_some(void *arg, size_t item, int worker) {
     (void)worker;
-    const fill_job *job = arg;
-    const size_t first = item * FILL_ROWS, left = job->rows - first;
-    job->write(job->arg, first, left < FILL_ROWS ? left : FILL_ROWS,
-               job->to + first * job->row_bytes);
+    const write_job *job = arg;
+    const size_t begin = item * job->each, left = job->rows - begin;
+    job->write(job->arg, job->first + begin, left < job->each ? left : job->each,
+               job->out + begin * job->row_bytes);
+}
+
+n2ce_status n2_write_rows(n2ce_ctx *ctx, n2_rows_fn *write, void *arg, size_t first, size_t n,
+                          size_t row_bytes, void *out) {
+    enum { PIECE = 256 << 10 }; /* bytes an item */
+    const size_t each = row_bytes < PIECE ? PIECE / row_bytes : 1;
+    write_job job = {write, arg, first, n, row_bytes, each, out};
+    return n2_parallel_for(ctx, (n + each - 1) / each, write_some, &job);
 }
 
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg) {
     const size_t rows = (size_t)t->shape.dim[0], bytes = tensor_bytes(store, t);
     if (bytes == 0) return N2CE_OK;
     n2_device *device = t->device ? store->device : NULL;
-    fill_job job = {t->data, rows, bytes / rows, write, arg};
     if (device)
         N2_TRY(device->fill(device, store->ctx, t->device, rows, bytes / rows, write, arg));
     else
-        N2_TRY(n2_parallel_for(store->ctx, (rows + FILL_ROWS - 1) / FILL_ROWS, fill_some, &job));
+        N2_TRY(n2_write_rows(store->ctx, write, arg, 0, rows, bytes / rows, t->data));
     n2_tensor_push(store, t);
     t->host_is_newer &= !device;
     t->device_is_newer = device != NULL;

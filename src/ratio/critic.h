@@ -59,17 +59,17 @@ typedef struct n2_critic_record {
 } n2_critic_record;
 
 /* Is told the share of the steps that is done. */
-typedef struct n2_critic_company {
+typedef struct n2_critic_listener {
     void (*progress)(void *user, double share); /* may be NULL */
     void *user;
-} n2_critic_company;
+} n2_critic_listener;
 
 /* `base` is the log ratio to start from, fitted without the held-out rows; `shape` the
  * Gaussians that distances are measured by, and what a loaded critic is given again. Both
  * NULL: a plain network. Fails with N2CE_ENOMEM, N2CE_ENAN, N2CE_ECANCELED, N2CE_EDEVICE. */
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
-                            const n2_critic_company *company, n2_critic **out,
+                            const n2_critic_listener *listener, n2_critic **out,
                             n2_critic_record *record);
 
 /* A critic with the shapes of o and parameters still to be set: for loading. */

@@ -29,7 +29,7 @@ typedef struct trainer {
     /* Of the base, by stage; no b of a joint sample, where it is 0. */
     n2_tensor *a, *b, *c0, *basis;
     n2_check validation, held;
-    const n2_critic_company *company;
+    const n2_critic_listener *listener;
 } trainer;
 
 /* Columns first .. first + d - 1 of the rows to train on, as floats seen from the base's centre. */
@@ -371,7 +371,7 @@ static n2ce_status judge_base(trainer *t, n2_critic_record *r) {
 
 /* Trains in rounds with a look at the validation rows after each. */
 static n2ce_status run_steps(trainer *t, float *best, n2_critic_record *r) {
-    const n2_critic_company *company = t->company;
+    const n2_critic_listener *listener = t->listener;
     const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
     size_t since_best = 0;
     n2_verdict now;
@@ -381,8 +381,8 @@ static n2ce_status run_steps(trainer *t, float *best, n2_critic_record *r) {
         const bool first = r->steps == 0;
         N2_TRY(run_round(t, left < every ? left : every, r));
         if (first) N2_TRY(judge_base(t, r));
-        if (company->progress)
-            company->progress(company->user, (double)r->steps / (double)t->o->steps);
+        if (listener->progress)
+            listener->progress(listener->user, (double)r->steps / (double)t->o->steps);
         N2_TRY(n2_check_run(&t->validation, &now));
         since_best++;
         if (now.loss < r->loss) {
@@ -447,7 +447,7 @@ static double guess_work(const n2_contrast_data *data, const n2_critic_options *
 
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
-                            const n2_critic_company *company, n2_critic **out,
+                            const n2_critic_listener *listener, n2_critic **out,
                             n2_critic_record *record) {
     trial a = {ctx, data, base, shape, o};
     trainer t;
@@ -455,7 +455,7 @@ n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n
     *record = (n2_critic_record){0};
     N2_TRY(n2_place_settle(o->place, ctx, guess_work(data, o), time_on, &a));
     N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
-    t.company = company;
+    t.listener = listener;
     n2ce_status status = train(&t, record);
     if (status == N2CE_OK) status = n2_critic_copy(t.c, shape, o, out);
     trainer_free(&t);

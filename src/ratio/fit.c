@@ -602,8 +602,8 @@ static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base
         const double now = n2_seconds(), left = f->start + f->o.max_seconds - now;
         o.deadline = now + 0.9 * left / (double)(f->o.folds - f->fold + more);
     }
-    const n2_critic_company company = {fold_progress, f};
-    return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, &company, critic, r);
+    const n2_critic_listener listener = {fold_progress, f};
+    return n2_critic_train(f->ctx, &data, base, f->ratio->base, &o, &listener, critic, r);
 }
 
 /* Once more on the processor, if a device that nobody insists on failed. */
