@@ -34,14 +34,15 @@ if(N2CE_NVCC AND N2CE_CUDART AND NOT N2CE_CUDA STREQUAL "off")
   set(cuda_flags -std=c++17 -O3 --threads 0 ${archs} -Werror all-warnings
       -Xcompiler -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off
       -I${CMAKE_CURRENT_SOURCE_DIR}/src -I${CMAKE_CURRENT_SOURCE_DIR}/include)
-  file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.h src/engine/*.h src/base/*.h include/*.h)
-  foreach(name IN ITEMS edit gpu_copy gpu_device gpu_memory gradient jobs program queue record schedule simplify stretch
-          tower tower_few towers unite update updates)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} src/cuda/*.cu)
+  file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS src/cuda/*.h src/engine/*.h src/base/*.h include/*.h)
+  foreach(source IN LISTS cuda_sources)
+    get_filename_component(name ${source} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
-      COMMAND ${N2CE_NVCC} ${cuda_flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/src/cuda/${name}.cu -o ${object}
-      DEPENDS src/cuda/${name}.cu ${cuda_headers} COMMENT "nvcc ${name}.cu" VERBATIM)
+      COMMAND ${N2CE_NVCC} ${cuda_flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
+      DEPENDS ${source} ${cuda_headers} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND cuda_objects ${object})
   endforeach()
   set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
