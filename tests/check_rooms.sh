@@ -24,6 +24,8 @@ model:     base engine nn objective sampler
 ratio:     base io objective engine nn model
 optimize:  base io design engine nn objective sampler model ratio
 task:      base io objective report engine ref cpu cuda nn sampler model ratio design optimize
+study:     base io objective report engine ref cpu cuda nn sampler model ratio design optimize task
+src:       task
 cli:
 '
 

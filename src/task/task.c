@@ -7,22 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const n2ce_task *const tasks[] = {
-    &n2_fit_task,        &n2_score_task,       &n2_info_task,      &n2_divergence_task,
-    &n2_mi_task,         &n2_test_task,        &n2_optimize_task,  &n2_draw_task,
-    &n2_gaussian_task,   &n2_ratio_study_task, &n2_bbo_study_task, &n2_bench_task,
-    &n2_bench_step_task, &n2_bench_svgd_task};
-
-const n2ce_task *n2ce_task_at(size_t index) {
-    return index < sizeof tasks / sizeof tasks[0] ? tasks[index] : NULL;
-}
-
-const n2ce_task *n2ce_task_find(const char *name) {
-    for (size_t i = 0; n2ce_task_at(i); i++)
-        if (strcmp(n2ce_task_at(i)->name, name) == 0) return n2ce_task_at(i);
-    return NULL;
-}
-
 const char *n2ce_task_name(const n2ce_task *task) { return task->name; }
 const char *n2ce_task_summary(const n2ce_task *task) { return task->summary; }
 const char *n2ce_task_description(const n2ce_task *task) { return task->description; }

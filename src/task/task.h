@@ -1,4 +1,4 @@
-/* A task is data in, answer out: a row of the list in task.c. */
+/* A task is data in, answer out: a line of the list in verbs.c. */
 #ifndef N2_TASK_H
 #define N2_TASK_H
 
@@ -50,9 +50,5 @@ n2ce_status n2_task_in_arena(n2ce_ctx *ctx, const n2ce_options *options, n2ce_an
 /* One form of an answer (text, JSON, ...) about something, and its text as a string. */
 typedef n2ce_status n2_form(n2_text *out, const void *about, n2_arena *arena);
 n2ce_status n2_form_write(n2ce_ctx *ctx, const void *about, n2_form *form, char **to);
-
-extern const n2ce_task n2_gaussian_task, n2_ratio_study_task, n2_bbo_study_task, n2_bench_task,
-    n2_bench_step_task, n2_bench_svgd_task, n2_fit_task, n2_score_task, n2_info_task,
-    n2_divergence_task, n2_mi_task, n2_test_task, n2_draw_task, n2_optimize_task;
 
 #endif

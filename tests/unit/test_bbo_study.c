@@ -1,8 +1,8 @@
 /* Facts about the study of offline optimisation, and about the numbers beside it. */
 #include "close.h"
 #include "failing_alloc.h"
-#include "task/bbo_published.h"
-#include "task/bbo_study.h"
+#include "study/bbo_published.h"
+#include "study/bbo_study.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "model/ratio_net.h"
 #include "nn/nn.h"
-#include "task/bench_model.h"
+#include "study/bench_model.h"
 
 #include <unistd.h>
 

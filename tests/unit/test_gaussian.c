@@ -5,8 +5,8 @@
 #include "base/isa.h"
 #include "base/numerics.h"
 #include "base/random.h"
-#include "task/gaussian.h"
-#include "task/gaussian_kernel.h"
+#include "study/gaussian.h"
+#include "study/gaussian_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

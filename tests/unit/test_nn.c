@@ -5,7 +5,7 @@
 #include "base/numerics.h"
 #include "io/safetensors.h"
 #include "model/ratio_net.h"
-#include "task/bench_model.h"
+#include "study/bench_model.h"
 
 #include <signal.h>
 #include <stdio.h>

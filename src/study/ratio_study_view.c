@@ -2,8 +2,8 @@
 #include "base/numerics.h"
 #include "published.h"
 #include "ratio_study.h"
-#include "sheet.h"
-#include "task.h"
+#include "report/text_table.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,19 +79,19 @@ n2_study_summary n2_study_summarise(const n2_ratio_study *s, size_t first, size_
     return sum;
 }
 
-/* ---- sheets ---------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Cells of a sheet, added row by row. Errors are sticky. */
-typedef struct sheet_writer {
+/* Cells of a table, added row by row. Errors are sticky. */
+typedef struct table_writer {
     const n2_ratio_study *study;
     n2_arena *arena;
     n2_study_table which;
     const char **cells;
     size_t n, columns;
     bool failed;
-} sheet_writer;
+} table_writer;
 
-static void put(sheet_writer *w, const char *text) {
+static void put(table_writer *w, const char *text) {
     const char *copy = w->failed ? NULL : n2_arena_strdup(w->arena, text);
     if (copy)
         w->cells[w->n++] = copy;
@@ -99,9 +99,9 @@ static void put(sheet_writer *w, const char *text) {
         w->failed = true;
 }
 
-static void put_value(sheet_writer *w, double x) {
+static void put_value(table_writer *w, double x) {
     char number[32];
-    put(w, n2_sheet_number(x, number));
+    put(w, n2_text_table_number(x, number));
 }
 
 /* Where the error is the least, among the methods and the guess 0; n_methods stands for that. */
@@ -118,20 +118,21 @@ static size_t best_method(const n2_ratio_study *s, size_t p, n2_study_table whic
     return best;
 }
 
-static void put_summary(sheet_writer *w, const n2_study_summary *sum, bool best) {
+static void put_summary(table_writer *w, const n2_study_summary *sum, bool best) {
     char cell[96], number[32], text[64] = "";
     if (w->which == N2_STUDY_MSE && isfinite(sum->mse))
         snprintf(text, sizeof text, "%.3g", sum->mse);
     else if (w->which == N2_STUDY_ESTIMATES && isfinite(sum->spread))
-        snprintf(text, sizeof text, "%s +- %.2g", n2_sheet_number(sum->mean, number), sum->spread);
+        snprintf(text, sizeof text, "%s +- %.2g", n2_text_table_number(sum->mean, number),
+                 sum->spread);
     else if (w->which == N2_STUDY_ESTIMATES)
-        snprintf(text, sizeof text, "%s", n2_sheet_number(sum->mean, number));
+        snprintf(text, sizeof text, "%s", n2_text_table_number(sum->mean, number));
     snprintf(cell, sizeof cell, "%s%s%s", best ? "*" : "", text,
              sum->failed || sum->doubtful ? "!" : "");
     put(w, sum->done && sum->failed == sum->done ? "failed!" : cell);
 }
 
-static void put_problem(sheet_writer *w, size_t p) {
+static void put_problem(table_writer *w, size_t p) {
     const n2_ratio_study *s = w->study;
     const size_t best = best_method(s, p, w->which);
     put(w, s->problems[p]->name);
@@ -160,7 +161,7 @@ static bool has_method(const n2_ratio_study *s, const char *name) {
 }
 
 /* "ksg 0.05, weighted-knn 0.02": what was published of methods without a column. */
-static void put_others(sheet_writer *w, const char *problem, n2_published_kind kind) {
+static void put_others(table_writer *w, const char *problem, n2_published_kind kind) {
     char all[256] = "";
     const n2_published *p;
     for (size_t i = 0; (p = n2_published_at(i)); i++) {
@@ -181,7 +182,7 @@ static bool is_published(const char *problem, n2_published_kind kind) {
     return false;
 }
 
-static void put_published(sheet_writer *w, size_t p, n2_published_kind kind) {
+static void put_published(table_writer *w, size_t p, n2_published_kind kind) {
     const n2_ratio_study *s = w->study;
     const char *problem = s->problems[p]->name;
     if (!is_published(problem, kind)) return;
@@ -206,13 +207,13 @@ static double baseline(const n2_ratio_study *s, size_t first, size_t end, foot w
     return which == FOOT_ERROR ? n2_tally_mean(&truth) : which == FOOT_RELATIVE ? 1 : N2_NAN;
 }
 
-static void put_count(sheet_writer *w, size_t count, size_t of) {
+static void put_count(table_writer *w, size_t count, size_t of) {
     char cell[48];
     snprintf(cell, sizeof cell, "%zu of %zu", count, of);
     put(w, of ? cell : "");
 }
 
-static void put_foot(sheet_writer *w, size_t first, size_t end, foot which) {
+static void put_foot(table_writer *w, size_t first, size_t end, foot which) {
     static const char *const names[] = {"mean |error|", "mean |error| / truth", "not converged",
                                         "failed", "mean seconds"};
     const n2_ratio_study *s = w->study;
@@ -231,7 +232,7 @@ static void put_foot(sheet_writer *w, size_t first, size_t end, foot which) {
     put(w, "");
 }
 
-static void put_feet(sheet_writer *w, size_t first, size_t end) {
+static void put_feet(table_writer *w, size_t first, size_t end) {
     size_t failed = 0, doubtful = 0;
     for (size_t m = 0; m < w->study->n_methods; m++) {
         const n2_study_summary sum = n2_study_summarise(w->study, first, end, m);
@@ -245,9 +246,9 @@ static void put_feet(sheet_writer *w, size_t first, size_t end) {
     put_foot(w, first, end, FOOT_SECONDS);
 }
 
-/* ---- whole sheets ---- */
+/* ---- whole tables ---- */
 
-static void put_header(sheet_writer *w) {
+static void put_header(table_writer *w) {
     put(w, "problem");
     if (w->which == N2_STUDY_ESTIMATES) {
         put(w, "truth");
@@ -266,22 +267,22 @@ static bool has_mse(const n2_ratio_study *s, size_t p) {
 }
 
 /* The last column goes where nothing stands in it. */
-static void drop_empty_column(n2_sheet *sheet) {
-    const size_t columns = sheet->n_columns;
-    for (size_t i = 1; i < sheet->n_rows; i++)
-        if (*sheet->cells[i * columns + columns - 1]) return;
-    for (size_t i = 0; i < sheet->n_rows; i++)
-        memmove(&sheet->cells[i * (columns - 1)], &sheet->cells[i * columns],
-                (columns - 1) * sizeof *sheet->cells);
-    sheet->n_columns--;
+static void drop_empty_column(n2_text_table *table) {
+    const size_t columns = table->n_columns;
+    for (size_t i = 1; i < table->n_rows; i++)
+        if (*table->cells[i * columns + columns - 1]) return;
+    for (size_t i = 0; i < table->n_rows; i++)
+        memmove(&table->cells[i * (columns - 1)], &table->cells[i * columns],
+                (columns - 1) * sizeof *table->cells);
+    table->n_columns--;
 }
 
-n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t end,
-                                n2_study_table which, n2_arena *arena, n2_sheet *out) {
+n2ce_status n2_study_table_make(const n2_ratio_study *s, size_t first, size_t end,
+                                n2_study_table which, n2_arena *arena, n2_text_table *out) {
     const bool estimates = which == N2_STUDY_ESTIMATES;
     const size_t columns = s->n_methods + (estimates ? 4 : 2);
-    sheet_writer w = {.study = s, .arena = arena, .which = which, .columns = columns};
-    *out = (n2_sheet){NULL, 0, 0};
+    table_writer w = {.study = s, .arena = arena, .which = which, .columns = columns};
+    *out = (n2_text_table){NULL, 0, 0};
     w.cells = n2_arena_alloc(arena, (3 * (end - first) + 6) * columns, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
     put_header(&w);
@@ -294,7 +295,7 @@ n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t en
     if (w.n == columns) return w.failed ? N2CE_ENOMEM : N2CE_OK; /* nothing but the header */
     if (estimates) put_feet(&w, first, end);
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, w.n / columns, columns};
+    *out = (n2_text_table){w.cells, w.n / columns, columns};
     drop_empty_column(out);
     return N2CE_OK;
 }
@@ -304,18 +305,18 @@ n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t en
 static n2ce_status add_group(n2_text *out, const n2_ratio_study *s, size_t first, size_t end,
                              n2_arena *arena) {
     const n2_problem *p = s->problems[first];
-    n2_sheet sheet;
-    N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_ESTIMATES, arena, &sheet));
-    if (!sheet.n_rows) return N2CE_OK;
+    n2_text_table table;
+    N2_TRY(n2_study_table_make(s, first, end, N2_STUDY_ESTIMATES, arena, &table));
+    if (!table.n_rows) return N2CE_OK;
     n2_text_add(out, "%s: %s; %zu rows%s, %zu seed%s\n\n", p->group, n2_study_group_text(p->group),
                 s->rows ? s->rows : p->n, p->kind == N2_PROBLEM_KL ? " a side" : "", s->n_seeds,
                 s->n_seeds == 1 ? "" : "s");
-    n2_sheet_add(out, &sheet);
+    n2_text_table_add(out, &table);
     n2_text_add(out, "\n");
-    N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_MSE, arena, &sheet));
-    if (!sheet.n_rows) return N2CE_OK;
+    N2_TRY(n2_study_table_make(s, first, end, N2_STUDY_MSE, arena, &table));
+    if (!table.n_rows) return N2CE_OK;
     n2_text_add(out, "mean squared error of the log ratio at fresh rows of the numerator\n\n");
-    n2_sheet_add(out, &sheet);
+    n2_text_table_add(out, &table);
     n2_text_add(out, "\n");
     return N2CE_OK;
 }

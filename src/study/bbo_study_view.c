@@ -104,17 +104,17 @@ void n2_bbo_scale_text(const n2_bbo_study *s, char text[256]) {
                  least < most ? "always " : "", most, most, N2_LEAST_WIDTH, N2_LEAST_STEPS);
 }
 
-/* ---- sheets ---------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Cells of a sheet, added row by row. Errors are sticky. */
-typedef struct sheet_writer {
+/* Cells of a table, added row by row. Errors are sticky. */
+typedef struct table_writer {
     n2_arena *arena;
     const char **cells;
     size_t n;
     bool failed;
-} sheet_writer;
+} table_writer;
 
-static void put(sheet_writer *w, const char *text) {
+static void put(table_writer *w, const char *text) {
     const char *copy = w->failed ? NULL : n2_arena_strdup(w->arena, text);
     if (copy)
         w->cells[w->n++] = copy;
@@ -122,23 +122,23 @@ static void put(sheet_writer *w, const char *text) {
         w->failed = true;
 }
 
-static void put_all(sheet_writer *w, const char *const *texts, size_t n) {
+static void put_all(table_writer *w, const char *const *texts, size_t n) {
     for (size_t i = 0; i < n; i++) put(w, texts[i]);
 }
 
-static void put_spread(sheet_writer *w, const n2_tally *t, const char *mark) {
+static void put_spread(table_writer *w, const n2_tally *t, const char *mark) {
     char number[32], about[32], cell[96];
     const double spread = n2_tally_spread(t);
     snprintf(about, sizeof about, fabs(spread) < 1e4 ? "%.3f" : "%.1e", spread);
     if (isfinite(spread))
-        snprintf(cell, sizeof cell, "%s%s +- %s", mark, n2_sheet_number(n2_tally_mean(t), number),
-                 about);
+        snprintf(cell, sizeof cell, "%s%s +- %s", mark,
+                 n2_text_table_number(n2_tally_mean(t), number), about);
     else
-        snprintf(cell, sizeof cell, "%s%s", mark, n2_sheet_number(n2_tally_mean(t), number));
+        snprintf(cell, sizeof cell, "%s%s", mark, n2_text_table_number(n2_tally_mean(t), number));
     put(w, t->n ? cell : "");
 }
 
-static void put_published(sheet_writer *w, const n2_bbo_published *p) {
+static void put_published(table_writer *w, const n2_bbo_published *p) {
     char cell[64] = "";
     if (p && isfinite(p->spread))
         snprintf(cell, sizeof cell, "%.3f +- %.3f", p->value, p->spread);
@@ -147,7 +147,7 @@ static void put_published(sheet_writer *w, const n2_bbo_published *p) {
     put(w, cell);
 }
 
-static void put_number(sheet_writer *w, double x, const char *format) {
+static void put_number(table_writer *w, double x, const char *format) {
     char cell[64] = "";
     if (isfinite(x)) snprintf(cell, sizeof cell, format, x);
     put(w, cell);
@@ -170,7 +170,7 @@ static const char *mark_of(const n2_bbo_study *s, size_t task, size_t m, int per
     return best ? "*" : "";
 }
 
-static void put_method(sheet_writer *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
+static void put_method(table_writer *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, m);
     const char *t = s->tasks[task]->name, *name = s->methods[m]->method->name;
     const size_t q = s->queries[task];
@@ -192,14 +192,15 @@ static void put_method(sheet_writer *w, const n2_bbo_study *s, size_t task, size
     put_number(w, n2_tally_mean(&sum.seconds), "%.1f");
 }
 
-n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+n2ce_status n2_bbo_task_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                              n2_text_table *out) {
     static const char *const first[] = {"method", "max", "paper", "median", "paper"};
     static const char *const unmoved[] = {"max unmoved", "median unmoved"};
     static const char *const last[] = {"distinct", "inside", "seconds"};
     const bool moved = has_moved(s, task);
     const size_t columns = moved ? 10 : 8;
-    sheet_writer w = {.arena = arena};
-    *out = (n2_sheet){NULL, 0, 0};
+    table_writer w = {.arena = arena};
+    *out = (n2_text_table){NULL, 0, 0};
     w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * columns, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
     put_all(&w, first, 5);
@@ -208,15 +209,15 @@ n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *aren
     for (size_t m = 0; m < s->n_methods; m++)
         if (n2_bbo_summarise(s, task, m).done) put_method(&w, s, task, m, moved);
     if (w.failed) return N2CE_ENOMEM;
-    if (w.n > columns) *out = (n2_sheet){w.cells, w.n / columns, columns};
+    if (w.n > columns) *out = (n2_text_table){w.cells, w.n / columns, columns};
     return N2CE_OK;
 }
 
-n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *out) {
+n2ce_status n2_bbo_rank_table(const n2_bbo_study *s, n2_arena *arena, n2_text_table *out) {
     static const char *const header[] = {"method", "mean rank of max", "of median", "of both",
                                          "tasks"};
-    sheet_writer w = {.arena = arena};
-    *out = (n2_sheet){NULL, 0, 0};
+    table_writer w = {.arena = arena};
+    *out = (n2_text_table){NULL, 0, 0};
     if (ranked_tasks(s) < 2) return N2CE_OK;
     w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 5, sizeof(*w.cells));
     if (!w.cells) return N2CE_ENOMEM;
@@ -232,7 +233,7 @@ n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *
         put_number(&w, (double)n, "%.0f");
     }
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, w.n / 5, 5};
+    *out = (n2_text_table){w.cells, w.n / 5, 5};
     return N2CE_OK;
 }
 
@@ -243,28 +244,29 @@ static bool has_aimed(const n2_bbo_study *s, size_t task, size_t m) {
     return false;
 }
 
-static void put_aim(sheet_writer *w, const n2_bbo_aim *a) {
+static void put_aim(table_writer *w, const n2_bbo_aim *a) {
     char mean[32], low[32], high[32], cell[128];
-    snprintf(cell, sizeof cell, "%s (%s to %s)", n2_sheet_number(a->mean, mean),
-             n2_sheet_number(a->low, low), n2_sheet_number(a->high, high));
+    snprintf(cell, sizeof cell, "%s (%s to %s)", n2_text_table_number(a->mean, mean),
+             n2_text_table_number(a->low, low), n2_text_table_number(a->high, high));
     put(w, isfinite(a->mean) ? cell : "");
 }
 
 /* The value for a scaled one, from the first method that drew for it. */
-static void put_target(sheet_writer *w, const n2_bbo_study *s, size_t task, double scaled) {
+static void put_target(table_writer *w, const n2_bbo_study *s, size_t task, double scaled) {
     n2_bbo_aim aim = {0};
     char number[32];
     put_number(w, scaled, "%g");
     for (size_t m = 0; m < s->n_methods; m++)
         if (n2_bbo_aim_mean(s, task, m, scaled, &aim)) break;
-    put(w, n2_sheet_number(aim.target, number));
+    put(w, n2_text_table_number(aim.target, number));
 }
 
-n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+n2ce_status n2_bbo_aim_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                             n2_text_table *out) {
     double *scaled;
     size_t rows, columns = 2;
-    sheet_writer w = {.arena = arena};
-    *out = (n2_sheet){NULL, 0, 0};
+    table_writer w = {.arena = arena};
+    *out = (n2_text_table){NULL, 0, 0};
     N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &rows));
     if (rows == 0) return N2CE_OK;
     for (size_t m = 0; m < s->n_methods; m++) columns += has_aimed(s, task, m);
@@ -283,15 +285,16 @@ n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena
         }
     }
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, rows + 1, columns};
+    *out = (n2_text_table){w.cells, rows + 1, columns};
     return N2CE_OK;
 }
 
-n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out) {
+n2ce_status n2_bbo_query_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                               n2_text_table *out) {
     static const char *const header[] = {"method", "Q", "max", "paper", "median", "paper"};
     size_t end = task;
-    sheet_writer w = {.arena = arena};
-    *out = (n2_sheet){NULL, 0, 0};
+    table_writer w = {.arena = arena};
+    *out = (n2_text_table){NULL, 0, 0};
     while (end < s->n_tasks && s->tasks[end] == s->tasks[task]) end++;
     if (end - task < 2 || (task > 0 && s->tasks[task - 1] == s->tasks[task])) return N2CE_OK;
     w.cells = n2_arena_alloc(arena, (s->n_methods * (end - task) + 1) * 6, sizeof(*w.cells));
@@ -310,7 +313,7 @@ n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *are
             put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 50));
         }
     if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_sheet){w.cells, w.n / 6, 6};
+    *out = (n2_text_table){w.cells, w.n / 6, 6};
     return N2CE_OK;
 }
 
@@ -348,26 +351,27 @@ static void add_others(n2_text *out, const n2_bbo_study *s, size_t task, int per
 static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2_arena *arena) {
     const n2_design_task *t = s->tasks[task];
     n2_tally best = {0};
-    n2_sheet sheet;
+    n2_text_table table;
     char number[32];
-    N2_TRY(n2_bbo_task_sheet(s, task, arena, &sheet));
+    N2_TRY(n2_bbo_task_table(s, task, arena, &table));
     for (size_t k = 0; k < s->n_seeds; k++)
         n2_tally_add(&best, s->offline_best[task * s->n_seeds + k]);
     n2_text_add(out, "%s: %s; %zu rows offline, the best %s; Q = %zu, %zu seed%s\n\n", t->name,
-                t->summary, s->offline_rows[task], n2_sheet_number(n2_tally_mean(&best), number),
-                s->queries[task], s->n_seeds, s->n_seeds == 1 ? "" : "s");
-    n2_sheet_add(out, &sheet);
+                t->summary, s->offline_rows[task],
+                n2_text_table_number(n2_tally_mean(&best), number), s->queries[task], s->n_seeds,
+                s->n_seeds == 1 ? "" : "s");
+    n2_text_table_add(out, &table);
     n2_text_add(out, "\n");
     add_others(out, s, task, 100);
     add_others(out, s, task, 50);
     n2_text_add(out, "\n");
-    N2_TRY(n2_bbo_aim_sheet(s, task, arena, &sheet));
-    if (!sheet.n_rows) return N2CE_OK;
+    N2_TRY(n2_bbo_aim_table(s, task, arena, &table));
+    if (!table.n_rows) return N2CE_OK;
     n2_text_add(out,
                 "%s: values of designs drawn for a value (0: the least, 1: the best offline), "
                 "mean and 10th to 90th percentile\n\n",
                 t->name);
-    n2_sheet_add(out, &sheet);
+    n2_text_table_add(out, &table);
     n2_text_add(out, "\n");
     return N2CE_OK;
 }
@@ -375,12 +379,12 @@ static n2ce_status add_task(n2_text *out, const n2_bbo_study *s, size_t task, n2
 static n2ce_status add_text(n2_text *out, const void *about, n2_arena *arena) {
     const n2_bbo_study *s = about;
     char scale[256];
-    n2_sheet ranks;
+    n2_text_table ranks;
     for (size_t t = 0; t < s->n_tasks; t++)
         if (was_started(s, t)) N2_TRY(add_task(out, s, t, arena));
-    N2_TRY(n2_bbo_rank_sheet(s, arena, &ranks));
+    N2_TRY(n2_bbo_rank_table(s, arena, &ranks));
     if (ranks.n_rows) {
-        n2_sheet_add(out, &ranks);
+        n2_text_table_add(out, &ranks);
         n2_text_add(out, "\n");
         if (n2_bbo_has_gaps(s)) n2_text_add(out, "%s\n\n", n2_bbo_gaps);
     }

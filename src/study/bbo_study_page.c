@@ -184,11 +184,11 @@ static n2ce_status add_aims(n2_text *page, const n2_bbo_study *s, size_t task, d
 }
 
 static n2ce_status add_targets(n2_text *page, const n2_bbo_study *s, size_t task, n2_arena *arena) {
-    n2_sheet sheet;
-    N2_TRY(n2_bbo_aim_sheet(s, task, arena, &sheet));
-    if (!sheet.n_rows) return N2CE_OK;
+    n2_text_table table;
+    N2_TRY(n2_bbo_aim_table(s, task, arena, &table));
+    if (!table.n_rows) return N2CE_OK;
     n2_page_table(
-        page, sheet.cells, sheet.n_rows, sheet.n_columns,
+        page, table.cells, table.n_rows, table.n_columns,
         "Designs drawn for a value, 0 the least and 1 the best offline: mean of what they "
         "are worth, 10th to 90th percentile, over the seeds.");
     N2_TRY(add_aims(page, s, task, -N2_INFINITY, "Target and achieved value", arena));
@@ -199,17 +199,17 @@ static n2ce_status add_targets(n2_text *page, const n2_bbo_study *s, size_t task
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n2_arena *arena) {
-    n2_sheet sheet, queries;
-    N2_TRY(n2_bbo_task_sheet(s, task, arena, &sheet));
-    if (!sheet.n_rows) return N2CE_OK;
+    n2_text_table table, queries;
+    N2_TRY(n2_bbo_task_table(s, task, arena, &table));
+    if (!table.n_rows) return N2CE_OK;
     n2_page_section(page, s->tasks[task]->name);
-    N2_TRY(n2_bbo_query_sheet(s, task, arena, &queries));
+    N2_TRY(n2_bbo_query_table(s, task, arena, &queries));
     if (queries.n_rows)
         n2_page_table(page, queries.cells, queries.n_rows, queries.n_columns,
                       "By the number of proposals Q: mean +- standard deviation over the seeds.");
     n2_page_paragraph(page, "%s. %zu rows offline, Q = %zu.", s->tasks[task]->summary,
                       s->offline_rows[task], s->queries[task]);
-    n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
+    n2_page_table(page, table.cells, table.n_rows, table.n_columns,
                   "Mean +- standard deviation over the seeds; the best in bold. Unmoved: values of "
                   "designs as they were proposed, bounds or not.");
     N2_TRY(add_figure(page, s, task, 100, arena));
@@ -221,10 +221,10 @@ static n2ce_status add_task(n2_text *page, const n2_bbo_study *s, size_t task, n
 static n2ce_status add_tasks(n2_text *page, const n2_bbo_study *s) {
     n2_arena arena = n2_arena_new(page->ctx);
     n2ce_status status = N2CE_OK;
-    n2_sheet ranks;
+    n2_text_table ranks;
     for (size_t t = 0; t < s->n_tasks && status == N2CE_OK; t++)
         status = add_task(page, s, t, &arena);
-    if (status == N2CE_OK) status = n2_bbo_rank_sheet(s, &arena, &ranks);
+    if (status == N2CE_OK) status = n2_bbo_rank_table(s, &arena, &ranks);
     if (status == N2CE_OK && ranks.n_rows) {
         n2_page_section(page, "Mean ranks");
         n2_page_table(page, ranks.cells, ranks.n_rows, ranks.n_columns,

@@ -3,7 +3,7 @@
 #include "io/csv_writer.h"
 #include "io/file.h"
 #include "ratio_problems.h"
-#include "task.h"
+#include "task/task.h"
 
 #include <stdlib.h>
 #include <string.h>

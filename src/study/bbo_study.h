@@ -9,8 +9,8 @@
 
 #include "design/design_task.h"
 #include "optimize/methods.h"
-#include "sheet.h"
-#include "task.h"
+#include "report/text_table.h"
+#include "task/task.h"
 
 enum { N2_BBO_TASKS = 64, N2_BBO_METHODS = 64 };
 
@@ -169,10 +169,13 @@ double n2_bbo_mean_rank(const n2_bbo_study *s, size_t method, int percentile, si
 bool n2_bbo_has_gaps(const n2_bbo_study *s);
 
 /* Tables, in the arena; without rows where there is nothing to show. */
-n2ce_status n2_bbo_task_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
-n2ce_status n2_bbo_rank_sheet(const n2_bbo_study *s, n2_arena *arena, n2_sheet *out);
-n2ce_status n2_bbo_aim_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
-n2ce_status n2_bbo_query_sheet(const n2_bbo_study *s, size_t task, n2_arena *arena, n2_sheet *out);
+n2ce_status n2_bbo_task_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                              n2_text_table *out);
+n2ce_status n2_bbo_rank_table(const n2_bbo_study *s, n2_arena *arena, n2_text_table *out);
+n2ce_status n2_bbo_aim_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                             n2_text_table *out);
+n2ce_status n2_bbo_query_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
+                               n2_text_table *out);
 
 /* What the reader must know to judge the numbers, and ranks of methods that were not all run on all
  * tasks; and a sentence about --scale, "" at 1. */

@@ -283,13 +283,13 @@ static n2ce_status add_times(n2_text *page, const n2_ratio_study *s, size_t firs
 
 static n2ce_status add_tables(n2_text *page, const n2_ratio_study *s, size_t first, size_t end,
                               n2_arena *arena) {
-    n2_sheet sheet;
-    N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_ESTIMATES, arena, &sheet));
-    n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
+    n2_text_table table;
+    N2_TRY(n2_study_table_make(s, first, end, N2_STUDY_ESTIMATES, arena, &table));
+    n2_page_table(page, table.cells, table.n_rows, table.n_columns,
                   "Mean +- standard deviation over the seeds, nats; the best in bold.");
-    N2_TRY(n2_study_sheet_make(s, first, end, N2_STUDY_MSE, arena, &sheet));
-    if (sheet.n_rows)
-        n2_page_table(page, sheet.cells, sheet.n_rows, sheet.n_columns,
+    N2_TRY(n2_study_table_make(s, first, end, N2_STUDY_MSE, arena, &table));
+    if (table.n_rows)
+        n2_page_table(page, table.cells, table.n_rows, table.n_columns,
                       "Mean squared error of the log ratio at fresh rows of the numerator.");
     return N2CE_OK;
 }

@@ -3,8 +3,8 @@
 #include "base/numerics.h"
 #include "bench_model.h"
 #include "cuda/cuda.h"
-#include "device_choice.h"
-#include "task.h"
+#include "task/device_choice.h"
+#include "task/task.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,22 +1,22 @@
 /* Tables of a study: cells, means and spreads, and how they look in a terminal. */
-#ifndef N2_SHEET_H
-#define N2_SHEET_H
+#ifndef N2_TEXT_TABLE_H
+#define N2_TEXT_TABLE_H
 
 #include "base/text.h"
 
 /* A table as rows of cells, the header first; a cell that begins with "*" is the best of its
  * row. */
-typedef struct n2_sheet {
+typedef struct n2_text_table {
     const char **cells;
     size_t n_rows, n_columns;
-} n2_sheet;
+} n2_text_table;
 
 /* Columns side by side: the first, and one that is called "published too", aligned left, the
  * others right. A mark "!" at the end of a cell does not move it. */
-void n2_sheet_add(n2_text *out, const n2_sheet *sheet);
+void n2_text_table_add(n2_text *out, const n2_text_table *table);
 
 /* Four digits or so, and no more than three decimals; "" for what is not finite. */
-const char *n2_sheet_number(double x, char buffer[32]);
+const char *n2_text_table_number(double x, char buffer[32]);
 
 /* A paragraph in lines of at most 96 characters. */
 void n2_text_wrapped(n2_text *out, const char *text);

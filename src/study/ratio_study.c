@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/numerics.h"
 #include "published.h"
-#include "ratio_session.h"
 #include "study_runner.h"
+#include "task/ratio_session.h"
 
 #include <math.h>
 #include <string.h>

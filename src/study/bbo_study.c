@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/numerics.h"
 #include "design/design_space.h"
-#include "device_choice.h"
 #include "study_runner.h"
+#include "task/device_choice.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The Gaussian study as a terminal table, JSON, bare numbers and a sentence. */
 #include "base/text.h"
 #include "gaussian.h"
-#include "task.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "sheet.h"
+#include "text_table.h"
 
 #include "base/numerics.h"
 
@@ -20,7 +20,7 @@ double n2_tally_spread(const n2_tally *t) {
 }
 
 /* Four digits or so, and no more than three decimals. */
-const char *n2_sheet_number(double x, char buffer[32]) {
+const char *n2_text_table_number(double x, char buffer[32]) {
     const double size = fabs(x);
     if (!isfinite(x)) return "";
     if (size >= 1e5)
@@ -38,10 +38,10 @@ static size_t body_length(const char *cell) {
     return n > 0 && cell[n - 1] == '!' ? n - 1 : n;
 }
 
-static size_t column_width(const n2_sheet *sheet, size_t column) {
+static size_t column_width(const n2_text_table *table, size_t column) {
     size_t width = 0;
-    for (size_t i = 0; i < sheet->n_rows; i++) {
-        const size_t n = body_length(sheet->cells[i * sheet->n_columns + column]);
+    for (size_t i = 0; i < table->n_rows; i++) {
+        const size_t n = body_length(table->cells[i * table->n_columns + column]);
         width = n > width ? n : width;
     }
     return width;
@@ -60,12 +60,12 @@ static void add_cell(n2_text *out, const char *cell, size_t width, bool left, si
 }
 
 /* The first column and what is published too are aligned left, the others right. */
-void n2_sheet_add(n2_text *out, const n2_sheet *sheet) {
-    for (size_t i = 0; i < sheet->n_rows; i++) {
+void n2_text_table_add(n2_text *out, const n2_text_table *table) {
+    for (size_t i = 0; i < table->n_rows; i++) {
         size_t waiting = 2;
-        for (size_t c = 0; c < sheet->n_columns; c++) {
-            const bool left = c == 0 || strcmp(sheet->cells[c], "published too") == 0;
-            add_cell(out, sheet->cells[i * sheet->n_columns + c], column_width(sheet, c), left,
+        for (size_t c = 0; c < table->n_columns; c++) {
+            const bool left = c == 0 || strcmp(table->cells[c], "published too") == 0;
+            add_cell(out, table->cells[i * table->n_columns + c], column_width(table, c), left,
                      &waiting);
         }
         n2_text_add(out, "\n");

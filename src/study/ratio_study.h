@@ -7,10 +7,10 @@
 #define N2_RATIO_STUDY_H
 
 #include "base/arena.h"
-#include "device_choice.h"
 #include "ratio/fit.h"
 #include "ratio_problems.h"
-#include "sheet.h"
+#include "report/text_table.h"
+#include "task/device_choice.h"
 
 enum { N2_STUDY_METHODS = 11 };
 
@@ -84,8 +84,8 @@ extern const char n2_study_caveat[], n2_study_legend[];
 typedef enum n2_study_table { N2_STUDY_ESTIMATES, N2_STUDY_MSE } n2_study_table;
 
 /* The table of a group in the arena; without rows where there is nothing to show. */
-n2ce_status n2_study_sheet_make(const n2_ratio_study *s, size_t first, size_t end,
-                                n2_study_table which, n2_arena *arena, n2_sheet *out);
+n2ce_status n2_study_table_make(const n2_ratio_study *s, size_t first, size_t end,
+                                n2_study_table which, n2_arena *arena, n2_text_table *out);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #include "gaussian.h"
 
 #include "base/numerics.h"
-#include "task.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <stdio.h>
