@@ -25,7 +25,7 @@ ratio:     base io objective engine nn model
 optimize:  base io design engine nn objective sampler model ratio
 task:      base io objective report engine ref cpu cuda nn sampler model ratio design optimize
 study:     base io objective report engine ref cpu cuda nn sampler model ratio design optimize task
-src:       task
+api:       task study
 cli:
 '
 
