@@ -50,9 +50,18 @@ typedef struct n2_critic_options {
 
 typedef struct n2_critic n2_critic;
 
+/* Losses on validation rows: before the first step, and whenever they were looked at. */
+enum { N2_MOST_LOOKS = 48 };
+typedef struct n2_learning_curve {
+    size_t n;
+    double step[N2_MOST_LOOKS], loss[N2_MOST_LOOKS];
+} n2_learning_curve;
+
 typedef struct n2_critic_record {
-    size_t steps;            /* that were run */
-    double loss, base_loss;  /* on validation rows: at the best step, and with g = 0 */
+    size_t steps;           /* that were run */
+    size_t best_step;       /* after so many the parameters that were kept were there */
+    double loss, base_loss; /* on validation rows: at the best step, and with g = 0 */
+    n2_learning_curve curve;
     double gain, gain_error; /* by how much g lowers the loss of held-out rows, and the error */
     bool stopped_early;      /* no progress any more, before the last step */
     bool out_of_time;

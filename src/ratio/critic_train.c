@@ -361,11 +361,19 @@ static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
     return N2CE_OK;
 }
 
+static void note_loss(n2_critic_record *r, size_t step, double loss) {
+    n2_learning_curve *c = &r->curve;
+    if (c->n == N2_MOST_LOOKS) return;
+    c->step[c->n] = (double)step;
+    c->loss[c->n++] = loss;
+}
+
 /* Networks begin at 0: what they are worth then is known without them. */
 static n2ce_status judge_base(trainer *t, n2_critic_record *r) {
     n2_verdict base;
     N2_TRY(n2_check_base(&t->validation, &base));
     r->loss = r->base_loss = base.loss;
+    note_loss(r, 0, base.loss);
     return N2CE_OK;
 }
 
@@ -384,9 +392,11 @@ static n2ce_status run_steps(trainer *t, float *best, n2_critic_record *r) {
         if (listener->progress)
             listener->progress(listener->user, (double)r->steps / (double)t->o->steps);
         N2_TRY(n2_check_run(&t->validation, &now));
+        note_loss(r, r->steps, now.loss);
         since_best++;
         if (now.loss < r->loss) {
             r->loss = now.loss;
+            r->best_step = r->steps;
             N2_TRY(copy_tensors(t->c, t->averages, best, false));
             since_best = 0;
         }

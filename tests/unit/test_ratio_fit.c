@@ -183,6 +183,23 @@ static n2_fit_options learning(void) {
     return o;
 }
 
+/* From the base's loss down to the one that was kept. */
+static void assert_curve_leads_to_the_best(const n2_critic_record *r) {
+    const n2_learning_curve *c = &r->curve;
+    double least = c->loss[0], at = c->step[0];
+    assert_true(c->n > 2 && c->n <= N2_MOST_LOOKS);
+    assert_true(c->step[0] == 0 && c->loss[0] == r->base_loss);
+    for (size_t i = 1; i < c->n; i++) {
+        assert_true(c->step[i] > c->step[i - 1]);
+        if (c->loss[i] < least) {
+            least = c->loss[i];
+            at = c->step[i];
+        }
+    }
+    assert_true(c->step[c->n - 1] == (double)r->steps);
+    assert_true(least == r->loss && at == (double)r->best_step);
+}
+
 /* The Gaussian part is blind to the peaks; the network sees them. */
 static void the_network_learns_what_the_gaussians_miss(void **state) {
     (void)state;
@@ -196,6 +213,8 @@ static void the_network_learns_what_the_gaussians_miss(void **state) {
     assert_true(truth > 0.3);
     assert_close(f.record.gaussian, 0, 0, 0.02);
     assert_true(f.record.learned && f.ratio->critics > 0);
+    for (size_t k = 0; k < f.record.folds_run; k++)
+        assert_curve_leads_to_the_best(&f.record.fold[k]);
     assert_close(n2_estimate_kl(&f.scores, &f.record, &q).value, truth, 0, 0.12);
     double *got = new_doubles(N), off = 0, blind = 0;
     assert_int_equal(n2_ratio_score(f.ratio, new_rows, N, got), N2CE_OK);
