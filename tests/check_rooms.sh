@@ -19,12 +19,13 @@ ref:       base engine objective
 cpu:       base engine objective ref
 cuda:      base engine objective
 nn:        base engine io
+train:     base engine io cpu cuda nn
 sampler:   base engine nn
 model:     base engine nn objective sampler
-ratio:     base io objective engine nn model
-optimize:  base io design engine nn objective sampler model ratio
-task:      base io objective report engine ref cpu cuda nn sampler model ratio design optimize
-study:     base io objective report engine ref cpu cuda nn sampler model ratio design optimize task
+ratio:     base io objective engine nn train model
+optimize:  base io design engine nn train objective sampler model ratio
+task:      base io objective report engine ref cpu cuda nn train sampler model ratio design optimize
+study:     base io objective report engine ref cpu cuda nn train sampler model ratio design optimize task
 api:       task study
 cli:
 '

@@ -8,7 +8,7 @@ static const double SECONDS_BETWEEN_REPORTS = 0.1;
 
 n2ce_status n2_lab_open(n2ce_ctx *ctx, const n2_effort *effort, uint64_t seed, n2_lab *lab) {
     *lab = (n2_lab){.ctx = ctx, .effort = effort, .seed = seed, .arena = n2_arena_new(ctx)};
-    lab->backend = n2_place_backend(effort->place);
+    lab->backend = n2_choice_backend(effort->choice);
     return n2_store_new(ctx, lab->backend->bytes, &lab->store);
 }
 
@@ -46,7 +46,7 @@ n2_tensor *n2_lab_table(n2_lab *lab, const char *name, size_t rows, size_t cols,
 static n2ce_status report_trial(n2_lab *lab, double done, double now) {
     const double took = now - lab->trial_from, gain = done - lab->trial_done;
     if (lab->trial_from > 0 && gain > 0) *lab->trial = took / gain;
-    if (lab->trial_from > 0 && took > N2_PLACE_SECONDS) return N2CE_ECANCELED;
+    if (lab->trial_from > 0 && took > N2_TRIAL_SECONDS) return N2CE_ECANCELED;
     if (lab->trial_from > 0) return N2CE_OK;
     lab->trial_from = now;
     lab->trial_done = done;
@@ -111,11 +111,11 @@ typedef struct trial {
 
 static n2ce_status time_on(void *user, const n2_backend *backend, double *seconds) {
     const trial *t = user;
-    n2_place place = {.backend = backend};
+    n2_device_choice choice = {.backend = backend};
     n2_effort effort = *t->job.effort;
     n2_proposals out = *t->out; /* nobody reads them */
     const double start = n2_seconds();
-    effort.place = &place;
+    effort.choice = &choice;
     *seconds = 0;
     const n2ce_status status = run_job(&t->job, &effort, seconds, &out);
     const bool ended = status == N2CE_ECANCELED && !n2_cancelled(t->job.ctx);
@@ -126,7 +126,7 @@ static n2ce_status time_on(void *user, const n2_backend *backend, double *second
 n2ce_status n2_lab_propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                            const n2_effort *effort, n2_lab_work *work, n2_proposals *out) {
     trial t = {{ctx, offline, seed, effort, work}, out};
-    if (effort->place) effort->place->per = "in all";
-    N2_TRY(n2_place_settle(effort->place, ctx, N2_INFINITY, time_on, &t));
+    if (effort->choice) effort->choice->per = "in all";
+    N2_TRY(n2_choice_settle(effort->choice, ctx, N2_INFINITY, time_on, &t));
     return run_job(&t.job, effort, NULL, out);
 }

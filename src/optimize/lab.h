@@ -20,15 +20,15 @@ typedef struct n2_lab {
     size_t n_graphs, n_plans;
     double done;     /* share of the method's work, 0 to 1 */
     double reported; /* when, in seconds of n2_seconds() */
-    double *trial;   /* seconds of all of it, by what is done in N2_PLACE_SECONDS; NULL: none */
+    double *trial;   /* seconds of all of it, by what is done in N2_TRIAL_SECONDS; NULL: none */
     double trial_from, trial_done; /* when its clock began, and what was done by then */
 } n2_lab;
 
-/* On the backend of the effort's place, which is settled. */
+/* On the backend of the effort's choice, which is settled. */
 n2ce_status n2_lab_open(n2ce_ctx *ctx, const n2_effort *effort, uint64_t seed, n2_lab *lab);
 void n2_lab_close(n2_lab *lab); /* also after a failed open */
 
-/* What a method does in a lab of its own, and a lab for it. Where its place is open, it first
+/* What a method does in a lab of its own, and a lab for it. Where its choice is open, it first
  * begins in others, which are closed after a moment. */
 typedef n2ce_status n2_lab_work(n2_lab *lab, const n2_designs *offline, n2_proposals *out);
 n2ce_status n2_lab_propose(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,

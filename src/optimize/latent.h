@@ -23,7 +23,7 @@
 #define N2_LATENT_H
 
 #include "design/design.h"
-#include "engine/place.h"
+#include "train/device_choice.h"
 
 typedef enum n2_latent_prior {
     N2_LATENT_N2CE,     /* telescoping log ratios */
@@ -50,7 +50,8 @@ typedef struct n2_latent_options {
     double seconds;           /* stop training after so many; 0: no limit */
     const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
     bool resume;              /* continue from it if it is there */
-    n2_place *place; /* where it trains and samples; NULL: the processor. Fitting settles it */
+    n2_device_choice
+        *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);
@@ -80,7 +81,7 @@ typedef struct n2_latent n2_latent;
 
 /* Learns from designs, which must outlive *out. Fails with N2CE_EDATA for designs from which
  * nothing can be learnt (fewer than 8, y constant, all outside the bounds), N2CE_ENAN if
- * training goes bad, N2CE_EDEVICE (the place may then retreat), N2CE_ECANCELED (the checkpoint, if
+ * training goes bad, N2CE_EDEVICE (the choice may then retreat), N2CE_ECANCELED (the checkpoint, if
  * there is one, is then written). */
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
                           n2_latent **out);

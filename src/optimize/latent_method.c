@@ -22,9 +22,10 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_o
 
 #define METHOD(name, title, text, change)                                                      \
     n2ce_status n2_##name##_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,       \
-                                n2_place *place, const n2_aims *aims, n2_proposals *out) {     \
+                                n2_device_choice *choice, const n2_aims *aims,                 \
+                                n2_proposals *out) {                                           \
         n2_latent_options o = n2_latent_defaults();                                            \
-        o.place = place;                                                                       \
+        o.choice = choice;                                                                     \
         change;                                                                                \
         return propose(ctx, offline, o, seed, aims, out);                                      \
     }                                                                                          \

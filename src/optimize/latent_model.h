@@ -46,7 +46,7 @@ struct n2_latent {
 
 n2ce_status n2_latent_build(n2_latent *m);
 
-/* ---- latent_place.c ---- */
+/* ---- latent_device.c ---- */
 
 /* Settles where the model is trained, if that is open: by a few steps of each phase, of a copy
  * that is thrown away. The code must be there. */

@@ -59,7 +59,7 @@ uint64_t n2_effort_steps(const n2_effort *effort, uint64_t published) {
 static n2ce_status run_here(n2ce_ctx *ctx, const n2_listed_method *m, const n2_designs *offline,
                             uint64_t seed, const n2_effort *effort, const n2_aims *aims,
                             n2_proposals *out) {
-    if (m->aim) return m->aim(ctx, offline, seed, effort->place, aims, out);
+    if (m->aim) return m->aim(ctx, offline, seed, effort->choice, aims, out);
     if (m->with) return m->with(ctx, offline, seed, effort, out);
     return m->method->propose(ctx, offline, seed, out);
 }
@@ -71,7 +71,7 @@ n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_des
     if (offline->rows < 1)
         return n2_fail(ctx, N2CE_EINVAL, "%s has no designs to learn from.", m->method->name);
     const n2ce_status status = run_here(ctx, m, offline, seed, effort, aims, out);
-    if (!n2_place_retreat(effort->place, ctx, status)) return status;
+    if (!n2_choice_retreat(effort->choice, ctx, status)) return status;
     *out = asked;
     return run_here(ctx, m, offline, seed, effort, aims, out);
 }

@@ -8,7 +8,7 @@
 #define N2_METHODS_H
 
 #include "design/design.h"
-#include "engine/place.h"
+#include "train/device_choice.h"
 
 /* How much work a method does, and where. */
 typedef struct n2_effort {
@@ -16,7 +16,7 @@ typedef struct n2_effort {
                    * steps, though not below what follows */
     int64_t least_width;
     uint64_t least_steps;
-    n2_place *place; /* NULL: the processor. A method with networks settles it */
+    n2_device_choice *choice; /* NULL: the processor. A method with networks settles it */
 } n2_effort;
 
 enum { N2_LEAST_WIDTH = 256, N2_LEAST_STEPS = 500 }; /* the usual ones */
@@ -36,10 +36,11 @@ typedef struct n2_aims {
     double *x; /* target by target */
 } n2_aims;
 
-/* As n2_method.propose, in a place as that of an effort; besides, draws of designs given each
+/* As n2_method.propose, on a device as that of an effort; besides, draws of designs given each
  * of the values, if there are any. */
 typedef n2ce_status n2_propose_and_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
-                                       n2_place *place, const n2_aims *aims, n2_proposals *out);
+                                       n2_device_choice *choice, const n2_aims *aims,
+                                       n2_proposals *out);
 
 typedef struct n2_listed_method {
     const n2_method *method;

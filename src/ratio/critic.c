@@ -108,7 +108,7 @@ n2ce_status n2_critic_new(n2ce_ctx *ctx, size_t d, size_t dx, const n2_gauss *sh
     n2_critic *c = n2_alloc(ctx, 1, sizeof *c);
     if (!c) return N2CE_ENOMEM;
     *c = (n2_critic){.ctx = ctx, .d = d, .dx = dx, .stages = o->stages};
-    c->backend = n2_place_backend(o->place);
+    c->backend = n2_choice_backend(o->choice);
     n2ce_status status = n2_store_new(ctx, sizeof(float), &c->store);
     if (status == N2CE_OK) status = make_shape_tables(c, shape);
     if (status == N2CE_OK) make_networks(c, o);

@@ -11,8 +11,8 @@
 #ifndef N2_CRITIC_H
 #define N2_CRITIC_H
 
-#include "engine/place.h"
 #include "gauss.h"
+#include "train/device_choice.h"
 
 typedef enum n2_contrast {
     N2_CONTRAST_N2CE,
@@ -45,7 +45,8 @@ typedef struct n2_critic_options {
     double tau; /* SMILE's clip */
     uint64_t seed;
     double deadline; /* n2_seconds() at which to stop, 0: none */
-    n2_place *place; /* where networks run; NULL: the processor. The first training settles it */
+    n2_device_choice
+        *choice; /* where networks run; NULL: the processor. The first training settles it */
 } n2_critic_options;
 
 typedef struct n2_critic n2_critic;
@@ -89,7 +90,7 @@ void n2_critic_free(n2_critic *c); /* NULL is fine */
 /* Adds sum_k g(x, k) of n rows to f. */
 n2ce_status n2_critic_add(n2_critic *c, const double *x, size_t n, double *f);
 
-/* The same critic at o's place. */
+/* The same critic where o's choice is. */
 n2ce_status n2_critic_copy(const n2_critic *c, const n2_gauss *shape, const n2_critic_options *o,
                            n2_critic **out);
 

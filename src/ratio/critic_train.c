@@ -438,12 +438,12 @@ typedef struct trial {
 
 static n2ce_status time_on(void *user, const n2_backend *backend, double *seconds) {
     const trial *a = user;
-    n2_place place = {.backend = backend};
+    n2_device_choice choice = {.backend = backend};
     n2_critic_options o = *a->o;
     trainer t;
-    o.place = &place;
+    o.choice = &choice;
     N2_TRY(trainer_new(a->ctx, a->data, a->base, a->shape, &o, &t));
-    const n2ce_status status = n2_place_time(t.plan, N2_PLACE_SECONDS, seconds);
+    const n2ce_status status = n2_time_plan(t.plan, N2_TRIAL_SECONDS, seconds);
     trainer_free(&t);
     return status;
 }
@@ -463,7 +463,7 @@ n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n
     trainer t;
     *out = NULL;
     *record = (n2_critic_record){0};
-    N2_TRY(n2_place_settle(o->place, ctx, guess_work(data, o), time_on, &a));
+    N2_TRY(n2_choice_settle(o->choice, ctx, guess_work(data, o), time_on, &a));
     N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
     t.listener = listener;
     n2ce_status status = train(&t, record);

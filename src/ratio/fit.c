@@ -156,9 +156,9 @@ void n2_ratio_free(n2_ratio *r) {
     n2_free(r->ctx, r);
 }
 
-n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_place *place) {
+n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_device_choice *choice) {
     n2_critic_options there = *o;
-    there.place = place;
+    there.choice = choice;
     for (size_t k = 0; k < r->critics; k++) {
         n2_critic *copy;
         N2_TRY(n2_critic_copy(r->critic[k], r->base, &there, &copy));
@@ -538,7 +538,8 @@ static n2ce_status learned_fold(const fitter *f, size_t fold, size_t held[2][2])
 static n2ce_status learned_fold_somewhere(const fitter *f, size_t fold, size_t held[2][2]) {
     n2_critic *copy = NULL;
     const n2ce_status status = learned_fold(f, fold, held);
-    if (!critic_of(f, fold) || !n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    if (!critic_of(f, fold) || !n2_choice_retreat(f->o.critic.choice, f->ctx, status))
+        return status;
     N2_TRY(n2_critic_copy(critic_of(f, fold), f->ratio->base, &f->o.critic, &copy));
     n2_critic_free(f->ratio->critic[fold]);
     f->ratio->critic[fold] = copy;
@@ -610,7 +611,7 @@ static n2ce_status train_here(fitter *f, size_t held[2][2], const n2_gauss *base
 static n2ce_status train_once(fitter *f, size_t held[2][2], const n2_gauss *base, double magnitude,
                               size_t more, n2_critic **critic, n2_critic_record *r) {
     const n2ce_status status = train_here(f, held, base, magnitude, more, critic, r);
-    if (!n2_place_retreat(f->o.critic.place, f->ctx, status)) return status;
+    if (!n2_choice_retreat(f->o.critic.choice, f->ctx, status)) return status;
     return train_here(f, held, base, magnitude, more, critic, r);
 }
 
@@ -664,7 +665,7 @@ static n2ce_status train_fold(fitter *f, size_t held[2][2], const n2_gauss *base
 static n2ce_status run_fold(fitter *f) {
     size_t held[2][2];
     n2_critic *critic = NULL;
-    const bool has_base = f->ratio->base, timed = n2_place_is_timed(f->o.critic.place);
+    const bool has_base = f->ratio->base, timed = n2_choice_is_timed(f->o.critic.choice);
     find_fold(f, f->fold, held);
     if (has_base) N2_TRY(make_base(f));
     if (has_base && !timed) N2_TRY(begin_scoring(f));
@@ -780,7 +781,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     n2_free(ctx, (void *)(uintptr_t)f.den.x);
     for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);
     free_sums(&f);
-    record->used.critic.place = NULL;
+    record->used.critic.choice = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {
         *out = f.ratio;

@@ -69,9 +69,9 @@ typedef struct n2_ratio {
 
 void n2_ratio_free(n2_ratio *r); /* NULL is fine */
 
-/* Moves the networks, made with these options, to another place: they score there from now on.
+/* Moves the networks, made with these options, to another device: they score there from now on.
  * Models are on the processor, where they hold no memory of a device and survive a fork. */
-n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_place *place);
+n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_device_choice *choice);
 
 /* Log ratios of rows of a table (columns, not features). */
 n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f);

@@ -5,7 +5,7 @@
 #include "base/numerics.h"
 #include "design/design_space.h"
 #include "study_runner.h"
-#include "task/device_choice.h"
+#include "task/device_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,15 +89,15 @@ static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk 
 }
 
 /* Where "auto" led, if the method had a choice. */
-static n2ce_status note_device(bbo_runner *r, const n2_listed_method *m, const n2_place *place,
-                               n2_bbo_run *run) {
-    if (!r->study->place.open || place->open) return N2CE_OK;
-    run->device = n2_arena_strdup(r->study->arena, n2_place_name(place));
+static n2ce_status note_device(bbo_runner *r, const n2_listed_method *m,
+                               const n2_device_choice *choice, n2_bbo_run *run) {
+    if (!r->study->choice.open || choice->open) return N2CE_OK;
+    run->device = n2_arena_strdup(r->study->arena, n2_choice_name(choice));
     if (!run->device) return N2CE_ENOMEM;
     const char *before = run->seed > r->study->first_seed ? run[-1].device : NULL;
     if (before && strcmp(before, run->device) == 0) return N2CE_OK; /* it need not be said again */
     n2_log(r->base.ctx, N2CE_LOG_INFO, "%s by %s with seed %llu on %s (%s)", r->bench->task->name,
-           m->method->name, (unsigned long long)run->seed, run->device, place->reason);
+           m->method->name, (unsigned long long)run->seed, run->device, choice->reason);
     return N2CE_OK;
 }
 
@@ -108,14 +108,14 @@ static n2ce_status propose(bbo_runner *r, const n2_listed_method *m, size_t rows
     n2_proposals p = {.rows = rows, .x = d->x, .inside = N2_NAN, .unmoved = d->unmoved};
     for (size_t i = 0; i < rows * offline->space.n; i++) d->unmoved[i] = N2_NAN;
     const double start = n2_seconds();
-    n2_place place = r->study->place;
+    n2_device_choice choice = r->study->choice;
     n2_effort effort = r->study->effort;
-    effort.place = &place;
+    effort.choice = &choice;
     const n2ce_status status =
         n2_method_run(r->base.inner, m, offline, run->seed, &effort, aims, &p);
     run->seconds = n2_seconds() - start;
     if (status != N2CE_OK) return status;
-    N2_TRY(note_device(r, m, &place, run));
+    N2_TRY(note_device(r, m, &choice, run));
     if (aims) N2_TRY(n2_bbo_aims_judge(r->study, r->bench, aims, run));
     return judge(r, &p, d, run);
 }
@@ -230,9 +230,9 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
     N2_TRY(n2_bbo_choose(ctx, o, s));
-    N2_TRY(n2_place_of_options(ctx, o, &s->place));
+    N2_TRY(n2_choice_of_options(ctx, o, &s->choice));
     s->effort = (n2_effort){(size_t)n2_options_count(o, "scale"), N2_LEAST_WIDTH, N2_LEAST_STEPS,
-                            &s->place};
+                            &s->choice};
     N2_TRY(make_room(s));
     if (reuse) {
         N2_TRY(n2_bbo_kept_read(ctx, reuse, s->arena, &kept));

@@ -57,10 +57,10 @@ typedef struct n2_bbo_study {
     const double *targets; /* scaled */
     size_t n_targets;
     n2_effort effort;
-    n2_place place;       /* of every run, which settles it by itself */
-    n2_bbo_run *runs;     /* task by task, in it method by method, in it seed by seed */
-    double *offline_best; /* task by task, in it seed by seed; normalised */
-    size_t *offline_rows; /* by task */
+    n2_device_choice choice; /* of every run, which settles it by itself */
+    n2_bbo_run *runs;        /* task by task, in it method by method, in it seed by seed */
+    double *offline_best;    /* task by task, in it seed by seed; normalised */
+    size_t *offline_rows;    /* by task */
     size_t n_done;
     bool interrupted;
 } n2_bbo_study;

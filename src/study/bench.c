@@ -3,7 +3,7 @@
 #include "base/numerics.h"
 #include "bench_model.h"
 #include "cuda/cuda.h"
-#include "task/device_choice.h"
+#include "task/device_options.h"
 #include "task/task.h"
 
 #include <stdio.h>
@@ -155,13 +155,13 @@ static n2ce_status look_at(void *user, const n2_backend *backend, double *second
 }
 
 static n2ce_status bench_one(n2ce_ctx *ctx, const n2ce_options *o, const bench *b, n2_writer *a) {
-    n2_place place;
+    n2_device_choice choice;
     double seconds;
-    look l = {ctx, o, {b->build, N2_PLACE_SECONDS, 0}};
-    N2_TRY(n2_place_of_options(ctx, o, &place));
-    N2_TRY(n2_place_settle(&place, ctx, N2_INFINITY, look_at, &l));
-    n2_text_add(&a->text, "%s: %s\n", n2_place_name(&place), place.reason);
-    return bench_on(ctx, o, b, n2_place_backend(&place), a, &seconds);
+    look l = {ctx, o, {b->build, N2_TRIAL_SECONDS, 0}};
+    N2_TRY(n2_choice_of_options(ctx, o, &choice));
+    N2_TRY(n2_choice_settle(&choice, ctx, N2_INFINITY, look_at, &l));
+    n2_text_add(&a->text, "%s: %s\n", n2_choice_name(&choice), choice.reason);
+    return bench_on(ctx, o, b, n2_choice_backend(&choice), a, &seconds);
 }
 
 /* Which one "auto" would take, and why. */

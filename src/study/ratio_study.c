@@ -294,7 +294,8 @@ static n2ce_status run_fit(const study_runner *r, const n2_problem *p, const n2_
                            n2_study_fit *fit) {
     n2ce_ctx *ctx = m->estimator == N2_ESTIMATOR_NEURAL ? r->base.inner : r->base.ctx;
     const n2_ratio_study *study = r->study;
-    n2_session s = {.ctx = ctx, .fit = fit_options(study, m, p, fit->seed), .place = study->place};
+    n2_session s = {
+        .ctx = ctx, .fit = fit_options(study, m, p, fit->seed), .choice = study->choice};
     const n2ce_status status = fit_session(&s, p, study->rows ? study->rows : p->n, fit);
     fit->device = n2_session_device(&s);
     n2_session_close(&s);
@@ -336,7 +337,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
     for (size_t m = 0; m < N2_STUDY_METHODS; m++)
         if (n2_options_has_word(o, "methods", methods[m].name))
             s->methods[s->n_methods++] = &methods[m];
-    N2_TRY(n2_place_of_options(ctx, o, &s->place));
+    N2_TRY(n2_choice_of_options(ctx, o, &s->choice));
     N2_TRY(choose_problems(ctx, n2ce_options_get(o, "tasks"), arena, s));
     s->fits = n2_arena_alloc(arena, n2_study_fits(s), sizeof *s->fits);
     return s->fits ? N2CE_OK : N2CE_ENOMEM;

@@ -10,7 +10,7 @@
 #include "ratio/fit.h"
 #include "ratio_problems.h"
 #include "report/text_table.h"
-#include "task/device_choice.h"
+#include "task/device_options.h"
 
 enum { N2_STUDY_METHODS = 11 };
 
@@ -45,10 +45,10 @@ typedef struct n2_ratio_study {
     const n2_study_method *methods[N2_STUDY_METHODS];
     size_t n_methods, n_seeds;
     uint64_t first_seed;
-    size_t rows;        /* --n; 0: as published */
-    double max_seconds; /* of a fit; 0: no limit */
-    n2_place place;     /* of every fit, which settles it by itself */
-    n2_study_fit *fits; /* problem by problem, in it method by method, in it seed by seed */
+    size_t rows;             /* --n; 0: as published */
+    double max_seconds;      /* of a fit; 0: no limit */
+    n2_device_choice choice; /* of every fit, which settles it by itself */
+    n2_study_fit *fits;      /* problem by problem, in it method by method, in it seed by seed */
     size_t n_done;
     bool interrupted;
 } n2_ratio_study;

@@ -90,7 +90,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s) {
     *s = (n2_session){.ctx = ctx, .options = o};
     N2_TRY(read_options(ctx, o, &s->fit));
-    N2_TRY(n2_place_of_options_beside(ctx, o, &s->place, &s->opening));
+    N2_TRY(n2_choice_of_options_beside(ctx, o, &s->choice, &s->opening));
     return n2_levels_new(ctx, &s->levels);
 }
 
@@ -338,16 +338,16 @@ static n2ce_status count_levels(const n2_session *s, size_t **out) {
 
 n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
-    N2_TRY(n2_opening_look(s->ctx, s->options, &s->place, &s->opening));
+    N2_TRY(n2_opening_look(s->ctx, s->options, &s->choice, &s->opening));
     N2_TRY(check_columns(s));
     N2_TRY(count_levels(s, &levels));
-    s->fit.critic.place = &s->place;
+    s->fit.critic.choice = &s->choice;
     n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit, &s->ratio,
                                       &s->scores, &s->record);
     /* without a network nobody waited for the GPU; but if it was asked for, it must be there */
-    if (status == N2CE_OK && s->place.asked_for)
-        status = n2_place_settle(&s->place, s->ctx, 0, NULL, NULL);
-    n2_place_explain(&s->place);
+    if (status == N2CE_OK && s->choice.asked_for)
+        status = n2_choice_settle(&s->choice, s->ctx, 0, NULL, NULL);
+    n2_choice_explain(&s->choice);
     n2_free(s->ctx, levels);
     return status;
 }
@@ -396,7 +396,7 @@ static const char *parts_name(const n2_session *s) {
 }
 
 const char *n2_session_device(const n2_session *s) {
-    return n2_place_name(s->record.folds_run > 0 ? &s->place : NULL);
+    return n2_choice_name(s->record.folds_run > 0 ? &s->choice : NULL);
 }
 
 void n2_session_say(const n2_session *s, n2_text *out) {
@@ -414,7 +414,7 @@ void n2_session_say(const n2_session *s, n2_text *out) {
                     c->steps);
     if (r->mapped)
         n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
-    if (r->folds_run > 0 && s->place.backend)
+    if (r->folds_run > 0 && s->choice.backend)
         n2_text_add(out, ", trained on %s", n2_session_device(s));
     if (r->raced && r->learned) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
     n2_text_add(out, "\n");

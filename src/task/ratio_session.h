@@ -2,7 +2,7 @@
 #ifndef N2_RATIO_SESSION_H
 #define N2_RATIO_SESSION_H
 
-#include "device_choice.h"
+#include "device_options.h"
 #include "ratio/estimate.h"
 #include "ratio/model_file.h"
 #include "task.h"
@@ -66,7 +66,7 @@ typedef struct n2_session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
     n2_fit_options fit;
-    n2_place place; /* where networks are trained */
+    n2_device_choice choice; /* where networks are trained */
     n2_opening opening;
     n2_levels *levels;
     n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */

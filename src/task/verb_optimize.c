@@ -2,7 +2,7 @@
 #include "verb_optimize.h"
 
 #include "base/numerics.h"
-#include "device_choice.h"
+#include "device_options.h"
 #include "io/file.h"
 #include "nn/nn.h"
 
@@ -77,7 +77,7 @@ typedef struct session {
     n2_design_table t;
     n2_designs visible; /* what is learnt from: all, or all but the hidden ones */
     n2_latent_options latent;
-    n2_place place;
+    n2_device_choice choice;
     n2_optimize_result r;
     size_t *order; /* rows, best first */
     char checkpoint[PATH_MAX];
@@ -136,14 +136,14 @@ static n2ce_status choose_checkpoint(session *s) {
 }
 
 /* What goes on goes on where it began: nothing is measured then. */
-static n2ce_status choose_place(session *s) {
+static n2ce_status choose_device(session *s) {
     char began[N2_DEVICE_NAME];
-    s->latent.place = &s->place;
-    N2_TRY(n2_place_of_options(s->ctx, s->options, &s->place));
+    s->latent.choice = &s->choice;
+    N2_TRY(n2_choice_of_options(s->ctx, s->options, &s->choice));
     const bool there = s->latent.resume && access(s->checkpoint, F_OK) == 0;
-    if (!there || !s->place.open) return N2CE_OK;
+    if (!there || !s->choice.open) return N2CE_OK;
     N2_TRY(n2_checkpoint_device(s->ctx, s->checkpoint, began));
-    return began[0] ? n2_place_again(s->ctx, began, &s->place) : N2CE_OK;
+    return began[0] ? n2_choice_again(s->ctx, began, &s->choice) : N2CE_OK;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -286,9 +286,9 @@ static n2ce_status propose_here(session *s) {
 /* All of it once more on the processor, if a device that nobody insists on failed. */
 static n2ce_status propose(session *s) {
     n2ce_status status = propose_here(s);
-    if (n2_place_retreat(&s->place, s->ctx, status)) status = propose_here(s);
-    s->r.device = n2_place_name(&s->place);
-    s->r.reason = s->place.reason;
+    if (n2_choice_retreat(&s->choice, s->ctx, status)) status = propose_here(s);
+    s->r.device = n2_choice_name(&s->choice);
+    s->r.reason = s->choice.reason;
     return status;
 }
 
@@ -328,7 +328,7 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     if (s->r.path) N2_TRY(n2_file_check_output(s->ctx, s->r.path, n2_options_flag(o, "force")));
     read_model(s);
     N2_TRY(choose_checkpoint(s));
-    N2_TRY(choose_place(s));
+    N2_TRY(choose_device(s));
     N2_TRY(n2_design_table_read(s->ctx, o, data, &s->t));
     N2_TRY(order_rows(s));
     N2_TRY(choose_rows(s));

@@ -57,21 +57,21 @@ enum { READ_ROWS = 8192 };
 /* A block of rows that is scored, where it is scored, and how long that took in all. */
 typedef struct scoring {
     n2ce_model *m;
-    n2_place *place;
+    n2_device_choice *choice;
     double *x, *f;
     size_t n;
     double seconds;
 } scoring;
 
-static n2ce_status move(n2ce_model *m, n2_place *place) {
-    return n2_ratio_move(m->ratio, &m->record.used.critic, place);
+static n2ce_status move(n2ce_model *m, n2_device_choice *choice) {
+    return n2_ratio_move(m->ratio, &m->record.used.critic, choice);
 }
 
 static n2ce_status score_block(scoring *s) {
     const double start = n2_seconds();
     n2ce_status status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
-    if (n2_place_retreat(s->place, s->m->ctx, status)) {
-        N2_TRY(move(s->m, s->place));
+    if (n2_choice_retreat(s->choice, s->m->ctx, status)) {
+        N2_TRY(move(s->m, s->choice));
         status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
     }
     s->seconds += n2_seconds() - start;
@@ -81,8 +81,8 @@ static n2ce_status score_block(scoring *s) {
 /* The block once more, on this backend; the networks stay there. */
 static n2ce_status time_block(void *user, const n2_backend *backend, double *seconds) {
     scoring *s = user;
-    n2_place place = {.backend = backend};
-    N2_TRY(move(s->m, &place));
+    n2_device_choice choice = {.backend = backend};
+    N2_TRY(move(s->m, &choice));
     N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f)); /* what is done once is done now */
     const double start = n2_seconds();
     N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f));
@@ -94,23 +94,24 @@ static n2ce_status time_block(void *user, const n2_backend *backend, double *sec
  * looks for something faster when that has been at work for a while. */
 static n2ce_status consider(scoring *s) {
     static const double PATIENCE = 0.5;
-    if (!s->place->open || s->seconds < PATIENCE || s->n < READ_ROWS) return N2CE_OK;
-    N2_TRY(n2_place_settle(s->place, s->m->ctx, N2_INFINITY, time_block, s));
-    return move(s->m, s->place);
+    if (!s->choice->open || s->seconds < PATIENCE || s->n < READ_ROWS) return N2CE_OK;
+    N2_TRY(n2_choice_settle(s->choice, s->m->ctx, N2_INFINITY, time_block, s));
+    return move(s->m, s->choice);
 }
 
-static n2ce_status score_rows(n2ce_model *m, n2_reader *r, n2_place *place, scores_out *out) {
+static n2ce_status score_rows(n2ce_model *m, n2_reader *r, n2_device_choice *choice,
+                              scores_out *out) {
     double f[READ_ROWS];
-    scoring s = {.m = m, .place = place, .f = f, .n = 1};
+    scoring s = {.m = m, .choice = choice, .f = f, .n = 1};
     s.x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *s.x);
-    n2ce_status status = s.x ? move(m, place) : N2CE_ENOMEM;
+    n2ce_status status = s.x ? move(m, choice) : N2CE_ENOMEM;
     while (status == N2CE_OK && s.n > 0) {
         status = n2_reader_next(r, s.x, READ_ROWS, &s.n);
         if (status == N2CE_OK && s.n > 0 && m->ratio->critics > 0) status = consider(&s);
         if (status == N2CE_OK && s.n > 0) status = score_block(&s);
         if (status == N2CE_OK) status = add_scores(m->ctx, out, f, s.n);
     }
-    out->device = n2_place_name(m->ratio->critics > 0 ? place : NULL);
+    out->device = n2_choice_name(m->ratio->critics > 0 ? choice : NULL);
     n2_free(m->ctx, s.x);
     return status;
 }
@@ -151,15 +152,15 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m, n2_place *place,
-                              n2ce_answer *answer) {
+static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m,
+                              n2_device_choice *choice, n2ce_answer *answer) {
     const char *path = n2ce_options_get(o, "output");
     n2_reader *r;
     scores_out out = {.text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
     out.weights = n2_options_flag(o, "weights");
     N2_TRY(n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
                               n2ce_options_get(o, "columns"), &r));
-    n2ce_status status = score_rows(m, r, place, &out);
+    n2ce_status status = score_rows(m, r, choice, &out);
     n2_reader_close(r);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
     if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
@@ -170,14 +171,14 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *
 
 static n2ce_status run_score(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     n2ce_model *m;
-    n2_place place;
+    n2_device_choice choice;
     N2_TRY(n2_option_needed(ctx, o, "score", "model"));
     N2_TRY(n2_option_needed(ctx, o, "score", "rows"));
     const char *path = n2ce_options_get(o, "output");
     if (path) N2_TRY(n2_file_check_output(ctx, path, n2_options_flag(o, "force")));
-    N2_TRY(n2_place_of_options(ctx, o, &place));
+    N2_TRY(n2_choice_of_options(ctx, o, &choice));
     N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
-    const n2ce_status status = score_file(ctx, o, m, &place, answer);
+    const n2ce_status status = score_file(ctx, o, m, &choice, answer);
     n2ce_model_free(m);
     return status;
 }

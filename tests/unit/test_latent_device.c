@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "n2ce.h"
 #include "optimize/latent_model.h"
-#include "task/device_choice.h"
+#include "task/device_options.h"
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ static void fill(sample *s) {
     s->designs = (n2_designs){{s->factor, COLUMNS}, ROWS, s->x, s->y};
 }
 
-static n2_latent_options tiny(n2_place *place) {
+static n2_latent_options tiny(n2_device_choice *choice) {
     n2_latent_options o = n2_latent_defaults();
     o.members = 2;
     o.width = o.code_width = o.ratio_width = 8;
@@ -53,7 +53,7 @@ static n2_latent_options tiny(n2_place *place) {
     o.rounds = 2;
     o.moves = 4;
     o.seed = 3;
-    o.place = place;
+    o.choice = choice;
     return o;
 }
 
@@ -150,8 +150,8 @@ static void auto_does_without_a_gpu(void **state) {
 static void auto_does_without_a_gpu_that_fails(void **state) {
     (void)state;
     static sample s;
-    n2_place place = {.backend = open_cuda_or_skip(true), .optional = true};
-    const n2_latent_options o = tiny(&place);
+    n2_device_choice choice = {.backend = open_cuda_or_skip(true), .optional = true};
+    const n2_latent_options o = tiny(&choice);
     n2_latent *m;
     if (!is_emulated_gpu()) skip();
     fill(&s);
@@ -161,7 +161,7 @@ static void auto_does_without_a_gpu_that_fails(void **state) {
     n2ce_ctx *ctx = new_ctx();
     const n2ce_status status = n2_latent_fit(ctx, &s.designs, &o, &m);
     assert_int_equal(status, N2CE_EDEVICE);
-    assert_true(n2_place_retreat(&place, ctx, status));
+    assert_true(n2_choice_retreat(&choice, ctx, status));
     assert_int_equal(n2_latent_fit(ctx, &s.designs, &o, &m), N2CE_OK);
     unsetenv("N2CE_EMULATED_MEMORY");
     n2_latent_free(m);
@@ -170,8 +170,8 @@ static void auto_does_without_a_gpu_that_fails(void **state) {
 
 /* ---- the same numbers ---- */
 
-static n2ce_status open_gpu(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
-    return n2_cuda_backend(ctx, &(n2_cuda_options){place->device, place->strict}, out);
+static n2ce_status open_gpu(const n2_device_choice *choice, n2ce_ctx *ctx, const n2_backend **out) {
+    return n2_cuda_backend(ctx, &(n2_cuda_options){choice->device, choice->strict}, out);
 }
 
 /* An emulated GPU is never the faster one; that it was tried changes nothing. */
@@ -179,19 +179,19 @@ static void auto_takes_the_faster_one(void **state) {
     (void)state;
     static sample s;
     static said asked, measured;
-    n2_place place = {.open = open_gpu, .optional = true, .strict = true};
+    n2_device_choice choice = {.open = open_gpu, .optional = true, .strict = true};
     open_cuda_or_skip(true);
     if (!is_emulated_gpu()) skip();
     fill(&s);
     n2_latent_options o = tiny(NULL);
     o.value_steps = 30000; /* so many that measuring is worth it */
     learn(&s, &o, &asked);
-    o.place = &place;
+    o.choice = &choice;
     learn(&s, &o, &measured);
-    assert_null(place.open);
-    assert_null(place.backend);
-    assert_non_null(strstr(place.reason, "measured: "));
-    assert_non_null(strstr(place.reason, " ms on cuda:0, float32"));
+    assert_null(choice.open);
+    assert_null(choice.backend);
+    assert_non_null(strstr(choice.reason, "measured: "));
+    assert_non_null(strstr(choice.reason, " ms on cuda:0, float32"));
     assert_memory_equal(measured.predicted, asked.predicted, sizeof asked.predicted);
     assert_memory_equal(measured.x, asked.x, sizeof asked.x);
 }
@@ -204,10 +204,10 @@ static void it_learns_what_the_processor_learns(void **state) {
     size_t before, after, most;
     fill(&s);
     n2_cuda_memory(cuda, &before, &most);
-    n2_place place = {.backend = cuda};
+    n2_device_choice choice = {.backend = cuda};
     n2_latent_options o = tiny(NULL);
     learn(&s, &o, &here);
-    o.place = &place;
+    o.choice = &choice;
     learn(&s, &o, &there);
     for (size_t i = 0; i < ROWS; i++) {
         assert_close(there.predicted[i], here.predicted[i], 0, 2e-3);
@@ -240,19 +240,19 @@ static void assert_made_there(const sample *s, n2_latent_options o) {
     static said elsewhere;
     char name[N2_DEVICE_NAME];
     n2ce_ctx *ctx = new_ctx();
-    n2_place place = {.open = open_gpu, .optional = true};
+    n2_device_choice choice = {.open = open_gpu, .optional = true};
     assert_int_equal(n2_checkpoint_device(ctx, o.checkpoint, name), N2CE_OK);
     assert_string_equal(name, "cuda:0, float32");
-    assert_int_equal(n2_place_again(ctx, name, &place), N2CE_OK);
-    assert_ptr_equal(place.backend, open_cuda_or_skip(true));
-    assert_null(place.open);
-    assert_string_equal(place.reason, "where this run began");
-    place = (n2_place){.open = open_gpu, .optional = true};
-    assert_int_equal(n2_place_again(ctx, "cuda:15, tf32", &place), N2CE_OK);
-    assert_null(place.backend);
-    assert_non_null(strstr(place.reason, "There is no GPU 15"));
+    assert_int_equal(n2_choice_again(ctx, name, &choice), N2CE_OK);
+    assert_ptr_equal(choice.backend, open_cuda_or_skip(true));
+    assert_null(choice.open);
+    assert_string_equal(choice.reason, "where this run began");
+    choice = (n2_device_choice){.open = open_gpu, .optional = true};
+    assert_int_equal(n2_choice_again(ctx, "cuda:15, tf32", &choice), N2CE_OK);
+    assert_null(choice.backend);
+    assert_non_null(strstr(choice.reason, "There is no GPU 15"));
     n2ce_ctx_free(ctx);
-    o.place = &place;
+    o.choice = &choice;
     learn(s, &o, &elsewhere);
     assert_non_null(strstr(warning, "was made on cuda:0, float32 and is continued on cpu"));
 }
@@ -262,8 +262,8 @@ static void a_checkpoint_holds_what_the_gpu_has(void **state) {
     (void)state;
     static sample s;
     static said whole, again;
-    n2_place place = {.backend = open_cuda_or_skip(true)};
-    n2_latent_options o = tiny(&place);
+    n2_device_choice choice = {.backend = open_cuda_or_skip(true)};
+    n2_latent_options o = tiny(&choice);
     const char *path = "test_latent_device.checkpoint";
     fill(&s);
     o.rounds = o.moves = 1;
@@ -296,8 +296,8 @@ static void designs_are_drawn_for_a_value(void **state) {
     enum { DRAWN = 8 };
     static sample s;
     double x[DRAWN * COLUMNS];
-    n2_place place = {.backend = open_cuda_or_skip(false)};
-    n2_latent_options o = tiny(&place);
+    n2_device_choice choice = {.backend = open_cuda_or_skip(false)};
+    n2_latent_options o = tiny(&choice);
     o.sampler = N2_LATENT_LANGEVIN;
     o.code_steps = o.joint_steps = 0;
     n2ce_ctx *ctx = new_ctx();

@@ -283,8 +283,9 @@ static void out_of_memory_is_an_error(void **state) {
 
 /* ---- places ---- */
 
-static n2ce_status open_another(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
-    (void)place;
+static n2ce_status open_another(const n2_device_choice *choice, n2ce_ctx *ctx,
+                                const n2_backend **out) {
+    (void)choice;
     (void)ctx;
     *out = n2_cpu_backend();
     return N2CE_OK;
@@ -297,16 +298,16 @@ static void measuring_leaves_no_trace(void **state) {
     problem *p = new_problem(N2_CONTINUOUS, 2, 60);
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         const n2_listed_method *m = n2_method_find(methods[i]->name);
-        n2_place place = {.open = open_another, .optional = true};
+        n2_device_choice choice = {.open = open_another, .optional = true};
         n2_effort effort = effort_of(LITTLE);
         double plain[ROWS * 2], measured[ROWS * 2];
         n2_proposals out = {.rows = ROWS, .x = measured};
         n2ce_ctx *ctx = new_ctx(1);
         propose(m, p, LITTLE, 1, ROWS, plain);
-        effort.place = &place;
+        effort.choice = &choice;
         assert_int_equal(n2_method_run(ctx, m, &p->designs, 5, &effort, NULL, &out), N2CE_OK);
-        assert_null(place.open);
-        assert_non_null(strstr(place.reason, " ms in all, against "));
+        assert_null(choice.open);
+        assert_non_null(strstr(choice.reason, " ms in all, against "));
         assert_memory_equal(measured, plain, sizeof plain);
         n2ce_ctx_free(ctx);
     }

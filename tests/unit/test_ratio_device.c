@@ -6,7 +6,7 @@
 #include "samples.h"
 
 #include "ratio/estimate.h"
-#include "task/device_choice.h"
+#include "task/device_options.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -220,12 +220,12 @@ static void auto_takes_the_faster_one(void **state) {
     n2ce_ctx *ctx = open_ctx();
     pair p = new_pair(N, D);
     n2ce_answer *answer;
-    n2_place place = {.reason = ""};
+    n2_device_choice choice = {.reason = ""};
     n2ce_options *o;
     const n2ce_task *task = n2ce_task_find("divergence");
     assert_int_equal(n2ce_options_new(ctx, n2ce_task_options(task), &o), N2CE_OK);
-    assert_int_equal(n2_place_of_options(ctx, o, &place), N2CE_OK);
-    assert_true(place.open && place.optional && !place.backend);
+    assert_int_equal(n2_choice_of_options(ctx, o, &choice), N2CE_OK);
+    assert_true(choice.open && choice.optional && !choice.backend);
     n2ce_options_set(o, "steps", "1000000"); /* so much that measuring is worth it */
     n2ce_options_set(o, "max-seconds", "0.5");
     n2ce_options_set(o, "width", "8");
@@ -252,16 +252,16 @@ static void a_gpu_without_memory(void **state) {
     setenv("N2CE_EMULATED_MEMORY", "65536", 1);
     assert_int_equal(run_verb(ctx, "divergence", p.data, "cuda", &answer), N2CE_EDEVICE);
     assert_non_null(strstr(n2ce_errmsg(ctx), "out of memory"));
-    n2_place place = {.backend = open_cuda_or_skip(true), .optional = true};
+    n2_device_choice choice = {.backend = open_cuda_or_skip(true), .optional = true};
     const n2_fit_options o = {
         .parts = N2_PARTS_NET,
         .folds = 2,
-        .critic = {.steps = 20, .width = 8, .blocks = 1, .magnitude = 10, .place = &place}};
+        .critic = {.steps = 20, .width = 8, .blocks = 1, .magnitude = 10, .choice = &choice}};
     n2_ratio *ratio;
     n2_scores scores;
     n2_fit_record record;
     assert_int_equal(n2_ratio_fit(ctx, num, den, 0, NULL, &o, &ratio, &scores, &record), N2CE_OK);
-    assert_null(place.backend);
+    assert_null(choice.backend);
     assert_non_null(strstr(warning, "The processor goes on instead."));
     unsetenv("N2CE_EMULATED_MEMORY");
     n2_ratio_free(ratio);

@@ -4,7 +4,7 @@
 
 #include "base/numerics.h"
 #include "engine/kernel.h"
-#include "engine/place.h"
+#include "train/device_choice.h"
 
 #include <string.h>
 
@@ -25,15 +25,16 @@ static n2ce_ctx *new_ctx(void) {
     return ctx;
 }
 
-static n2ce_status open_it(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
-    (void)place;
+static n2ce_status open_it(const n2_device_choice *choice, n2ce_ctx *ctx, const n2_backend **out) {
+    (void)choice;
     (void)ctx;
     *out = &gpu;
     return N2CE_OK;
 }
 
-static n2ce_status open_none(const n2_place *place, n2ce_ctx *ctx, const n2_backend **out) {
-    (void)place;
+static n2ce_status open_none(const n2_device_choice *choice, n2ce_ctx *ctx,
+                             const n2_backend **out) {
+    (void)choice;
     *out = NULL;
     return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU.");
 }
@@ -46,23 +47,23 @@ static n2ce_status time_it(void *user, const n2_backend *backend, double *second
     return there ? s->failure : N2CE_OK;
 }
 
-static n2_place settle(n2_place_open *open, double flops, story *s) {
-    n2_place place = {.open = open, .optional = true};
+static n2_device_choice settle(n2_device_open *open, double flops, story *s) {
+    n2_device_choice choice = {.open = open, .optional = true};
     n2ce_ctx *ctx = new_ctx();
-    assert_int_equal(n2_place_settle(&place, ctx, flops, time_it, s), N2CE_OK);
-    assert_null(place.open);
+    assert_int_equal(n2_choice_settle(&choice, ctx, flops, time_it, s), N2CE_OK);
+    assert_null(choice.open);
     n2ce_ctx_free(ctx);
-    return place;
+    return choice;
 }
 
 static void the_faster_one_wins(void **state) {
     (void)state;
     story slow = {.here = 0.1, .there = 0.01}, quick = {.here = 0.01, .there = 0.1};
-    const n2_place a = settle(open_it, N2_INFINITY, &slow);
-    assert_ptr_equal(n2_place_backend(&a), &gpu);
+    const n2_device_choice a = settle(open_it, N2_INFINITY, &slow);
+    assert_ptr_equal(n2_choice_backend(&a), &gpu);
     assert_non_null(strstr(a.reason, "10 ms a step, against 100 ms on the processor"));
-    const n2_place b = settle(open_it, N2_INFINITY, &quick);
-    assert_ptr_equal(n2_place_backend(&b), n2_cpu_backend());
+    const n2_device_choice b = settle(open_it, N2_INFINITY, &quick);
+    assert_ptr_equal(n2_choice_backend(&b), n2_cpu_backend());
     assert_non_null(strstr(b.reason, "10 ms a step, against 100 ms on gpu"));
 }
 
@@ -71,13 +72,13 @@ static void what_was_asked_for_is_not_compared(void **state) {
     (void)state;
     story s = {.here = 0.01, .there = 0.1};
     n2ce_ctx *ctx = new_ctx();
-    n2_place place = {.open = open_it, .asked_for = true};
+    n2_device_choice choice = {.open = open_it, .asked_for = true};
     for (int twice = 0; twice < 2; twice++) {
-        assert_int_equal(n2_place_settle(&place, ctx, 0, time_it, &s), N2CE_OK);
-        assert_ptr_equal(n2_place_backend(&place), &gpu);
+        assert_int_equal(n2_choice_settle(&choice, ctx, 0, time_it, &s), N2CE_OK);
+        assert_ptr_equal(n2_choice_backend(&choice), &gpu);
     }
-    place = (n2_place){.open = open_none, .asked_for = true};
-    assert_int_equal(n2_place_settle(&place, ctx, 0, time_it, &s), N2CE_EDEVICE);
+    choice = (n2_device_choice){.open = open_none, .asked_for = true};
+    assert_int_equal(n2_choice_settle(&choice, ctx, 0, time_it, &s), N2CE_EDEVICE);
     assert_string_equal(n2ce_errmsg(ctx), "There is no GPU.");
     assert_int_equal(s.timed[0] + s.timed[1], 0);
     n2ce_ctx_free(ctx);
@@ -86,50 +87,50 @@ static void what_was_asked_for_is_not_compared(void **state) {
 static void without_a_device_nothing_is_timed(void **state) {
     (void)state;
     story s = {.here = 1};
-    const n2_place place = settle(open_none, N2_INFINITY, &s);
-    assert_ptr_equal(n2_place_backend(&place), n2_cpu_backend());
-    assert_string_equal(place.reason, "There is no GPU.");
+    const n2_device_choice choice = settle(open_none, N2_INFINITY, &s);
+    assert_ptr_equal(n2_choice_backend(&choice), n2_cpu_backend());
+    assert_string_equal(choice.reason, "There is no GPU.");
     assert_int_equal(s.timed[0] + s.timed[1], 0);
 }
 
 static void a_little_work_does_not_open_a_device(void **state) {
     (void)state;
     story s = {.here = 1, .there = 0.1};
-    const n2_place place = settle(open_it, 1e6, &s);
-    assert_ptr_equal(n2_place_backend(&place), n2_cpu_backend());
+    const n2_device_choice choice = settle(open_it, 1e6, &s);
+    assert_ptr_equal(n2_choice_backend(&choice), n2_cpu_backend());
     assert_int_equal(s.timed[0] + s.timed[1], 0);
 }
 
 static void what_is_settled_stays(void **state) {
     (void)state;
     story s = {.here = 0.01, .there = 1};
-    n2_place place = {.backend = &gpu};
-    assert_int_equal(n2_place_settle(&place, NULL, N2_INFINITY, time_it, &s), N2CE_OK);
-    assert_int_equal(n2_place_settle(NULL, NULL, N2_INFINITY, time_it, &s), N2CE_OK);
-    assert_ptr_equal(n2_place_backend(&place), &gpu);
-    assert_ptr_equal(n2_place_backend(NULL), n2_cpu_backend());
+    n2_device_choice choice = {.backend = &gpu};
+    assert_int_equal(n2_choice_settle(&choice, NULL, N2_INFINITY, time_it, &s), N2CE_OK);
+    assert_int_equal(n2_choice_settle(NULL, NULL, N2_INFINITY, time_it, &s), N2CE_OK);
+    assert_ptr_equal(n2_choice_backend(&choice), &gpu);
+    assert_ptr_equal(n2_choice_backend(NULL), n2_cpu_backend());
     assert_int_equal(s.timed[0] + s.timed[1], 0);
 }
 
 static void a_device_that_fails_loses(void **state) {
     (void)state;
     story s = {.here = 1, .there = 0.1, .failure = N2CE_EDEVICE};
-    const n2_place place = settle(open_it, N2_INFINITY, &s);
-    assert_ptr_equal(n2_place_backend(&place), n2_cpu_backend());
+    const n2_device_choice choice = settle(open_it, N2_INFINITY, &s);
+    assert_ptr_equal(n2_choice_backend(&choice), n2_cpu_backend());
 }
 
 /* Only a device's failure, and only where nobody asked for it. */
 static void when_to_retreat(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx();
-    n2_place place = {.backend = &gpu};
-    assert_false(n2_place_retreat(&place, ctx, N2CE_EDEVICE));
-    assert_false(n2_place_retreat(NULL, ctx, N2CE_EDEVICE));
-    place.optional = true;
-    assert_false(n2_place_retreat(&place, ctx, N2CE_ENAN));
-    assert_false(n2_place_retreat(&place, ctx, N2CE_OK));
-    assert_true(n2_place_retreat(&place, ctx, N2CE_EDEVICE));
-    assert_false(n2_place_retreat(&place, ctx, N2CE_EDEVICE)); /* it is on the processor now */
+    n2_device_choice choice = {.backend = &gpu};
+    assert_false(n2_choice_retreat(&choice, ctx, N2CE_EDEVICE));
+    assert_false(n2_choice_retreat(NULL, ctx, N2CE_EDEVICE));
+    choice.optional = true;
+    assert_false(n2_choice_retreat(&choice, ctx, N2CE_ENAN));
+    assert_false(n2_choice_retreat(&choice, ctx, N2CE_OK));
+    assert_true(n2_choice_retreat(&choice, ctx, N2CE_EDEVICE));
+    assert_false(n2_choice_retreat(&choice, ctx, N2CE_EDEVICE)); /* it is on the processor now */
     n2ce_ctx_free(ctx);
 }
 

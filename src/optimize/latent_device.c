@@ -24,7 +24,7 @@ static n2ce_status time_phases(const n2_latent *m, double *seconds) {
     for (size_t i = 0; i < N2_PHASES; i++) {
         if (phases[i].steps == 0) continue;
         double each;
-        N2_TRY(n2_place_time(phases[i].program->plan, N2_PLACE_SECONDS / 2, &each));
+        N2_TRY(n2_time_plan(phases[i].program->plan, N2_TRIAL_SECONDS / 2, &each));
         sum += each * (double)phases[i].steps;
         steps += (double)phases[i].steps;
     }
@@ -42,7 +42,7 @@ static n2ce_status time_on(void *user, const n2_backend *backend, double *second
 }
 
 n2ce_status n2_latent_settle(n2_latent *m) {
-    N2_TRY(n2_place_settle(m->o.place, m->ctx, guess_work(m), time_on, m));
-    m->backend = n2_place_backend(m->o.place);
+    N2_TRY(n2_choice_settle(m->o.choice, m->ctx, guess_work(m), time_on, m));
+    m->backend = n2_choice_backend(m->o.choice);
     return N2CE_OK;
 }

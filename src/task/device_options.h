@@ -1,8 +1,8 @@
 /* --device and --precision: where a task computes. */
-#ifndef N2_DEVICE_CHOICE_H
-#define N2_DEVICE_CHOICE_H
+#ifndef N2_DEVICE_OPTIONS_H
+#define N2_DEVICE_OPTIONS_H
 
-#include "engine/place.h"
+#include "train/device_choice.h"
 
 #include <pthread.h>
 
@@ -23,10 +23,10 @@
             "of matrix products on a GPU: tf32 (factors of 10 bits), or float32" \
     }
 
-/* The place that the options name. "auto" is the processor until it is settled by measuring
- * (n2_place_settle). Fails with N2CE_EINVAL for a word that is no device, N2CE_EDEVICE for a GPU
+/* The choice that the options name. "auto" is the processor until it is settled by measuring
+ * (n2_choice_settle). Fails with N2CE_EINVAL for a word that is no device, N2CE_EDEVICE for a GPU
  * that there is not. */
-n2ce_status n2_place_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out);
+n2ce_status n2_choice_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out);
 
 /* A GPU that is being opened on a thread of its own. Zeroed: none. */
 typedef struct n2_opening {
@@ -38,25 +38,16 @@ typedef struct n2_opening {
     bool strict;
 } n2_opening;
 
-/* As n2_place_of_options, but a GPU that takes its time, as one that is there does, is opened
- * beside what comes first: n2_place_settle waits for it. One that is not there is told at once.
+/* As n2_choice_of_options, but a GPU that takes its time, as one that is there does, is opened
+ * beside what comes first: n2_choice_settle waits for it. One that is not there is told at once.
  * `opening` must stay where it is until n2_opening_end, which is due after failures too. */
-n2ce_status n2_place_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_place *out,
-                                       n2_opening *opening);
-/* If the device is open by now, or failed to, the place is settled: a failure need not wait until
+n2ce_status n2_choice_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out,
+                                        n2_opening *opening);
+/* If the device is open by now, or failed to, the choice is settled: a failure need not wait until
  * the device is needed. */
-n2ce_status n2_opening_look(n2ce_ctx *ctx, const n2ce_options *o, n2_place *place,
+n2ce_status n2_opening_look(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *choice,
                             n2_opening *opening);
 void n2_opening_end(n2_opening *opening);
-
-/* After the place was settled: says which GPU it is, if it was opened beside. */
-void n2_place_explain(n2_place *place);
-
-/* "cpu", or the name of a GPU's backend. */
-const char *n2_place_name(const n2_place *place);
-
-/* "auto" for what goes on: it settles on the device of that name, or else on the processor. */
-n2ce_status n2_place_again(n2ce_ctx *ctx, const char *name, n2_place *place);
 
 /* Whether --device is "all": processor and GPU 0, one after the other. */
 bool n2_wants_all_devices(const n2ce_options *o);
