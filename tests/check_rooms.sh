@@ -1,7 +1,9 @@
 #!/bin/sh
-# Usage: check_rooms.sh ROOT
+# Usage: check_rooms.sh ROOT [BUILD]
 #
-# Checks how the sources of ROOT hang together and what the library must not call.
+# Checks how the sources of ROOT hang together and what the library must not call. With BUILD, the
+# folder of a finished build, it asks the object files too: a declaration written by hand, or a header
+# of the one room that declares what another defines, does not show in includes.
 # Inside a room a header is included by its bare name ("ctx.h"), across rooms with the room
 # ("base/ctx.h"). Every room may include n2ce.h and system headers.
 set -eu
@@ -147,3 +149,66 @@ END {
     if (violations) exit 1
     print "rooms: " n_files " files, " includes + 0 " includes, all in order"
 }' "$list"
+
+[ $# -gt 1 ] || exit 0
+
+# Objects of the library, NAME.c.o or, of CUDA sources, NAME.o and emulated_NAME.o in a folder of their
+# own, and what they define (T, D, ...) or use (U). Weak symbols are inline functions: everybody's.
+# A header of engine declares the builders that engine/ops defines: for symbols the two are one room.
+cd "$2"
+find . \( -path '*.dir/src/*.c.o' -o -path './cuda/*.o' -o -name 'emulated_*.o' \) -exec nm -A -g {} + |
+    ROOMS=$rooms LIST=$list LC_ALL=C awk '
+function room_of(object,    name) {
+    name = object
+    if (sub(/.*\.dir\/src\//, "", name)) sub(/\/[^\/]*$/, "", name)
+    else {
+        sub(/.*\//, "", name)
+        sub(/^emulated_/, "", name)
+        sub(/\.o$/, ".cu", name)
+        name = folder[name]
+    }
+    sub(/^engine\/.*/, "engine", name)
+    return name
+}
+
+BEGIN {
+    n = split(ENVIRON["ROOMS"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+        if (!(fields = split(rows[i], word, /[ \t]+/))) continue
+        sub(/:$/, "", word[1])
+        for (k = 2; k <= fields; k++) may[word[1], word[k]] = 1
+    }
+    while ((getline file < ENVIRON["LIST"]) > 0) {
+        base = room = file
+        sub(/.*\//, "", base)
+        sub(/^src\//, "", room)
+        sub(/\/[^\/]*$/, "", room)
+        folder[base] = room
+    }
+}
+
+{
+    object = $1
+    sub(/:.*/, "", object)
+    room = room_of(object)
+    if (room == "") next
+    if ($(NF - 1) == "U") used[room, $NF] = object
+    else if ($(NF - 1) !~ /[WwVvu]/) home[$NF] = room
+}
+
+END {
+    for (key in used) {
+        split(key, part, SUBSEP)
+        if (!(part[2] in home) || home[part[2]] == part[1]) continue
+        n_used++
+        if ((part[1], home[part[2]]) in may) continue
+        print used[key] ": room " part[1] " may not use " part[2] " of room " home[part[2]]
+        violations++
+    }
+    if (violations) exit 1
+    if (!n_used) {
+        print "check_rooms.sh: there are no objects of the library"
+        exit 2
+    }
+    print "symbols: " n_used " of other rooms, all in order"
+}'

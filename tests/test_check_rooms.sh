@@ -77,5 +77,25 @@ rejects 'may not call time(NULL)' src/io/file.c 'unsigned seed = (unsigned)time(
 rejects 'src/io/file.c:2: ' src/io/file.c '
 exit(1);'
 
+# Symbols: base calls what io defines, by a declaration of its own.
+good_tree
+mkdir -p "$scratch/build/x.dir/src/base" "$scratch/build/x.dir/src/io" "$scratch/build/x.dir/src/task"
+compile() { printf '%s\n' "$2" | cc -x c -c - -o "$scratch/build/x.dir/src/$1.c.o"; }
+compile base/ctx 'int n2_log(void) { return 1; }'
+compile io/file 'int n2_log(void); int n2_read(void) { return n2_log(); }'
+compile task/task 'int n2_read(void); int n2_run(void) { return n2_read(); }'
+sh "$check" "$scratch/tree" "$scratch/build" >"$scratch/said" || {
+    echo "symbols in order are rejected:"
+    cat "$scratch/said"
+    failed=$((failed + 1))
+}
+compile base/ctx 'int n2_read(void); int n2_log(void) { return n2_read(); }'
+checks=$((checks + 1))
+if sh "$check" "$scratch/tree" "$scratch/build" >"$scratch/said" ||
+    ! grep -qF 'room base may not use n2_read of room io' "$scratch/said"; then
+    echo "a symbol of a room above is not noticed"
+    failed=$((failed + 1))
+fi
+
 echo "test_check_rooms: $checks violations, $failed of them handled wrongly"
 [ "$failed" -eq 0 ]
