@@ -197,27 +197,53 @@ static void narrow_part(void *arg, size_t item, int worker) {
     for (size_t i = given > begin ? given : begin; i < end; i++) job->out[i] = 0;
 }
 
-static n2ce_status add_block(n2_critic *c, const double *x, size_t n, double *f) {
+/* Leaves what the networks say of n rows, as many as are scored together or fewer, in c->out. */
+static n2ce_status run_block(n2_critic *c, const double *x, size_t n) {
     const size_t k = c->stages, all = (size_t)c->rows->shape.dim[0];
-    double *paired = c->out + all * k;
     narrow_job job = {x, c->rows->data, n * c->d, all * c->d};
     const size_t parts = (job.all + NARROW_AT_ONCE - 1) / NARROW_AT_ONCE;
     N2_TRY(n2_parallel_for(c->ctx, parts, narrow_part, &job));
     n2_tensor_push(c->store, c->rows);
     N2_TRY(n2_plan_run(c->plan));
     n2_plan_get(c->plan, 0, c->out);
-    if (c->dx) n2_plan_get(c->plan, 1, paired);
+    if (c->dx) n2_plan_get(c->plan, 1, c->out + all * k);
+    return N2CE_OK;
+}
+
+/* phi(x) . psi(y) of the block's rows. */
+static const double *paired_of(const n2_critic *c) {
+    return c->out + (size_t)c->rows->shape.dim[0] * c->stages;
+}
+
+static void add_sums(const n2_critic *c, size_t n, double *f) {
+    const size_t k = c->stages;
+    const double *paired = paired_of(c);
     for (size_t i = 0; i < n; i++) {
         for (size_t s = 0; s < k; s++) f[i] += c->out[i * k + s];
         if (c->dx) f[i] += (double)k * paired[i];
     }
-    return N2CE_OK;
 }
 
 n2ce_status n2_critic_add(n2_critic *c, const double *x, size_t n, double *f) {
     if (!c->plan) N2_TRY(build_evaluation(c, n));
     const size_t most = (size_t)c->rows->shape.dim[0];
-    for (size_t first = 0; first < n; first += most)
-        N2_TRY(add_block(c, x + first * c->d, n - first < most ? n - first : most, f + first));
+    for (size_t first = 0; first < n; first += most) {
+        const size_t count = n - first < most ? n - first : most;
+        N2_TRY(run_block(c, x + first * c->d, count));
+        add_sums(c, count, f + first);
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_critic_stages(n2_critic *c, const double *x, size_t n, double *g) {
+    if (!c->plan) N2_TRY(build_evaluation(c, n));
+    const size_t most = (size_t)c->rows->shape.dim[0], k = c->stages;
+    for (size_t first = 0; first < n; first += most) {
+        const size_t count = n - first < most ? n - first : most;
+        N2_TRY(run_block(c, x + first * c->d, count));
+        const double *paired = paired_of(c);
+        for (size_t i = 0; i < count * k; i++)
+            g[first * k + i] = c->out[i] + (c->dx ? paired[i / k] : 0);
+    }
     return N2CE_OK;
 }

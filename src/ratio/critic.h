@@ -90,6 +90,9 @@ void n2_critic_free(n2_critic *c); /* NULL is fine */
 /* Adds sum_k g(x, k) of n rows to f. */
 n2ce_status n2_critic_add(n2_critic *c, const double *x, size_t n, double *f);
 
+/* g(x, k) of n rows, n x stages, to g. */
+n2ce_status n2_critic_stages(n2_critic *c, const double *x, size_t n, double *g);
+
 /* The same critic where o's choice is. */
 n2ce_status n2_critic_copy(const n2_critic *c, const n2_gauss *shape, const n2_critic_options *o,
                            n2_critic **out);

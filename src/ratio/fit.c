@@ -211,6 +211,7 @@ void n2_scores_free(n2_scores *s) {
     n2_free(s->ctx, s->influence);
     n2_free(s->ctx, s->reverse);
     n2_free(s->ctx, s->terms);
+    n2_explanation_free(&s->explanation);
     *s = (n2_scores){0};
 }
 
@@ -479,9 +480,10 @@ static n2ce_status begin_scoring(fitter *f) {
     return n2_background_begin(f->ctx, items, score_item, f);
 }
 
+/* Who explains needs the Gaussian parts once more. */
 static void forget_scoring(fitter *f) {
     while (f->n_scoring > 0) n2_gauss_scoring_free(f->scoring[--f->n_scoring]);
-    for (size_t k = 0; k < f->scored; k++) {
+    for (size_t k = 0; k < f->scored && !f->o.explain; k++) {
         n2_gauss_free(f->base[k]);
         f->base[k] = NULL;
     }
@@ -532,6 +534,15 @@ static n2ce_status learned_fold(const fitter *f, size_t fold, size_t held[2][2])
     N2_TRY(learned_rows(f, fold, f->num.x + n * d, held[0][1] - n, 1, n));
     if (f->dx) return learned_pairs(f, fold, held[0]);
     return learned_rows(f, fold, f->den.x + m * d, held[1][1] - m, 0, m);
+}
+
+/* A fold's network is replaced by a copy where networks are evaluated now. */
+static n2ce_status bring_back(const fitter *f, size_t fold) {
+    n2_critic *copy;
+    N2_TRY(n2_critic_copy(critic_of(f, fold), f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(f->ratio->critic[fold]);
+    f->ratio->critic[fold] = copy;
+    return N2CE_OK;
 }
 
 /* Once more by a copy on the processor, if a device that nobody insists on failed. */
@@ -732,6 +743,26 @@ static void keep_or_drop(fitter *f) {
     f->ratio->critics = 0;
 }
 
+/* Once more on the processor, if a device that nobody insists on failed. */
+static n2ce_status explain(fitter *f) {
+    const n2_ratio *r = f->ratio;
+    const n2_explain_data data = {.num = f->num,
+                                  .den = f->den,
+                                  .dx = f->dx,
+                                  .features = r->features,
+                                  .folds = f->o.folds,
+                                  .base = f->base,
+                                  .critic = r->critic,
+                                  .critics = r->critics,
+                                  .kernel = r->kernel,
+                                  .shapes = &f->o.critic,
+                                  .alpha = f->record->alpha};
+    const n2ce_status status = n2_explain(f->ctx, &data, &f->scores->explanation);
+    if (!n2_choice_retreat(f->o.critic.choice, f->ctx, status)) return status;
+    for (size_t k = 0; k < r->critics; k++) N2_TRY(bring_back(f, k));
+    return n2_explain(f->ctx, &data, &f->scores->explanation);
+}
+
 static n2ce_status run_all(fitter *f) {
     n2_choose_folds(f->num.n, f->dx ? f->num.n : f->den.n, &f->o);
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
@@ -741,7 +772,8 @@ static n2ce_status run_all(fitter *f) {
     f->record->used = f->o;
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
     keep_or_drop(f);
-    return add_all_learned(f);
+    N2_TRY(add_all_learned(f));
+    return f->o.explain ? explain(f) : N2CE_OK;
 }
 
 static size_t count_mapped(const n2_features *f) {

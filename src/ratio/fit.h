@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "critic.h"
+#include "explain.h"
 #include "feature_map.h"
 #include "kernel_ratio.h"
 
@@ -38,6 +39,7 @@ typedef struct n2_fit_options {
     size_t folds;
     double max_seconds; /* 0: no limit */
     uint64_t seed;
+    bool explain; /* say what the log ratio is made of, too */
 } n2_fit_options;
 
 /* What was used, and what was seen. */
@@ -87,6 +89,7 @@ typedef struct n2_scores {
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */
     double *terms;      /* room for a number for each row of either side; NULL: none */
+    n2_explanation explanation; /* if it was asked for */
 } n2_scores;
 
 void n2_scores_free(n2_scores *s);

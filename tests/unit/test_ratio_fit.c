@@ -582,6 +582,7 @@ static void every_failed_allocation_is_an_error(void **state) {
     fail_each(num, NULL, &o);
     o.parts = N2_PARTS_NET;
     o.critic.stages = 2;
+    o.explain = true;
     fail_each(num, den, &o);
     o.estimator = N2_ESTIMATOR_KLIEP;
     fail_each(num, NULL, &o);
