@@ -21,12 +21,16 @@ lines() {
 good_tree() {
     rm -rf "$scratch/tree"
     mkdir -p "$scratch/tree/src/base" "$scratch/tree/src/io" "$scratch/tree/src/task" \
-        "$scratch/tree/cli"
+        "$scratch/tree/src/cuda/runtime" "$scratch/tree/src/cuda/kernels" \
+        "$scratch/tree/src/cuda/fused_mlp" "$scratch/tree/cli"
     cd "$scratch/tree"
     lines src/base/ctx.h '#include "n2ce.h"'
     lines src/base/ctx.c '#include "ctx.h"' '#include <stdio.h>' '/* calls exit(1)' 'rand() */'
     lines src/io/file.h '#include "base/ctx.h"' 'int f() __attribute__((format(printf, 1, 2)));'
     lines src/task/task.c '#include "base/ctx.h"' '#include "io/file.h"' 'snprintf("exit(1)");'
+    lines src/cuda/runtime/graph.cu '#include "cuda/kernels/job.h"'
+    lines src/cuda/kernels/job.h 'int job;'
+    lines src/cuda/fused_mlp/layout.h 'int layout;'
     lines cli/cli.h '#include "n2ce.h"'
     lines cli/main.c '#include "cli.h"' 'int main(void) { printf(""); exit(0); }'
 }
@@ -51,13 +55,15 @@ rejects() {
 
 good_tree
 said=$(sh "$check" "$scratch/tree") || true
-[ "$said" = "rooms: 6 files, 8 includes, all in order" ] || {
+[ "$said" = "rooms: 9 files, 9 includes, all in order" ] || {
     echo "a good tree is rejected: $said"
     exit 1
 }
 
 rejects 'room base may not include room io' src/base/ctx.c '#include "io/file.h"'
 rejects 'room io may not include room task' src/io/file.h '#include "task/task.c"'
+rejects 'room cuda/runtime may not include room cuda/fused_mlp' src/cuda/runtime/queue.cu \
+    '#include "cuda/fused_mlp/layout.h"'
 rejects 'room cli may not include room base' cli/main.c '#include "base/ctx.h"'
 rejects 'neither in this room' src/task/task.c '#include "file.h"'
 rejects 'neither in this room' src/task/task.c '#include "../io/file.h"'

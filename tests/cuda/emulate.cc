@@ -1,6 +1,6 @@
 #include "emulate.h"
 
-#include "cuda/tower.h"
+#include "cuda/fused_mlp/tower.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Networks on a GPU (src/cuda/tower.h) beside the processor: rows that are cut into tiles, layers
- * of many widths, numbers of many sizes. What a step changes in the tensors of its store must be
- * the same. Where there is no GPU the tests say so and are skipped. */
+/* Networks on a GPU (src/cuda/fused_mlp/tower.h) beside the processor: rows that are cut into
+ * tiles, layers of many widths, numbers of many sizes. What a step changes in the tensors of its
+ * store must be the same. Where there is no GPU the tests say so and are skipped. */
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
 #include "fast_backend.h"

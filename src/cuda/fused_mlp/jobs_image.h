@@ -2,7 +2,7 @@
 #ifndef N2_CUDA_JOBS_IMAGE_H
 #define N2_CUDA_JOBS_IMAGE_H
 
-#include "jobs_elementwise.h"
+#include "cuda/kernels/jobs_elementwise.h"
 #include "tower.h"
 
 __device__ inline uint32_t larger_bits(uint32_t top, float x) {

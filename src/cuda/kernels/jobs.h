@@ -2,7 +2,7 @@
 #ifndef N2_CUDA_JOBS_H
 #define N2_CUDA_JOBS_H
 
-#include "gpu.h"
+#include "cuda/runtime/gpu.h"
 #include "job.h"
 
 /* Lets blocks have as much shared memory as products want. */

@@ -3,7 +3,7 @@
 #ifndef N2_CUDA_QUEUE_H
 #define N2_CUDA_QUEUE_H
 
-#include "job.h"
+#include "cuda/kernels/job.h"
 
 enum { MOST_SPANS = 64 };
 

@@ -1,7 +1,7 @@
 /* Fewer jobs for the same numbers, before they are put into launches: what a GPU waits for is the
  * length of the longest chain of launches, and norms of gradients are the longest there are. */
 #include "edit.h"
-#include "tower.h"
+#include "cuda/fused_mlp/tower.h"
 
 #include <string.h>
 

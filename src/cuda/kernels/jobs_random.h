@@ -4,7 +4,7 @@
 #define N2_CUDA_JOBS_RANDOM_H
 
 #include "base/philox.h"
-#include "gpu.h"
+#include "cuda/runtime/gpu.h"
 #include "job.h"
 
 #define MUL(a, b) __fmul_rn(a, b)

@@ -7,7 +7,7 @@
 #ifndef N2_CUDA_UPDATE_H
 #define N2_CUDA_UPDATE_H
 
-#include "jobs.h"
+#include "cuda/kernels/jobs.h"
 
 /* The square root of a sum, `norm`, and, if there is one, the factor that clips to `limit`:
  * min(most, limit / (a norm + b)). Every block puts the same numbers in the same places. */

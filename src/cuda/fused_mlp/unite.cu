@@ -1,6 +1,6 @@
 /* Fewer jobs for gradients, once it is known which are made from sheets: sums that are taken on the
  * way, by who makes what is summed up. */
-#include "edit.h"
+#include "cuda/runtime/edit.h"
 
 /* ---- one gradient of two ------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * after the last that touches what it touches, and towers wait for one another, to run side by
  * side. */
 #include "edit.h"
-#include "tower.h"
+#include "cuda/fused_mlp/tower.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
 #include "gpu_device.h"
-#include "gradient.h"
-#include "jobs.h"
-#include "tower.h"
-#include "update.h"
+#include "cuda/fused_mlp/gradient.h"
+#include "cuda/kernels/jobs.h"
+#include "cuda/fused_mlp/tower.h"
+#include "cuda/fused_mlp/update.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
-#include "queue.h"
-#include "gradient.h"
+#include "cuda/runtime/queue.h"
+#include "cuda/fused_mlp/gradient.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* How updates divide their tensors up, and which images they keep up to date. An image of weights
  * is made at the beginning of a run; what changes the weights later in the run changes the image
  * too, so that it is right for the rest of the run, and for the next. */
-#include "edit.h"
+#include "cuda/runtime/edit.h"
 #include "tower.h"
 
 /* ---- parts ----------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #ifndef N2_CUDA_JOBS_MATMUL_H
 #define N2_CUDA_JOBS_MATMUL_H
 
-#include "gpu.h"
+#include "cuda/runtime/gpu.h"
 #include "job.h"
 
 /* Numbers from a multiple of 16 bytes to x. Rows that are a multiple of four apart agree, and so do

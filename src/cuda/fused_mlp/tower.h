@@ -19,8 +19,8 @@
 #ifndef N2_CUDA_TOWER_H
 #define N2_CUDA_TOWER_H
 
-#include "gpu.h"
-#include "job.h"
+#include "cuda/kernels/job.h"
+#include "cuda/runtime/gpu.h"
 
 enum {
     TOWER_ROWS = 128,  /* of a block: 64 for each four of its warps */

@@ -1,10 +1,10 @@
 /* Opening a GPU, its memory, copies to and from it. */
 #include "gpu_device.h"
 
-#include "cuda.h"
-#include "jobs.h"
-#include "gradient.h"
-#include "update.h"
+#include "cuda/cuda.h"
+#include "cuda/kernels/jobs.h"
+#include "cuda/fused_mlp/gradient.h"
+#include "cuda/fused_mlp/update.h"
 
 #include <pthread.h>
 #include <stdio.h>

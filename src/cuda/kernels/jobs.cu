@@ -3,7 +3,7 @@
 
 #include "jobs_elementwise.h"
 #include "jobs_find.h"
-#include "jobs_image.h"
+#include "cuda/fused_mlp/jobs_image.h"
 #include "jobs_matmul.h"
 #include "jobs_reduce.h"
 

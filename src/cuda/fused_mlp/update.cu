@@ -1,9 +1,9 @@
 /* The kernel of updates: update.h. */
 #include "update.h"
 
-#include "jobs_find.h"
+#include "cuda/kernels/jobs_find.h"
 #include "jobs_image.h"
-#include "jobs_reduce.h"
+#include "cuda/kernels/jobs_reduce.h"
 
 enum {
     UPDATE_WARPS = JOB_THREADS / 32,

@@ -1,6 +1,6 @@
 /* Stretches: jobs of a chain that threads do without waiting for one another (job.h). */
 #include "jobs.h"
-#include "queue.h"
+#include "cuda/runtime/queue.h"
 
 typedef struct stretch {
     noted *list[CHAIN_JOBS];

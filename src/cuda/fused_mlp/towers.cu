@@ -1,7 +1,7 @@
 /* Which jobs a tower consists of, and the tower made of them: tower.h. */
 #include "gradient.h"
 
-#include "queue.h"
+#include "cuda/runtime/queue.h"
 
 #include <string.h>
 

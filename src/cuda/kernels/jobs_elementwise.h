@@ -2,7 +2,7 @@
 #ifndef N2_CUDA_JOBS_ELEMENTWISE_H
 #define N2_CUDA_JOBS_ELEMENTWISE_H
 
-#include "gpu.h"
+#include "cuda/runtime/gpu.h"
 #include "job.h"
 
 #include <math.h>

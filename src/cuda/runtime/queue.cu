@@ -1,7 +1,7 @@
 #include "queue.h"
 
 #include "edit.h"
-#include "tower.h"
+#include "cuda/fused_mlp/tower.h"
 
 #include <string.h>
 
