@@ -1,6 +1,7 @@
 /* Manual pages, written from the same tables as parser and help. */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,11 +66,19 @@ static void print_synopsis_operands(const n2ce_task *task) {
     printf("\n");
 }
 
-static void print_task_page(const n2ce_task *task) {
-    char page[128];
-    snprintf(page, sizeof page, "n2ce-%s", n2ce_task_name(task));
+enum { PAGE_NAME = 128 };
+
+/* "study gaussian" has the page n2ce-study-gaussian. */
+static const char *page_name(const n2ce_task *task, char page[PAGE_NAME]) {
+    snprintf(page, PAGE_NAME, "n2ce-%s", n2ce_task_name(task));
     for (char *c = page; *c; c++)
         if (*c == ' ') *c = '-';
+    return page;
+}
+
+static void print_task_page(const n2ce_task *task) {
+    char page[PAGE_NAME];
+    page_name(task, page);
     print_head(page, n2ce_task_summary(task));
     printf(".SH SYNOPSIS\n.B n2ce %s\n", n2ce_task_name(task));
     print_synopsis_operands(task);
@@ -102,9 +111,35 @@ static void print_program_page(void) {
     print_exit_section();
 }
 
+/* Pages are printed; with their file as stdout they are written. NULL: the program's page. */
+static bool write_page(const char *folder, const n2ce_task *task) {
+    char page[PAGE_NAME], path[4096];
+    snprintf(path, sizeof path, "%s/%s.1", folder, task ? page_name(task, page) : "n2ce");
+    if (!freopen(path, "w", stdout)) {
+        complain("%s: the page cannot be written: %s.", path, strerror(errno));
+        return false;
+    }
+    if (task)
+        print_task_page(task);
+    else
+        print_program_page();
+    return true;
+}
+
+static int write_all_pages(const char *folder) {
+    if (!write_page(folder, NULL)) return EXIT_FAILED;
+    for (size_t i = 0; n2ce_task_at(i); i++) {
+        const int before = finish_output(EXIT_OK);
+        if (before != EXIT_OK) return before;
+        if (!write_page(folder, n2ce_task_at(i))) return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
 /* The program's own verbs, and groups of tasks, are on the program's page. */
 int cmd_man(int argc, char **argv) {
     int words;
+    if (argc == 2 && strcmp(argv[0], "--all") == 0) return write_all_pages(argv[1]);
     const n2ce_task *task = match_task(argc, argv, &words);
     const bool known = argc == 0 || find_command(argv[0]) || is_group(argv[0]);
     if (!task && !known) return unknown_verb(argc, argv);

@@ -7,7 +7,7 @@ const command commands[] = {
     {"help", "[VERB]", "this page, or all about one verb", cmd_help},
     {"version", "", "version of the program", cmd_version},
     {"completion", "bash|zsh", "a completion script for the shell", cmd_completion},
-    {"man", "[VERB]", "the manual page, as roff", cmd_man},
+    {"man", "[VERB|--all DIR]", "the manual page, as roff; all of them into a folder", cmd_man},
     {0},
 };
 

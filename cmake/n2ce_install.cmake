@@ -20,13 +20,16 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce-config.cmake
 function(n2ce_generate output)
   add_custom_command(OUTPUT ${output} COMMAND n2ce ${ARGN} > ${output} DEPENDS n2ce VERBATIM)
 endfunction()
-n2ce_generate(n2ce.1 man)
-n2ce_generate(n2ce-study-gaussian.1 man study gaussian)
+# A page for every verb: which there are the program knows.
+set(man_folder ${CMAKE_CURRENT_BINARY_DIR}/man)
+add_custom_command(OUTPUT ${man_folder}/n2ce.1
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${man_folder}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${man_folder}
+  COMMAND n2ce man --all ${man_folder} DEPENDS n2ce VERBATIM)
 n2ce_generate(n2ce.bash completion bash)
 n2ce_generate(_n2ce completion zsh)
-add_custom_target(n2ce_pages ALL DEPENDS n2ce.1 n2ce-study-gaussian.1 n2ce.bash _n2ce)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.1 ${CMAKE_CURRENT_BINARY_DIR}/n2ce-study-gaussian.1
-        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+add_custom_target(n2ce_pages ALL DEPENDS ${man_folder}/n2ce.1 n2ce.bash _n2ce)
+install(DIRECTORY ${man_folder}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.bash RENAME n2ce
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_n2ce

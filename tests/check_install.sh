@@ -51,7 +51,11 @@ cp "$source/examples/loss.c" .
 
 strange=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^n2ce_' || true)
 [ -z "$strange" ] || fail "libn2ce.so exports more than n2ce_*: $strange"
-for page in share/man/man1/n2ce.1 share/man/man1/n2ce-study-gaussian.1 \
+for verb in fit score info divergence mi 'test' optimize 'study gaussian' 'study bbo' 'bench step'; do
+    page=share/man/man1/n2ce-$(echo "$verb" | tr ' ' -).1
+    [ -s "$scratch/usr/$page" ] || fail "$page is missing"
+done
+for page in share/man/man1/n2ce.1 \
     share/bash-completion/completions/n2ce share/zsh/site-functions/_n2ce; do
     [ -s "$scratch/usr/$page" ] || fail "$page is missing"
 done
