@@ -1,11 +1,11 @@
-# What "cmake --install" puts where: program, libraries, header, pkg-config file, CMake package,
+# What "cmake --install" puts where: program, libraries, headers, pkg-config file, CMake package,
 # manual pages and shell completion. Pages and completion are written by the program itself.
 set_target_properties(n2ce_shared PROPERTIES EXPORT_NAME n2ce)
 set_target_properties(n2ce_static PROPERTIES EXPORT_NAME static)
 install(TARGETS n2ce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS n2ce_shared n2ce_static EXPORT n2ce_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/n2ce.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/n2ce.h include/n2ce_engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 configure_file(cmake/n2ce.pc.in n2ce.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

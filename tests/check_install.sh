@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_install.sh BUILD SOURCE: installs into a scratch prefix and uses what is there: the example
-# compiles with pkg-config alone and with find_package, the shared library exports n2ce_* and
+# check_install.sh BUILD SOURCE: installs into a scratch prefix and uses what is there: the examples
+# compile with pkg-config alone and run, one with find_package too, the shared library exports n2ce_* and
 # nothing else, manual pages and completions are in place.
 set -eu
 build=$1 source=$2
@@ -19,15 +19,19 @@ sed -i "s|=.*/usr/local|=$scratch/usr|" "$folder/pkgconfig/n2ce.pc"
 export PKG_CONFIG_PATH="$folder/pkgconfig" LD_LIBRARY_PATH="$folder"
 
 cd "$scratch"
-# shellcheck disable=SC2046
-cc "$source/examples/loss.c" $(pkg-config --cflags --libs n2ce) -o loss
-./loss | grep -q '^loss 3' || fail "the example's loss is wrong: $(./loss)"
-
-# A model of the installed program, scored by a program that knows the installed library only.
-# shellcheck disable=SC2046
-cc "$source/examples/score.c" $(pkg-config --cflags --libs n2ce) -o score
-sh "$source/tests/check_score.sh" "$scratch/usr/bin/n2ce" "$scratch/score" >/dev/null ||
-    fail "examples/score.c does not score as n2ce does"
+[ -n "$(ls "$source"/examples/*.c)" ] || fail "there are no examples"
+for file in "$source"/examples/*.c; do
+    name=$(basename "$file" .c)
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$file" $(pkg-config --cflags --libs n2ce) -lm -o "$name"
+    case $name in
+    loss) ./loss | grep -q '^loss 3' || fail "the example's loss is wrong: $(./loss)" ;;
+    score) # a model of the installed program, scored by one that knows the installed library only
+        sh "$source/tests/check_score.sh" "$scratch/usr/bin/n2ce" "$scratch/score" >/dev/null ||
+            fail "examples/score.c does not score as n2ce does" ;;
+    *) "./$name" >log 2>&1 || { cat log >&2; fail "examples/$name.c failed"; } ;;
+    esac
+done
 
 # The README's listing is the example.
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >listing.c

@@ -1,0 +1,168 @@
+/* Parameters, layers, the optimiser and the samplers of n2ce_engine.h. */
+#include "engine_types.h"
+
+#include "sampler/svgd.h"
+
+#include <stdio.h>
+
+#define G      n2_graph_in(g)
+#define IN(x)  n2_node_in(g, x)
+#define OUT(x) n2_node_out(x)
+
+struct n2ce_layer {
+    n2_layer layer;
+};
+
+struct n2ce_mlp {
+    int n;
+    double slope;
+    const n2ce_layer *layers[];
+};
+
+/* ---- parameters ---------------------------------------------------------- */
+
+n2ce_parameters *n2ce_parameters_new(n2ce_store *store, uint64_t seed) {
+    n2ce_parameters *p = n2_arena_alloc(&store->arena, 1, sizeof *p);
+    if (!p) return NULL;
+    p->store = store;
+    p->list = n2_parameters_new(store->tensors, seed);
+    return p;
+}
+
+size_t n2ce_parameters_n(const n2ce_parameters *parameters) { return parameters->list.n; }
+
+n2ce_tensor *n2ce_parameters_at(const n2ce_parameters *parameters, size_t index) {
+    const n2_parameters *list = &parameters->list;
+    return index < list->n ? n2_tensor_out(list->list[index]) : NULL;
+}
+
+n2ce_tensor *n2ce_parameter(n2ce_parameters *parameters, const char *name, n2ce_shape shape,
+                            double bound) {
+    if (!parameters) return NULL;
+    return n2_tensor_out(n2_parameter(&parameters->list, name, n2_shape_in(shape), bound));
+}
+
+/* ---- layers -------------------------------------------------------------- */
+
+n2ce_layer *n2ce_layer_new(n2ce_parameters *parameters, const char *name, int64_t in, int64_t out) {
+    n2ce_layer *layer =
+        parameters ? n2_arena_alloc(&parameters->store->arena, 1, sizeof *layer) : NULL;
+    if (!layer) return NULL;
+    layer->layer = n2_layer_new(&parameters->list, name, in, out);
+    return layer->layer.weight && layer->layer.bias ? layer : NULL;
+}
+
+static n2_node fail_null(n2_graph *g, const char *what) {
+    return n2_graph_fail(g, "the %s is NULL. %s", what,
+                         n2ce_errmsg(n2_store_ctx(n2_graph_store(g))));
+}
+
+n2ce_node n2ce_layer_apply(n2ce_graph *g, const n2ce_layer *layer, n2ce_node x) {
+    if (!layer) return OUT(fail_null(G, "layer"));
+    if (!n2_tensor_fits(g, n2_tensor_out(layer->layer.weight))) return OUT(N2_NONE);
+    return OUT(n2_layer_apply(G, &layer->layer, IN(x)));
+}
+
+n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name, const int64_t *widths,
+                       int n_widths, double slope) {
+    if (!parameters) return NULL;
+    const size_t n = n_widths > 1 ? (size_t)n_widths - 1 : 0;
+    n2ce_mlp *mlp =
+        n2_arena_alloc(&parameters->store->arena, 1, sizeof *mlp + n * sizeof mlp->layers[0]);
+    if (!mlp) return NULL;
+    mlp->slope = slope;
+    for (size_t i = 0; i < n; i++) {
+        char full[128];
+        snprintf(full, sizeof full, "%s.%zu", name, 2 * i);
+        mlp->layers[i] = n2ce_layer_new(parameters, full, widths[i], widths[i + 1]);
+        if (!mlp->layers[i]) return NULL;
+        mlp->n++;
+    }
+    return mlp;
+}
+
+n2ce_node n2ce_mlp_apply(n2ce_graph *g, const n2ce_mlp *mlp, n2ce_node x) {
+    if (!mlp) return OUT(fail_null(G, "network"));
+    for (int i = 0; i < mlp->n; i++) {
+        if (i > 0) x = n2ce_lrelu(g, x, mlp->slope);
+        x = n2ce_layer_apply(g, mlp->layers[i], x);
+    }
+    return x;
+}
+
+/* ---- the optimiser ------------------------------------------------------- */
+
+n2ce_node n2ce_schedule_cosine(n2ce_graph *g, n2ce_node step, const void *steps) {
+    return OUT(n2_schedule_cosine(G, IN(step), steps));
+}
+
+n2ce_node n2ce_schedule_exponential(n2ce_graph *g, n2ce_node step, const void *decay) {
+    return OUT(n2_schedule_exponential(G, IN(step), decay));
+}
+
+/* The engine calls back with its own types. */
+static n2_node call_schedule(n2_graph *g, n2_node step, const void *arg) {
+    const n2ce_adam *adam = arg;
+    n2ce_graph *graph = n2_graph_out(g);
+    return n2_node_in(graph, adam->schedule(graph, n2_node_out(step), adam->schedule_arg));
+}
+
+void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
+                   const n2ce_parameters *parameters, n2ce_node loss, n2ce_node *norm) {
+    n2_node size = N2_NONE;
+    const n2_node of = IN(loss);
+    if (norm) *norm = (n2ce_node){0};
+    if (adam->struct_size != sizeof *adam)
+        n2_graph_fail(G, "minimise: start from N2CE_ADAM_INIT; struct_size is %zu, not %zu",
+                      adam->struct_size, sizeof *adam);
+    if (!parameters) fail_null(G, "list of parameters");
+    if (n2_graph_status(G) != N2CE_OK) return;
+    const n2_optimiser optimiser = {
+        .adam = {adam->beta1, adam->beta2, adam->eps, adam->decay},
+        .rate = adam->rate,
+        .clip = adam->clip,
+        .schedule = adam->schedule ? call_schedule : NULL,
+        .schedule_arg = adam,
+    };
+    n2_minimise(G, &optimiser, name, &parameters->list, of, norm ? &size : NULL);
+    if (norm) *norm = OUT(size);
+}
+
+/* ---- samplers ------------------------------------------------------------ */
+
+typedef struct density_call {
+    n2ce_log_density *density;
+    const void *model;
+} density_call;
+
+static n2_node call_density(n2_graph *g, n2_node x, const void *model) {
+    const density_call *call = model;
+    n2ce_graph *graph = n2_graph_out(g);
+    const n2_node each = n2_node_in(graph, call->density(graph, n2_node_out(x), call->model));
+    const int64_t rows = n2_shape_at(g, x).rank ? n2_shape_at(g, x).dim[0] : 0;
+    char is[64], text[64];
+    if (!each.id || n2_same_shape(n2_shape_at(g, each), n2_dims(rows, 1))) return each;
+    return n2_graph_fail(g, "the log density of %s is %s; it must be one number a row, [%lld x 1]",
+                         n2_shape_text(n2_shape_at(g, x), text),
+                         n2_shape_text(n2_shape_at(g, each), is), (long long)rows);
+}
+
+n2ce_node n2ce_score(n2ce_graph *g, n2ce_node x, n2ce_log_density *density, const void *model) {
+    const density_call call = {density, model};
+    const n2_node at = IN(x);
+    return OUT(at.id ? n2_score(G, at, call_density, &call, NULL) : N2_NONE);
+}
+
+n2ce_node n2ce_langevin_step(n2ce_graph *g, n2ce_tensor *rows, n2ce_log_density *density,
+                             const void *model, double step, bool metropolis) {
+    const density_call call = {density, model};
+    if (!n2_tensor_fits(g, rows)) return OUT(N2_NONE);
+    return OUT(n2_langevin_step(G, n2_tensor_in(rows), call_density, &call, step, metropolis));
+}
+
+n2ce_node n2ce_svgd_step(n2ce_graph *g, const char *name, n2ce_tensor *rows,
+                         n2ce_log_density *density, const void *model, double rate) {
+    const density_call call = {density, model};
+    if (!n2_tensor_fits(g, rows)) return OUT(N2_NONE);
+    return OUT(n2_svgd_step(G, name, n2_tensor_in(rows), call_density, &call, rate));
+}

@@ -1,0 +1,131 @@
+/* Plans and checkpoints of n2ce_engine.h, and devices by their names. */
+#include "engine_types.h"
+
+#include "cuda/cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct n2ce_plan {
+    n2_plan *plan;
+    n2_store *store;
+    size_t n_outputs;
+};
+
+/* ---- devices ------------------------------------------------------------- */
+
+/* "cuda", "cuda:1", "cuda:1, float32", "cuda:1, tf32". */
+static bool parse_gpu(const char *name, n2_cuda_options *out) {
+    char *end = (char *)name + 4;
+    if (strncmp(name, "cuda", 4) != 0) return false;
+    *out = (n2_cuda_options){0};
+    if (*end == ':') {
+        const char *digits = end + 1;
+        const unsigned long n = strtoul(digits, &end, 10);
+        if (end == digits || *digits == '-' || *digits == '+' || n > 999) return false;
+        out->device = (int)n;
+    }
+    out->strict = strcmp(end, ", float32") == 0;
+    return !*end || out->strict || strcmp(end, ", tf32") == 0;
+}
+
+static n2ce_status find_backend(n2ce_ctx *ctx, const char *name, const n2_backend **out) {
+    n2_cuda_options gpu = {0};
+    *out = n2_cpu_backend();
+    if (!name || strcmp(name, "cpu") == 0) return N2CE_OK;
+    if (strcmp(name, "auto") == 0) {
+        const n2_backend *found;
+        if (n2_cuda_backend(ctx, &gpu, &found) == N2CE_OK) *out = found;
+        return N2CE_OK;
+    }
+    if (parse_gpu(name, &gpu)) return n2_cuda_backend(ctx, &gpu, out);
+    return n2_fail(ctx, N2CE_EINVAL,
+                   "The device is \"%s\"; it is cpu, cuda, cuda:N (N from 0), or auto. "
+                   "\"cuda, float32\" multiplies without rounding to tf32.",
+                   name);
+}
+
+/* ---- plans --------------------------------------------------------------- */
+
+static n2ce_status compile(n2_graph *g, const n2_backend *backend, const n2ce_node *outputs,
+                           n2ce_plan *plan) {
+    n2ce_ctx *ctx = n2_store_ctx(plan->store);
+    n2_node *nodes = n2_alloc(ctx, plan->n_outputs, sizeof *nodes);
+    if (!nodes) return N2CE_ENOMEM;
+    for (size_t i = 0; i < plan->n_outputs; i++) nodes[i] = n2_node_in(n2_graph_out(g), outputs[i]);
+    n2ce_status status = n2_graph_status(g);
+    if (status == N2CE_OK)
+        status = n2_plan_compile(g, backend, nodes, plan->n_outputs, &plan->plan);
+    n2_free(ctx, nodes);
+    return status;
+}
+
+n2ce_status n2ce_plan_compile(n2ce_graph *g, const char *device, const n2ce_node *outputs,
+                              size_t n_outputs, n2ce_plan **out) {
+    n2_store *store = n2_graph_store(n2_graph_in(g));
+    n2ce_ctx *ctx = n2_store_ctx(store);
+    const n2_backend *backend;
+    *out = NULL;
+    N2_TRY(n2ce_graph_status(g));
+    N2_TRY(find_backend(ctx, device, &backend));
+    n2ce_plan *plan = n2_alloc(ctx, 1, sizeof *plan);
+    if (!plan) return N2CE_ENOMEM;
+    *plan = (n2ce_plan){.store = store, .n_outputs = n_outputs};
+    const n2ce_status status = compile(n2_graph_in(g), backend, outputs, plan);
+    if (status == N2CE_OK)
+        *out = plan;
+    else
+        n2_free(ctx, plan);
+    return status;
+}
+
+void n2ce_plan_free(n2ce_plan *plan) {
+    if (!plan) return;
+    n2_plan_free(plan->plan);
+    n2_free(n2_store_ctx(plan->store), plan);
+}
+
+const char *n2ce_plan_device(const n2ce_plan *plan) {
+    return n2_backend_device(n2_plan_backend(plan->plan));
+}
+
+n2ce_status n2ce_plan_run(n2ce_plan *plan) { return n2_plan_run(plan->plan); }
+
+n2ce_status n2ce_plan_run_many(n2ce_plan *plan, uint64_t runs) {
+    enum { BATCH = 64 }; /* between two looks at whether to stop */
+    n2ce_ctx *ctx = n2_store_ctx(plan->store);
+    for (uint64_t done = 0; done < runs; done += BATCH) {
+        if (n2_cancelled(ctx)) {
+            n2_cancel_reset(ctx);
+            return n2_fail(ctx, N2CE_ECANCELED, "Stopped on request, after %llu of %llu runs.",
+                           (unsigned long long)done, (unsigned long long)runs);
+        }
+        N2_TRY(n2_plan_run_many(plan->plan, runs - done < BATCH ? runs - done : BATCH));
+    }
+    return N2CE_OK;
+}
+
+double n2ce_plan_scalar(const n2ce_plan *plan, size_t k) {
+    return k < plan->n_outputs ? n2_plan_scalar(plan->plan, k) : (double)NAN;
+}
+
+void n2ce_plan_get(const n2ce_plan *plan, size_t k, double *values) {
+    if (k < plan->n_outputs) n2_plan_get(plan->plan, k, values);
+}
+
+void n2ce_plan_seed(n2ce_plan *plan, uint64_t seed) {
+    n2_plan_seed(plan->plan, seed, n2_plan_runs(plan->plan));
+}
+
+uint64_t n2ce_plan_runs(const n2ce_plan *plan) { return n2_plan_runs(plan->plan); }
+
+/* ---- files --------------------------------------------------------------- */
+
+n2ce_status n2ce_checkpoint_save(const n2ce_plan *plan, const char *path) {
+    return n2_checkpoint_save(plan->store, plan->plan, path);
+}
+
+n2ce_status n2ce_checkpoint_load(n2ce_plan *plan, const char *path) {
+    return n2_checkpoint_load(plan->store, plan->plan, path);
+}
