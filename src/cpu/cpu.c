@@ -9,36 +9,30 @@
 #include "ref/plain.h"
 
 #ifdef N2CE_X86
-#define DECLARE(NAME) \
+#define DECLARE(NAME, ...) \
     n2_kernel n2_cpu_##NAME##_portable, n2_cpu_##NAME##_avx2, n2_cpu_##NAME##_avx512;
 #else
-#define DECLARE(NAME) n2_kernel n2_cpu_##NAME##_portable;
+#define DECLARE(NAME, ...) n2_kernel n2_cpu_##NAME##_portable;
 #endif
 N2_FAST_LIST(DECLARE)
 
-/* What the plain file has and no list below uses is not a mistake. */
-static n2_kernel *const unused[] __attribute__((unused)) = {
-    plain_neg,       plain_exp,       plain_sqrt,       plain_reciprocal, plain_sigmoid,
-    plain_tanh,      plain_positive,  plain_affine,     plain_lrelu,      plain_add,
-    plain_sub,       plain_mul,       plain_div,        plain_maximum,    plain_minimum,
-    plain_equal,     plain_greater,   plain_lrelu_grad, plain_matmul,     plain_sum,
-    plain_broadcast, plain_transpose, plain_adam};
+#define PLAIN(NAME)         [N2_OP_##NAME] = plain_##NAME,
+#define PORTABLE(NAME, ...) [N2_OP_##NAME] = n2_cpu_##NAME##_portable,
+#define AVX2(NAME, ...)     [N2_OP_##NAME] = n2_cpu_##NAME##_avx2,
+#define AVX512(NAME, ...)   [N2_OP_##NAME] = n2_cpu_##NAME##_avx512,
+#define PLAIN_KERNELS       N2_UNARY_LIST(PLAIN) N2_BINARY_LIST(PLAIN) N2_KERNEL_LIST(PLAIN)
 
-#define PLAIN(NAME) [N2_OP_##NAME] = plain_##NAME
-#define PLAIN_KERNELS                                                                    \
-    PLAIN(normal), PLAIN(uniform), PLAIN(integer), PLAIN(permutation), PLAIN(row_index), \
-        PLAIN(log), PLAIN(softplus), PLAIN(sin), PLAIN(cos), PLAIN(amax), PLAIN(median), \
-        PLAIN(concat), PLAIN(slice), PLAIN(pad), PLAIN(gather), PLAIN(scatter_add),      \
-        PLAIN(n2ce_term), PLAIN(n2ce_weight), PLAIN(assign)
+/* A fast kernel takes the place of the plain one. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
 
-#define PORTABLE(NAME) [N2_OP_##NAME] = n2_cpu_##NAME##_portable,
-#define AVX2(NAME)     [N2_OP_##NAME] = n2_cpu_##NAME##_avx2,
-#define AVX512(NAME)   [N2_OP_##NAME] = n2_cpu_##NAME##_avx512,
-
-static n2_kernel *const portable[N2_OP_COUNT] = {N2_FAST_LIST(PORTABLE) PLAIN_KERNELS};
+static n2_kernel *const portable[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(PORTABLE)};
 #ifdef N2CE_X86
-static n2_kernel *const avx2[N2_OP_COUNT] = {N2_FAST_LIST(AVX2) PLAIN_KERNELS};
-static n2_kernel *const avx512[N2_OP_COUNT] = {N2_FAST_LIST(AVX512) PLAIN_KERNELS};
+static n2_kernel *const avx2[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(AVX2)};
+static n2_kernel *const avx512[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(AVX512)};
 #else
 #define avx2   portable
 #define avx512 portable

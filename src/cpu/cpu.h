@@ -2,13 +2,11 @@
 #ifndef N2_CPU_H
 #define N2_CPU_H
 
+#include "cpu_elementwise.h"
 #include "engine/kernel.h"
 
-/* clang-format off */
-#define N2_FAST_LIST(X)                                                                   \
-    X(neg) X(exp) X(sqrt) X(reciprocal) X(sigmoid) X(tanh) X(positive) X(affine) X(lrelu) \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)   \
-    X(matmul) X(sum) X(broadcast) X(transpose) X(adam)
-/* clang-format on */
+/* All ops with a fast kernel, X(name, ...). */
+#define N2_FAST_LIST(X) \
+    N2_FAST_UNARY(X) N2_FAST_BINARY(X) X(matmul, ) X(sum, ) X(broadcast, ) X(transpose, ) X(adam, )
 
 #endif

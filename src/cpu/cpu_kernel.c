@@ -9,39 +9,16 @@
 #include <math.h>
 #include <string.h>
 
-#define DECLARE(NAME) n2_kernel N2_ISA(n2_cpu_##NAME);
+#define DECLARE(NAME, ...) n2_kernel N2_ISA(n2_cpu_##NAME);
 N2_FAST_LIST(DECLARE)
 #undef DECLARE
 
-#define INLINE   static inline __attribute__((always_inline))
+#define INLINE   N2_CPU_INLINE
 #define NOINLINE __attribute__((noinline))
 #define OUT(c)   ((float *)(c)->out.data)
 #define IN(c, k) ((const float *)(c)->in[k].data)
 
 /* ---- functions of one number --------------------------------------------- */
-
-/* n2_lane_exp with the ends of the range put back: infinity, zero and NaN show. */
-INLINE float exp_full(float x) {
-    float y = n2_lane_exp(x);
-    y = x > 80.0f ? y * n2_lane_exp(x - 80.0f) : y; /* up to the overflow */
-    y = x > 88.73f ? (float)INFINITY : y;
-    y = x < -87.0f ? 0.0f : y;
-    return x != x ? x : y;
-}
-
-INLINE float sigmoid(float x) {
-    const float e = exp_full(x < 0 ? x : -x), s = 1.0f / (1.0f + e);
-    return x < 0 ? e * s : s;
-}
-
-/* (1 - e) / (1 + e) with e = exp(-2|x|); a short series where that would cancel. */
-INLINE float tanh_full(float x) {
-    const float a = x < 0 ? -x : x, e = exp_full(-2.0f * a), y = x * x;
-    const float large = (1.0f - e) / (1.0f + e);
-    const float small = a * (1.0f + y * (-0.33333334f + y * (0.13333334f - y * 0.05396825f)));
-    const float t = a < 0.15f ? small : large;
-    return x < 0 ? -t : t;
-}
 
 #define UNARY(NAME, EXPRESSION)                                                   \
     void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                                \
@@ -55,15 +32,7 @@ INLINE float tanh_full(float x) {
             out[i] = EXPRESSION;                                                  \
         }                                                                         \
     }
-UNARY(neg, -x)
-UNARY(exp, exp_full(x))
-UNARY(sqrt, sqrtf(x))
-UNARY(reciprocal, 1.0f / x)
-UNARY(sigmoid, sigmoid(x))
-UNARY(tanh, tanh_full(x))
-UNARY(positive, x > 0.0f ? 1.0f : 0.0f)
-UNARY(affine, a *x + b)
-UNARY(lrelu, x > 0.0f ? x : a * x)
+N2_FAST_UNARY(UNARY)
 
 /* ---- functions of two ---------------------------------------------------- */
 
@@ -144,15 +113,7 @@ static void walk(const n2_call *c, run_fn *run) {
             LOOP(*px, *py, EXPRESSION)                                                \
     }                                                                                 \
     void N2_ISA(n2_cpu_##NAME)(const n2_call *c) { walk(c, NAME##_run); }
-BINARY(add, x + y)
-BINARY(sub, x - y)
-BINARY(mul, x *y)
-BINARY(div, x / y)
-BINARY(maximum, x > y || x != x ? x : y)
-BINARY(minimum, x < y || x != x ? x : y)
-BINARY(equal, x == y ? 1.0f : 0.0f)
-BINARY(greater, x > y ? 1.0f : 0.0f)
-BINARY(lrelu_grad, x > 0.0f ? y : a * y)
+N2_FAST_BINARY(BINARY)
 
 /* ---- matrix product ------------------------------------------------------ */
 

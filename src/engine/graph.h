@@ -321,15 +321,25 @@ void n2_build_watch(n2_graph *g, n2_node x);
 /* ---- the table of ops ---- */
 
 /* clang-format off */
-#define N2_OP_LIST(X)                                                                     \
-    X(tensor) X(constant) X(normal) X(uniform) X(integer) X(permutation) X(row_index)     \
+
+/* Element-wise ops of one and of two inputs. From these lists follow the ids, the rows of the
+ * table of ops and the tables of kernels: a backend needs its formula, and nothing else. */
+#define N2_UNARY_LIST(X)                                                                  \
     X(neg) X(exp) X(log) X(sqrt) X(reciprocal) X(tanh) X(sigmoid) X(softplus) X(sin)      \
-    X(cos) X(positive) X(detach) X(affine) X(lrelu)                                       \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)   \
+    X(cos) X(positive) X(affine) X(lrelu) X(n2ce_term) X(n2ce_weight)
+#define N2_BINARY_LIST(X)                                                                 \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)
+
+/* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
+#define N2_KERNEL_LIST(X)                                                                 \
+    X(normal) X(uniform) X(integer) X(permutation) X(row_index)                           \
     X(matmul) X(sum) X(amax) X(median)                                                    \
-    X(broadcast) X(reshape) X(transpose) X(concat) X(slice) X(pad)                        \
-    X(gather) X(scatter_add) X(n2ce_term) X(n2ce_weight)                                  \
+    X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)          \
     X(assign) X(adam)
+#define N2_NO_KERNEL_LIST(X) X(tensor) X(constant) X(reshape) X(detach)
+
+#define N2_OP_LIST(X) \
+    N2_NO_KERNEL_LIST(X) N2_UNARY_LIST(X) N2_BINARY_LIST(X) N2_KERNEL_LIST(X)
 /* clang-format on */
 
 typedef enum n2_op_id {

@@ -652,43 +652,15 @@ static void note_adam(const n2_call *c) {
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* Leaves and views need none. */
-#define note_tensor   NULL
-#define note_constant NULL
-#define note_detach   NULL
-#define note_reshape  NULL
-
 #define note_normal  note_random
 #define note_uniform note_random
 #define note_integer note_random
+#define note_amax    note_reduce
 
-#define note_neg         note_unary
-#define note_exp         note_unary
-#define note_log         note_unary
-#define note_sqrt        note_unary
-#define note_reciprocal  note_unary
-#define note_tanh        note_unary
-#define note_sigmoid     note_unary
-#define note_softplus    note_unary
-#define note_sin         note_unary
-#define note_cos         note_unary
-#define note_positive    note_unary
-#define note_affine      note_unary
-#define note_lrelu       note_unary
-#define note_n2ce_term   note_unary
-#define note_n2ce_weight note_unary
-
-#define note_add        note_binary
-#define note_sub        note_binary
-#define note_mul        note_binary
-#define note_div        note_binary
-#define note_maximum    note_binary
-#define note_minimum    note_binary
-#define note_equal      note_binary
-#define note_greater    note_binary
-#define note_lrelu_grad note_binary
-
-#define note_amax note_reduce
-
-#define ROW(name) note_##name,
-n2_kernel *const n2_cuda_kernels[N2_OP_COUNT] = {N2_OP_LIST(ROW)};
+/* In the order of N2_OP_LIST. */
+#define NONE(name)   NULL,
+#define UNARY(name)  note_unary,
+#define BINARY(name) note_binary,
+#define OWN(name)    note_##name,
+n2_kernel *const n2_cuda_kernels[N2_OP_COUNT] = {
+    N2_NO_KERNEL_LIST(NONE) N2_UNARY_LIST(UNARY) N2_BINARY_LIST(BINARY) N2_KERNEL_LIST(OWN)};

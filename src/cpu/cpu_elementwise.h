@@ -1,0 +1,60 @@
+/* Formulas of the fast element-wise kernels: a row each, for the operands x and y and the numbers
+ * a and b of the node (n2_attr). Compilers make vectors of them, so they have no branches. An op
+ * without a row is served by its plain kernel (ref/plain.h). */
+#ifndef N2_CPU_ELEMENTWISE_H
+#define N2_CPU_ELEMENTWISE_H
+
+#include "base/lanes.h"
+
+#include <math.h>
+
+#define N2_CPU_INLINE static inline __attribute__((always_inline))
+
+/* n2_lane_exp with the ends of the range put back: infinity, zero and NaN show. */
+N2_CPU_INLINE float exp_full(float x) {
+    float y = n2_lane_exp(x);
+    y = x > 80.0f ? y * n2_lane_exp(x - 80.0f) : y; /* up to the overflow */
+    y = x > 88.73f ? (float)INFINITY : y;
+    y = x < -87.0f ? 0.0f : y;
+    return x != x ? x : y;
+}
+
+N2_CPU_INLINE float sigmoid(float x) {
+    const float e = exp_full(x < 0 ? x : -x), s = 1.0f / (1.0f + e);
+    return x < 0 ? e * s : s;
+}
+
+/* (1 - e) / (1 + e) with e = exp(-2|x|); a short series where that would cancel. */
+N2_CPU_INLINE float tanh_full(float x) {
+    const float a = x < 0 ? -x : x, e = exp_full(-2.0f * a), y = x * x;
+    const float large = (1.0f - e) / (1.0f + e);
+    const float small = a * (1.0f + y * (-0.33333334f + y * (0.13333334f - y * 0.05396825f)));
+    const float t = a < 0.15f ? small : large;
+    return x < 0 ? -t : t;
+}
+
+/* clang-format off */
+#define N2_FAST_UNARY(X)                \
+    X(neg, -x)                          \
+    X(exp, exp_full(x))                 \
+    X(sqrt, sqrtf(x))                   \
+    X(reciprocal, 1.0f / x)             \
+    X(sigmoid, sigmoid(x))              \
+    X(tanh, tanh_full(x))               \
+    X(positive, x > 0.0f ? 1.0f : 0.0f) \
+    X(affine, a * x + b)                \
+    X(lrelu, x > 0.0f ? x : a * x)
+
+#define N2_FAST_BINARY(X)               \
+    X(add, x + y)                       \
+    X(sub, x - y)                       \
+    X(mul, x * y)                       \
+    X(div, x / y)                       \
+    X(maximum, x > y || x != x ? x : y) \
+    X(minimum, x < y || x != x ? x : y) \
+    X(equal, x == y ? 1.0f : 0.0f)      \
+    X(greater, x > y ? 1.0f : 0.0f)     \
+    X(lrelu_grad, x > 0.0f ? y : a * y)
+/* clang-format on */
+
+#endif
