@@ -33,6 +33,12 @@ N2_CPU_INLINE float tanh_full(float x) {
     return x < 0 ? -t : t;
 }
 
+/* Of x sigmoid(x). */
+N2_CPU_INLINE float silu_slope(float x) {
+    const float s = sigmoid(x);
+    return s * (1.0f + x * (1.0f - s));
+}
+
 /* clang-format off */
 #define N2_FAST_UNARY(X)                \
     X(neg, -x)                          \
@@ -43,7 +49,8 @@ N2_CPU_INLINE float tanh_full(float x) {
     X(tanh, tanh_full(x))               \
     X(positive, x > 0.0f ? 1.0f : 0.0f) \
     X(affine, a * x + b)                \
-    X(lrelu, x > 0.0f ? x : a * x)
+    X(lrelu, x > 0.0f ? x : a * x)      \
+    X(silu, x * sigmoid(x))
 
 #define N2_FAST_BINARY(X)               \
     X(add, x + y)                       \
@@ -54,7 +61,8 @@ N2_CPU_INLINE float tanh_full(float x) {
     X(minimum, x < y || x != x ? x : y) \
     X(equal, x == y ? 1.0f : 0.0f)      \
     X(greater, x > y ? 1.0f : 0.0f)     \
-    X(lrelu_grad, x > 0.0f ? y : a * y)
+    X(lrelu_grad, x > 0.0f ? y : a * y) \
+    X(silu_grad, y * silu_slope(x))
 /* clang-format on */
 
 #endif

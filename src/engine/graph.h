@@ -169,7 +169,8 @@ n2_node n2_build_random(n2_graph *g, int op, n2_shape shape, int64_t n);
 n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modulo);
 
 /* ---- element-wise, with NumPy's broadcasting ----
- * positive: 1 where x > 0, else 0; detach: x without gradient; affine: a x + b. */
+ * positive: 1 where x > 0, else 0; detach: x without gradient; affine: a x + b;
+ * silu: x sigmoid(x). */
 
 #define n2g_neg(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_neg, x, 0, 0))
 #define n2g_exp(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_exp, x, 0, 0))
@@ -185,6 +186,7 @@ n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modul
 #define n2g_detach(g, x)       N2_BUILT(g, n2_build_unary(g, N2_OP_detach, x, 0, 0))
 #define n2g_affine(g, x, a, b) N2_BUILT(g, n2_build_unary(g, N2_OP_affine, x, a, b))
 #define n2g_scale(g, x, a)     n2g_affine(g, x, a, 0)
+#define n2g_silu(g, x)         N2_BUILT(g, n2_build_unary(g, N2_OP_silu, x, 0, 0))
 #define n2g_lrelu(g, x, slope) N2_BUILT(g, n2_build_unary(g, N2_OP_lrelu, x, slope, 0))
 n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b);
 
@@ -269,10 +271,8 @@ n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times);
 
 /* ---- compositions ---- */
 
-#define n2g_silu(g, ...)        N2_BUILT(g, n2_build_silu(g, __VA_ARGS__))
 #define n2g_log_sigmoid(g, ...) N2_BUILT(g, n2_build_log_sigmoid(g, __VA_ARGS__))
 #define n2g_softmax(g, ...)     N2_BUILT(g, n2_build_softmax(g, __VA_ARGS__))
-n2_node n2_build_silu(n2_graph *g, n2_node x);
 n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x);
 n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 
@@ -326,9 +326,10 @@ void n2_build_watch(n2_graph *g, n2_node x);
  * table of ops and the tables of kernels: a backend needs its formula, and nothing else. */
 #define N2_UNARY_LIST(X)                                                                  \
     X(neg) X(exp) X(log) X(sqrt) X(reciprocal) X(tanh) X(sigmoid) X(softplus) X(sin)      \
-    X(cos) X(positive) X(affine) X(lrelu) X(n2ce_term) X(n2ce_weight)
+    X(cos) X(positive) X(affine) X(lrelu) X(silu) X(n2ce_term) X(n2ce_weight)
 #define N2_BINARY_LIST(X)                                                                 \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)   \
+    X(silu_grad)
 
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \

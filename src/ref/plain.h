@@ -120,6 +120,7 @@ UNARY(cos, cos(x))
 UNARY(positive, x > 0)
 UNARY(affine, a *x + b)
 UNARY(lrelu, x > 0 ? x : a * x)
+UNARY(silu, x *n2_sigmoid(x))
 UNARY(n2ce_term, c->node->attr.i[0] ? n2_den_term(x, a) : n2_num_term(x, a))
 UNARY(n2ce_weight, c->node->attr.i[0] ? n2_den_weight(x, a) : -n2_num_weight(x, a))
 
@@ -143,6 +144,7 @@ BINARY(minimum, x < y || isnan(x) ? x : y)
 BINARY(equal, x == y)
 BINARY(greater, x > y)
 BINARY(lrelu_grad, x > 0 ? y : a * y)
+BINARY(silu_grad, y *n2_sigmoid(x) * (1 + x * n2_sigmoid(-x)))
 
 /* ---- matrix product ------------------------------------------------------ */
 

@@ -42,6 +42,12 @@ __device__ inline float sigmoid(float x) {
 
 __device__ inline float softplus(float x) { return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x)); }
 
+/* Of x sigmoid(x). */
+__device__ inline float silu_slope(float x) {
+    const float s = sigmoid(x);
+    return s * (1.0f + x * (1.0f - s));
+}
+
 /* a, b: f[0] and f[1]. */
 __device__ inline float unary(const job &j, int op, float a, float b, float x) {
     switch (op) {
@@ -71,6 +77,8 @@ __device__ inline float unary(const job &j, int op, float a, float b, float x) {
         return a * x + b;
     case N2_OP_lrelu:
         return x > 0.0f ? x : a * x;
+    case N2_OP_silu:
+        return x * sigmoid(x);
     case N2_OP_n2ce_term:
         return (float)loss_term(j, (double)x, j.k != 0);
     default: /* n2ce_weight */
@@ -98,6 +106,8 @@ __device__ inline float binary(int op, float a, float x, float y) {
         return x == y ? 1.0f : 0.0f;
     case N2_OP_greater:
         return x > y ? 1.0f : 0.0f;
+    case N2_OP_silu_grad:
+        return y * silu_slope(x);
     default: /* lrelu_grad */
         return x > 0.0f ? y : a * y;
     }

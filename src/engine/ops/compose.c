@@ -1,8 +1,6 @@
 /* What is built from other ops: no kernels of their own, gradients for free. */
 #include "ops.h"
 
-n2_node n2_build_silu(n2_graph *g, n2_node x) { return n2g_mul(g, x, n2g_sigmoid(g, x)); }
-
 n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x) {
     return n2g_neg(g, n2g_softplus(g, n2g_neg(g, x)));
 }

@@ -169,6 +169,19 @@ static void lrelu_grad_grad(n2_graph *g, n2_node y, n2_node d, n2_node *dx) {
     dx[1] = n2_build_binary(g, N2_OP_lrelu_grad, x_of(g, y), d, attr_of(g, y));
 }
 
+/* silu(x) = x s with s = sigmoid(x); silu' = s (1 + x (1 - s)). */
+static void silu_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    dx[0] = n2_build_binary(g, N2_OP_silu_grad, x_of(g, y), dy, 0);
+}
+/* y = dy silu'(x); silu'' = s (1 - s) (2 + x (1 - 2 s)). */
+static void silu_grad_grad(n2_graph *g, n2_node y, n2_node d, n2_node *dx) {
+    const n2_node x = x_of(g, y), dy = n2_input(g, y, 1), s = n2g_sigmoid(g, x);
+    const n2_node bend = n2g_mul(g, s, n2g_affine(g, s, -1, 1));
+    const n2_node rest = n2g_affine(g, n2g_mul(g, x, n2g_affine(g, s, -2, 1)), 1, 2);
+    dx[0] = n2g_mul(g, n2g_mul(g, d, dy), n2g_mul(g, bend, rest));
+    dx[1] = n2_build_binary(g, N2_OP_silu_grad, x, d, 0);
+}
+
 static n2_node to_input(n2_graph *g, n2_node d, n2_node y, int k) {
     return n2g_sum_to(g, d, n2_shape_at(g, n2_input(g, y, k)));
 }
@@ -219,6 +232,8 @@ ELEMENTWISE(detach, NULL);
 ELEMENTWISE(affine, affine_grad);
 ELEMENTWISE(lrelu, lrelu_grad);
 ELEMENTWISE(lrelu_grad, lrelu_grad_grad);
+ELEMENTWISE(silu, silu_grad);
+ELEMENTWISE(silu_grad, silu_grad_grad);
 ELEMENTWISE(add, add_grad);
 ELEMENTWISE(sub, sub_grad);
 ELEMENTWISE(mul, mul_grad);
