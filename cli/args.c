@@ -10,10 +10,9 @@ const n2ce_option common_options[] = {
     {"json", 'j', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print one JSON object"},
     {"quiet", 'q', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print bare numbers, one a line, and nothing on stderr but errors"},
-    {"report", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
+    {"report", 'r', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "write a page with plots, and the JSON, into this folder"},
-    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "replace a report that is there already"},
+    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace files that are there"},
     {"threads", 0, N2CE_OPTION_COUNT, "0", 0, 1024, NULL, "T",
      "threads to use, 0 for one a core; the result is the same"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
@@ -102,12 +101,6 @@ bool is_hidden(const n2ce_task *task, const n2ce_option *row) {
     return n2ce_option_find(n2ce_task_options(task), row->name);
 }
 
-char letter_beside(const n2ce_task *task, const n2ce_option *row) {
-    const char name[] = {row->letter, '\0'};
-    const bool taken = task && row->letter && n2ce_option_find(n2ce_task_options(task), name);
-    return taken ? '\0' : row->letter;
-}
-
 /* ---- options and words --------------------------------------------------- */
 
 typedef struct parser {
@@ -123,6 +116,7 @@ typedef struct parser {
 typedef struct word {
     char name[64];
     const char *value; /* NULL: none attached */
+    bool is_letter;    /* "-s" */
 } word;
 
 static bool split(const char *argument, word *w) {
@@ -134,13 +128,20 @@ static bool split(const char *argument, word *w) {
     memcpy(w->name, name, n);
     w->name[n] = '\0';
     w->value = equals ? equals + 1 : NULL;
+    w->is_letter = !is_long;
     return true;
+}
+
+static const n2ce_option *find_row(const n2ce_option *table, const word *w) {
+    for (const n2ce_option *row = table; row->name; row++)
+        if (w->is_letter ? row->letter == w->name[0] : strcmp(row->name, w->name) == 0) return row;
+    return NULL;
 }
 
 /* The options, the task's own or the common ones, whose table knows the name. */
 static n2ce_options *find_owner(const parser *p, const word *w, const n2ce_option **row) {
-    if ((*row = n2ce_option_find(n2ce_task_options(p->task), w->name))) return p->args->own;
-    if ((*row = n2ce_option_find(common_options, w->name))) return p->args->common;
+    if ((*row = find_row(n2ce_task_options(p->task), w))) return p->args->own;
+    if ((*row = find_row(common_options, w))) return p->args->common;
     return NULL;
 }
 

@@ -55,11 +55,9 @@ const n2ce_option *operand_at(const n2ce_task *task, size_t index);
  * a default in brackets; "" if there are none. Returns the buffer. */
 const char *format_operands(const n2ce_task *task, char *buffer, size_t size);
 
-/* What of a common option is left beside a task (NULL: none), whose own names and letters come
- * first: is the name taken, or of no use because the task has no report; and the letter, 0 if none
- * or taken. */
+/* Whether a task (NULL: none) hides a common option: it has the same one in its own table, or no
+ * use for it because it has no report. */
 bool is_hidden(const n2ce_task *task, const n2ce_option *row);
-char letter_beside(const n2ce_task *task, const n2ce_option *row);
 
 /* Not that of a flag, nor nothing. */
 bool has_default_worth_saying(const n2ce_option *row);

@@ -61,9 +61,8 @@ static void print_bash_values(const char *pattern, const n2ce_option *row) {
 /* What may follow an option. */
 static void print_bash_options(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(task, row);
-        char pattern[80], alias[] = {'|', '-', letter, '\0'};
-        snprintf(pattern, sizeof pattern, "--%s%s", row->name, letter ? alias : "");
+        char pattern[80], alias[] = {'|', '-', row->letter, '\0'};
+        snprintf(pattern, sizeof pattern, "--%s%s", row->name, row->letter ? alias : "");
         if (!is_hidden(task, row)) print_bash_values(pattern, row);
     }
 }
@@ -71,10 +70,9 @@ static void print_bash_options(const n2ce_option *table, const n2ce_task *task) 
 /* Names and letters of the options that the next word belongs to. */
 static void print_bash_with_value(const n2ce_option *table, const n2ce_task *task) {
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(task, row);
         if (row->type == N2CE_OPTION_FLAG || is_hidden(task, row)) continue;
         printf("--%s ", row->name);
-        if (letter) printf("-%c ", letter);
+        if (row->letter) printf("-%c ", row->letter);
     }
 }
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "-d, --dim D" or "-j, --json". */
-static void print_names(const n2ce_option *row, char letter, char *buffer, size_t size) {
+/* "-t, --time-limit S" or "-j, --json". */
+static void print_names(const n2ce_option *row, char *buffer, size_t size) {
     const char *value = row->value ? row->value : "", *gap = row->value ? " " : "";
-    if (letter)
-        snprintf(buffer, size, "-%c, --%s%s%s", letter, row->name, gap, value);
+    if (row->letter)
+        snprintf(buffer, size, "-%c, --%s%s%s", row->letter, row->name, gap, value);
     else
         snprintf(buffer, size, "    --%s%s%s", row->name, gap, value);
 }
@@ -23,7 +23,7 @@ static void print_options(const char *title, const n2ce_option *table, const n2c
     for (const n2ce_option *row = table; row->name; row++) {
         char names[64];
         if (is_hidden(task, row)) continue;
-        print_names(row, letter_beside(task, row), names, sizeof names);
+        print_names(row, names, sizeof names);
         printf("  %-22s  %s", names, row->help);
         print_range(row);
         printf("\n");

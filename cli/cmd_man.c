@@ -24,11 +24,10 @@ static void print_roff(const char *text) {
 static void print_man_options(const char *title, const n2ce_option *table, const n2ce_task *task) {
     printf(".SH %s\n", title);
     for (const n2ce_option *row = table; row->name; row++) {
-        const char letter = letter_beside(task, row);
         if (is_hidden(task, row)) continue;
         printf(".TP\n.B \\-\\-");
         print_roff(row->name);
-        if (letter) printf(", \\-%c", letter);
+        if (row->letter) printf(", \\-%c", row->letter);
         if (row->value) printf(" \\fI%s\\fP", row->value);
         printf("\n");
         print_roff(row->help);

@@ -359,7 +359,7 @@ N2CE_API const char *n2ce_options_get(const n2ce_options *options, const char *n
 /** Value of an option that is one number; NaN if it is not, or is "auto". */
 N2CE_API double n2ce_options_number(const n2ce_options *options, const char *name);
 
-/** The row of a name (or of a letter, as a one-character string); NULL if
+/** The row of a name, or else of a letter, as a one-character string; NULL if
  *  the table has none. */
 N2CE_API const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name);
 

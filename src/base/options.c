@@ -40,11 +40,12 @@ void n2ce_options_free(n2ce_options *o) {
 }
 
 const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name) {
+    const n2ce_option *by_letter = NULL;
     for (const n2ce_option *row = table; row->name; row++) {
-        const bool is_letter = row->letter && name[0] == row->letter && name[1] == '\0';
-        if (is_letter || strcmp(row->name, name) == 0) return row;
+        if (strcmp(row->name, name) == 0) return row;
+        if (row->letter && name[0] == row->letter && name[1] == '\0') by_letter = row;
     }
-    return NULL;
+    return by_letter;
 }
 
 /* ---- nearest word -------------------------------------------------------- */

@@ -6,23 +6,28 @@
 #include "design/design_space.h"
 #include "study_runner.h"
 #include "task/device_options.h"
+#include "task/vocabulary.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const n2ce_option options_table[] = {
-    {"preset", 'p', N2CE_OPTION_WORD, "none", 0, 0, "none|branin|table|ablation|queries|cubes",
-     "NAME", "what makes a table or figure of the paper; options that are given besides count"},
-    {"task", 't', N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
-     "branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or all; variants: "
+    {"preset", 0, N2CE_OPTION_WORD, "none", 0, 0, "none|branin|table|ablation|queries|cubes",
+     "NAME",
+     "settings by name: what makes a table or figure of the paper; options that are given besides "
+     "count"},
+    {"tasks", 0, N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
+     "tasks to run: branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or "
+     "all; variants: "
      "branin-all, branin-50-all"},
-    {"method", 'm', N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
-     "methods, separated by commas; all: those that are no variant of another; variants: those"},
-    {"data", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
+    {"methods", 0, N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
+     "methods to compare, separated by commas; all: those that are no variant of another; "
+     "variants: those"},
+    {"data", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
-    {"seeds", 'k', N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
-    {"queries", 'Q', N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
+    {"seeds", 0, N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
+    {"queries", 0, N2CE_OPTION_REALS, "auto", 1, 1e6, NULL, "LIST",
      "how many designs are proposed, several numbers separated by commas; auto: 256, and 128 for "
      "Branin"},
     {"targets", 0, N2CE_OPTION_REALS, "auto", -10, 10, NULL, "LIST",
@@ -30,15 +35,14 @@ static const n2ce_option options_table[] = {
      "that can; auto: none, or the preset's"},
     {"scale", 0, N2CE_OPTION_COUNT, "1", 1, 1e6, NULL, "S",
      "train networks of 1/S of the published width for 1/S of the published steps"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
-     "seed of the first repetition; the others follow"},
+    N2_FIRST_SEED_OPTION,
     {"reuse", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "take over the runs that are in these answers (bbo.json, or folders with it, separated by "
      "commas); make the others"},
     {"merge", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
-     "cpu, auto (whichever is faster, by measurement), cuda, cuda:N for GPU N"},
+     "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };
@@ -311,9 +315,9 @@ const n2ce_task n2_bbo_study_task = {
         "one answer with --merge; a study that was interrupted goes on with --reuse.\n",
     .examples =
         "n2ce study bbo\n"
-        "n2ce study bbo --task tfbind8 --data data --method gradient-ascent --scale 8\n"
-        "n2ce study bbo --task all --data data --method all --report out --json\n"
-        "n2ce study bbo --task all --data data --method all --reuse out --report out --force\n"
+        "n2ce study bbo --tasks tfbind8 --data data --methods gradient-ascent --scale 8\n"
+        "n2ce study bbo --tasks all --data data --methods all --report out --json\n"
+        "n2ce study bbo --tasks all --data data --methods all --reuse out --report out --force\n"
         "n2ce study bbo --merge out,elsewhere/bbo.json --report together\n",
     .page = "bbo.html",
     .data = "bbo.json",

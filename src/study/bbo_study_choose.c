@@ -15,24 +15,24 @@ typedef struct preset {
 
 static const preset presets[] = {
     {"branin",
-     {{"task", "branin,branin-50,branin-all,branin-50-all"},
-      {"method",
+     {{"tasks", "branin,branin-50,branin-all,branin-50-all"},
+      {"methods",
        "n2ce,n2ce-m1,n2ce-m10,gaussian,mle,mle-ld,gradient-ascent,ddom,random,top-offline"},
       {"targets", "0,0.2,0.4,0.6,0.8,0.9,0.95,1,1.02,1.05,1.1"}}},
     {"table",
-     {{"task", "tfbind8,tfbind10,superconductor"}, {"method", "all"}, {"queries", "128,256"}}},
+     {{"tasks", "tfbind8,tfbind10,superconductor"}, {"methods", "all"}, {"queries", "128,256"}}},
     {"ablation",
-     {{"task", "tfbind8,tfbind10,superconductor"},
-      {"method",
+     {{"tasks", "tfbind8,tfbind10,superconductor"},
+      {"methods",
        "n2ce,n2ce-m1,n2ce-m10,n2ce-m1000,n2ce-k1,n2ce-k2,n2ce-k4,n2ce-k8,n2ce-ld,gaussian,"
        "mle,mle-ld,random,top-offline"}}},
     {"queries",
-     {{"task", "superconductor"},
-      {"method", "n2ce,random,top-offline"},
+     {{"tasks", "superconductor"},
+      {"methods", "n2ce,random,top-offline"},
       {"queries", "2,8,32,128,256"}}},
     {"cubes",
-     {{"task", "all"},
-      {"method", "n2ce,random,top-offline,cube-0.005,cube-0.01,cube-0.05,cube-0.1"}}},
+     {{"tasks", "all"},
+      {"methods", "n2ce,random,top-offline,cube-0.005,cube-0.01,cube-0.05,cube-0.1"}}},
 };
 
 static const preset *find_preset(const char *name) {
@@ -72,6 +72,7 @@ static bool is_word(const char *word, size_t n, const char *name) {
     return strlen(name) == n && memcmp(name, word, n) == 0;
 }
 
+/* The option is a plural: "tasks". */
 static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
                            const char *word, size_t n) {
     const char *known[N2_BBO_METHODS + 1] = {"all"}, *nearest;
@@ -85,9 +86,10 @@ static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name
     if (n < sizeof copy) memcpy(copy, word, n);
     nearest = *copy ? n2ce_nearest_word(copy, known, count) : NULL;
     const n2ce_status status =
-        n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %s \"%.*s\"%s%s%s There are: %s; or all.",
-                option, option, (int)(n < 80 ? n : 80), word, nearest ? "; did you mean \"" : ".",
-                nearest ? nearest : "", nearest ? "\"?" : "", list.data ? list.data : "");
+        n2_fail(ctx, N2CE_EINVAL, "--%s: there is no %.*s \"%.*s\"%s%s%s There are: %s; or all.",
+                option, (int)strlen(option) - 1, option, (int)(n < 80 ? n : 80), word,
+                nearest ? "; did you mean \"" : ".", nearest ? nearest : "", nearest ? "\"?" : "",
+                list.data ? list.data : "");
     n2_text_free(&list);
     return status;
 }
@@ -126,7 +128,7 @@ static n2ce_status choose_tasks(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
     bool tasks[N2_BBO_TASKS] = {false};
     double *queries;
     size_t n;
-    N2_TRY(mark_list(ctx, o, "task", task_name, is_task_variant, tasks));
+    N2_TRY(mark_list(ctx, o, "tasks", task_name, is_task_variant, tasks));
     N2_TRY(n2_options_reals(o, "queries", s->arena, &queries, &n));
     for (size_t i = 0; n2_design_task_at(i); i++)
         for (size_t k = 0; k < (n ? n : 1) && tasks[i]; k++) {
@@ -150,7 +152,7 @@ n2ce_status n2_bbo_choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s)
     N2_TRY(choose_tasks(ctx, o, s));
     N2_TRY(n2_options_reals(o, "targets", s->arena, &targets, &s->n_targets));
     s->targets = targets;
-    N2_TRY(mark_list(ctx, o, "method", method_name, is_variant, methods));
+    N2_TRY(mark_list(ctx, o, "methods", method_name, is_variant, methods));
     for (size_t i = 0; i < n2_method_count; i++)
         if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
     s->n_asked = s->n_methods;

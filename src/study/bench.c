@@ -5,6 +5,7 @@
 #include "cuda/cuda.h"
 #include "task/device_options.h"
 #include "task/task.h"
+#include "task/vocabulary.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -15,7 +16,7 @@ static const n2ce_option step_options[] = {
     {"seconds", 0, N2CE_OPTION_REAL, "2", 0.01, 1e6, NULL, "S", "time to measure for"},
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print the plan: steps, bytes, floating-point operations, time"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    N2_SEED_OPTION,
     N2_ANY_DEVICE_OPTION,
     N2_PRECISION_OPTION,
     {0},
@@ -25,7 +26,7 @@ static const n2ce_option svgd_options[] = {
     {"particles", 0, N2CE_OPTION_COUNT, "256", 2, 1e5, NULL, "N", "number of particles"},
     {"iterations", 0, N2CE_OPTION_COUNT, "500", 1, 1e9, NULL, "T", "iterations to time"},
     {"plan", 'p', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print the plan"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    N2_SEED_OPTION,
     N2_ANY_DEVICE_OPTION,
     N2_PRECISION_OPTION,
     {0},

@@ -4,6 +4,7 @@
 #include "io/file.h"
 #include "ratio_problems.h"
 #include "task/task.h"
+#include "task/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +12,16 @@
 static const n2ce_option options[] = {
     {"problem", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "PROBLEM",
      "name of the problem; without one, all are listed"},
-    {"n", 'n', N2CE_OPTION_COUNT, "auto", 1, 1e8, NULL, "N",
-     "rows; auto: the problem's own number"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    {"n", 0, N2CE_OPTION_COUNT, "auto", 1, 1e8, NULL, "N",
+     "samples a side; auto: the problem's own number"},
+    N2_SEED_OPTION,
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "rows (x, y) of a mutual information problem, as CSV with columns X0, X1, .., Y0, .."},
-    {"num", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "numerator of a divergence problem, as CSV"},
-    {"den", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "and its denominator"},
-    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace files that are there"},
+     "write the rows (x, y) of a mutual information problem here, as CSV with columns X0, X1, .., "
+     "Y0, .."},
+    {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "samples of the numerator of a divergence problem are written here, as CSV"},
+    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of its denominator"},
+    N2_FORCE_OPTION,
     {0},
 };
 

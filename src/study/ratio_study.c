@@ -20,18 +20,16 @@ enum {
 static const uint64_t FRESH_SEED = (uint64_t)1 << 63; /* --seed stays below it */
 
 static const n2ce_option options_table[] = {
-    {"tasks", 't', N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
-     "groups and names of problems, separated by commas; quick: seven problems; all"},
-    {"methods", 'm', N2CE_OPTION_WORDS, "n2ce,nce,ulsif", 0, 0,
+    {"tasks", 0, N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
+     "tasks to run: groups and names of problems, separated by commas; quick: seven problems; all"},
+    {"methods", 0, N2CE_OPTION_WORDS, "n2ce,nce,ulsif", 0, 0,
      "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep", "LIST",
-     "estimators to compare"},
-    {"seeds", 'k', N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every fit"},
-    {"n", 'n', N2CE_OPTION_COUNT, "auto", LEAST_ROWS, 1e9, NULL, "N",
-     "rows (a side); auto: as many as the problem's authors drew"},
-    {"max-seconds", 0, N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",
-     "stop training a fit after this time; then results depend on the machine. auto: no limit"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
-     "seed of the first repetition; the others follow"},
+     "methods to compare"},
+    {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every fit"},
+    {"n", 0, N2CE_OPTION_COUNT, "auto", LEAST_ROWS, 1e9, NULL, "N",
+     "samples a side; auto: as many as the problem's authors drew"},
+    N2_TIME_LIMIT_OPTION,
+    N2_FIRST_SEED_OPTION,
     N2_DEVICE_OPTION,
     N2_PRECISION_OPTION,
     {0},
@@ -332,8 +330,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
     if (!n2_options_is_auto(o, "n")) s->rows = (size_t)n2_options_count(o, "n");
-    if (!n2_options_is_auto(o, "max-seconds"))
-        s->max_seconds = n2ce_options_number(o, "max-seconds");
+    if (!n2_options_is_auto(o, "time-limit")) s->max_seconds = n2ce_options_number(o, "time-limit");
     for (size_t m = 0; m < N2_STUDY_METHODS; m++)
         if (n2_options_has_word(o, "methods", methods[m].name))
             s->methods[s->n_methods++] = &methods[m];

@@ -27,7 +27,7 @@ typedef struct n2_study_method {
 } n2_study_method;
 
 /* One fit. A fit that failed has no numbers. All in nats but for the seconds, which are the only
- * numbers that vary from run to run (unless --max-seconds cuts a fit short). */
+ * numbers that vary from run to run (unless --time-limit cuts a fit short). */
 typedef struct n2_study_fit {
     uint64_t seed;
     double estimate, lo, hi; /* the interval has 95 % coverage by the fit's own standard error */

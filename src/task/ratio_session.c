@@ -73,7 +73,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
                    .rate = number(o, "rate"),
                    .tau = 5},
         .folds = count(o, "folds"),
-        .max_seconds = number(o, "max-seconds"),
+        .max_seconds = number(o, "time-limit"),
         .seed = n2_options_count(o, "seed"),
     };
     const bool separable = m->contrast <= N2_CONTRAST_NEG_REWEIGHT;
@@ -370,7 +370,7 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
         snprintf(reason, 200, "%zu rows are too few for %zu columns; it takes at least %zu", n,
                  s->num->cols, need);
     else if (ran_out_of_time(r))
-        snprintf(reason, 200, "training was cut short by --max-seconds");
+        snprintf(reason, 200, "training was cut short by --time-limit");
     else if (s->one_sided)
         snprintf(reason, 200,
                  "column \"%.60s\" has one value in one of the samples: the divergence is infinite "

@@ -6,24 +6,20 @@
 #include "ratio/estimate.h"
 #include "ratio/model_file.h"
 #include "task.h"
+#include "vocabulary.h"
 
 /* clang-format off */
 #define N2_SAMPLE_OPTIONS                                                                       \
     {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                \
      "columns whose values are names of levels, not numbers"},                                  \
-    {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                            \
-     "leave out rows with missing values instead of refusing them"},                            \
+    N2_DROP_MISSING_OPTION,                                                                     \
     {"max-rows", 0, N2CE_OPTION_COUNT, "auto", 10, 1e12, NULL, "N",                             \
      "use a random subset of so many rows a file; auto: what fits into 96 MiB, at least 131072"}
-
-#define N2_COLUMNS_OPTION                                                                       \
-    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                  \
-     "columns to use, by name or zero-based number or range: temp,3,5-9; default: all"}
 
 #define N2_FIT_OPTIONS                                                                          \
     {"auto", 0, N2CE_OPTION_FLAG, "true", 0, 0, NULL, NULL,                                     \
      "choose what is not given from the data (that is the default)"},                           \
-    {"method", 'm', N2CE_OPTION_WORD, "n2ce", 0, 0,                                             \
+    {"method", 0, N2CE_OPTION_WORD, "n2ce", 0, 0,                                             \
      "n2ce|nce|nwj|neg-reweight|dv|infonce|smile|ulsif|kliep", "NAME",                          \
      "estimator: n2ce, or a baseline to compare with"},                                         \
     {"M", 'M', N2CE_OPTION_REAL, "auto", 1, 1e12, NULL, "M",                                    \
@@ -38,15 +34,14 @@
     {"blocks", 0, N2CE_OPTION_COUNT, "auto", 1, 32, NULL, "L", "residual blocks of the network"}, \
     {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N", "numerator rows a step"},        \
     {"noise", 0, N2CE_OPTION_COUNT, "auto", 1, 1e4, NULL, "R", "noise rows for each of them"},  \
-    {"steps", 0, N2CE_OPTION_COUNT, "auto", 1, 1e9, NULL, "T", "training steps at most, a fold"}, \
+    {"steps", 0, N2CE_OPTION_COUNT, "auto", 1, 1e9, NULL, "T", "steps of training at most, a fold"}, \
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R", "learning rate at the start"},    \
     {"lambda", 0, N2CE_OPTION_REAL, "0", 0, 1e9, NULL, "L",                                     \
      "ratio regularisation: adds lambda times the mean square of the learned log ratio"},       \
     {"folds", 0, N2CE_OPTION_COUNT, "auto", 2, 10, NULL, "F",                                   \
      "every row is scored by a network that has not seen its fold"},                            \
-    {"max-seconds", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",                         \
-     "stop training after this time and use what is there; auto: no limit"},                    \
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},     \
+    N2_TIME_LIMIT_OPTION,                                                                       \
+    N2_SEED_OPTION,                                                                             \
     N2_DEVICE_OPTION,                                                                           \
     N2_PRECISION_OPTION
 

@@ -10,8 +10,6 @@ static const n2ce_option mi_options[] = {
     {"x", 'x', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
      "columns of x, by name, number or range: 0-9,12"},
     {"y", 'y', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS", "columns of y"},
-    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
-     "the same as --y: with --x given, the columns to compare it with"},
     {"bmi", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print one number only; x is the first DIM_X columns, y the next DIM_Y"},
     {"dim-x", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "DIM_X", "with --bmi: columns of x"},
@@ -26,7 +24,7 @@ static const n2ce_option mi_options[] = {
 static n2ce_status choose_columns(n2ce_ctx *ctx, const n2ce_options *o, char x[48], char y[48],
                                   const char **x_text, const char **y_text) {
     *x_text = n2ce_options_get(o, "x");
-    *y_text = n2ce_options_get(o, *n2ce_options_get(o, "y") ? "y" : "columns");
+    *y_text = n2ce_options_get(o, "y");
     if (n2_options_flag(o, "bmi")) {
         const double dx = n2ce_options_number(o, "dim-x"), dy = n2ce_options_number(o, "dim-y");
         if (isnan(dx) || isnan(dy))

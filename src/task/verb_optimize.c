@@ -5,6 +5,7 @@
 #include "device_options.h"
 #include "io/file.h"
 #include "nn/nn.h"
+#include "vocabulary.h"
 
 #include <limits.h>
 #include <math.h>
@@ -19,36 +20,35 @@ static const n2ce_option optimize_options[] = {
      "designs that were tried, one a row, with their values: CSV or NPY, - for standard input"},
     {"maximize", 'm', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
      "the column to make large"},
-    {"minimize", 'n', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
+    {"minimize", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
      "the column to make small"},
-    {"count", 'q', N2CE_OPTION_COUNT, "256", 1, 100000, NULL, "Q", "designs to propose"},
+    {"count", 'Q', N2CE_OPTION_COUNT, "256", 1, 100000, NULL, "Q", "designs to propose"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "write the proposals here, as CSV; default: standard output"},
-    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "replace a file, or a report, that is there"},
-    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
-     "columns of the designs: names, numbers or ranges from 0; default: all others"},
-    {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
-     "columns that hold categories, besides those that hold no number"},
-    {"continuous", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "LIST",
+    N2_FORCE_OPTION,
+    {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
+     "columns to use as designs, by name or zero-based number or range; default: all others"},
+    {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
+     "columns whose values are names of levels, besides those that hold no number"},
+    {"continuous", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
      "columns that may have fractions although all their values are whole"},
     {"bounds", 'b', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "CSV with rows column,low,high; default: the range of the data"},
-    {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "leave out rows with missing values instead of refusing them"},
+    N2_DROP_MISSING_OPTION,
     {"max-rows", 0, N2CE_OPTION_COUNT, "50000", 8, 10000000, NULL, "N",
      "use a random subset of so many rows of a longer file"},
     {"backtest", 0, N2CE_OPTION_REAL, "0", 0, 90, NULL, "PERCENT",
      "hide the best rows, propose from the others, and compare with what was hidden"},
     {"preset", 0, N2CE_OPTION_WORD, "fast", 0, 0, "fast|paper", "NAME",
-     "sizes and steps: fast, minutes on two cores; paper, the publication's, hours"},
+     "settings by name: fast, minutes on two cores; paper, the publication's sizes and steps, hours"},
     {"prior", 0, N2CE_OPTION_WORD, "n2ce", 0, 0, "n2ce|gaussian|mle", "NAME",
      "of the codes: learnt by N2CE, none but the Gaussian, or by maximum likelihood"},
     {"sampler", 0, N2CE_OPTION_WORD, "svgd", 0, 0, "svgd|langevin", "NAME",
      "how chains move"},
     {"M", 'M', N2CE_OPTION_REAL, "100", 1, 1e6, NULL, "M", "noise magnitude of the prior"},
-    {"stages", 'k', N2CE_OPTION_WORD, "6", 0, 0, "1|2|3|4|5|6|7|8", "K", "ratios of the prior's telescope"},
-    {"steps", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F",
+    {"stages", 'k', N2CE_OPTION_COUNT, "6", 1, N2_LATENT_STAGES_MAX, NULL, "K",
+     "ratios of the prior's telescope"},
+    {"effort", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F",
      "factor on the steps of training"},
     {"joint", 0, N2CE_OPTION_COUNT, "auto", 0, 1e6, NULL, "N",
      "steps of joint refinement of code and prior; auto: those of the preset"},
@@ -57,16 +57,15 @@ static const n2ce_option optimize_options[] = {
     {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
      "standard deviations above the best value beyond which no prediction is believed"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
-     "of networks and chains: cpu, auto (whichever is faster, by measurement), cuda, cuda:N for "
-     "GPU N. Another device rounds otherwise, and proposes other designs"},
+     "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N; another device "
+     "rounds otherwise, and proposes other designs"},
     N2_PRECISION_OPTION,
-    {"time-limit", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",
-     "seconds of training, about; auto: no limit. The result then depends on the machine"},
+    N2_TIME_LIMIT_OPTION,
     {"checkpoint", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "keep the state of training here; default: beside the output, until it is done"},
     {"resume", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "continue from the checkpoint, if there is one"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
+    N2_SEED_OPTION,
     {0},
 };
 /* clang-format on */
@@ -93,7 +92,7 @@ static bool is(const n2ce_options *o, const char *name, const char *word) {
 }
 
 static void read_sizes(const n2ce_options *o, n2_latent_options *l) {
-    const double factor = n2ce_options_number(o, "steps");
+    const double factor = n2ce_options_number(o, "effort");
     if (!n2_options_is_auto(o, "joint")) l->joint_steps = (size_t)n2_options_count(o, "joint");
     if (!n2_options_is_auto(o, "rounds")) l->rounds = (size_t)n2_options_count(o, "rounds");
     l->value_steps = scaled(l->value_steps, factor);
@@ -111,7 +110,7 @@ static void read_model(session *s) {
                                             : N2_LATENT_N2CE;
     l->sampler = is(o, "sampler", "langevin") ? N2_LATENT_LANGEVIN : N2_LATENT_SVGD;
     l->magnitude = n2ce_options_number(o, "M");
-    l->stages = (size_t)atoi(n2ce_options_get(o, "stages"));
+    l->stages = (size_t)n2_options_count(o, "stages");
     l->ambition = n2ce_options_number(o, "ambition");
     l->seed = n2_options_count(o, "seed");
     l->resume = n2_options_flag(o, "resume");
@@ -376,7 +375,7 @@ const n2ce_task n2_optimize_task = {
         "\n"
         "Ctrl-C keeps the state of training beside the output; --resume goes on from there\n"
         "and gives what an uninterrupted run gives.\n",
-    .examples = "n2ce optimize designs.csv --maximize y -q 256 -o proposals.csv\n"
+    .examples = "n2ce optimize designs.csv --maximize y --count 256 -o proposals.csv\n"
                 "n2ce optimize designs.csv --minimize cost --categorical colour --bounds box.csv\n"
                 "n2ce optimize designs.csv --maximize y --backtest 20\n",
     .page = "optimize.html",

@@ -7,8 +7,8 @@
 
 static const n2ce_option test_options[] = {
     {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "one sample: CSV or NPY, - for standard input"},
-    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "the other sample"},
+     "samples of one distribution: CSV or NPY, - for standard input"},
+    {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of the other"},
     N2_COLUMNS_OPTION,
     {"permutations", 0, N2CE_OPTION_COUNT, "999", 9, 1e7, NULL, "N", "permutations of the labels"},
     N2_SAMPLE_OPTIONS,

@@ -17,7 +17,7 @@ asked mi --x 0 --y 1 a.csv $small
 asked test -n a.csv -d b.csv $small
 asked score model a.csv
 asked optimize a.csv --maximize 1
-asked study bbo --task branin --method n2ce
+asked study bbo --tasks branin --methods n2ce
 asked study ratio --tasks sanity-2d --n 100
 asked bench step --seconds 0.01
 asked bench svgd --iterations 1
@@ -28,13 +28,13 @@ for device in auto cpu; do
     n2ce score model a.csv --device $device --json | grep -o '"device": "[a-z]*"'
 done
 awk -v n=120 -f "${0%/*}/designs.awk" >designs.csv
-propose() { n2ce optimize designs.csv -m yield -q 4 --rounds 1 --steps 0.02 --checkpoint state -f -o "$@"; }
+propose() { n2ce optimize designs.csv -m yield --count 4 --rounds 1 --effort 0.02 --checkpoint state -f -o "$@"; }
 why() { sed -n 's/^device .*cpu (Th[^.]*\.)$/device: none but cpu/; /^device/p'; }
 propose cpu.csv --device cpu | why
 propose auto.csv --device auto | why
 propose again.csv --device auto --resume | why
 cmp cpu.csv auto.csv && cmp auto.csv again.csv
-n2ce study bbo --task branin-50 --method coms,random --scale 1000 --seeds 2 --device auto --json 2>why |
+n2ce study bbo --tasks branin-50 --methods coms,random --scale 1000 --seeds 2 --device auto --json 2>why |
     sed -n '/"rows"/,/^  ],/s/.*"method": \(.*\), "max.*"device": "\([a-z]*\)".*/\1 on \2/p'
 sed -n 's/(Th[^.]*\.)/(no other)/p' why
 n2ce mi --x 0 --y 1 a.csv --device gpu

@@ -25,7 +25,7 @@ offers "--runs" n2ce study gaussian --ru
 offers "--step-size" n2ce study gaussian --steps 5 --step-
 offers "n2ce nwj neg-reweight" n2ce study gaussian --families ""
 offers "folder" n2ce study gaussian --report f
-offers "folder" n2ce study gaussian -o f
+offers "folder" n2ce study gaussian -r f
 offers "--num" n2ce fit --nu
 offers "n2ce nce nwj neg-reweight" n2ce mi --method n
 offers "folder" n2ce score fo

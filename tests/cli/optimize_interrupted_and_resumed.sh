@@ -1,6 +1,6 @@
 # Ctrl-C keeps the state of training; going on gives what an uninterrupted run gives.
 awk -v n=120 -f "${0%/*}/designs.awk" >designs.csv
-run() { n2ce optimize designs.csv --maximize yield --categorical colour -q 8 --rounds 2 --steps 0.15 "$@"; }
+run() { n2ce optimize designs.csv --maximize yield --categorical colour --count 8 --rounds 2 --effort 0.15 "$@"; }
 run -o whole.csv >/dev/null
 run -o out.csv --report page >/dev/null 2>&1 &
 sleep 1

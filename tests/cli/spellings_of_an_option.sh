@@ -2,5 +2,5 @@
 study() { n2ce study gaussian --quiet --runs 2 --steps 3 "$@"; }
 study --dim 3 --n 1000 >want
 study --dim=3 --n=1e3 | cmp - want
-study -d 3 -n 1K | cmp - want
+study --dim 3 --n 1K -s 0 | cmp - want
 study --dim 2 --dim 3 --n 1000 | cmp - want

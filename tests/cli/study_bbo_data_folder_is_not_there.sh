@@ -1,2 +1,2 @@
 # The folder of the data does not exist, or has no folder of the task.
-n2ce study bbo --task tfbind8 --data nowhere
+n2ce study bbo --tasks tfbind8 --data nowhere

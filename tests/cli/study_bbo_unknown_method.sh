@@ -1,2 +1,2 @@
 # A method that does not exist: the nearest one, and all of them.
-n2ce study bbo --method random,dddom
+n2ce study bbo --methods random,dddom

@@ -132,8 +132,8 @@ static n2ce_status run_with(n2ce_ctx *ctx, const char *const (*set)[2], n2ce_ans
 }
 
 static n2ce_status run_two(n2ce_ctx *ctx, n2ce_answer **answer) {
-    static const char *const set[][2] = {{"task", "branin-50"},
-                                         {"method", "random,top-offline"},
+    static const char *const set[][2] = {{"tasks", "branin-50"},
+                                         {"methods", "random,top-offline"},
                                          {"seeds", "2"},
                                          {"device", "cpu"},
                                          {NULL, NULL}};

@@ -109,8 +109,8 @@ static bool is_emulated_gpu(void) { return getenv("N2CE_EMULATED") != NULL; }
 
 /* What the verb says of the device under "auto". So many steps that a GPU is looked for. */
 static void assert_auto_says(const sample *s, const char *words) {
-    static const char *const pairs[] = {"device", "auto", "steps", "0.02",
-                                        "rounds", "1",    "count", "4"};
+    static const char *const pairs[] = {"device", "auto", "effort", "0.02",
+                                        "rounds", "1",    "count",  "4"};
     n2ce_ctx *ctx = new_ctx();
     n2ce_options *o;
     n2ce_answer *answer;

@@ -227,7 +227,7 @@ static void auto_takes_the_faster_one(void **state) {
     assert_int_equal(n2_choice_of_options(ctx, o, &choice), N2CE_OK);
     assert_true(choice.open && choice.optional && !choice.backend);
     n2ce_options_set(o, "steps", "1000000"); /* so much that measuring is worth it */
-    n2ce_options_set(o, "max-seconds", "0.5");
+    n2ce_options_set(o, "time-limit", "0.5");
     n2ce_options_set(o, "width", "8");
     assert_int_equal(n2ce_task_run_on(ctx, task, o, p.data, 2, &answer), N2CE_OK);
     assert_non_null(strstr(n2ce_answer_json(answer), "\"device\": \"cpu\""));

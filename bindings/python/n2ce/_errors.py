@@ -56,7 +56,7 @@ _KEYWORDS = {"M": "magnitude", "lambda": "regularisation"}
 
 
 def keyword_of(option):
-    """What an option of the command line is called here: "max-seconds" is "max_seconds"."""
+    """What an option of the command line is called here: "time-limit" is "time_limit"."""
     return _KEYWORDS.get(option, option).replace("-", "_")
 
 

@@ -7,7 +7,7 @@ from ._core import Model, run_task, seed_of, threads_of, warn_unless_converged
 from ._errors import keyword_of
 from .objective import diagnostics
 
-_OPTIONS = "method", "magnitude", "stages", "regularisation", "max_seconds"
+_OPTIONS = "method", "magnitude", "stages", "regularisation", "time_limit"
 
 
 def _column_names(values):
@@ -58,7 +58,7 @@ class DensityRatio(BaseEstimator):
     magnitude : the noise magnitude M >= 1 of the objective; "auto" chooses it from the data.
     stages : ratios of the telescope from denominator to numerator, or "auto".
     regularisation : lambda >= 0, the weight of the mean square of the learned log ratio.
-    max_seconds : stop training after this time and use what is there; None: no limit.
+    time_limit : stop training after this time and use what is there; None: no limit.
     options : dict of further options of ``n2ce fit``, with _ for -, e.g. {"folds": 5, "width": 64}.
     random_state : None (a fixed seed: the same call gives the same result), a whole number, a numpy
         Generator or a RandomState.
@@ -73,12 +73,12 @@ class DensityRatio(BaseEstimator):
     """
 
     def __init__(self, method="n2ce", magnitude="auto", stages="auto", regularisation=0.0,
-                 max_seconds=None, options=None, random_state=None, n_jobs=None):
+                 time_limit=None, options=None, random_state=None, n_jobs=None):
         self.method = method
         self.magnitude = magnitude
         self.stages = stages
         self.regularisation = regularisation
-        self.max_seconds = max_seconds
+        self.time_limit = time_limit
         self.options = options
         self.random_state = random_state
         self.n_jobs = n_jobs

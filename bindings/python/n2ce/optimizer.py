@@ -53,7 +53,7 @@ class OfflineOptimizer(BaseEstimator):
     categorical : columns that hold categories: numbers or, for a data frame, names.
     ambition : standard deviations above the best value beyond which no prediction is believed.
     time_limit : seconds of training, about; None: no limit.
-    options : dict of further options of ``n2ce optimize``, with _ for -, e.g. {"steps": 0.5}.
+    options : dict of further options of ``n2ce optimize``, with _ for -, e.g. {"effort": 0.5}.
     random_state : None (a fixed seed), a whole number, a numpy Generator or a RandomState.
     n_jobs : threads; None or -1 for one a core. The result does not depend on it.
     """

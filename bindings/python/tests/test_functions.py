@@ -93,8 +93,8 @@ class Divergence(unittest.TestCase):
             n2ce.kl_divergence(self.num, self.den)
 
     def test_what_has_not_converged_warns(self):
-        details = {"converged": False, "verdict": "cut short by --max-seconds"}
-        with self.assertWarnsRegex(n2ce.Warning, "^not converged: cut short by max_seconds"):
+        details = {"converged": False, "verdict": "cut short by --time-limit"}
+        with self.assertWarnsRegex(n2ce.Warning, "^not converged: cut short by time_limit"):
             _core.warn_unless_converged(details)
 
     def test_ctrl_c(self):

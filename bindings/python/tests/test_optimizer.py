@@ -6,7 +6,7 @@ import numpy as np
 
 import n2ce
 
-FAST = {"steps": 0.05, "rounds": 4}
+FAST = {"effort": 0.05, "rounds": 4}
 
 
 def designs(n=150, seed=0):
