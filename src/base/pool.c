@@ -1,15 +1,26 @@
-/* Threads sleep on a condition variable while there is nothing to do. A job is published under the
- * lock and open as long as it has items that nobody took; who finds it open enters, takes items by
- * an atomic counter and leaves. Its caller takes items too, until it is closed, and then waits for
- * those who are still inside, not for others: they find it closed. Of the two jobs there can be,
- * one in front and one in the background, workers prefer the one in front, and look for it after
- * each item of the other. */
+/* A job has phases, a phase has items. Threads take items by counting down how many are left, and
+ * who finishes the last item of a phase opens the next one: a job goes on as long as one thread
+ * does, and nobody waits for a thread that has no item, be it asleep, at other work, or not
+ * scheduled by the system.
+ *
+ * A thread looks at a job only while it has an item of it, for the job cannot end before. So the
+ * memory of a job is its caller's again when the call returns, and a thread that comes late finds
+ * nothing left, or an item of the next job, which is as good.
+ *
+ * Who finds no item looks again for a few microseconds, since the next phase is often that near,
+ * and then sleeps. Of the two jobs there can be, one in front and one in the background, workers
+ * prefer the one in front, and look for it after each item of the other. */
 #include "pool.h"
+
+#include "clock.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
+
+#define PATIENCE 20e-6 /* seconds before a thread without an item sleeps */
+
+enum { LINE = 128 }; /* bytes that go from processor to processor together */
 
 typedef struct worker {
     n2_pool *pool;
@@ -17,66 +28,154 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
+/* What is not atomic is written while nobody has an item. */
 typedef struct job {
-    n2_item_fn *fn;
-    void *arg;
-    size_t n;
-    atomic_size_t next; /* item that nobody took yet; from n on the job is closed */
-    int inside;         /* workers */
+    n2_phases phases;
+    size_t phase, n; /* the phase that is open, and its items */
+    char gap1[LINE];
+    atomic_size_t left; /* items that nobody took */
+    char gap2[LINE];
+    atomic_size_t unfinished; /* items */
+    atomic_bool over;
+    char gap3[LINE];
 } job;
 
+/* A job of one phase. */
+typedef struct loop {
+    size_t n;
+    n2_item_fn *fn;
+    void *arg;
+} loop;
+
 struct n2_pool {
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
-    bool closing;
     job front, back;
+    loop back_loop;
+    atomic_int asleep; /* workers */
+    atomic_bool caller_asleep, closing;
+    pthread_mutex_t lock; /* of falling asleep and waking */
+    pthread_cond_t wake, wake_caller;
     int n_workers; /* besides the caller's thread */
     worker workers[];
 };
 
-/* False if all items are taken. */
-static bool run_item(job *j, int index) {
-    const size_t item = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
-    if (item >= j->n) return false;
-    j->fn(j->arg, item, index);
+/* ---- falling asleep and waking ------------------------------------------- */
+
+/* Who falls asleep says so and then looks for items; who offers items does so and then looks for
+ * sleepers. One of them sees the other. */
+
+static bool has_items(job *j) { return atomic_load(&j->left) > 0; }
+
+static void wake_for(n2_pool *pool, size_t items) {
+    const int asleep = atomic_load(&pool->asleep);
+    const bool caller_asleep = atomic_load(&pool->caller_asleep);
+    if (asleep == 0 && !caller_asleep) return;
+    pthread_mutex_lock(&pool->lock);
+    if (caller_asleep) pthread_cond_signal(&pool->wake_caller);
+    for (size_t k = 0; k < items && k < (size_t)asleep; k++) pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void sleep_until_needed(n2_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->asleep, 1);
+    while (!has_items(&pool->front) && !has_items(&pool->back) && !atomic_load(&pool->closing))
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool caller_is_needed(job *j) { return has_items(j) || atomic_load(&j->over); }
+
+static void sleep_as_caller(n2_pool *pool, job *j) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_asleep, true);
+    while (!caller_is_needed(j)) pthread_cond_wait(&pool->wake_caller, &pool->lock);
+    atomic_store(&pool->caller_asleep, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Whether the job wants somebody within a few microseconds. */
+static bool look_for(job *j, bool (*is_wanted)(job *j)) {
+    const double start = n2_seconds();
+    do {
+        for (int i = 0; i < 8; i++, relax())
+            if (is_wanted(j)) return true;
+    } while (n2_seconds() - start < PATIENCE);
+    return false;
+}
+
+/* ---- items and phases ---------------------------------------------------- */
+
+static void offer(job *j, size_t phase, size_t n) {
+    j->phase = phase;
+    j->n = n;
+    atomic_store_explicit(&j->unfinished, n, memory_order_relaxed);
+    atomic_store(&j->left, n);
+}
+
+/* Opens the first phase from `phase` on that is worth offering; what has a single item is done
+ * on the way. */
+static void open_from(n2_pool *pool, job *j, size_t phase, int index) {
+    for (; phase < j->phases.n; phase++) {
+        const size_t n = j->phases.open(j->phases.arg, phase);
+        if (n > 1) {
+            offer(j, phase, n);
+            wake_for(pool, n - 1);
+            return;
+        }
+        if (n == 1) j->phases.run(j->phases.arg, phase, 0, index);
+    }
+    atomic_store(&j->over, true);
+    wake_for(pool, 0);
+}
+
+/* Counts n items as finished. */
+static void finish_items(n2_pool *pool, job *j, size_t n, int index) {
+    if (atomic_fetch_sub_explicit(&j->unfinished, n, memory_order_acq_rel) == n)
+        open_from(pool, j, j->phase + 1, index);
+}
+
+/* False if no item is left. */
+static bool run_item(n2_pool *pool, job *j, int index) {
+    size_t left = atomic_load_explicit(&j->left, memory_order_relaxed);
+    do {
+        if (left == 0) return false;
+    } while (!atomic_compare_exchange_weak_explicit(&j->left, &left, left - 1, memory_order_acquire,
+                                                    memory_order_relaxed));
+    j->phases.run(j->phases.arg, j->phase, j->n - left, index);
+    finish_items(pool, j, 1, index);
     return true;
 }
 
-static void drain(job *j, int index) {
-    while (run_item(j, index)) continue;
-}
-
-static bool is_open(const job *j) {
-    return atomic_load_explicit(&j->next, memory_order_relaxed) < j->n;
-}
-
-/* Enters a job, and leaves it with the lock held again. */
-static void help(n2_pool *pool, job *j, int index) {
-    j->inside++;
-    pthread_mutex_unlock(&pool->lock);
-    if (j == &pool->front)
-        drain(j, index);
-    else
-        run_item(j, index);
-    pthread_mutex_lock(&pool->lock);
-    if (--j->inside == 0) pthread_cond_signal(&pool->done);
-}
-
 static void *work(void *arg) {
-    worker *self = arg;
+    const worker *self = arg;
     n2_pool *pool = self->pool;
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->closing) {
-        if (is_open(&pool->front))
-            help(pool, &pool->front, self->index);
-        else if (is_open(&pool->back))
-            help(pool, &pool->back, self->index);
-        else
-            pthread_cond_wait(&pool->wake, &pool->lock);
+    bool was_in_front = false;
+    while (!atomic_load(&pool->closing)) {
+        if (run_item(pool, &pool->front, self->index)) {
+            was_in_front = true;
+            continue;
+        }
+        if (was_in_front && look_for(&pool->front, has_items)) continue;
+        was_in_front = false;
+        if (!run_item(pool, &pool->back, self->index)) sleep_until_needed(pool);
     }
-    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
+
+/* Takes part until the job is over. */
+static void see_through(n2_pool *pool, job *j) {
+    while (!atomic_load(&j->over))
+        if (!run_item(pool, j, 0) && !look_for(j, caller_is_needed)) sleep_as_caller(pool, j);
+}
+
+/* ---- the pool ------------------------------------------------------------ */
 
 /* Signals belong to the host program's threads, not to ours. */
 static void start_workers(n2ce_ctx *ctx, n2_pool *pool, int wanted) {
@@ -99,9 +198,11 @@ static void start_workers(n2ce_ctx *ctx, n2_pool *pool, int wanted) {
 static n2_pool *pool_new(n2ce_ctx *ctx, int wanted) {
     n2_pool *pool = n2_alloc(ctx, 1, sizeof *pool + (size_t)wanted * sizeof(worker));
     if (!pool) return NULL;
+    atomic_init(&pool->front.over, true);
+    atomic_init(&pool->back.over, true);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
-    pthread_cond_init(&pool->done, NULL);
+    pthread_cond_init(&pool->wake_caller, NULL);
     start_workers(ctx, pool, wanted);
     return pool;
 }
@@ -109,37 +210,14 @@ static n2_pool *pool_new(n2ce_ctx *ctx, int wanted) {
 void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
     if (!pool) return;
     pthread_mutex_lock(&pool->lock);
-    pool->closing = true;
+    atomic_store(&pool->closing, true);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->n_workers; i++) pthread_join(pool->workers[i].thread, NULL);
-    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->wake_caller);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
     n2_free(ctx, pool);
-}
-
-static void publish(n2_pool *pool, job *j, size_t n, n2_item_fn *fn, void *arg) {
-    pthread_mutex_lock(&pool->lock);
-    j->fn = fn;
-    j->arg = arg;
-    j->n = n;
-    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-/* Takes part until the job is closed and everybody has left it. */
-static void finish(n2_pool *pool, job *j) {
-    drain(j, 0);
-    pthread_mutex_lock(&pool->lock);
-    while (j->inside > 0) pthread_cond_wait(&pool->done, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-static void run_job(n2_pool *pool, size_t n, n2_item_fn *fn, void *arg) {
-    publish(pool, &pool->front, n, fn, arg);
-    finish(pool, &pool->front);
 }
 
 /* The context's pool, made when it is first needed; NULL without memory. */
@@ -149,47 +227,71 @@ static n2_pool *pool_of(n2ce_ctx *ctx) {
     return *slot;
 }
 
-n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
-    if (n <= 1 || n2_ctx_threads(ctx) == 1) {
-        for (size_t i = 0; i < n; i++) fn(arg, i, 0);
+/* ---- jobs ---------------------------------------------------------------- */
+
+static void run_alone(const n2_phases *phases) {
+    for (size_t phase = 0; phase < phases->n; phase++) {
+        const size_t n = phases->open(phases->arg, phase);
+        for (size_t i = 0; i < n; i++) phases->run(phases->arg, phase, i, 0);
+    }
+}
+
+n2ce_status n2_parallel_phases(n2ce_ctx *ctx, const n2_phases *phases) {
+    n2_pool *pool = n2_ctx_threads(ctx) > 1 ? pool_of(ctx) : NULL;
+    if (!pool && n2_ctx_threads(ctx) > 1) return N2CE_ENOMEM;
+    if (!pool) {
+        run_alone(phases);
         return N2CE_OK;
     }
-    n2_pool *pool = pool_of(ctx);
-    if (!pool) return N2CE_ENOMEM;
-    run_job(pool, n, fn, arg);
+    pool->front.phases = *phases;
+    atomic_store(&pool->front.over, false);
+    open_from(pool, &pool->front, 0, 0);
+    see_through(pool, &pool->front);
     return N2CE_OK;
 }
 
-/* An item is not finished before the others have begun, so no thread can take two. */
-n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, void *arg) {
-    n2_pool *pool = *workers > 1 ? pool_of(ctx) : NULL;
-    if (*workers > 1 && !pool) return N2CE_ENOMEM;
-    if (pool && *workers > pool->n_workers + 1) *workers = pool->n_workers + 1;
-    if (*workers == 1)
-        fn(arg, 0, 0);
-    else
-        run_job(pool, (size_t)*workers, fn, arg);
+static size_t open_loop(void *arg, size_t phase) {
+    (void)phase;
+    return ((const loop *)arg)->n;
+}
+
+static void run_loop(void *arg, size_t phase, size_t item, int index) {
+    const loop *l = arg;
+    (void)phase;
+    l->fn(l->arg, item, index);
+}
+
+n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
+    loop l = {n, fn, arg};
+    const n2_phases phases = {1, open_loop, run_loop, &l};
+    if (n > 1) return n2_parallel_phases(ctx, &phases);
+    run_alone(&phases);
     return N2CE_OK;
 }
+
+/* ---- the background ------------------------------------------------------ */
 
 n2ce_status n2_background_begin(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg) {
     n2_pool *pool = pool_of(ctx);
     if (!pool) return N2CE_ENOMEM;
-    finish(pool, &pool->back);
-    publish(pool, &pool->back, n, fn, arg);
+    see_through(pool, &pool->back);
+    pool->back_loop = (loop){n, fn, arg};
+    pool->back.phases = (n2_phases){1, open_loop, run_loop, &pool->back_loop};
+    atomic_store(&pool->back.over, n == 0);
+    offer(&pool->back, 0, n);
+    wake_for(pool, n);
     return N2CE_OK;
 }
 
 void n2_background_end(n2ce_ctx *ctx) {
     n2_pool *pool = *n2_ctx_pool(ctx);
-    if (pool) finish(pool, &pool->back);
+    if (pool) see_through(pool, &pool->back);
 }
 
 void n2_background_drop(n2ce_ctx *ctx) {
     n2_pool *pool = *n2_ctx_pool(ctx);
     if (!pool) return;
-    pthread_mutex_lock(&pool->lock); /* nobody enters meanwhile */
-    atomic_store_explicit(&pool->back.next, pool->back.n, memory_order_relaxed);
-    pthread_mutex_unlock(&pool->lock);
-    finish(pool, &pool->back);
+    const size_t dropped = atomic_exchange(&pool->back.left, 0);
+    if (dropped > 0) finish_items(pool, &pool->back, dropped, 0);
+    see_through(pool, &pool->back);
 }

@@ -21,17 +21,27 @@ typedef void n2_item_fn(void *arg, size_t item, int worker);
  * those it has. Fails with N2CE_ENOMEM only. */
 n2ce_status n2_parallel_for(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *arg);
 
-/* Calls fn for items 0 .. *workers - 1, each on a thread of its own and all at the
- * same time, so that they may wait for one another. *workers comes in as what memory was
- * prepared for and goes out as how many there are (fewer if threads could not be
- * started). Fails with N2CE_ENOMEM only. */
-n2ce_status n2_parallel_together(n2ce_ctx *ctx, int *workers, n2_item_fn *fn, void *arg);
+/* Work whose parts follow one another: the items of a phase are begun when those of the phase
+ * before are all done, and see what they wrote.
+ *
+ * `open` says how many items a phase has; it is called once for each phase, when the one before is
+ * done, by one thread at a time, and may do what is to be done in between. */
+typedef struct n2_phases {
+    size_t n;
+    size_t (*open)(void *arg, size_t phase);
+    void (*run)(void *arg, size_t phase, size_t item, int worker);
+    void *arg;
+} n2_phases;
+
+/* Runs phases 0 .. n-1, as n2_parallel_for does items. A phase of one item costs nothing to hand
+ * out: who did the last item before it does it. */
+n2ce_status n2_parallel_phases(n2ce_ctx *ctx, const n2_phases *phases);
 
 /* Begins a job in the background and returns: workers do items 0 .. n-1 of it, in any order, while
  * there is nothing else for them to do, and the caller goes on. n2_parallel_for, called meanwhile,
- * comes first: a worker joins it after the item it is at, and nobody waits for that.
- * n2_parallel_together waits until its workers come from theirs. Workers are told apart within a
- * job: what is in front shares no scratch memory with what is in the background.
+ * comes first: a worker joins it after the item it is at, and nobody waits for that. Workers are
+ * told apart within a job: what is in front shares no scratch memory with what is in the
+ * background.
  *
  * There is one such job at a time; another one that is still there is ended first. Fails with
  * N2CE_ENOMEM only, and nothing is run then. */

@@ -38,12 +38,14 @@ static n2_kernel *const avx512[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(AVX512
 #define avx512 portable
 #endif
 
+static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = plain_median_scratch};
+
 static const bool split[N2_OP_COUNT] = {[N2_OP_transpose] = true, [N2_OP_adam] = true};
 
 #define CPU_BACKEND(ISA)                                                                   \
     {                                                                                      \
         .name = "cpu, " #ISA, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, \
-        .split = split                                                                     \
+        .scratch = scratch, .split = split                                                 \
     }
 
 const n2_backend *n2_cpu_backend(void) {

@@ -410,9 +410,9 @@ static void transpose_axes(const n2_call *c) {
 
 void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
     const n2_shape s = c->in[0].shape;
+    const n2_range r = n2_part_of(s.dim[0], c->part, c->parts);
     if (s.rank == 2)
-        transpose_matrix(IN(c, 0), s.dim[0], s.dim[1], s.dim[0] * c->part / c->parts,
-                         s.dim[0] * (c->part + 1) / c->parts, OUT(c));
+        transpose_matrix(IN(c, 0), s.dim[0], s.dim[1], r.begin, r.end, OUT(c));
     else if (c->part == 0)
         transpose_axes(c);
 }
@@ -426,11 +426,10 @@ void N2_ISA(n2_cpu_adam)(const n2_call *c) {
     const float rate = IN(c, 1)[0], factor = IN(c, 2)[0];
     const float fix1 = (float)(1 / (1 - pow(f[0], step)));
     const float fix2 = (float)(1 / (1 - pow(f[1], step)));
-    const int64_t n = n2_elements(c->out.shape);
-    const int64_t end = n * (c->part + 1) / c->parts;
+    const n2_range r = n2_part_of(n2_elements(c->out.shape), c->part, c->parts);
     const float *g = IN(c, 0);
     float *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
-    for (int64_t i = n * c->part / c->parts; i < end; i++) {
+    for (int64_t i = r.begin; i < r.end; i++) {
         const float gi = g[i] * factor;
         m[i] = b1 * m[i] + c1 * gi;
         v[i] = b2 * v[i] + c2 * gi * gi;

@@ -20,8 +20,8 @@ typedef struct n2_call {
     bool add;     /* sums over rows: add to out what this tile contributes */
     uint64_t seed;
     uint32_t step;
-    int part, parts; /* this worker's share of a whole node, if the op is split */
-    void *work;      /* as much memory as n2_backend.work asked for */
+    int part, parts; /* which part of a whole node is asked for, if the op is split */
+    void *work;      /* scratch memory of this worker, see n2_scratch */
     /* What a matrix product does on its way out, in this order; NULL: nothing. Both have
      * the shape of out: multiply by slope where gate is not positive; add. */
     const void *gate, *addend;
@@ -35,20 +35,34 @@ typedef struct n2_call {
 
 typedef void n2_kernel(const n2_call *call);
 
+/* Numbers of scratch memory that a kernel wants in call.work for a call with these shapes, which
+ * are those of a tile if it runs by rows; the views have no data. */
+typedef int64_t n2_scratch(const n2_call *call);
+
 typedef struct n2_backend {
     const char *name;
-    size_t bytes;             /* of a number: 4 or 8 */
-    bool row_programs;        /* tile by tile, with gate and addend; else node by node */
-    n2_kernel *const *kernel; /* by op id; NULL where the planner needs none */
-    const bool *split;        /* by op id: whole nodes are shared between workers */
-    bool unpacked;            /* products read in[1], never the transposed in[2] */
-    n2_device *device;        /* NULL: values are in the host's memory */
-    int64_t most_tile;        /* rows of a tile; 0: what suits a processor's cache */
-    size_t tile_bytes;        /* of all values of a tile */
+    size_t bytes;               /* of a number: 4 or 8 */
+    bool row_programs;          /* tile by tile, with gate and addend; else node by node */
+    n2_kernel *const *kernel;   /* by op id; NULL where the planner needs none */
+    n2_scratch *const *scratch; /* by op id; NULL: none, or no table if no op wants any */
+    const bool *split;          /* by op id: whole nodes are shared between workers */
+    bool unpacked;              /* products read in[1], never the transposed in[2] */
+    n2_device *device;          /* NULL: values are in the host's memory */
+    int64_t most_tile;          /* rows of a tile; 0: what suits a processor's cache */
+    size_t tile_bytes;          /* of all values of a tile */
 } n2_backend;
 
-/* Scratch numbers that a node's kernel wants in call.work. */
-int64_t n2_kernel_work(const n2_node_data *node, n2_shape input);
+/* Elements, rows, or whatever is split. */
+typedef struct n2_range {
+    int64_t begin, end;
+} n2_range;
+
+/* Part of n: parts begin at multiples of 16, so that of numbers no two are in a cache line. */
+static inline n2_range n2_part_of(int64_t n, int part, int parts) {
+    const int64_t lines = (n + 15) / 16, begin = lines * part / parts * 16;
+    const int64_t end = lines * (part + 1) / parts * 16;
+    return (n2_range){begin < n ? begin : n, end < n ? end : n};
+}
 
 /* "cpu", whatever its instruction set, or the name of a device's backend. */
 static inline const char *n2_backend_device(const n2_backend *b) {

@@ -276,7 +276,8 @@ static n2ce_status compile(n2_plan *p) {
     postpone(p);
     N2_TRY(make_steps(p));
     N2_TRY(n2_plan_tensors(p));
-    return n2_plan_memory(p);
+    N2_TRY(n2_plan_memory(p));
+    return n2_plan_split(p);
 }
 
 n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,

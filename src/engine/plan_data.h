@@ -1,10 +1,9 @@
-/* Inside a plan: shared by plan.c (stages), plan_memory.c (places), run.c, plan_print.c. */
+/* Inside a plan: shared by plan.c (stages), plan_memory.c (places), plan_split.c (shares), walk.c
+ * (running), watch.c (numbers that are not finite), plan_device.c and plan_print.c. */
 #ifndef N2_PLAN_DATA_H
 #define N2_PLAN_DATA_H
 
 #include "plan.h"
-
-#include <stdatomic.h>
 
 enum {
     N2_CHUNKS = 8,              /* partial sums of a row program, whatever the threads */
@@ -38,6 +37,7 @@ typedef struct n2_planned {
     bool absorbed;    /* by its only reader: never stored */
     int order;        /* place in its row program, -1: not yet placed */
     size_t place;     /* bytes from the block's start, or numbers per row in a tile */
+    size_t partials;  /* of a sum over rows: bytes from the block's start */
     void *data;       /* resolved address, when stored */
 } n2_planned;
 
@@ -59,9 +59,19 @@ typedef struct n2_instruction {
     double slope;
     char *partials;      /* sums over rows: N2_CHUNKS times their size; NULL: none */
     size_t fold_numbers; /* of one partial sum */
-    void *work;
     double flops;
 } n2_instruction;
+
+/* What a thread does of a step at a time: instructions [first, first + n), or a part of one. */
+typedef struct n2_share {
+    size_t first, n;
+    int part, parts;
+} n2_share;
+
+typedef struct n2_shares {
+    n2_share *list;
+    size_t n;
+} n2_shares;
 
 typedef enum n2_step_kind { N2_STEP_SERIAL, N2_STEP_SPLIT, N2_STEP_ROWS } n2_step_kind;
 
@@ -70,12 +80,13 @@ typedef struct n2_step {
     int stage;
     n2_instruction *code;
     size_t n_code;
+    n2_shares shares; /* of all but row programs, whose shares are the chunks */
+    n2_shares sums;   /* of adding up what the chunks of a row program summed */
     /* row programs */
     int64_t n_rows, tile_rows, chunk_rows;
     int n_chunks;
     size_t tile_numbers; /* per row */
     size_t tile_at;      /* where its tile begins in a worker's memory */
-    atomic_int next_chunk;
     /* accounts */
     double flops, seconds;
 } n2_step;
@@ -91,8 +102,8 @@ struct n2_plan {
     size_t n_steps;
     char *block; /* all stored values */
     size_t block_bytes;
-    char **tiles; /* one per worker */
-    size_t tile_bytes;
+    char **tiles; /* one per worker, with the worker's scratch memory behind it */
+    size_t tile_bytes, scratch_bytes;
     const n2_node *outputs;
     size_t n_outputs;
     uint32_t *watched; /* ids of numbers that must stay finite, rising */
@@ -102,10 +113,10 @@ struct n2_plan {
     uint64_t seed;
     uint32_t runs;
     int workers;
-    atomic_int barrier_count, barrier_phase;
     bool timing;
     uint64_t timed_runs;
-    uint32_t bad_node; /* found by a checked run */
+    double phase_began; /* seconds, of the step that is being timed */
+    uint32_t bad_node;  /* found by a checked run */
     /* tensors that the plan uses; on a device they have a copy there */
     n2_store *store;
     n2_tensor **tensors;
@@ -130,6 +141,7 @@ static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == 
 static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
 
 n2ce_status n2_plan_memory(n2_plan *plan);
+n2ce_status n2_plan_split(n2_plan *plan);
 
 /* plan_device.c. Memory of the plan: the device's or the host's. */
 n2ce_status n2_plan_tensors(n2_plan *plan);

@@ -86,15 +86,10 @@ static int chunks_of(const n2_plan *p, int64_t rows) {
     return n < 1 ? 1 : n < N2_CHUNKS ? (int)n : N2_CHUNKS;
 }
 
-typedef struct extra {
-    size_t partials, work; /* offsets; SIZE_MAX: none */
-} extra;
-
-static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
+static void place_node(n2_plan *p, uint32_t id, demands *all) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
     const int end = (int)p->n_steps;
-    extras[id] = (extra){SIZE_MAX, SIZE_MAX};
     if (d->op->id == N2_OP_constant)
         n->place = add_demand(all, -1, end, p->backend->bytes);
     else if (n->stored && d->op->id != N2_OP_tensor && !d->op->update)
@@ -103,12 +98,8 @@ static void place_node(n2_plan *p, uint32_t id, demands *all, extra *extras) {
         /* the first chunk sums up in the result itself */
         const size_t others = (size_t)chunks_of(p, n->n_rows) - 1;
         const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * others;
-        extras[id].partials = place_in_block(p, all, n->step, n->step, bytes);
+        n->partials = place_in_block(p, all, n->step, n->step, bytes);
     }
-    const n2_shape input = d->n_in ? n2_shape_at(p->graph, d->in[0]) : n2_scalar_shape();
-    const int64_t work = n2_kernel_work(d, input);
-    if (!work) return;
-    extras[id].work = place_in_block(p, all, n->step, n->step, (size_t)work * p->backend->bytes);
 }
 
 static n2ce_status store_number(n2_plan *p, void *to, double value) {
@@ -127,12 +118,12 @@ static n2ce_status resolve(n2_plan *p, uint32_t id) {
     return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr.f[0]) : N2CE_OK;
 }
 
-static n2ce_status make_block(n2_plan *p, extra *extras) {
+static n2ce_status make_block(n2_plan *p) {
     n2_arena scratch = n2_arena_new(p->ctx);
-    demands all = {n2_arena_alloc(&scratch, 3 * (size_t)p->n_nodes + 3, sizeof *all.list), 0};
+    demands all = {n2_arena_alloc(&scratch, 2 * (size_t)p->n_nodes + 2, sizeof *all.list), 0};
     n2ce_status status = all.list ? N2CE_OK : N2CE_ENOMEM;
     for (uint32_t id = 1; status == N2CE_OK && id <= p->n_nodes; id++)
-        if (p->nodes[id].live && !is_view(p, id)) place_node(p, id, &all, extras);
+        if (p->nodes[id].live && !is_view(p, id)) place_node(p, id, &all);
     for (size_t i = 0; i < all.n; i++)
         if (all.list[i].offset + all.list[i].bytes > p->block_bytes)
             p->block_bytes = all.list[i].offset + all.list[i].bytes;
@@ -347,11 +338,6 @@ static n2ce_status make_tiles(n2_plan *p) {
         N2_TRY(status);
         choose_tile(p, &p->steps[s]);
     }
-    p->workers = p->device ? 1 : n2_ctx_threads(p->ctx);
-    p->tiles = n2_arena_alloc(&p->arena, (size_t)p->workers, sizeof *p->tiles);
-    if (!p->tiles) return N2CE_ENOMEM;
-    for (int w = 0; w < p->workers; w++)
-        N2_TRY(n2_plan_alloc(p, p->tile_bytes + N2_ALIGN, &p->tiles[w]));
     return N2CE_OK;
 }
 
@@ -385,7 +371,7 @@ static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) 
 }
 
 /* The instruction that makes a node, with what the node absorbed. */
-static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instruction *out) {
+static void encode(const n2_plan *p, uint32_t id, n2_instruction *out) {
     *out = (n2_instruction){.out = operand(p, id, p->nodes[id].rows == N2_ROWS_MAP)};
     for (; p->nodes[id].absorbs; id = p->nodes[id].absorbs) encode_absorber(p, id, out);
     const n2_planned *n = &p->nodes[id];
@@ -396,15 +382,14 @@ static void encode(const n2_plan *p, uint32_t id, const extra *extras, n2_instru
     for (int k = 0; k < d->n_in; k++)
         if (is_live_input(p, d, k))
             out->in[k] = operand(p, d->in[k].id, n->rows != N2_ROWS_WHOLE && n->row_input[k]);
-    if (extras[id].partials != SIZE_MAX) {
-        out->partials = p->block + extras[id].partials;
+    if (n->rows == N2_ROWS_FOLD) {
+        out->partials = p->block + n->partials;
         out->fold_numbers = (size_t)n2_elements(d->shape);
     }
-    if (extras[id].work != SIZE_MAX) out->work = p->block + extras[id].work;
     out->flops += flops_of(p, d);
 }
 
-static n2ce_status make_code(n2_plan *p, const extra *extras) {
+static n2ce_status make_code(n2_plan *p) {
     for (size_t s = 0; s < p->n_steps; s++) {
         n2_step *step = &p->steps[s];
         step->code = n2_arena_alloc(&p->arena, step->n_code + 1, sizeof *step->code);
@@ -417,18 +402,48 @@ static n2ce_status make_code(n2_plan *p, const extra *extras) {
         if (n->absorbed) continue;
         n2_step *step = &p->steps[n->step];
         const size_t at = step->kind == N2_STEP_ROWS ? (size_t)n->order : step->n_code;
-        encode(p, id, extras, &step->code[at]);
+        encode(p, id, &step->code[at]);
         step->flops += step->code[at].flops;
         step->n_code++;
     }
     return N2CE_OK;
 }
 
+/* ---- memory of workers --------------------------------------------------- */
+
+/* Scratch memory that a call of a kernel wants, by a tile or as a whole. */
+static size_t scratch_of(const n2_plan *p, const n2_step *s, const n2_instruction *i) {
+    n2_scratch *const *scratch = p->backend->scratch;
+    if (!scratch || !scratch[i->node->op->id]) return 0;
+    n2_call call = {.node = i->node, .parts = 1, .out = {.shape = i->out.shape}};
+    if (i->out.by_rows) call.out.shape.dim[0] = s->tile_rows;
+    for (int k = 0; k < i->node->n_in; k++) {
+        call.in[k].shape = i->in[k].shape;
+        if (i->in[k].by_rows) call.in[k].shape.dim[0] = s->tile_rows;
+    }
+    return (size_t)scratch[i->node->op->id](&call) * p->backend->bytes;
+}
+
+/* Every worker has a tile and, behind it, scratch memory for the call it is at. */
+static n2ce_status make_workers(n2_plan *p) {
+    for (size_t k = 0; k < p->n_steps; k++)
+        for (size_t i = 0; i < p->steps[k].n_code; i++) {
+            const size_t bytes = scratch_of(p, &p->steps[k], &p->steps[k].code[i]);
+            if (bytes > p->scratch_bytes) p->scratch_bytes = bytes;
+        }
+    p->tile_bytes = round_up(p->tile_bytes, N2_ALIGN);
+    p->workers = p->device ? 1 : n2_ctx_threads(p->ctx);
+    p->tiles = n2_arena_alloc(&p->arena, (size_t)p->workers, sizeof *p->tiles);
+    if (!p->tiles) return N2CE_ENOMEM;
+    for (int w = 0; w < p->workers; w++)
+        N2_TRY(n2_plan_alloc(p, p->tile_bytes + p->scratch_bytes + N2_ALIGN, &p->tiles[w]));
+    return N2CE_OK;
+}
+
 n2ce_status n2_plan_memory(n2_plan *p) {
     find_lifetimes(p);
-    extra *extras = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *extras);
-    if (!extras) return N2CE_ENOMEM;
-    N2_TRY(make_block(p, extras));
+    N2_TRY(make_block(p));
     N2_TRY(make_tiles(p));
-    return make_code(p, extras);
+    N2_TRY(make_code(p));
+    return make_workers(p);
 }

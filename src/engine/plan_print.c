@@ -28,7 +28,8 @@ static void add_step(const n2_plan *p, const n2_step *s, size_t k, bool code, n2
 
 n2_plan_size n2_plan_measure(const n2_plan *p) {
     n2_plan_size size = {.steps = p->n_steps,
-                         .bytes = p->block_bytes + (size_t)p->workers * p->tile_bytes};
+                         .bytes = p->block_bytes +
+                                  (size_t)p->workers * (p->tile_bytes + p->scratch_bytes)};
     if (p->program) size.launches = p->device->program_launches(p->program);
     for (size_t k = 0; k < p->n_steps; k++) {
         size.nodes += p->steps[k].n_code;

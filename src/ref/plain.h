@@ -210,6 +210,8 @@ static N2_NUM N2_PLAIN(select)(N2_NUM *x, int64_t n, int64_t k) {
     return x[k];
 }
 
+static int64_t N2_PLAIN(median_scratch)(const n2_call *c) { return n2_elements(c->in[0].shape); }
+
 PLAIN N2_PLAIN(median)(const n2_call *c) {
     N2_NUM *x = c->work;
     int64_t n = 0;
@@ -323,8 +325,8 @@ PLAIN N2_PLAIN(adam)(const n2_call *c) {
     const double factor = (double)IN(c, 2)[0], step = (double)IN(c, 3)[0];
     const double fix1 = 1 - pow(b1, step), fix2 = 1 - pow(b2, step);
     N2_NUM *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
-    const int64_t n = n2_elements(c->out.shape);
-    for (int64_t i = n * c->part / c->parts; i < n * (c->part + 1) / c->parts; i++) {
+    const n2_range r = n2_part_of(n2_elements(c->out.shape), c->part, c->parts);
+    for (int64_t i = r.begin; i < r.end; i++) {
         const double g = (double)IN(c, 0)[i] * factor;
         const double m1 = b1 * (double)m[i] + (1 - b1) * g;
         const double v1 = b2 * (double)v[i] + (1 - b2) * g * g;

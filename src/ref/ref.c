@@ -7,10 +7,15 @@
 static n2_kernel *const kernels[N2_OP_COUNT] = {N2_UNARY_LIST(KERNEL) N2_BINARY_LIST(KERNEL)
                                                     N2_KERNEL_LIST(KERNEL)};
 
+static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = ref_median_scratch};
+
 static const bool split[N2_OP_COUNT] = {false};
 
 const n2_backend *n2_ref_backend(void) {
-    static const n2_backend backend = {
-        .name = "ref", .bytes = sizeof(double), .kernel = kernels, .split = split};
+    static const n2_backend backend = {.name = "ref",
+                                       .bytes = sizeof(double),
+                                       .kernel = kernels,
+                                       .scratch = scratch,
+                                       .split = split};
     return &backend;
 }

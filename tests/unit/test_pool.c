@@ -236,39 +236,84 @@ static void nobody_waits_for_the_background(void **state) {
     n2ce_ctx_free(ctx);
 }
 
-typedef struct meeting {
-    int guests;
-    atomic_int arrived;
-} meeting;
+enum { PHASES = 40 };
 
-/* Is not over before all have come. */
-static void meet(void *arg, size_t item, int worker) {
-    (void)item;
-    (void)worker;
-    meeting *m = arg;
-    atomic_fetch_add(&m->arrived, 1);
-    while (atomic_load(&m->arrived) < m->guests) sched_yield();
+typedef struct procession {
+    int threads;
+    size_t done, items;             /* phases; items of the one that is open */
+    atomic_size_t finished, strays; /* items of this phase; items that were run at a wrong time */
+    atomic_bool busy[WORKERS];
+} procession;
+
+/* 0, 1 and many items in turn. */
+static size_t items_of(size_t phase) { return phase % 4 == 0 ? 0 : phase % 4 == 1 ? 1 : phase; }
+
+/* All of the phase before is there. */
+static size_t open_phase(void *arg, size_t phase) {
+    procession *p = arg;
+    if (phase != p->done || p->finished != p->items) p->strays++;
+    p->done = phase + 1;
+    p->items = items_of(phase);
+    p->finished = 0;
+    return p->items;
 }
 
-/* Items that wait for one another get the workers that are at items of the background. */
-static void workers_come_together_from_the_background(void **state) {
+static void run_in_phase(void *arg, size_t phase, size_t item, int worker) {
+    procession *p = arg;
+    if (worker < 0 || worker >= p->threads || atomic_exchange(&p->busy[worker], true)) p->strays++;
+    if (phase + 1 != p->done || item >= p->items) p->strays++;
+    spin(item);
+    atomic_store(&p->busy[worker], false);
+    p->finished++;
+}
+
+/* Phases follow one another: none is opened before all items of the one before are done. With
+ * workers that are busy in the background, too. */
+static void phases_follow_one_another(void **state) {
     (void)state;
     for (int threads = 1; threads <= WORKERS; threads += 2) {
         n2ce_ctx *ctx = new_ctx(threads);
         ledger l;
         open_ledger(&l, threads);
         assert_int_equal(n2_background_begin(ctx, ITEMS, note_item, &l), N2CE_OK);
-        for (int round = 0; round < 20; round++) {
-            int workers = threads;
-            meeting m = {.guests = threads};
-            assert_int_equal(n2_parallel_together(ctx, &workers, meet, &m), N2CE_OK);
-            assert_int_equal(workers, threads);
-            assert_int_equal(m.arrived, threads);
+        for (int round = 0; round < 50; round++) {
+            procession p = {.threads = threads};
+            const n2_phases phases = {PHASES, open_phase, run_in_phase, &p};
+            assert_int_equal(n2_parallel_phases(ctx, &phases), N2CE_OK);
+            assert_int_equal(p.strays, 0);
+            assert_int_equal(p.done, PHASES);
+            assert_int_equal(p.finished, items_of(PHASES - 1));
         }
         n2_background_end(ctx);
         check_ledger(&l, ITEMS);
         n2ce_ctx_free(ctx);
     }
+}
+
+/* Phases go on while every worker is held in the background. */
+static size_t open_two(void *arg, size_t phase) {
+    (void)arg, (void)phase;
+    return 2;
+}
+
+static void count_in_phase(void *arg, size_t phase, size_t item, int worker) {
+    (void)phase;
+    count_up(arg, item, worker);
+}
+
+static void phases_wait_for_no_one(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(3);
+    gate g = {.open = false};
+    assert_int_equal(n2_background_begin(ctx, 2, wait_at_gate, &g), N2CE_OK);
+    while (atomic_load(&g.waiting) < 2) sched_yield();
+    atomic_size_t sum = 0;
+    const n2_phases phases = {100, open_two, count_in_phase, &sum};
+    assert_int_equal(n2_parallel_phases(ctx, &phases), N2CE_OK);
+    assert_int_equal(sum, 300);
+    atomic_store(&g.open, true);
+    n2_background_end(ctx);
+    n2ce_ctx_free(ctx);
 }
 
 /* Alone, the caller does everything at the end and nothing before. */
@@ -335,7 +380,8 @@ int main(void) {
         cmocka_unit_test(jobs_run_in_front_of_the_background),
         cmocka_unit_test(the_next_background_ends_the_one_before),
         cmocka_unit_test(nobody_waits_for_the_background),
-        cmocka_unit_test(workers_come_together_from_the_background),
+        cmocka_unit_test(phases_follow_one_another),
+        cmocka_unit_test(phases_wait_for_no_one),
         cmocka_unit_test(without_workers_the_background_waits_for_its_end),
         cmocka_unit_test(a_background_may_be_dropped),
         cmocka_unit_test(a_background_without_memory_is_an_error),

@@ -1,0 +1,154 @@
+/* A walk through the steps of a plan. A step is a phase of a job (base/pool.h) and its shares are
+ * the items, so that a thread which comes late, or is not scheduled, holds up nobody but who waits
+ * for the share it has in hand. */
+#include "walk.h"
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "watch.h"
+
+/* ---- one instruction ----------------------------------------------------- */
+
+/* The rows of an operand; all of it if it does not go by rows. */
+static n2_view view_of(const n2_plan *p, const n2_operand *o, const n2_step *s, n2_tile t,
+                       int worker) {
+    n2_view v = {.shape = o->shape};
+    if (o->by_rows) v.shape.dim[0] = t.rows;
+    v.data = o->base ? o->base + t.row0 * o->row_bytes
+                     : p->tiles[worker] + s->tile_at +
+                           o->tile * (size_t)s->tile_rows * p->backend->bytes;
+    return v;
+}
+
+static n2_call new_call(const n2_plan *p, const n2_instruction *i, int worker) {
+    return (n2_call){.node = i->node,
+                     .seed = p->seed,
+                     .step = p->runs,
+                     .parts = 1,
+                     .work = p->tiles[worker] + p->tile_bytes,
+                     .queue = p->queue,
+                     .kept = n2_is_kept(p, i->id)};
+}
+
+void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts, int worker) {
+    if (n2_is_held_back(p, i)) return;
+    n2_call call = new_call(p, i, worker);
+    call.part = part;
+    call.parts = parts;
+    call.guards = n2_guards(p, i->id);
+    call.out = (n2_view){i->out.base, i->out.shape};
+    for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
+    i->kernel(&call);
+}
+
+/* ---- row programs -------------------------------------------------------- */
+
+static size_t partial_bytes(const n2_plan *p, const n2_instruction *i) {
+    return (i->fold_numbers * p->backend->bytes + N2_ALIGN - 1) / N2_ALIGN * N2_ALIGN;
+}
+
+/* Where a chunk sums up: the first in the result itself. */
+static void *partial_sum(const n2_plan *p, const n2_instruction *i, int chunk) {
+    return chunk ? i->partials + (size_t)(chunk - 1) * partial_bytes(p, i) : i->out.base;
+}
+
+n2_view n2_value_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, n2_tile tile,
+                         int worker) {
+    n2_view v = view_of(p, &i->out, s, tile, worker);
+    if (i->partials) v.data = partial_sum(p, i, tile.chunk);
+    return v;
+}
+
+void n2_run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, n2_tile tile,
+                    int worker) {
+    n2_call call = new_call(p, i, worker);
+    call.row0 = tile.row0;
+    call.out = n2_value_on_tile(p, s, i, tile, worker);
+    call.add = i->partials && !tile.first;
+    for (int k = 0; k < i->node->n_in; k++) call.in[k] = view_of(p, &i->in[k], s, tile, worker);
+    call.slope = i->slope;
+    if (i->gate.shape.rank) call.gate = view_of(p, &i->gate, s, tile, worker).data;
+    if (i->addend.shape.rank) call.addend = view_of(p, &i->addend, s, tile, worker).data;
+    i->kernel(&call);
+}
+
+bool n2_next_tile(const n2_step *s, n2_tile *t) {
+    const int64_t begin = t->chunk * s->chunk_rows;
+    const int64_t end = begin + s->chunk_rows < s->n_rows ? begin + s->chunk_rows : s->n_rows;
+    t->first = t->rows == 0;
+    t->row0 = t->first ? begin : t->row0 + t->rows;
+    t->rows = end - t->row0 < s->tile_rows ? end - t->row0 : s->tile_rows;
+    return t->rows > 0;
+}
+
+static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, int worker) {
+    n2_tile tile = {.chunk = chunk};
+    while (n2_next_tile(s, &tile))
+        for (size_t i = 0; i < s->n_code; i++) n2_run_on_tile(p, s, &s->code[i], tile, worker);
+}
+
+#define ADD_PARTIALS(TYPE)                                         \
+    for (int c = 1; c < s->n_chunks; c++) {                        \
+        const TYPE *partial = partial_sum(p, i, c);                \
+        TYPE *out = (void *)i->out.base;                           \
+        for (size_t k = begin; k < end; k++) out[k] += partial[k]; \
+    }
+
+void n2_add_partials(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
+                     int parts) {
+    const n2_range r = n2_part_of((int64_t)i->fold_numbers, part, parts);
+    const size_t begin = (size_t)r.begin, end = (size_t)r.end;
+    if (p->backend->bytes == sizeof(float))
+        ADD_PARTIALS(float)
+    else
+        ADD_PARTIALS(double)
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+/* Step k is phase 2 k, the sums of its chunks are phase 2 k + 1. */
+
+static void note_time(n2_plan *p, size_t phase) {
+    const double now = n2_seconds();
+    if (phase > 0) p->steps[(phase - 1) / 2].seconds += now - p->phase_began;
+    p->phase_began = now;
+}
+
+static size_t open_phase(void *arg, size_t phase) {
+    n2_plan *p = arg;
+    const n2_step *s = &p->steps[phase / 2];
+    if (p->timing) note_time(p, phase);
+    return phase % 2 ? s->sums.n : s->kind == N2_STEP_ROWS ? (size_t)s->n_chunks : s->shares.n;
+}
+
+static void run_share(const n2_plan *p, const n2_step *s, n2_share share, bool sum, int worker) {
+    for (size_t i = share.first; i < share.first + share.n; i++)
+        if (sum)
+            n2_add_partials(p, s, &s->code[i], share.part, share.parts);
+        else
+            n2_run_whole(p, &s->code[i], share.part, share.parts, worker);
+}
+
+static void run_item(void *arg, size_t phase, size_t item, int worker) {
+    const n2_plan *p = arg;
+    const n2_step *s = &p->steps[phase / 2];
+    if (phase % 2)
+        run_share(p, s, s->sums.list[item], true, worker);
+    else if (s->kind == N2_STEP_ROWS)
+        run_chunk(p, s, (int)item, worker);
+    else
+        run_share(p, s, s->shares.list[item], false, worker);
+}
+
+n2ce_status n2_walk(n2_plan *p) {
+    const n2_phases phases = {2 * p->n_steps, open_phase, run_item, p};
+    N2_TRY(n2_parallel_phases(p->ctx, &phases));
+    if (p->timing) note_time(p, 2 * p->n_steps);
+    return N2CE_OK;
+}
+
+void n2_walk_alone(n2_plan *p) {
+    for (size_t phase = 0; phase < 2 * p->n_steps; phase++)
+        for (size_t item = 0, n = open_phase(p, phase); item < n; item++)
+            run_item(p, phase, item, 0);
+}
