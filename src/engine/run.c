@@ -26,7 +26,7 @@ n2ce_status n2_plan_begin(n2_plan *p, uint64_t n) {
 
 n2ce_status n2_plan_end(n2_plan *p) {
     if (p->device) N2_TRY(n2_plan_end_on_device(p, &p->bad));
-    return p->bad ? n2_explain(p, p->bad) : N2CE_OK;
+    return p->bad ? n2_explain_bad(p, p->bad) : N2CE_OK;
 }
 
 n2ce_status n2_plan_run_many(n2_plan *p, uint64_t n) {

@@ -157,7 +157,7 @@ n2ce_status n2_plan_run_checked(n2_plan *p) {
 
 /* Updates that came before the bad number are made, the others are not: without any, the
  * tensors are now what the bad number was computed from. */
-n2ce_status n2_explain(n2_plan *p, uint32_t watched) {
+n2ce_status n2_explain_bad(n2_plan *p, uint32_t watched) {
     p->frozen = p->state_moved = true;
     const bool found = !check_all(p);
     p->frozen = false;

@@ -20,6 +20,6 @@ bool n2_is_kept(const n2_plan *p, uint32_t id);
 
 /* Repeats a run whose watched number was not finite, without updates, and fails with N2CE_ENAN,
  * naming the first node that is not. */
-n2ce_status n2_explain(n2_plan *p, uint32_t watched);
+n2ce_status n2_explain_bad(n2_plan *p, uint32_t watched);
 
 #endif
