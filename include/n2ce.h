@@ -10,6 +10,9 @@
  *      4. tasks: what the command line does, as a library
  *      5. models: log ratios that were fitted, saved, loaded
  *
+ *  n2ce_engine.h (experimental) is for networks and energy-based models of your
+ *  own.
+ *
  *  Conventions. The ratio is always  numerator / denominator  ("num", "den");
  *  f is a log ratio  ln p_num(x)/p_den(x)  in nats; M >= 1 is the noise
  *  magnitude. Functions that can fail return n2ce_status, 0 for success.
@@ -389,8 +392,14 @@ N2CE_API const char *n2ce_task_operands(const n2ce_task *task);
 typedef struct n2ce_answer n2ce_answer;
 
 /** Runs a task with options made from its table. After N2CE_ECANCELED *out
- *  holds what was finished by then, or NULL if nothing was. Same options, same
- *  bytes, for any number of threads. */
+ *  holds what was finished by then, or NULL if nothing was.
+ *
+ *  Results do not depend on the number of threads. Same options, same bytes, on
+ *  the same device and instruction set. So what a stopwatch decides may differ
+ *  from run to run: the device where it is "auto", which is the default of fit,
+ *  divergence, mi and test and chooses on a machine with a GPU, and what is done
+ *  within a limit of time. Say device "cpu" or "cuda" to have the same bytes
+ *  always. */
 N2CE_API n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task,
                                    const n2ce_options *options, n2ce_answer **out);
 N2CE_API void n2ce_answer_free(n2ce_answer *answer); /**< NULL is fine */
@@ -416,6 +425,9 @@ typedef struct n2ce_matrix {
  *
  *      fit, divergence, test    data[0] is the numerator, data[1] the denominator
  *      mi                       data[0] is x, data[1] is y, row by row
+ *      optimize                 data[0] holds designs, data[1] their values, one
+ *                               column; say which way with "maximize" or
+ *                               "minimize", whose column name is then free
  *
  *  Everything else is as in n2ce_task_run(). Fails with N2CE_EINVAL for a task
  *  that takes no data, or another number of matrices. */
@@ -423,9 +435,68 @@ N2CE_API n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task,
                                       const n2ce_options *options, const n2ce_matrix *data,
                                       size_t n_data, n2ce_answer **out);
 
-/** A number of the answer's JSON object by its name ("estimate", "lo", "hi",
- *  "p", ...); NaN if there is none of this name. */
+/** A number of the first level of the answer's JSON object by its name; NaN if
+ *  there is none of this name:
+ *
+ *      fit, divergence, mi    estimate, lo, hi
+ *      test                   p, accuracy, permutations
+ *      optimize               rows, seen, best_seen, best_predicted, above, far
+ *
+ *  Studies and benchmarks have their JSON alone. */
 N2CE_API double n2ce_answer_number(const n2ce_answer *answer, const char *name);
+
+/** A number with its interval. Later versions may add members at the end. */
+typedef struct n2ce_estimate {
+    double value;          /**< not clipped: may be below 0 where the truth is near */
+    double lo, hi;         /**< the interval of the option "level" */
+    double standard_error; /**< what the interval was made of */
+    const char *unit;      /**< "nats" or "bits" */
+    bool converged;        /**< whether the library's own checks were passed */
+    const char *verdict;   /**< "converged", or a sentence that says why not */
+} n2ce_estimate;
+
+/** An estimate of the answer, owned by it; NULL if it has none of this name:
+ *
+ *      fit, divergence    "kl", KL(num || den)
+ *      divergence         "kl_reverse", "js", and "path 100" for the M-path at
+ *                         M = 100, as for every other M of the option "path"
+ *      mi                 "mi"
+ *
+ *  "estimate" is the first of its verb: "kl" or "mi". */
+N2CE_API const n2ce_estimate *n2ce_answer_estimate(const n2ce_answer *answer, const char *name);
+
+/** The two-sample test. Later versions may add members at the end. */
+typedef struct n2ce_test_result {
+    double p;            /**< uniform if the distributions are the same */
+    double accuracy;     /**< share of held-out rows told apart; 0.5 is chance */
+    size_t permutations; /**< p is a multiple of 1 / (permutations + 1) */
+    size_t n_num, n_den; /**< held-out rows */
+    bool converged;      /**< of the ratio that tells them apart */
+} n2ce_test_result;
+
+/** The result of "test", owned by the answer; NULL for other tasks. */
+N2CE_API const n2ce_test_result *n2ce_answer_test(const n2ce_answer *answer);
+
+/** Designs to try next, best prediction first. Later versions may add members
+ *  at the end. */
+typedef struct n2ce_proposals {
+    size_t rows, cols;
+    const double *designs;            /**< rows x cols, row-major, in the data's units; a
+                                           category by its number */
+    const char *const *names;         /**< of the columns */
+    const size_t *n_levels;           /**< of each column; 0: it holds numbers */
+    const char *const *const *levels; /**< levels[column][number] is a category's
+                                           text */
+    const double *predicted;          /**< the value that is expected of each row */
+    const double *spread;             /**< how much the model's members disagree on it */
+    const double *log_prior;          /**< how usual the design is, nats, up to a
+                                           constant */
+    const double *distance;           /**< from the nearest known design: root mean
+                                           square over columns, in ranges of the data */
+} n2ce_proposals;
+
+/** The proposals of "optimize", owned by the answer; NULL for other tasks. */
+N2CE_API const n2ce_proposals *n2ce_answer_proposals(const n2ce_answer *answer);
 
 /** The answer for a terminal (aligned tables), as one JSON object, as bare
  *  numbers one a line, and in one sentence that says what is complete. Owned

@@ -10,7 +10,8 @@ n2_interval n2_interval_of(const n2ce_options *o, n2_estimate e, double most) {
     const double scale = strcmp(n2ce_options_get(o, "unit"), "bits") == 0 ? 1 / log(2) : 1;
     double hi = e.value + z * e.error;
     if (hi > most && e.value < most) hi = most;
-    return (n2_interval){scale * e.value, scale * (e.value - z * e.error), scale * hi};
+    return (n2_interval){scale * e.value, scale * (e.value - z * e.error), scale * hi,
+                         scale * e.error};
 }
 
 void n2_interval_json(n2_text *json, const char *name, n2_interval v) {
@@ -36,7 +37,27 @@ n2_headline n2_headline_of(const n2_session *s) {
     return h;
 }
 
-void n2_headline_begin(const n2_session *s, const n2_headline *h, n2_writer *w) {
+void n2_headline_note(const n2_session *s, const n2_headline *h, const char *name, n2_interval v) {
+    const n2ce_estimate e = {.value = v.value,
+                             .lo = v.lo,
+                             .hi = v.hi,
+                             .standard_error = v.error,
+                             .unit = n2ce_options_get(s->options, "unit"),
+                             .converged = h->converged,
+                             .verdict = h->converged ? "converged" : h->reason};
+    n2_note_estimate(s->answer, name, &e);
+}
+
+static void note_headline(const n2_session *s, const n2_headline *h, const char *name) {
+    n2_note_number(s->answer, "estimate", h->v.value);
+    n2_note_number(s->answer, "lo", h->v.lo);
+    n2_note_number(s->answer, "hi", h->v.hi);
+    n2_headline_note(s, h, "estimate", h->v);
+    n2_headline_note(s, h, name, h->v);
+}
+
+void n2_headline_begin(const n2_session *s, const n2_headline *h, const char *name, n2_writer *w) {
+    note_headline(s, h, name);
     n2_text_add(&w->json, "{");
     n2_interval_json(&w->json, "estimate", h->v);
     n2_text_add(&w->json, ", \"unit\": \"%s\", \"converged\": %s, \"verdict\": ",

@@ -6,7 +6,7 @@
 
 /* A number with its interval, in the unit that was asked for. */
 typedef struct n2_interval {
-    double value, lo, hi;
+    double value, lo, hi, error;
 } n2_interval;
 
 /* `most`: what the quantity cannot exceed, in nats. */
@@ -26,8 +26,12 @@ typedef struct n2_headline {
 
 n2_headline n2_headline_of(const n2_session *s);
 
-/* The answer's JSON begins with the headline; what a verb adds comes between the two. */
-void n2_headline_begin(const n2_session *s, const n2_headline *h, n2_writer *w);
+/* An estimate of the session's answer; `h` says whether to trust it. */
+void n2_headline_note(const n2_session *s, const n2_headline *h, const char *name, n2_interval v);
+
+/* The answer's JSON begins with the headline, which is noted as "estimate" and under a name of the
+ * verb's; what a verb adds comes between the two. */
+void n2_headline_begin(const n2_session *s, const n2_headline *h, const char *name, n2_writer *w);
 void n2_headline_end(const n2_session *s, const n2_headline *h, const char *kept, n2_writer *w);
 
 /* Rows, choices, checks, verdict: the lines below the numbers. */

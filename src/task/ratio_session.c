@@ -107,6 +107,7 @@ n2ce_status n2_session_run(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matr
                            n2ce_answer *answer, n2_session_fn *fn) {
     n2_session s;
     n2ce_status status = n2_session_open(ctx, o, &s);
+    s.answer = answer;
     if (status == N2CE_OK) status = fn(&s, data, answer);
     n2_session_close(&s);
     return status;

@@ -60,6 +60,7 @@ typedef struct n2_samples {
 typedef struct n2_session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
+    n2ce_answer *answer; /* what is being answered */
     n2_fit_options fit;
     n2_device_choice choice; /* where networks are trained */
     n2_opening opening;

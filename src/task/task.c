@@ -23,9 +23,11 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options 
     if (!answer) return N2CE_ENOMEM;
     answer->ctx = ctx;
     answer->task = task;
+    answer->arena = n2_arena_new(ctx);
     const n2_c_locale scope = n2_c_locale_enter();
-    const n2ce_status status =
+    n2ce_status status =
         task->run_on ? task->run_on(ctx, options, data, answer) : task->run(ctx, options, answer);
+    if (status == N2CE_OK && answer->incomplete) status = N2CE_ENOMEM;
     n2_c_locale_leave(scope);
     n2_cancel_reset(ctx); /* the request was served */
     const bool usable = status == N2CE_OK || (status == N2CE_ECANCELED && answer->text);
@@ -76,35 +78,13 @@ n2ce_model *n2ce_answer_take_model(n2ce_answer *answer) {
     return model;
 }
 
-/* The value after "name": at the first level of the object. The text is our own, so it
- * is well-formed. */
-double n2ce_answer_number(const n2ce_answer *answer, const char *name) {
-    const size_t n = strlen(name);
-    int depth = 0;
-    for (const char *s = answer->json ? answer->json : ""; *s; s++) {
-        depth += (*s == '{' || *s == '[') - (*s == '}' || *s == ']');
-        if (*s != '"') continue;
-        const char *key = ++s;
-        while (*s && *s != '"') s += *s == '\\' && s[1] ? 2 : 1;
-        if (!*s) break;
-        const bool found =
-            depth == 1 && s[1] == ':' && (size_t)(s - key) == n && !memcmp(key, name, n);
-        if (!found) continue;
-        char *end;
-        const n2_c_locale scope = n2_c_locale_enter();
-        const double value = strtod(s + 2, &end);
-        n2_c_locale_leave(scope);
-        return end == s + 2 ? N2_NAN : value;
-    }
-    return N2_NAN;
-}
-
 void n2ce_answer_free(n2ce_answer *answer) {
     if (!answer) return;
     n2ce_ctx *ctx = answer->ctx;
     char *const texts[] = {answer->text, answer->json, answer->brief, answer->kept, answer->html};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) n2_free(ctx, texts[i]);
     n2ce_model_free(answer->model);
+    n2_arena_free(&answer->arena);
     n2_free(ctx, answer);
 }
 

@@ -29,7 +29,20 @@ struct n2ce_answer {
     const n2ce_task *task;
     char *text, *json, *brief, *kept, *html; /* from the context's allocator */
     n2ce_model *model;                       /* or NULL */
+    n2_arena arena;                          /* of what was noted: */
+    struct n2_noted_number *numbers;
+    struct n2_noted_estimate *estimates;
+    const n2ce_test_result *test;
+    const n2ce_proposals *proposals;
+    bool incomplete; /* there was no memory for a note: the task fails */
 };
+
+/* Numbers for n2ce_answer_number and its neighbours; everything is copied. A failure is
+ * remembered, and makes the task fail when it is over. */
+void n2_note_number(n2ce_answer *a, const char *name, double value);
+void n2_note_estimate(n2ce_answer *a, const char *name, const n2ce_estimate *e);
+void n2_note_test(n2ce_answer *a, const n2ce_test_result *result);
+void n2_note_proposals(n2ce_answer *a, const n2ce_proposals *p);
 
 /* The texts of an answer while they are written. */
 typedef struct n2_writer {

@@ -18,7 +18,8 @@ static const n2ce_option divergence_options[] = {
     {0},
 };
 
-static void write_path(const n2_session *s, const double *m, size_t n, n2_writer *w) {
+static void write_path(const n2_session *s, const n2_headline *h, const double *m, size_t n,
+                       n2_writer *w) {
     n2_text_add(&w->json, ", \"path\": [");
     for (size_t i = 0; i < n; i++) {
         const n2_interval v =
@@ -26,6 +27,8 @@ static void write_path(const n2_session *s, const double *m, size_t n, n2_writer
         char name[48];
         snprintf(name, sizeof name, "path at M = %g", m[i]);
         n2_interval_say(&w->text, s->options, name, v);
+        snprintf(name, sizeof name, "path %g", m[i]);
+        n2_headline_note(s, h, name, v);
         n2_text_add(&w->json, "%s{\"M\": ", i ? ", " : "");
         n2_text_add_number(&w->json, m[i]);
         n2_text_add(&w->json, ", ");
@@ -50,11 +53,15 @@ static void write_divergence(const n2_session *s, const double *m, size_t n, n2_
     const n2_estimate back = n2_estimate_reverse_kl(&s->scores, &s->record);
     n2_estimate js = n2_estimate_path(&s->scores, 1);
     js = (n2_estimate){js.value / 2, js.error / 2};
-    n2_headline_begin(s, &h, w);
+    const n2_interval reverse = n2_interval_of(o, back, N2_INFINITY);
+    const n2_interval shannon = n2_interval_of(o, js, log(2));
+    n2_headline_begin(s, &h, "kl", w);
     write_named(s, "KL(num || den)", "kl", h.v, w);
-    write_named(s, "KL(den || num)", "kl_reverse", n2_interval_of(o, back, N2_INFINITY), w);
-    write_named(s, "JS(num, den)", "js", n2_interval_of(o, js, log(2)), w);
-    write_path(s, m, n, w);
+    write_named(s, "KL(den || num)", "kl_reverse", reverse, w);
+    write_named(s, "JS(num, den)", "js", shannon, w);
+    n2_headline_note(s, &h, "kl_reverse", reverse);
+    n2_headline_note(s, &h, "js", shannon);
+    write_path(s, &h, m, n, w);
     n2_headline_say(s, &h, &w->text);
     n2_headline_end(s, &h, "nothing", w);
 }

@@ -21,7 +21,7 @@ static void write_fit(const n2_session *s, const char *path, n2_writer *w) {
     if (path) n2_text_add(&w->text, "%s: ln p_num/p_den in nats\n", path);
     n2_interval_say(&w->text, s->options, "KL(num || den)", h.v);
     n2_headline_say(s, &h, &w->text);
-    n2_headline_begin(s, &h, w);
+    n2_headline_begin(s, &h, "kl", w);
     n2_headline_end(s, &h, "the model", w);
 }
 

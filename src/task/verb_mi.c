@@ -42,7 +42,7 @@ static n2ce_status choose_columns(n2ce_ctx *ctx, const n2ce_options *o, char x[4
 
 static void write_mi(const n2_session *s, n2_writer *w) {
     const n2_headline h = n2_headline_of(s);
-    n2_headline_begin(s, &h, w);
+    n2_headline_begin(s, &h, "mi", w);
     n2_headline_end(s, &h, "nothing", w);
     if (n2_options_flag(s->options, "bmi")) {
         n2_text_add_raw(&w->text, w->brief.data, w->brief.length);

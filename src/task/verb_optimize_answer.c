@@ -210,6 +210,61 @@ static void write_json(const n2_optimize_result *r, const warnings *w, n2_text *
     n2_text_add(out, "}\n");
 }
 
+/* ---- numbers for programs ------------------------------------------------ */
+
+static void note_numbers(const n2_optimize_result *r, n2ce_answer *a) {
+    n2_note_number(a, "rows", (double)r->proposals.rows);
+    n2_note_number(a, "seen", (double)r->record.rows);
+    n2_note_number(a, "best_seen", seen_best(r));
+    n2_note_number(a, "best_predicted", predicted(r, 0));
+    n2_note_number(a, "above", r->above);
+    n2_note_number(a, "far", r->far);
+}
+
+/* The texts of a column's levels; NULL, and *n 0, if it holds numbers. */
+static const char *const *find_levels(const n2_design_table *t, size_t j, n2_arena *arena,
+                                      size_t *n) {
+    *n = t->designs.space.factor[j].kind == N2_CATEGORY ? n2_levels_count(t->levels, t->names[j])
+                                                        : 0;
+    const char **texts = *n ? n2_arena_alloc(arena, *n, sizeof *texts) : NULL;
+    for (size_t k = 0; texts && k < *n; k++) texts[k] = n2_levels_text(t->levels, t->names[j], k);
+    return texts;
+}
+
+static n2ce_status note_proposals(const n2_optimize_result *r, n2_arena *arena, n2ce_answer *a) {
+    const n2_proposals *p = &r->proposals;
+    const size_t cols = r->t->designs.space.n;
+    double *values = n2_arena_alloc(arena, p->rows, sizeof *values);
+    size_t *n_levels = n2_arena_alloc(arena, cols, sizeof *n_levels);
+    const char *const **levels = n2_arena_alloc(arena, cols, sizeof *levels);
+    if (!values || !n_levels || !levels) return N2CE_ENOMEM;
+    for (size_t i = 0; i < p->rows; i++) values[i] = predicted(r, i);
+    for (size_t j = 0; j < cols; j++) {
+        levels[j] = find_levels(r->t, j, arena, &n_levels[j]);
+        if (n_levels[j] && !levels[j]) return N2CE_ENOMEM;
+    }
+    const n2ce_proposals all = {.rows = p->rows,
+                                .cols = cols,
+                                .designs = p->x,
+                                .names = r->t->names,
+                                .n_levels = n_levels,
+                                .levels = levels,
+                                .predicted = values,
+                                .spread = r->spread,
+                                .log_prior = p->log_prior,
+                                .distance = r->distance};
+    n2_note_proposals(a, &all);
+    return N2CE_OK;
+}
+
+static n2ce_status note(const n2_optimize_result *r, n2ce_answer *a) {
+    n2_arena arena = n2_arena_new(a->ctx);
+    note_numbers(r, a);
+    const n2ce_status status = note_proposals(r, &arena, a);
+    n2_arena_free(&arena);
+    return status;
+}
+
 /* ---- page ---------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b) {
@@ -372,7 +427,8 @@ n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_
         n2_log(ctx, N2CE_LOG_INFO, "trained on %s (%s)", r->device, r->reason);
     if (!r->path)
         for (size_t i = 0; i < w.n; i++) n2_log(ctx, N2CE_LOG_WARNING, "%s", w.text[i]);
-    n2ce_status status = write_page(ctx, r, &w, &page);
+    n2ce_status status = note(r, answer);
+    if (status == N2CE_OK) status = write_page(ctx, r, &w, &page);
     if (status == N2CE_OK) status = n2_text_take(&page, &answer->html);
     n2_text_free(&page);
     const n2ce_status taken = n2_writer_take(&writer, answer);

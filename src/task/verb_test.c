@@ -81,6 +81,20 @@ static n2ce_status judge(n2_session *s, double *const rows[2], test_result *t) {
     return status;
 }
 
+static void note_test(const n2_session *s, const test_result *t, const char *reason) {
+    const n2ce_test_result result = {.p = t->p,
+                                     .accuracy = t->accuracy,
+                                     .permutations =
+                                         (size_t)n2_options_count(s->options, "permutations"),
+                                     .n_num = t->n[0],
+                                     .n_den = t->n[1],
+                                     .converged = !*reason};
+    n2_note_test(s->answer, &result);
+    n2_note_number(s->answer, "p", t->p);
+    n2_note_number(s->answer, "accuracy", t->accuracy);
+    n2_note_number(s->answer, "permutations", (double)result.permutations);
+}
+
 static void write_test(const n2_session *s, const test_result *t, const char *reason,
                        n2_writer *w) {
     n2_text_add(&w->text, "two-sample test        p = %.4g   (%s)\n", t->p,
@@ -124,6 +138,7 @@ static n2ce_status test_session(n2_session *s, const n2ce_matrix *data, n2ce_ans
     n2_estimate_kl(&s->scores, &s->record, &q);
     n2_session_converged(s, &q, reason);
     n2_writer w = n2_writer_new(s->ctx);
+    note_test(s, &t, reason);
     write_test(s, &t, reason, &w);
     return n2_writer_take(&w, answer);
 }
