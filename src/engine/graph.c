@@ -129,6 +129,10 @@ n2_tensor *n2_store_find(const n2_store *store, const char *name) {
     return NULL;
 }
 
+void *n2_store_alloc(n2_store *store, size_t n, size_t size) {
+    return n2_arena_alloc(&store->arena, n ? n : 1, size);
+}
+
 n2ce_ctx *n2_store_ctx(const n2_store *store) { return store->ctx; }
 size_t n2_store_bytes(const n2_store *store) { return store->bytes; }
 

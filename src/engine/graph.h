@@ -64,6 +64,8 @@ n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape);
 n2_tensor *n2_store_add_blank(n2_store *store, const char *name, n2_shape shape);
 n2_tensor *n2_store_at(const n2_store *store, size_t index); /* NULL beyond the last */
 n2_tensor *n2_store_find(const n2_store *store, const char *name);
+/* Zeroed memory that lives as long as the store, for lists of its tensors; NULL: out of memory. */
+void *n2_store_alloc(n2_store *store, size_t n, size_t size);
 n2ce_ctx *n2_store_ctx(const n2_store *store);
 size_t n2_store_bytes(const n2_store *store);
 

@@ -7,16 +7,16 @@ static const double SLOPE = 0.2;
 
 n2_ratio_net n2_ratio_net_new(n2_parameters *p, int64_t nz, int64_t width, int n_blocks,
                               int64_t n_stages) {
-    n2_ratio_net net = {.n_blocks = n_blocks, .n_stages = n_stages};
+    n2_ratio_net net = {.n_stages = n_stages, .blocks = n2_layers_new(p->store, NULL, n_blocks)};
     net.table = n2_sinusoid_table(p->store, "stage.table", n_stages, width);
-    if (!net.table) p->failed = true;
+    if (!net.table || !net.blocks) p->failed = true;
     net.stage = n2_mlp_new(p, "stage", (int64_t[]){width, width, width}, 3, SLOPE);
     net.input = n2_mlp_new(p, "input", (int64_t[]){nz, width, width}, 3, SLOPE);
     net.join = n2_layer_new(p, "join", 2 * width, width);
-    for (int i = 0; i < n_blocks && i < N2_MOST_BLOCKS; i++) {
+    for (int i = 0; i < n_blocks && net.blocks; i++) {
         char name[32];
         snprintf(name, sizeof name, "blocks.%d", i);
-        net.blocks[i] = n2_layer_new(p, name, width, width);
+        net.blocks[net.n_blocks++] = n2_layer_new(p, name, width, width);
     }
     net.out = n2_layer_new(p, "out", width, 1);
     return net;

@@ -13,12 +13,10 @@
 
 #include "nn/nn.h"
 
-enum { N2_MOST_BLOCKS = 32 };
-
 typedef struct n2_ratio_net {
     n2_tensor *table; /* stages x width, fixed */
     n2_mlp stage, input;
-    n2_layer join, blocks[N2_MOST_BLOCKS], out;
+    n2_layer join, *blocks, out;
     int n_blocks;
     int64_t n_stages;
 } n2_ratio_net;

@@ -33,12 +33,20 @@ static void fill_uniform(const n2_parameters *p, n2_tensor *t, double bound) {
     }
 }
 
+static bool grow(n2_parameters *p) {
+    if (p->n < p->capacity) return true;
+    const size_t capacity = p->capacity ? 2 * p->capacity : 32;
+    n2_tensor **list = n2_store_alloc(p->store, capacity, sizeof *list);
+    if (!list) return false;
+    if (p->n) memcpy(list, p->list, p->n * sizeof *list);
+    p->list = list;
+    p->capacity = capacity;
+    return true;
+}
+
 n2_tensor *n2_parameter(n2_parameters *p, const char *name, n2_shape shape, double bound) {
-    n2_tensor *t = p->n < N2_MOST_PARAMETERS ? n2_store_add(p->store, name, shape) : NULL;
+    n2_tensor *t = grow(p) ? n2_store_add(p->store, name, shape) : NULL;
     if (!t) {
-        if (p->n == N2_MOST_PARAMETERS)
-            n2_fail(n2_store_ctx(p->store), N2CE_EINVAL, "More than %d parameters at \"%s\".",
-                    N2_MOST_PARAMETERS, name);
         p->failed = true;
         return NULL;
     }
@@ -62,10 +70,17 @@ n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x) {
     return n2g_linear(g, x, n2g_read(g, layer->weight), n2g_read(g, layer->bias));
 }
 
+n2_layer *n2_layers_new(n2_store *store, const n2_layer *from, int n) {
+    n2_layer *layers = n2_store_alloc(store, (size_t)n, sizeof *layers);
+    if (layers && from && n) memcpy(layers, from, (size_t)n * sizeof *layers);
+    return layers;
+}
+
 n2_mlp n2_mlp_new(n2_parameters *p, const char *name, const int64_t *widths, int n_widths,
                   double slope) {
-    n2_mlp mlp = {.slope = slope};
-    for (int i = 0; i + 1 < n_widths && i < N2_MOST_LAYERS; i++) {
+    n2_mlp mlp = {.slope = slope, .layers = n2_layers_new(p->store, NULL, n_widths)};
+    if (!mlp.layers) p->failed = true;
+    for (int i = 0; i + 1 < n_widths && mlp.layers; i++) {
         char full[64];
         snprintf(full, sizeof full, "%s.%d", name, 2 * i);
         mlp.layers[mlp.n++] = n2_layer_new(p, full, widths[i], widths[i + 1]);

@@ -10,14 +10,13 @@
 
 /* ---- parameters ---- */
 
-/* A list of parameters: what one optimiser trains. */
-enum { N2_MOST_PARAMETERS = 128 };
+/* A list of parameters: what one optimiser trains. It is memory of the store. */
 typedef struct n2_parameters {
     n2_store *store;
     uint64_t seed; /* of the initial values */
-    n2_tensor *list[N2_MOST_PARAMETERS];
-    size_t n;
-    bool failed; /* out of memory or out of room; the context says which */
+    n2_tensor **list;
+    size_t n, capacity;
+    bool failed; /* out of memory, or a name is taken; the context says which */
 } n2_parameters;
 
 n2_parameters n2_parameters_new(n2_store *store, uint64_t seed);
@@ -34,10 +33,13 @@ n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t ou
 #define n2_layer_apply(g, ...) N2_BUILT(g, n2_build_layer(g, __VA_ARGS__))
 n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x);
 
+/* A list of n layers as memory of the store, copied from `from`, or empty if that is NULL.
+ * Parameters in a copy may be replaced without touching the original. NULL: out of memory. */
+n2_layer *n2_layers_new(n2_store *store, const n2_layer *from, int n);
+
 /* Linear layers with LeakyReLU(slope) between them, named NAME.0, NAME.2, ... */
-enum { N2_MOST_LAYERS = 8 };
 typedef struct n2_mlp {
-    n2_layer layers[N2_MOST_LAYERS];
+    n2_layer *layers; /* memory of the store: copies of the struct share them */
     int n;
     double slope;
 } n2_mlp;

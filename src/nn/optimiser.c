@@ -31,10 +31,9 @@ static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n
     return t;
 }
 
-void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
-                       n2_node loss, n2_node *norm) {
-    n2_node x[N2_MOST_PARAMETERS], dx[N2_MOST_PARAMETERS];
-    if (p->failed) n2_graph_fail(g, "minimise: the parameters are not complete");
+/* x, dx: room for all parameters. */
+static void minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
+                     n2_node loss, n2_node *norm, n2_node *x, n2_node *dx) {
     for (size_t i = 0; i < p->n; i++) x[i] = n2g_read(g, p->list[i]);
     n2g_grad(g, loss, x, p->n, dx);
     const n2_node size = global_norm(g, dx, p->n);
@@ -53,6 +52,18 @@ void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, con
                                       state(g, name, "v", p->list[i])};
         n2g_adam_update(g, &o->adam, tensors, dx[i], rate, factor, step);
     }
+}
+
+void n2_build_minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
+                       n2_node loss, n2_node *norm) {
+    if (p->failed) n2_graph_fail(g, "minimise: the parameters are not complete");
+    n2_arena scratch = n2_arena_new(n2_store_ctx(n2_graph_store(g)));
+    n2_node *x = n2_arena_alloc(&scratch, 2 * p->n + 1, sizeof *x);
+    if (x)
+        minimise(g, o, name, p, loss, norm, x, x + p->n);
+    else
+        n2_graph_out_of_memory(g);
+    n2_arena_free(&scratch);
 }
 
 n2_node n2_schedule_exponential(n2_graph *g, n2_node step, const void *arg) {

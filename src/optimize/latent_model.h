@@ -30,8 +30,8 @@ struct n2_latent {
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
-    n2_tensor *kept[N2_MOST_PARAMETERS]; /* the averages where held-out rows liked them best */
-    n2_tensor *best;                     /* that error and its step, for each member */
+    n2_tensor **kept; /* the averages where held-out rows liked them best */
+    n2_tensor *best;  /* that error and its step, for each member */
     n2_latent_vae vae;
     n2_ratio_net ratio;
     n2_tensor *waymarks;

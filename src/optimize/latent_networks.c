@@ -37,6 +37,8 @@ static n2_tensor *twin(n2_latent *m, const n2_tensor *of, const char *prefix) {
 /* The averages of a member's parameters, as a network. */
 static n2ce_status average_of(n2_latent *m, const n2_mlp *live, n2_mlp *average) {
     *average = *live;
+    average->layers = n2_layers_new(m->store, live->layers, live->n);
+    if (!average->layers) return N2CE_ENOMEM;
     for (int i = 0; i < live->n; i++) {
         average->layers[i].weight = twin(m, live->layers[i].weight, "average");
         average->layers[i].bias = twin(m, live->layers[i].bias, "average");
@@ -78,6 +80,8 @@ static n2ce_status make_value_networks(n2_latent *m) {
     if (m->value_parameters.failed) return N2CE_ENOMEM;
     for (size_t e = 0; e < m->o.members; e++) start_from_line(m, e);
     for (size_t e = 0; e < m->o.members; e++) N2_TRY(average_of(m, &m->live[e], &m->value[e]));
+    m->kept = n2_store_alloc(m->store, m->value_parameters.n, sizeof *m->kept);
+    if (!m->kept) return N2CE_ENOMEM;
     for (size_t i = 0; i < m->value_parameters.n; i++) {
         m->kept[i] = twin(m, m->value_parameters.list[i], "kept");
         if (!m->kept[i]) return N2CE_ENOMEM;

@@ -23,8 +23,8 @@ typedef struct trainer {
     n2_row_set num, den;
     n2_graph *g;
     n2_plan *plan;
-    n2_tensor *rows[2]; /* numerator; denominator; or, with dx, x and y of the numerator */
-    n2_tensor *averages[N2_MOST_PARAMETERS];
+    n2_tensor *rows[2];   /* numerator; denominator; or, with dx, x and y of the numerator */
+    n2_tensor **averages; /* by number of the parameter */
     n2_waymark_tables waymarks;
     /* Of the base, by stage; no b of a joint sample, where it is 0. */
     n2_tensor *a, *b, *c0, *basis;
@@ -186,6 +186,8 @@ static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) 
 static const double AVERAGE_DECAY = 0.99;
 
 static n2ce_status make_averages(trainer *t) {
+    t->averages = n2_store_alloc(t->c->store, t->c->parameters.n, sizeof *t->averages);
+    if (!t->averages) return N2CE_ENOMEM;
     for (size_t i = 0; i < t->c->parameters.n; i++) {
         const n2_tensor *p = t->c->parameters.list[i];
         char name[128];
@@ -204,22 +206,27 @@ static void average_layer(const trainer *t, n2_layer *layer) {
     }
 }
 
-static void average_mlp(const trainer *t, n2_mlp *mlp) {
-    for (int i = 0; i < mlp->n; i++) average_layer(t, &mlp->layers[i]);
+static n2ce_status average_layers(const trainer *t, n2_layer **layers, int n) {
+    *layers = n2_layers_new(t->c->store, *layers, n);
+    for (int i = 0; *layers && i < n; i++) average_layer(t, *layers + i);
+    return *layers ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status average_mlp(const trainer *t, n2_mlp *mlp) {
+    return average_layers(t, &mlp->layers, mlp->n);
 }
 
 /* The networks with the averages in the place of their parameters: they are what is judged and
  * kept, being less noisy than where the last step happened to lead. */
-static n2_critic_nets averaged(const trainer *t) {
-    n2_critic_nets nets = t->c->nets;
-    average_mlp(t, &nets.net.stage);
-    average_mlp(t, &nets.net.input);
-    average_layer(t, &nets.net.join);
-    for (int i = 0; i < nets.net.n_blocks; i++) average_layer(t, &nets.net.blocks[i]);
-    average_layer(t, &nets.net.out);
-    average_mlp(t, &nets.phi);
-    average_mlp(t, &nets.psi);
-    return nets;
+static n2ce_status averaged(const trainer *t, n2_critic_nets *nets) {
+    *nets = t->c->nets;
+    average_layer(t, &nets->net.join);
+    average_layer(t, &nets->net.out);
+    N2_TRY(average_layers(t, &nets->net.blocks, nets->net.n_blocks));
+    N2_TRY(average_mlp(t, &nets->net.stage));
+    N2_TRY(average_mlp(t, &nets->net.input));
+    N2_TRY(average_mlp(t, &nets->phi));
+    return average_mlp(t, &nets->psi);
 }
 
 static n2ce_status build_step(trainer *t) {
@@ -335,7 +342,8 @@ static n2ce_status use_the_time(trainer *t) {
     const bool first = !t->validation.prepared;
     if (!first && !t->c->backend->device) return N2CE_OK;
     n2_check *check = first ? &t->validation : &t->held;
-    const n2_critic_nets nets = first ? averaged(t) : t->c->nets;
+    n2_critic_nets nets = t->c->nets;
+    if (first) N2_TRY(averaged(t, &nets));
     N2_TRY(n2_check_prepare(check));
     return n2_check_place(check, &nets);
 }

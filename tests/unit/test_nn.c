@@ -92,6 +92,36 @@ typedef struct net {
     n2_parameters parameters;
 } net;
 
+/* Neither layers nor parameters have a limit: 150 layers, 300 parameters, one optimiser. */
+static void a_network_may_have_many_layers(void **state) {
+    (void)state;
+    enum { N = 150, WIDTH = 4 };
+    int64_t widths[N + 1];
+    for (int i = 0; i <= N; i++) widths[i] = WIDTH;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_store *store;
+    assert_int_equal(n2_store_new(ctx, sizeof(float), &store), N2CE_OK);
+    n2_parameters p = n2_parameters_new(store, 3);
+    const n2_mlp mlp = n2_mlp_new(&p, "deep", widths, N + 1, 0.2);
+    assert_false(p.failed);
+    assert_int_equal(mlp.n, N);
+    assert_int_equal(p.n, 2 * N);
+    n2_graph *g = n2_graph_new(store);
+    const n2_node y = n2_mlp_apply(g, &mlp, n2g_randn(g, n2_dims(8, WIDTH)));
+    const n2_node loss = n2g_total(g, n2g_mul(g, y, y));
+    n2_minimise(g, &(n2_optimiser)N2_OPTIMISER_DEFAULTS, "adam", &p, loss, NULL);
+    n2_plan *plan;
+    assert_int_equal(n2_plan_compile(g, n2_cpu_backend(), &loss, 1, &plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(plan), N2CE_OK);
+    const double first = n2_plan_scalar(plan, 0);
+    assert_int_equal(n2_plan_run_many(plan, 50), N2CE_OK);
+    assert_true(n2_plan_scalar(plan, 0) < first);
+    n2_plan_free(plan);
+    n2_graph_free(g);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+}
+
 /* x is [10 x 3]; the layers want 5 columns. */
 #define WRONG(NAME, STATEMENT)                                       \
     enum { LINE_##NAME = __LINE__ };                                 \
@@ -450,6 +480,7 @@ int main(void) {
         cmocka_unit_test(ratio_networks_have_the_papers_sizes),
         cmocka_unit_test(layers_start_as_pytorchs_do),
         cmocka_unit_test(sinusoids_are_interleaved),
+        cmocka_unit_test(a_network_may_have_many_layers),
         cmocka_unit_test(mistakes_in_layers_have_the_line_of_the_call),
         cmocka_unit_test(a_run_stops_when_the_loss_is_not_finite),
         cmocka_unit_test(a_bad_loss_holds_back_its_own_updates),
