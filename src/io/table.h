@@ -73,7 +73,9 @@ typedef struct n2_table_options {
     const char *columns;     /* which to keep, and their order; NULL or "": all */
     const char *then;        /* more of them, kept after those; NULL or "": none */
     const char *categorical; /* which of them are categories; NULL or "": none */
-    n2_levels *levels;       /* needed if `categorical` is given */
+    bool find_texts;         /* so are those of `columns` that hold texts, and not a number: the
+                              * first row that is kept tells, and the others must be alike */
+    n2_levels *levels;       /* needed for categorical columns */
     bool drop_missing;       /* leave out rows with missing values, and count them */
     size_t max_rows; /* keep a uniform random subset of so many rows, in the file's order; 0: all */
     size_t max_bytes; /* the same as a limit on memory, but never fewer than N2_TABLE_ROWS rows */

@@ -34,6 +34,9 @@ struct n2_reader {
     bool *categorical;     /* of those kept */
     size_t *level_columns; /* their numbers in `levels`, if categorical */
     bool any_categorical;
+    bool find_texts;   /* the first row that is kept will tell which columns hold texts */
+    char **first_text; /* of a column that was found so; NULL: it was not */
+    size_t text_line;  /* where they are */
 
     const n2_csv_field *first; /* a row that was read to see that it is no header, or NULL */
     size_t seen, dropped;
@@ -65,18 +68,19 @@ static n2ce_status fail_in(const n2_reader *r, n2ce_status status, const char *w
     return n2_fail(r->ctx, status, "%s, %s: %s", r->label, where, what);
 }
 
-/* The place of kept column k in the current row: of the file, counted as editors or as NumPy do. */
+/* The place of kept column k in a row, which is a line as editors count them or a row as NumPy
+ * does. */
 static n2ce_status fail_at(const n2_reader *r, size_t row, size_t k, n2ce_status status) {
     char where[160];
     const size_t column = r->columns[k];
     if (r->npy)
         snprintf(where, sizeof where, "row %zu, column %zu (zero-based)", row, column);
     else if (r->has_header)
-        snprintf(where, sizeof where, "line %zu, column %zu (\"%s\")", n2_csv_line(r->csv),
-                 column + 1, show(r->file_names[column]).text);
+        snprintf(where, sizeof where, "line %zu, column %zu (\"%s\")", row, column + 1,
+                 show(r->file_names[column]).text);
     else
-        snprintf(where, sizeof where, "line %zu, column %zu (number %zu for --columns)",
-                 n2_csv_line(r->csv), column + 1, column);
+        snprintf(where, sizeof where, "line %zu, column %zu (number %zu for --columns)", row,
+                 column + 1, column);
     return fail_in(r, status, where);
 }
 
@@ -194,7 +198,13 @@ static n2ce_status keep_columns(n2_reader *r, const char *text, const char *then
     if (!more) r->first_cols = r->cols;
     r->categorical = n2_arena_alloc(&r->arena, r->cols, sizeof *r->categorical);
     r->level_columns = n2_arena_alloc(&r->arena, r->cols, sizeof *r->level_columns);
-    return r->categorical && r->level_columns ? N2CE_OK : N2CE_ENOMEM;
+    r->first_text = n2_arena_alloc(&r->arena, r->cols, sizeof *r->first_text);
+    return r->categorical && r->level_columns && r->first_text ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status open_levels(n2_reader *r, size_t k) {
+    r->categorical[k] = r->any_categorical = true;
+    return n2_levels_open(r->levels, r->file_names[r->columns[k]], &r->level_columns[k]);
 }
 
 /* Makes column `column` of the file categorical; kept[] has its place among those kept, from 1. */
@@ -205,17 +215,15 @@ static n2ce_status make_categorical(n2_reader *r, size_t column, const size_t *k
                        "%s, --categorical: column \"%s\" is not among --columns. Add it there, or "
                        "leave it out here.",
                        r->label, show(name).text);
-    const size_t k = kept[column] - 1;
-    r->categorical[k] = r->any_categorical = true;
-    const n2ce_status status = n2_levels_open(r->levels, name, &r->level_columns[k]);
+    const n2ce_status status = open_levels(r, kept[column] - 1);
     return status == N2CE_EDATA ? fail_in(r, status, "--categorical") : status;
 }
 
 static n2ce_status find_categorical(n2_reader *r, const char *text) {
     size_t *columns, n;
-    if (!text || !*text) return N2CE_OK;
-    if (!r->levels)
+    if (!r->levels && (r->find_texts || (text && *text)))
         return n2_fail(r->ctx, N2CE_EINVAL, "%s: categorical columns need levels.", r->label);
+    if (!text || !*text) return N2CE_OK;
     size_t *kept = n2_arena_alloc(&r->arena, r->file_cols, sizeof *kept);
     if (!kept) return N2CE_ENOMEM;
     for (size_t k = 0; k < r->cols; k++) kept[r->columns[k]] = k + 1;
@@ -311,6 +319,7 @@ static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
     r->arena = n2_arena_new(ctx);
     r->input = n2_input_memory(ctx, "", NULL, 0);
     r->drop_missing = o && o->drop_missing;
+    r->find_texts = o && o->find_texts;
     r->levels = o ? o->levels : NULL;
     r->csv_part = o ? o->csv_part : 0;
     return r;
@@ -391,17 +400,51 @@ static verdict convert_plain(const n2_reader *r, const n2_csv_field *fields, dou
     return KEPT;
 }
 
+/* A column that was taken for texts and has a number is a column of numbers, and its first text is
+ * what is wrong. */
+static n2ce_status check_is_text(const n2_reader *r, size_t k, const n2_csv_field *f) {
+    double x;
+    const char *first = r->first_text[k];
+    if (!first || n2_value_parse(f->text, f->n, &x) == N2_VALUE_TEXT) return N2CE_OK;
+    return refuse_value(r, r->text_line, k, N2_VALUE_TEXT, first, strlen(first));
+}
+
 /* Says what is wrong with kept column k, or adds its level and those behind it: last, when the row
  * is sure to be kept. */
 static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double *x, size_t k) {
     const n2_csv_field *f = &fields[r->columns[k]];
+    const size_t line = n2_csv_line(r->csv);
     const n2_value value = n2_value_parse(f->text, f->n, &x[k]);
     if (value == N2_VALUE_MISSING || !r->categorical[k])
-        return refuse_value(r, 0, k, value, f->text, f->n);
+        return refuse_value(r, line, k, value, f->text, f->n);
     for (; k < r->cols; k++) {
         f = &fields[r->columns[k]];
-        if (r->categorical[k]) N2_TRY(level_code(r, 0, k, f->text, f->n, &x[k]));
+        if (!r->categorical[k]) continue;
+        N2_TRY(check_is_text(r, k, f));
+        N2_TRY(level_code(r, line, k, f->text, f->n, &x[k]));
     }
+    return N2CE_OK;
+}
+
+static bool is_of_kind(const n2_csv_field *f, n2_value kind) {
+    double x;
+    return n2_value_parse(f->text, f->n, &x) == kind;
+}
+
+/* If this row is kept, its texts tell which columns are categorical. */
+static n2ce_status find_texts(n2_reader *r, const n2_csv_field *fields) {
+    for (size_t k = 0; r->drop_missing && k < r->cols; k++)
+        if (is_of_kind(&fields[r->columns[k]], N2_VALUE_MISSING)) return N2CE_OK;
+    for (size_t k = 0; k < r->first_cols; k++) {
+        const n2_csv_field *f = &fields[r->columns[k]];
+        if (r->categorical[k] || !is_of_kind(f, N2_VALUE_TEXT)) continue;
+        r->first_text[k] = n2_arena_alloc(&r->arena, f->n + 1, 1);
+        if (!r->first_text[k]) return N2CE_ENOMEM;
+        memcpy(r->first_text[k], f->text, f->n);
+        N2_TRY(open_levels(r, k));
+    }
+    r->text_line = n2_csv_line(r->csv);
+    r->find_texts = false;
     return N2CE_OK;
 }
 
@@ -426,6 +469,7 @@ static n2ce_status next_row(n2_reader *r, double *x, size_t *rows, bool *ended) 
     *ended = !fields;
     if (*ended) return N2CE_OK;
     x += *rows * r->cols;
+    if (r->find_texts) N2_TRY(find_texts(r, fields));
     const verdict found = convert_plain(r, fields, x, &odd);
     if (found == ODD) N2_TRY(convert_odd(r, fields, x, odd));
     count_rows(r, 1, found != DROPPED, rows);
@@ -502,7 +546,7 @@ static n2ce_status next_csv(n2_reader *r, double *x, size_t max_rows, size_t *ro
     for (bool ended = false; !ended && *rows < max_rows;) {
         if (r->seen % CANCEL_ROWS == 0 && n2_cancelled(r->ctx)) return N2CE_ECANCELED;
         N2_TRY(next_row(r, x, rows, &ended));
-        if (!ended) N2_TRY(next_parts(r, x, max_rows, rows));
+        if (!ended && !r->find_texts) N2_TRY(next_parts(r, x, max_rows, rows));
     }
     return N2CE_OK;
 }

@@ -17,7 +17,6 @@ static n2ce_status copy_names(n2_table *t, const n2_reader *r) {
     char *text = (char *)(t->names + t->cols);
     for (size_t c = 0; c < t->cols; c++) {
         t->names[c] = strcpy(text, n2_reader_name(r, c));
-        t->categorical[c] = n2_reader_categorical(r, c);
         text += strlen(text) + 1;
     }
     return N2CE_OK;
@@ -137,6 +136,8 @@ static n2ce_status fill_table(filler *f) {
         N2_TRY(replace(f));
         restore_order(f);
     }
+    for (size_t c = 0; c < f->t->cols; c++)
+        f->t->categorical[c] = n2_reader_categorical(f->r, c); /* the rows may have told */
     f->t->seen = n2_reader_seen(f->r);
     f->t->dropped = n2_reader_dropped(f->r);
     return f->room > f->t->rows ? resize(f, f->t->rows) : N2CE_OK;

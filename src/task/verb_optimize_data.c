@@ -1,6 +1,5 @@
 /* optimize: designs in and out of files. */
 #include "base/numerics.h"
-#include "io/text_columns.h"
 #include "verb_optimize.h"
 
 #include <math.h>
@@ -52,17 +51,9 @@ static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const ch
         return n2_fail(t->ctx, N2CE_EINVAL,
                        "optimize needs a file of designs. Try: n2ce help "
                        "optimize");
-    n2_text categorical = n2_text_new(t->ctx);
-    char *list = NULL;
-    n2ce_status status =
-        n2_text_columns(t->ctx, path, to.columns, n2ce_options_get(o, "categorical"), &categorical);
-    if (status == N2CE_OK) status = n2_text_take(&categorical, &list);
+    to.find_texts = true;
     if (*to.columns) to.then = target;
-    to.categorical = list;
-    if (status == N2CE_OK) status = n2_table_read(t->ctx, path, &to, &t->table);
-    n2_text_free(&categorical);
-    n2_free(t->ctx, list);
-    N2_TRY(status);
+    N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
     if (to.then) {
         *at = t->table->cols - 1;
         return N2CE_OK;
