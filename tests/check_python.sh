@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_python.sh SOURCE LIBRARY: the tests of bindings/python with this build's shared library, in the first
 # of $PYTHON, python3 and the benchmarks' environment that has NumPy. Exits with 77 (skipped) if none has. The
-# tests that need scikit-learn or PyTorch are skipped where these are missing.
+# tests that need scikit-learn, PyTorch or JAX are skipped where these are missing.
 set -eu
 source=$1 library=$2
 for python in "${PYTHON:-python3}" "$source/build-bench/bin/python" ""; do

@@ -1,7 +1,7 @@
 """Density ratios and what follows from them, by "noisier" noise contrastive estimation (N2CE).
 
 The ratio is always numerator / denominator, and log ratios are in nats. docs/python.md of the
-repository is the manual; ``n2ce.torch`` has the objective for PyTorch.
+repository is the manual; ``n2ce.torch`` and ``n2ce.jax`` have the objective for PyTorch and JAX.
 """
 from ._core import Answer, task_names as tasks
 from ._core import lib as _lib
