@@ -75,10 +75,19 @@ n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
     return N2CE_OK;
 }
 
+void n2_store_leave_device(n2_store *store) {
+    for (size_t i = 0; store->device && i < store->n; i++) {
+        n2_tensor *t = store->tensors[i];
+        store->device->free(store->device, t->device);
+        t->device = NULL;
+        t->host_is_newer = t->device_is_newer = false;
+    }
+    store->device = NULL;
+}
+
 void n2_store_free(n2_store *store) {
     if (!store) return;
-    for (size_t i = 0; store->device && i < store->n; i++)
-        store->device->free(store->device, store->tensors[i]->device);
+    n2_store_leave_device(store);
     n2_arena_free(&store->arena);
     n2_free(store->ctx, store->tensors);
     n2_free(store->ctx, store);

@@ -85,6 +85,10 @@ n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device);
 n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t);
 n2_device *n2_store_device(const n2_store *store); /* NULL: none */
 
+/* Gives back what the device holds. What it alone knew is lost: pull that first. No plan of the
+ * device may be left. */
+void n2_store_leave_device(n2_store *store);
+
 /* The rows of a matrix as `write` makes them, on all threads and in any order. If plans on a device
  * use it already they go straight there. */
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg);

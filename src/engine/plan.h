@@ -49,6 +49,7 @@ void n2_plan_seed(n2_plan *plan, uint64_t seed, uint32_t runs_so_far);
 uint32_t n2_plan_runs(const n2_plan *plan);
 uint64_t n2_plan_seed_of(const n2_plan *plan);
 const n2_backend *n2_plan_backend(const n2_plan *plan);
+bool n2_plan_writes(const n2_plan *plan, const n2_tensor *t); /* whether a run updates it */
 
 /* Output k, converted to double; the scalar form is for outputs of one element. */
 void n2_plan_get(const n2_plan *plan, size_t k, double *values);

@@ -36,6 +36,12 @@ n2ce_status n2_plan_tensors(n2_plan *p) {
     return N2CE_OK;
 }
 
+bool n2_plan_writes(const n2_plan *p, const n2_tensor *t) {
+    for (size_t i = 0; i < p->n_tensors; i++)
+        if (p->tensors[i] == t) return p->writes[i];
+    return false;
+}
+
 n2ce_status n2_plan_pull_tensors(n2_plan *p) {
     if (!n2_store_device(p->store)) return N2CE_OK;
     for (size_t i = 0; i < p->n_tensors; i++) N2_TRY(n2_tensor_pull(p->store, p->tensors[i]));

@@ -22,7 +22,8 @@ static n2_st_tensor describe(const n2_store *store, const n2_tensor *t) {
     return d;
 }
 
-n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path) {
+n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan, const char *note,
+                                     const char *path) {
     n2ce_ctx *ctx = n2_store_ctx(store);
     const size_t n = store_size(store);
     for (size_t i = 0; i < n; i++) N2_TRY(n2_tensor_pull(store, n2_store_at(store, i)));
@@ -35,10 +36,15 @@ n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const
     const n2_st_pair metadata[] = {{"n2ce.version", n2ce_version()},
                                    {"n2ce.seed", seed},
                                    {"n2ce.runs", runs},
-                                   {"n2ce.device", n2_backend_device(n2_plan_backend(plan))}};
-    const n2ce_status status = n2_st_write(ctx, path, list, n, metadata, 4);
+                                   {"n2ce.device", n2_backend_device(n2_plan_backend(plan))},
+                                   {"n2ce.note", note}};
+    const n2ce_status status = n2_st_write(ctx, path, list, n, metadata, note ? 5 : 4);
     n2_free(ctx, list);
     return status;
+}
+
+n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path) {
+    return n2_checkpoint_save_noted(store, plan, NULL, path);
 }
 
 static bool same_shape(const n2_st_tensor *a, n2_shape b) {
@@ -113,4 +119,13 @@ n2ce_status n2_checkpoint_device(n2ce_ctx *ctx, const char *path, char name[N2_D
     snprintf(name, N2_DEVICE_NAME, "%s", device ? device : "");
     n2_st_close(file);
     return N2CE_OK;
+}
+
+n2ce_status n2_checkpoint_note(n2ce_ctx *ctx, const char *path, n2_text *note) {
+    n2_st_file *file;
+    N2_TRY(n2_st_open(ctx, path, &file));
+    const char *text = n2_st_metadata(file, "n2ce.note");
+    if (text) n2_text_add(note, "%s", text);
+    n2_st_close(file);
+    return note->failed ? N2CE_ENOMEM : N2CE_OK;
 }

@@ -1,0 +1,52 @@
+/* Running averages of weights: tensors average.NAME beside the parameters NAME. */
+#include "train.h"
+
+#include "training.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *twin_name(const char *prefix, const n2_tensor *of, char name[N2_TWIN_NAME]) {
+    snprintf(name, N2_TWIN_NAME, "%s.%s", prefix, of->name);
+    return name;
+}
+
+n2_tensor *n2_twin_of(const n2_store *store, const char *prefix, const n2_tensor *of) {
+    char name[N2_TWIN_NAME];
+    return n2_store_find(store, twin_name(prefix, of, name));
+}
+
+n2ce_status n2_copy_tensor(const n2_store *store, n2_tensor *to, const n2_tensor *from) {
+    N2_TRY(n2_tensor_pull(store, from));
+    memcpy(to->data, from->data, (size_t)n2_elements(from->shape) * n2_store_bytes(store));
+    n2_tensor_push(store, to);
+    return N2CE_OK;
+}
+
+n2ce_status n2_add_twin(n2_store *store, const char *prefix, const n2_tensor *of) {
+    char name[N2_TWIN_NAME];
+    if (n2_twin_of(store, prefix, of)) return N2CE_OK;
+    n2_tensor *twin = n2_store_add(store, twin_name(prefix, of, name), of->shape);
+    return twin ? n2_copy_tensor(store, twin, of) : N2CE_ENOMEM;
+}
+
+n2ce_status n2_averages_add(const n2_parameters *p) {
+    for (size_t i = 0; i < p->n; i++) N2_TRY(n2_add_twin(p->store, "average", p->list[i]));
+    return N2CE_OK;
+}
+
+n2_tensor *n2_average_of(const n2_store *store, const n2_tensor *parameter) {
+    return n2_twin_of(store, "average", parameter);
+}
+
+/* A layer that a network does not have stays none. */
+n2_layer n2_averaged_layer(const n2_store *store, n2_layer layer) {
+    if (layer.weight) layer.weight = n2_average_of(store, layer.weight);
+    if (layer.bias) layer.bias = n2_average_of(store, layer.bias);
+    return layer;
+}
+
+n2_mlp n2_averaged_mlp(const n2_store *store, n2_mlp mlp) {
+    for (int i = 0; i < mlp.n; i++) mlp.layers[i] = n2_averaged_layer(store, mlp.layers[i]);
+    return mlp;
+}
