@@ -48,6 +48,19 @@ void n2_sum_add(n2_sum *s, double x) {
 
 double n2_sum_value(const n2_sum *s) { return isfinite(s->sum) ? s->sum + s->lost : s->sum; }
 
+void n2_tally_add(n2_tally *t, double x) {
+    if (!isfinite(x)) return;
+    const double before = x - t->mean;
+    t->mean += before / (double)++t->n;
+    t->squares += before * (x - t->mean);
+}
+
+double n2_tally_mean(const n2_tally *t) { return t->n ? t->mean : N2_NAN; }
+
+double n2_tally_spread(const n2_tally *t) {
+    return t->n > 1 ? sqrt(t->squares / (double)(t->n - 1)) : N2_NAN;
+}
+
 /* ---- digamma -----------------------------------------------------------------------------
  *
  * psi(x) ~ ln x - 1/(2x) - sum_k B_2k / (2k x^2k), good to the last place from DIGAMMA_FAR on;

@@ -33,6 +33,15 @@ typedef struct n2_sum {
 void n2_sum_add(n2_sum *s, double x);
 double n2_sum_value(const n2_sum *s);
 
+/* A mean in the making, and the spread about it; what is not finite is left out. */
+typedef struct n2_tally {
+    size_t n;
+    double mean, squares;
+} n2_tally;
+void n2_tally_add(n2_tally *t, double x);
+double n2_tally_mean(const n2_tally *t);   /* NaN: of nothing */
+double n2_tally_spread(const n2_tally *t); /* standard deviation; NaN: of fewer than two */
+
 /* psi(x) = d/dx ln Gamma(x) for x > 0, to 1e-14 relative, also near its root at
  * 1.46; NaN for x <= 0. */
 double n2_digamma(double x);

@@ -1,23 +1,8 @@
 #include "text_table.h"
 
-#include "base/numerics.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-void n2_tally_add(n2_tally *t, double x) {
-    if (!isfinite(x)) return;
-    const double before = x - t->mean;
-    t->mean += before / (double)++t->n;
-    t->squares += before * (x - t->mean);
-}
-
-double n2_tally_mean(const n2_tally *t) { return t->n ? t->mean : N2_NAN; }
-
-double n2_tally_spread(const n2_tally *t) {
-    return t->n > 1 ? sqrt(t->squares / (double)(t->n - 1)) : N2_NAN;
-}
 
 /* Four digits or so, and no more than three decimals. */
 const char *n2_text_table_number(double x, char buffer[32]) {

@@ -1,4 +1,4 @@
-/* Tables of a study: cells, means and spreads, and how they look in a terminal. */
+/* Tables as text: cells, and how they look in a terminal. */
 #ifndef N2_TEXT_TABLE_H
 #define N2_TEXT_TABLE_H
 
@@ -20,14 +20,5 @@ const char *n2_text_table_number(double x, char buffer[32]);
 
 /* A paragraph in lines of at most 96 characters. */
 void n2_text_wrapped(n2_text *out, const char *text);
-
-/* A mean in the making, and the spread about it; what is not finite is left out. */
-typedef struct n2_tally {
-    size_t n;
-    double mean, squares;
-} n2_tally;
-void n2_tally_add(n2_tally *t, double x);
-double n2_tally_mean(const n2_tally *t);   /* NaN: of nothing */
-double n2_tally_spread(const n2_tally *t); /* standard deviation; NaN: of fewer than two */
 
 #endif

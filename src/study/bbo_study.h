@@ -7,6 +7,7 @@
 #ifndef N2_BBO_STUDY_H
 #define N2_BBO_STUDY_H
 
+#include "base/numerics.h"
 #include "design/design_task.h"
 #include "optimize/methods.h"
 #include "report/text_table.h"

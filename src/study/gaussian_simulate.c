@@ -10,14 +10,14 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 #include "base/random.h"
-#include "gaussian_kernel.h"
+#include "objective/linear_moments.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-N2_ISA_TABLE(n2_gaussian_moments_fn, n2_gaussian_moments);
+N2_ISA_TABLE(n2_linear_moments_fn, n2_linear_moments);
 
 /* Scratch of one worker. */
 typedef struct workspace {
@@ -39,7 +39,7 @@ typedef struct simulation {
     const n2_gaussian_setting *setting;
     n2_gaussian_result *result;
     n2_gaussian_progress *progress;
-    n2_gaussian_moments_fn *moments;
+    n2_linear_moments_fn *moments;
     size_t chunk;  /* samples held at once */
     size_t stride; /* steps between kept points */
     uint64_t first_run;
@@ -72,11 +72,11 @@ static float inverse_magnitude(const n2_gaussian_column *c, bool is_den) {
 /* Numerator samples are x = a* + z: the shift goes into the offset here and into the
  * moments in ascend(). */
 static void describe_sides(const n2_gaussian_setting *s, const workspace *w, bool is_den,
-                           n2_gaussian_side *sides) {
+                           n2_linear_side *sides) {
     for (size_t c = 0; c < s->n_columns; c++) {
         const double *a = w->a + c * s->dim;
         const double shift = is_den ? 0 : dot(a, s->target, s->dim);
-        sides[c] = (n2_gaussian_side){
+        sides[c] = (n2_linear_side){
             .a = w->a32 + c * s->dim,
             .offset = (float)(shift - dot(a, a, s->dim) / 2),
             .inv_m = inverse_magnitude(&s->columns[c], is_den),
@@ -88,7 +88,7 @@ static void describe_sides(const n2_gaussian_setting *s, const workspace *w, boo
 /* Samples of one side, chunk by chunk, weighed by every column. */
 static bool weigh_side(const simulation *sim, workspace *w, n2_stream stream, bool is_den) {
     const n2_gaussian_setting *s = sim->setting;
-    n2_gaussian_side sides[N2_GAUSSIAN_COLUMNS];
+    n2_linear_side sides[N2_GAUSSIAN_COLUMNS];
     double *sums = w->sums[is_den];
     describe_sides(s, w, is_den, sides);
     memset(sums, 0, s->n_columns * (s->dim + 1) * sizeof *sums);
@@ -245,7 +245,7 @@ static bool make_workspaces(simulation *sim, n2_arena *arena) {
     for (size_t i = 0; ok && i < threads; i++) {
         workspace *w = &sim->workspaces[i];
         w->z = zeros(arena, sim->chunk * s->dim, sizeof *w->z, &ok);
-        w->weights = zeros(arena, N2_GAUSSIAN_GROUP * sim->chunk, sizeof *w->weights, &ok);
+        w->weights = zeros(arena, N2_LINEAR_GROUP * sim->chunk, sizeof *w->weights, &ok);
         w->a = zeros(arena, columns * s->dim, sizeof *w->a, &ok);
         w->a32 = zeros(arena, columns * s->dim, sizeof *w->a32, &ok);
         for (int side = 0; side < 2; side++)
@@ -326,7 +326,7 @@ n2ce_status n2_gaussian_simulate(n2ce_ctx *ctx, const n2_gaussian_setting *s,
         .setting = s,
         .result = result,
         .progress = progress,
-        .moments = n2_gaussian_moments_table[n2_isa_current()],
+        .moments = n2_linear_moments_table[n2_isa_current()],
         .chunk = chunk_samples(s->dim),
         .stride = (size_t)(s->steps / N2_GAUSSIAN_POINTS) + 1,
     };

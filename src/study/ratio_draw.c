@@ -2,7 +2,7 @@
 #include "base/numerics.h"
 #include "io/csv_writer.h"
 #include "io/file.h"
-#include "ratio_problems.h"
+#include "ratio/ratio_problems.h"
 #include "task/task.h"
 #include "task/vocabulary.h"
 

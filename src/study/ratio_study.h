@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "ratio/fit.h"
-#include "ratio_problems.h"
+#include "ratio/ratio_problems.h"
 #include "report/text_table.h"
 #include "task/device_options.h"
 

@@ -5,8 +5,8 @@
 #include "base/isa.h"
 #include "base/numerics.h"
 #include "base/random.h"
+#include "objective/linear_moments.h"
 #include "study/gaussian.h"
-#include "study/gaussian_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,15 +137,15 @@ static void exact_likelihood_scores_0_4167(void **state) {
 
 /* ---- the kernel ------------------------------------------------------------------------ */
 
-N2_ISA_TABLE(n2_gaussian_moments_fn, n2_gaussian_moments);
+N2_ISA_TABLE(n2_linear_moments_fn, n2_linear_moments);
 
 enum { DIM = 5, BLOCKS = 20, SAMPLES = BLOCKS * 16, SIDES = 6 };
 
 typedef struct kernel_case {
     _Alignas(64) float z[SAMPLES * DIM];
-    _Alignas(64) float weights[N2_GAUSSIAN_GROUP * SAMPLES];
+    _Alignas(64) float weights[N2_LINEAR_GROUP * SAMPLES];
     float a[SIDES][DIM];
-    n2_gaussian_side sides[SIDES];
+    n2_linear_side sides[SIDES];
 } kernel_case;
 
 /* Six objectives, NWJ and M = 1e9 among them, on one side. */
@@ -154,12 +154,12 @@ static void fill_case(kernel_case *k, bool is_den) {
     n2_fill_normal((n2_stream){3, 1, is_den}, 0, SAMPLES * DIM, k->z);
     n2_fill_normal((n2_stream){3, 2, is_den}, 0, SIDES * DIM, k->a[0]);
     for (size_t g = 0; g < SIDES; g++)
-        k->sides[g] = (n2_gaussian_side){
+        k->sides[g] = (n2_linear_side){
             .a = k->a[g], .offset = 0.25f * (float)g - 1, .inv_m = inverse[g], .is_den = is_den};
 }
 
 static void moments_in_double(const kernel_case *k, size_t g, size_t n, double sums[DIM + 1]) {
-    const n2_gaussian_side *side = &k->sides[g];
+    const n2_linear_side *side = &k->sides[g];
     for (size_t i = 0; i < n; i++) {
         const float *z = k->z + i / 16 * DIM * 16 + i % 16;
         double f = (double)side->offset;
@@ -179,8 +179,8 @@ static void the_kernel_agrees_with_double_arithmetic(void **state) {
         for (size_t i = 0; i < COUNT_OF(sizes); i++) {
             fill_case(&k, is_den);
             double sums[SIDES][DIM + 1] = {{0}};
-            n2_gaussian_moments_table[n2_isa_current()](k.sides, SIDES, k.z, sizes[i], DIM,
-                                                        k.weights, sums[0]);
+            n2_linear_moments_table[n2_isa_current()](k.sides, SIDES, k.z, sizes[i], DIM, k.weights,
+                                                      sums[0]);
             for (size_t g = 0; g < SIDES; g++) {
                 double expected[DIM + 1] = {0};
                 moments_in_double(&k, g, sizes[i], expected);
@@ -200,8 +200,8 @@ static void instruction_sets_agree_bit_for_bit(void **state) {
                 double first[SIDES * (DIM + 1)], sums[SIDES * (DIM + 1)];
                 for (size_t i = 0; i < COUNT_OF(sums); i++) first[i] = sums[i] = (double)i;
                 fill_case(&k, is_den);
-                n2_gaussian_moments_table[0](k.sides, SIDES, k.z, n, DIM, k.weights, first);
-                n2_gaussian_moments_table[isa](k.sides, SIDES, k.z, n, DIM, k.weights, sums);
+                n2_linear_moments_table[0](k.sides, SIDES, k.z, n, DIM, k.weights, first);
+                n2_linear_moments_table[isa](k.sides, SIDES, k.z, n, DIM, k.weights, sums);
                 assert_memory_equal(first, sums, sizeof sums);
                 assert_true(sums[DIM] > DIM);
             }
@@ -212,7 +212,7 @@ static void objectives_do_not_disturb_each_other(void **state) {
     (void)state;
     static kernel_case k;
     fill_case(&k, true);
-    n2_gaussian_moments_fn *moments = n2_gaussian_moments_table[n2_isa_current()];
+    n2_linear_moments_fn *moments = n2_linear_moments_table[n2_isa_current()];
     double together[SIDES][DIM + 1] = {{0}};
     moments(k.sides, SIDES, k.z, 100, DIM, k.weights, together[0]);
     for (size_t g = 0; g < SIDES; g++) {

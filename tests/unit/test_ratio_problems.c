@@ -4,7 +4,7 @@
 #include "failing_alloc.h"
 
 #include "base/numerics.h"
-#include "study/ratio_problems.h"
+#include "ratio/ratio_problems.h"
 
 enum { MANY = 20000 };
 

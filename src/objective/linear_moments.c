@@ -3,20 +3,20 @@
  * Two thin matrix products with a sigmoid between them: log ratios F = A Z, weights
  * W = weight(F), moments S = W [Z 1]'. Up to four objectives go together, so that a
  * block of samples is loaded once for all of them. */
-#include "gaussian_kernel.h"
+#include "linear_moments.h"
 
 #include "base/isa.h"
 #include "base/lanes.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-n2_gaussian_moments_fn N2_ISA(n2_gaussian_moments);
+n2_linear_moments_fn N2_ISA(n2_linear_moments);
 
 /* f = a.z + offset for every sample; side g's row of f starts at g n. */
-INLINE void log_ratios(const n2_gaussian_side *sides, int n_sides, const float *z, size_t n_blocks,
+INLINE void log_ratios(const n2_linear_side *sides, int n_sides, const float *z, size_t n_blocks,
                        size_t dim, float *f) {
     for (size_t b = 0; b < n_blocks; b++) {
-        n2_vec sum[N2_GAUSSIAN_GROUP][N2_PARTS];
+        n2_vec sum[N2_LINEAR_GROUP][N2_PARTS];
         for (int g = 0; g < n_sides; g++)
             for (int p = 0; p < N2_PARTS; p++) sum[g][p] = (n2_vec){0} + sides[g].offset;
         for (size_t d = 0; d < dim; d++, z += N2_LANES)
@@ -31,7 +31,7 @@ INLINE void log_ratios(const n2_gaussian_side *sides, int n_sides, const float *
 }
 
 /* From log ratios to weights, in place. */
-INLINE void weigh(const n2_gaussian_side *side, size_t n, float *f) {
+INLINE void weigh(const n2_linear_side *side, size_t n, float *f) {
     const float inv_m = side->inv_m;
     if (side->is_den) {
         for (size_t i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ INLINE void weigh(const n2_gaussian_side *side, size_t n, float *f) {
  * order. */
 INLINE void weighted_sums(int n_sides, const float *w, const float *x, size_t stride,
                           size_t n_blocks, double *sums, size_t sums_stride) {
-    n2_vec lanes[N2_GAUSSIAN_GROUP][N2_PARTS];
+    n2_vec lanes[N2_LINEAR_GROUP][N2_PARTS];
     for (int g = 0; g < n_sides; g++)
         for (int p = 0; p < N2_PARTS; p++) lanes[g][p] = (n2_vec){0};
     for (size_t b = 0; b < n_blocks; b++)
@@ -65,7 +65,7 @@ INLINE void weighted_sums(int n_sides, const float *w, const float *x, size_t st
     }
 }
 
-INLINE void group(const n2_gaussian_side *sides, int n_sides, const float *z, size_t n, size_t dim,
+INLINE void group(const n2_linear_side *sides, int n_sides, const float *z, size_t n, size_t dim,
                   float *weights, double *sums) {
     static const float ones[N2_LANES]
         __attribute__((aligned(64))) = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -83,10 +83,10 @@ INLINE void group(const n2_gaussian_side *sides, int n_sides, const float *z, si
 
 /* The group sizes are constants where group() is inlined: its loops over sides
  * disappear and the sums stay in registers. */
-void N2_ISA(n2_gaussian_moments)(const n2_gaussian_side *sides, size_t n_sides, const float *z,
-                                 size_t n, size_t dim, float *weights, double *sums) {
+void N2_ISA(n2_linear_moments)(const n2_linear_side *sides, size_t n_sides, const float *z,
+                               size_t n, size_t dim, float *weights, double *sums) {
     size_t i = 0;
-    for (; i + N2_GAUSSIAN_GROUP <= n_sides; i += N2_GAUSSIAN_GROUP)
-        group(sides + i, N2_GAUSSIAN_GROUP, z, n, dim, weights, sums + i * (dim + 1));
+    for (; i + N2_LINEAR_GROUP <= n_sides; i += N2_LINEAR_GROUP)
+        group(sides + i, N2_LINEAR_GROUP, z, n, dim, weights, sums + i * (dim + 1));
     for (; i < n_sides; i++) group(sides + i, 1, z, n, dim, weights, sums + i * (dim + 1));
 }
