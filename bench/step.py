@@ -8,10 +8,13 @@ rounds.
 
     ./run bench step [--json] [--all] [--write-docs]
     ./run bench step --device cuda [--precision tf32|float32] [--json] [--write-docs]
+    ./run bench step --busy 1 --isa avx2       beside a process that never sleeps; AVX2 for n2ce and JAX
+    ./run bench step --before OTHER_BUILD/n2ce  and another version of n2ce in the same run
 
 The peers need: build-bench/bin/pip install torch "jax[cpu]"
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -52,13 +55,38 @@ print(json.dumps({"gflops": 2e-9 * n**3 / min(times), "blas": name}))
 
 
 on_gpu = False  # set by main
+isa = None  # "avx2": programs use no newer instructions
+
+XLA_ISA = {"avx2": "AVX2", "avx512": "AVX512"}
+TORCH_ISA = {"avx2": "avx2", "avx512": "avx512"}
+
+
+def limited_to(which):
+    """Variables that keep n2ce, XLA, and PyTorch with its libraries to an instruction set."""
+    if not which:
+        return {}
+    return {"N2CE_ISA": which, "XLA_FLAGS": f"--xla_cpu_max_isa={XLA_ISA[which]}",
+            "ATEN_CPU_CAPABILITY": TORCH_ISA[which], "ONEDNN_MAX_CPU_ISA": which.upper(),
+            "MKL_ENABLE_INSTRUCTIONS": which.upper()}
+
+
+@contextlib.contextmanager
+def busy_processes(number):
+    """So many that never sleep, on the same cores."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def environment():
     if on_gpu:
         return os.environ | {"JAX_PLATFORMS": "cuda"}
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    return os.environ | dict.fromkeys(names, str(THREADS)) | {"JAX_PLATFORMS": "cpu"}
+    return os.environ | dict.fromkeys(names, str(THREADS)) | {"JAX_PLATFORMS": "cpu"} | limited_to(isa)
 
 
 def run(command):
@@ -119,15 +147,18 @@ def measure(magnitude, args, sgemm):
     if on_gpu:
         options += ["--device", "cuda", "--precision", args.precision]
     programs = {name: lambda peer=peer: run_peer(peer, *options)
-                for name, peer in (ON_GPU if on_gpu else PEERS).items()}
-    if not args.peers_only:
-        where = [] if on_gpu else ["--device", "cpu"]
-        command = [args.program, "bench", "step", *options, *where, "--json"]
-        programs["n2ce"] = lambda command=command: run(command)
+                for name, peer in (ON_GPU if on_gpu else PEERS).items()
+                if not args.peers or name in args.peers.split(",")}
+    where = [] if on_gpu else ["--device", "cpu"]
+    versions = {"before": args.before, "n2ce": None if args.peers_only else args.program}
+    for name, program in versions.items():
+        if program:
+            command = [program, "bench", "step", *options, *where, "--json"]
+            programs[name] = lambda command=command: run(command)
     best = rounds(programs, args.rounds, "ms")
-    ours, peers = best.pop("n2ce", None), best
+    ours, before, peers = best.pop("n2ce", None), best.pop("before", None), best
     fastest = best_of(peers.values(), "ms")
-    return {"M": magnitude, "n2ce_ms": ours and ours["ms"],
+    return {"M": magnitude, "n2ce_ms": ours and ours["ms"], "before_ms": before and before["ms"],
             "peers": {name: peer and peer["ms"] for name, peer in peers.items()},
             "ratio": fastest["ms"] / ours["ms"] if ours and fastest else None,
             "gflops": ours and ours["gflops"], "sgemm_gflops": sgemm and sgemm["gflops"],
@@ -144,14 +175,16 @@ def table(rows, sgemm):
     """As Markdown."""
     peers = list(rows[0]["peers"])
     digits = 2 if on_gpu else 1
-    heads = ["M", "n2ce, ms", *(f"{NAMES[name]}, ms" for name in peers), "best peer / n2ce",
+    earlier = ["before, ms"] if any(row["before_ms"] for row in rows) else []
+    heads = ["M", "n2ce, ms", *earlier, *(f"{NAMES[name]}, ms" for name in peers), "best peer / n2ce",
              "n2ce, GFLOP/s", "n2ce, peak MB", "least peer, peak MB"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in rows:
         peaks = [mb for mb in row["peers_peak_mb"].values() if mb]
         cells = [str(row["M"]), cell(row["n2ce_ms"], digits),
-                 *(cell(row["peers"][name], digits) for name in peers), cell(row["ratio"], 2), cell(row["gflops"]), cell(row["peak_mb"], 0),
-                 cell(min(peaks, default=None), 0)]
+                 *(cell(row["before_ms"], digits) for _ in earlier),
+                 *(cell(row["peers"][name], digits) for name in peers), cell(row["ratio"], 2),
+                 cell(row["gflops"]), cell(row["peak_mb"], 0), cell(min(peaks, default=None), 0)]
         lines.append("| " + " | ".join(cells) + " |")
     versions = ", ".join(f"{NAMES[name]} {version}" for name, version in rows[0]["versions"].items()
                          if version)
@@ -168,18 +201,24 @@ def main():
     parser.add_argument("--all", action="store_true", help="M = 1000 too")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program")
     parser.add_argument("--peers-only", action="store_true", help="leave n2ce out")
+    parser.add_argument("--peers", help="only these, separated by commas: " + ", ".join(PEERS))
+    parser.add_argument("--before", help="another n2ce to run beside it")
+    parser.add_argument("--busy", type=int, default=0, help="processes that never sleep beside it")
+    parser.add_argument("--isa", choices=list(XLA_ISA), help="no newer instructions than these")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["tf32", "float32"], default="tf32",
                         help="of products on a GPU")
     args = parser.parse_args()
-    global on_gpu
-    on_gpu = args.device == "cuda"
+    global on_gpu, isa
+    on_gpu, isa = args.device == "cuda", args.isa
     if not on_gpu:
         keep_to_cores()
     sgemm = None if on_gpu else run([sys.executable, "-c", SGEMM])
-    rows = [measure(m, args, sgemm) for m in ([1, 100, 1000] if args.all or on_gpu else [1, 100])]
+    magnitudes = [1, 100, 1000] if args.all or on_gpu else [1, 100]
+    with busy_processes(args.busy):
+        rows = [measure(m, args, sgemm) for m in magnitudes]
     print(json.dumps(rows) if args.json else table(rows, sgemm))
     failed = not args.peers_only and any(row["n2ce_ms"] is None for row in rows)
     if args.write_docs and not failed:
