@@ -1,9 +1,8 @@
 #include "model_file.h"
 
 #include "engine/graph.h"
-#include "io/file.h"
+#include "io/bundle.h"
 #include "io/json.h"
-#include "io/safetensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,55 +166,13 @@ n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_
 
 /* ---- what is in the file ------------------------------------------------- */
 
-/* Tensors being gathered; small arrays that were made for the file are freed with it. */
-typedef struct bundle {
-    n2ce_ctx *ctx;
-    n2_st_tensor *tensors;
-    size_t n, room;
-    char (*names)[64];
-    double *own[8];
-    size_t n_own;
-    bool failed;
-} bundle;
-
-static void bundle_free(bundle *b) {
-    for (size_t i = 0; i < b->n_own; i++) n2_free(b->ctx, b->own[i]);
-    n2_free(b->ctx, b->tensors);
-    n2_free(b->ctx, b->names);
-}
-
-static void put(bundle *b, const char *name, n2_st_dtype type, int rank, const int64_t *shape,
-                const void *data) {
-    if (b->failed || b->n == b->room) {
-        b->failed = true;
-        return;
-    }
-    n2_st_tensor *t = &b->tensors[b->n];
-    snprintf(b->names[b->n], sizeof b->names[0], "%s", name);
-    *t = (n2_st_tensor){.name = b->names[b->n++], .dtype = type, .rank = rank, .data = data};
-    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
-    t->bytes = n2_st_dtype_bytes(type);
-    for (int i = 0; i < rank; i++) t->bytes *= (size_t)shape[i];
-}
-
-static void put_doubles(bundle *b, const char *name, size_t rows, size_t cols, const double *x) {
-    const int64_t shape[] = {(int64_t)rows, (int64_t)cols};
-    put(b, name, N2_ST_F64, cols ? 2 : 1, shape, x);
-}
-
-static double *own(bundle *b, size_t n) {
-    double *x = b->n_own < 8 ? n2_alloc(b->ctx, n, sizeof *x) : NULL;
-    if (x) b->own[b->n_own++] = x;
-    b->failed = b->failed || !x;
-    return x;
-}
-
 enum { FEATURE_NUMBERS = 5 }; /* kind, mean, scale, levels, knots */
 
-static void put_features(bundle *b, const n2_features *f) {
+static void put_features(n2_bundle *b, const n2_features *f) {
     size_t knots = 0;
     for (size_t c = 0; c < f->cols; c++) knots += f->column[c].n_knots;
-    double *table = own(b, f->cols * FEATURE_NUMBERS), *knot = own(b, 2 * knots);
+    double *table = n2_bundle_room(b, f->cols * FEATURE_NUMBERS),
+           *knot = n2_bundle_room(b, 2 * knots);
     if (b->failed) return;
     double *at = knot;
     for (size_t c = 0; c < f->cols; c++) {
@@ -228,67 +185,40 @@ static void put_features(bundle *b, const n2_features *f) {
             *at++ = x->normal[k];
         }
     }
-    put_doubles(b, "features", f->cols, FEATURE_NUMBERS, table);
-    put_doubles(b, "knots", knots, 2, knot);
+    n2_bundle_put_doubles(b, "features", f->cols, FEATURE_NUMBERS, table);
+    n2_bundle_put_doubles(b, "knots", knots, 2, knot);
 }
 
-static void put_base(bundle *b, const n2_gauss *g) {
+static void put_base(n2_bundle *b, const n2_gauss *g) {
     if (!g) return;
-    put_doubles(b, "base.basis", g->d, g->d, g->basis);
-    put_doubles(b, "base.whiten", g->d, g->d, g->whiten);
-    put_doubles(b, "base.centre", g->d, 0, g->centre);
-    put_doubles(b, "base.lambda", g->d, 0, g->lambda);
-    put_doubles(b, "base.delta", g->d, 0, g->delta);
+    n2_bundle_put_doubles(b, "base.basis", g->d, g->d, g->basis);
+    n2_bundle_put_doubles(b, "base.whiten", g->d, g->d, g->whiten);
+    n2_bundle_put_doubles(b, "base.centre", g->d, 0, g->centre);
+    n2_bundle_put_doubles(b, "base.lambda", g->d, 0, g->lambda);
+    n2_bundle_put_doubles(b, "base.delta", g->d, 0, g->delta);
 }
 
-static n2ce_status put_critic(bundle *b, const n2_critic *c, size_t k) {
+static n2ce_status put_critic(n2_bundle *b, const n2_critic *c, size_t k) {
     const n2_tensor *t;
     N2_TRY(n2_critic_pull(c));
     for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
         char name[64];
         snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
-        put(b, name, N2_ST_F32, t->shape.rank, t->shape.dim, t->data);
+        n2_bundle_put(b, name, N2_ST_F32, t->shape.rank, t->shape.dim, t->data);
     }
     return N2CE_OK;
 }
 
-static void put_kernel(bundle *b, const n2_kernel_ratio *k) {
+static void put_kernel(n2_bundle *b, const n2_kernel_ratio *k) {
     if (!k) return;
-    double *numbers = own(b, 3);
+    double *numbers = n2_bundle_room(b, 3);
     if (!numbers) return;
     numbers[0] = (double)k->method;
     numbers[1] = k->sigma;
     numbers[2] = k->lambda;
-    put_doubles(b, "kernel.numbers", 3, 0, numbers);
-    put_doubles(b, "kernel.centre", k->centres, k->cols, k->centre);
-    put_doubles(b, "kernel.alpha", k->centres, 0, k->alpha);
-}
-
-/* ---- check sum ----------------------------------------------------------- */
-
-/* FNV-1a of 64 bits: any flipped bit changes it. */
-static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
-    const unsigned char *b = bytes;
-    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3u;
-    return h;
-}
-
-static uint64_t mix_tensor(uint64_t h, const n2_st_tensor *t) {
-    const char *type = n2_st_dtype_name(t->dtype);
-    h = mix(mix(h, t->name, strlen(t->name) + 1), type, strlen(type) + 1);
-    h = mix(h, t->shape, (size_t)t->rank * sizeof t->shape[0]);
-    return mix(h, t->data, t->bytes);
-}
-
-static const uint64_t FNV_START = 0xcbf29ce484222325u;
-
-/* The sum does not depend on the order of tensors in the file. */
-static uint64_t sum_of(const n2_st_tensor *tensor, uint64_t so_far) {
-    return so_far + mix_tensor(FNV_START, tensor);
-}
-
-static uint64_t sum_of_pair(const char *key, const char *value, uint64_t so_far) {
-    return so_far + mix(mix(FNV_START, key, strlen(key) + 1), value, strlen(value) + 1);
+    n2_bundle_put_doubles(b, "kernel.numbers", 3, 0, numbers);
+    n2_bundle_put_doubles(b, "kernel.centre", k->centres, k->cols, k->centre);
+    n2_bundle_put_doubles(b, "kernel.alpha", k->centres, 0, k->alpha);
 }
 
 /* ---- saving -------------------------------------------------------------- */
@@ -314,81 +244,31 @@ static n2ce_status describe(const n2ce_model *m, char **out) {
     return n2_text_take(&text, out);
 }
 
-static n2ce_status gather(const n2ce_model *m, bundle *b) {
-    b->ctx = m->ctx;
-    b->room = 16 + m->ratio->critics * 128;
-    b->tensors = n2_alloc(m->ctx, b->room, sizeof *b->tensors);
-    b->names = n2_alloc(m->ctx, b->room, sizeof *b->names);
-    if (!b->tensors || !b->names) return N2CE_ENOMEM;
+static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
     put_features(b, m->ratio->features);
     put_base(b, m->ratio->base);
-    put_doubles(b, "shift", 1, 0, &m->ratio->shift);
+    n2_bundle_put_doubles(b, "shift", 1, 0, &m->ratio->shift);
     for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(put_critic(b, m->ratio->critic[k], k));
     put_kernel(b, m->ratio->kernel);
-    return b->failed ? N2CE_ENOMEM : N2CE_OK;
+    return N2CE_OK;
 }
 
 n2ce_status n2ce_model_save(const n2ce_model *m, const char *path, bool overwrite) {
-    bundle b = {0};
-    char *about = NULL, sum[32];
-    if (!overwrite) N2_TRY(n2_file_check_absent(m->ctx, path));
+    n2_bundle b = n2_bundle_new(m->ctx);
+    char *about = NULL;
     n2ce_status status = gather(m, &b);
     if (status == N2CE_OK) status = describe(m, &about);
     if (status == N2CE_OK) {
-        n2_st_pair meta[] = {{"format", FORMAT},
-                             {"model", about},
-                             {"info", m->json},
-                             {"version", n2ce_version()},
-                             {"checksum", sum}};
-        uint64_t h = 0;
-        for (size_t i = 0; i < 4; i++) h = sum_of_pair(meta[i].key, meta[i].value, h);
-        for (size_t i = 0; i < b.n; i++) h = sum_of(&b.tensors[i], h);
-        snprintf(sum, sizeof sum, "%016llx", (unsigned long long)h);
-        status = n2_st_write(m->ctx, path, b.tensors, b.n, meta, 5);
+        n2_bundle_note(&b, "model", about);
+        n2_bundle_note(&b, "info", m->json);
+        status = n2_bundle_write(&b, FORMAT, path, overwrite);
     }
-    bundle_free(&b);
+    n2_bundle_free(&b);
     n2_free(m->ctx, about);
     return status;
 }
 
 /* ---- loading ------------------------------------------------------------- */
-
-static n2ce_status damaged(n2ce_ctx *ctx, const char *path, const char *what) {
-    return n2_fail(ctx, N2CE_EDATA,
-                   "%s: %s. The file is damaged, or was written by another version of n2ce.", path,
-                   what);
-}
-
-static n2ce_status check_file(n2ce_ctx *ctx, const char *path, const n2_st_file *f) {
-    const char *format = n2_st_metadata(f, "format"), *sum = n2_st_metadata(f, "checksum");
-    if (!format || strncmp(format, "n2ce ", 5) != 0)
-        return n2_fail(ctx, N2CE_EDATA,
-                       "%s is a safetensors file, but not a model of n2ce. Make one with: n2ce fit",
-                       path);
-    if (strcmp(format, FORMAT) != 0)
-        return n2_fail(ctx, N2CE_EDATA, "%s has the format \"%.40s\"; this version reads \"%s\".",
-                       path, format, FORMAT);
-    uint64_t h = 0;
-    for (size_t i = 0; i < n2_st_count(f); i++) h = sum_of(n2_st_at(f, i), h);
-    for (size_t i = 0; i < n2_st_metadata_count(f); i++) {
-        const n2_st_pair *p = n2_st_metadata_at(f, i);
-        if (strcmp(p->key, "checksum") != 0) h = sum_of_pair(p->key, p->value, h);
-    }
-    char expected[32];
-    snprintf(expected, sizeof expected, "%016llx", (unsigned long long)h);
-    return sum && strcmp(sum, expected) == 0 ? N2CE_OK
-                                             : damaged(ctx, path, "the check sum does not fit");
-}
-
-/* A new array with the n doubles of a tensor; N2CE_EDATA if that is missing or has others.
- * Whoever owns *out frees it, also after a failure. */
-static n2ce_status take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n,
-                        double **out) {
-    const n2_st_tensor *t = n2_st_find(f, name);
-    if (!t || n2_st_elements(t) != n) return N2CE_EDATA;
-    *out = n2_alloc(ctx, n, sizeof **out);
-    return *out ? n2_st_to_f64(ctx, t, *out, n) : N2CE_ENOMEM;
-}
 
 /* `levels` is how many the file's description gives the column. */
 static n2ce_status read_feature(n2ce_ctx *ctx, const double *row, const double *knots,
@@ -435,8 +315,9 @@ static n2ce_status load_features(const n2ce_model *m, const n2_st_file *f) {
     out->column = n2_alloc(m->ctx, m->cols, sizeof *out->column);
     n2ce_status status = out->column ? N2CE_OK : N2CE_ENOMEM;
     if (out->column) out->cols = m->cols;
-    if (status == N2CE_OK) status = take(m->ctx, f, "features", m->cols * FEATURE_NUMBERS, &rows);
-    if (status == N2CE_OK) status = take(m->ctx, f, "knots", 2 * n_knots, &knots);
+    if (status == N2CE_OK)
+        status = n2_bundle_take(m->ctx, f, "features", m->cols * FEATURE_NUMBERS, &rows);
+    if (status == N2CE_OK) status = n2_bundle_take(m->ctx, f, "knots", 2 * n_knots, &knots);
     if (status == N2CE_OK) status = read_features(m, rows, knots, n_knots);
     n2_free(m->ctx, rows);
     n2_free(m->ctx, knots);
@@ -448,11 +329,11 @@ static n2ce_status load_base(n2_ratio *r, const n2_st_file *f, size_t d) {
     if (!g) return N2CE_ENOMEM;
     g->ctx = r->ctx;
     g->d = d;
-    N2_TRY(take(r->ctx, f, "base.basis", d * d, &g->basis));
-    N2_TRY(take(r->ctx, f, "base.whiten", d * d, &g->whiten));
-    N2_TRY(take(r->ctx, f, "base.centre", d, &g->centre));
-    N2_TRY(take(r->ctx, f, "base.lambda", d, &g->lambda));
-    N2_TRY(take(r->ctx, f, "base.delta", d, &g->delta));
+    N2_TRY(n2_bundle_take(r->ctx, f, "base.basis", d * d, &g->basis));
+    N2_TRY(n2_bundle_take(r->ctx, f, "base.whiten", d * d, &g->whiten));
+    N2_TRY(n2_bundle_take(r->ctx, f, "base.centre", d, &g->centre));
+    N2_TRY(n2_bundle_take(r->ctx, f, "base.lambda", d, &g->lambda));
+    N2_TRY(n2_bundle_take(r->ctx, f, "base.delta", d, &g->delta));
     n2_gauss_find_pairs(g, r->dx);
     return N2CE_OK;
 }
@@ -495,15 +376,15 @@ static n2ce_status load_kernel(n2_ratio *r, const n2_st_file *f, size_t d) {
     double *numbers = NULL;
     if (!k) return N2CE_ENOMEM;
     *k = (n2_kernel_ratio){.ctx = r->ctx, .centres = n, .cols = d};
-    n2ce_status status = take(r->ctx, f, "kernel.numbers", 3, &numbers);
+    n2ce_status status = n2_bundle_take(r->ctx, f, "kernel.numbers", 3, &numbers);
     if (status == N2CE_OK) {
         k->method = numbers[0] > 0 ? N2_KLIEP : N2_ULSIF;
         k->sigma = numbers[1];
         k->lambda = numbers[2];
         if (!(k->sigma > 0)) status = N2CE_EDATA;
     }
-    if (status == N2CE_OK) status = take(r->ctx, f, "kernel.centre", n * d, &k->centre);
-    if (status == N2CE_OK) status = take(r->ctx, f, "kernel.alpha", n, &k->alpha);
+    if (status == N2CE_OK) status = n2_bundle_take(r->ctx, f, "kernel.centre", n * d, &k->centre);
+    if (status == N2CE_OK) status = n2_bundle_take(r->ctx, f, "kernel.alpha", n, &k->alpha);
     n2_free(r->ctx, numbers);
     return status;
 }
@@ -611,7 +492,7 @@ n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const n2_st_file *
                              n2ce_model **out) {
     int64_t shape[6] = {0};
     *out = NULL;
-    N2_TRY(check_file(ctx, path, f));
+    N2_TRY(n2_bundle_check(ctx, path, f, FORMAT, "a model of n2ce. Make one with: n2ce fit"));
     n2ce_model *m = n2_alloc(ctx, 1, sizeof *m);
     if (!m) return N2CE_ENOMEM;
     m->ctx = ctx;
@@ -622,7 +503,9 @@ n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const n2_st_file *
         return N2CE_OK;
     }
     n2ce_model_free(m);
-    return status == N2CE_ENOMEM ? status : damaged(ctx, path, "a part is missing or does not fit");
+    return status == N2CE_ENOMEM
+               ? status
+               : n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
 }
 
 n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out) {
