@@ -20,10 +20,10 @@ engine/ops: base engine
 ref:       base engine objective
 cpu:       base engine objective ref
 cuda:      base engine objective
-cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/tower.h cuda/fused_mlp/gradient.h cuda/fused_mlp/update.h
-cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/gradient.h cuda/fused_mlp/jobs_image.h
+cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/tower.h cuda/fused_mlp/gradient.h cuda/fused_mlp/update.h cuda/library/library.h
+cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/gradient.h cuda/fused_mlp/jobs_image.h cuda/library/library.h
 cuda/fused_mlp: base engine cuda/runtime cuda/kernels
-cuda/library:   base engine cuda/runtime cuda/kernels
+cuda/library:   base engine cuda cuda/runtime cuda/kernels
 nn:        base engine io
 train:     base engine io cpu cuda nn
 sampler:   base engine nn

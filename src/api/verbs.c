@@ -18,7 +18,8 @@
     X(n2_bbo_study_task)   \
     X(n2_bench_task)       \
     X(n2_bench_step_task)  \
-    X(n2_bench_svgd_task)
+    X(n2_bench_svgd_task)  \
+    X(n2_bench_matmul_task)
 
 #define DECLARE(task) extern const n2ce_task task;
 VERBS(DECLARE)

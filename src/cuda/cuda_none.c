@@ -18,3 +18,20 @@ void n2_cuda_memory(const n2_backend *backend, size_t *now, size_t *most) {
     (void)backend;
     *now = *most = 0;
 }
+
+n2_library_use n2_cuda_use_library(const n2_backend *backend, n2_library_use use) {
+    (void)backend;
+    (void)use;
+    return N2_LIBRARY_OFF;
+}
+
+bool n2_cuda_has_library(const n2_backend *backend, const char **about) {
+    (void)backend;
+    *about = "This n2ce was built without CUDA.";
+    return false;
+}
+
+size_t n2_cuda_library_calls(const n2_backend *backend) {
+    (void)backend;
+    return 0;
+}

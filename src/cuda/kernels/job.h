@@ -53,6 +53,7 @@ typedef enum job_kind {
     JOB_ASSIGN,
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
+    JOB_LIBRARY,   /* a product, by a library: library/library.h */
     JOB_END,       /* of a run: looks at watched numbers, counts */
     JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: tower.h */
 } job_kind;

@@ -2,6 +2,7 @@
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
 #include "cuda/runtime/queue.h"
 #include "cuda/fused_mlp/gradient.h"
+#include "cuda/library/library.h"
 
 #include <math.h>
 #include <string.h>
@@ -432,6 +433,49 @@ static void note_layer(const n2_call *c, job *j) {
     p->tower = outer || j->in[2];
 }
 
+/* One function of two, over the elements of the call's output. */
+static void note_pair(const n2_call *c, int op, const float *x, const float *y, float *out,
+                      double slope) {
+    job j = job_of(c, JOB_BINARY);
+    j.op = op;
+    j.in[0] = x;
+    j.in[1] = y;
+    j.out = out;
+    j.add = false;
+    j.kept = c->kept && out == out_of(c);
+    j.f[0] = slope;
+    add_axis(&j.loops, j.n, 1, 1);
+    end_axes(&j.loops);
+    j.fours = by_fours(&j, j.n) && is_aligned(x) && is_aligned(y);
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
+    n2_note_read(n, x, j.n);
+    n2_note_read(n, y, j.n);
+    n2_note_write(n, out, j.n);
+}
+
+/* A library adds on its way out, but has no gates: these are jobs of ours, and the product lies
+ * elsewhere, for gate and addend may lie where the output is to be. */
+static void note_library(const n2_call *c, job j) {
+    const float *gate = j.gate, *addend = j.addend;
+    j.kind = JOB_LIBRARY;
+    if (gate) {
+        j.out = n2_queue_scratch(c->queue, c->queue, j.n);
+        j.gate = j.addend = NULL;
+        j.kept = false;
+    }
+    noted *n = n2_queue_add(c->queue, &j, tiles_of(&j.product));
+    note_product_spans(c, n, &j);
+    if (!gate || !n) return;
+    note_pair(c, N2_OP_lrelu_grad, gate, j.out, addend ? j.out : out_of(c), c->slope);
+    if (addend) note_pair(c, N2_OP_add, j.out, addend, out_of(c), 0);
+}
+
+/* Products whose blocks have whole rows, and gradients of their weights: they are done in chains,
+ * many in a launch. */
+static bool is_narrow(const job_product *p) {
+    return p->batches == 1 && p->n <= TILE_N && (p->ta ? p->m : p->k) <= TILE_N;
+}
+
 static void note_matmul(const n2_call *c) {
     job j = job_of(c, JOB_MATMUL);
     j.in[0] = in_of(c, 0);
@@ -446,6 +490,7 @@ static void note_matmul(const n2_call *c) {
     if (!fits(c, 2 * p->m) || !fits(c, 2 * p->n) || !fits(c, 2 * p->k)) return; /* 31 bits */
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     cut_into_tiles(p, false);
+    if (!is_narrow(p) && p->n > 4 && n2_library_takes(c->queue, &j)) return note_library(c, j);
     if (plain) slice_product(p, c->queue->towers);
     p->rows =
         !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;

@@ -157,6 +157,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     if (g->towers) GPU_TRY(ctx, n2_towers_prepare(&g->towers), "load the kernels");
     if (g->towers) GPU_TRY(ctx, n2_gradients_prepare(), "load the kernels");
     n2_gpu_staging_open(&g->staging);
+    n2_library_open(&g->lib);
     fill_tables(g);
     return N2CE_OK;
 }

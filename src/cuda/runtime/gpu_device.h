@@ -2,6 +2,7 @@
 #ifndef N2_CUDA_GPU_DEVICE_H
 #define N2_CUDA_GPU_DEVICE_H
 
+#include "cuda/library/library.h"
 #include "gpu_copy.h"
 #include "gpu_memory.h"
 #include "queue.h"
@@ -17,6 +18,7 @@ typedef struct gpu_device {
     cudaStream_t stream; /* all work, in order */
     gpu_memory memory;
     gpu_staging staging;
+    library lib;
     char name[128], backend_name[64];
 } gpu_device;
 

@@ -16,6 +16,7 @@ typedef enum lane {
     LANE_ASIDE, /* gradients that may be at work for several levels */
     LANE_JOBS,
     LANE_PRODUCTS,
+    LANE_LIBRARY, /* calls of a library, one after the other */
     LANE_UPDATES, /* Adam, and what else is changed at its level */
     LANE_GRADIENTS,
     LANE_TOWERS,
@@ -33,6 +34,7 @@ typedef struct launch {
     const tower *towers;
     const gradient *gradients;
     tower_starts starts; /* of the towers or gradients */
+    size_t first_call;   /* of a library; there are as many as blocks */
     update_norm norm;    /* of updates, */
     bool apart;          /* and whether each block has a multiprocessor */
 } launch;
@@ -120,6 +122,7 @@ static bool has_adam(const n2_queue *q, int level) {
 
 static lane lane_of(const job *j, bool adam) {
     const bool update = j->kind == JOB_ADAM || j->kind == JOB_ASSIGN || j->kind == JOB_END;
+    if (j->kind == JOB_LIBRARY) return LANE_LIBRARY;
     return j->kind == JOB_MATMUL ? LANE_PRODUCTS : update && adam ? LANE_UPDATES : LANE_JOBS;
 }
 
@@ -211,6 +214,8 @@ static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *sta
             fill_towers(p->queue, l, towers + towers_at);
         else if (makes_gradients(l->way))
             fill_gradients(p->queue, l, gradients + gradients_at);
+        else if (l->way == LANE_LIBRARY)
+            l->blocks = (uint32_t)n2_library_calls_at(p->queue, l->level, &l->first_call);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
         l->apart = p->queue->towers && (int64_t)l->blocks * FEW_ROWS <= p->queue->few_most;
@@ -394,9 +399,12 @@ typedef struct lanes {
     int until; /* the level before which the one aside is met; 0: none is at work */
 } lanes;
 
-static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool early,
+static void launch_one(const n2_program *p, const launch *l, cudaStream_t stream, bool early,
                        bool ahead) {
-    if (l->way == LANE_UPDATES)
+    const bool strict = p->device->strict;
+    if (l->way == LANE_LIBRARY)
+        n2_library_launch(p->queue, l->first_call, l->blocks, stream);
+    else if (l->way == LANE_UPDATES)
         n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
     else if (l->way >= LANE_TOWERS)
         n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
@@ -408,24 +416,24 @@ static void launch_one(const launch *l, bool strict, cudaStream_t stream, bool e
 
 /* The last, which are towers if there are any, goes on in the first stream, the others beside it.
  * early: that one may begin before the kernel before it ends; ahead: and read what it changes. */
-static void launch_level(const launch *l, size_t n, bool strict, const lanes *s, bool early,
+static void launch_level(const n2_program *p, const launch *l, size_t n, const lanes *s, bool early,
                          bool ahead) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) {
         cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-        launch_one(&l[k - 1], strict, s->stream[k], false, false);
+        launch_one(p, &l[k - 1], s->stream[k], false, false);
     }
-    launch_one(&l[n - 1], strict, s->stream[0], early, ahead);
+    launch_one(p, &l[n - 1], s->stream[0], early, ahead);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
     }
 }
 
-static void launch_aside(const launch *l, bool strict, lanes *s) {
+static void launch_aside(const n2_program *p, const launch *l, lanes *s) {
     cudaEventRecord(s->parted, s->stream[0]);
     cudaStreamWaitEvent(s->aside, s->parted, 0);
-    launch_one(l, strict, s->aside, false, false);
+    launch_one(p, l, s->aside, false, false);
     cudaEventRecord(s->back, s->aside);
     s->until = l->until;
 }
@@ -483,16 +491,17 @@ static bool launch_all(const n2_program *p, const launch *launches, bool alone, 
         const bool met = s->until > 0 && (aside || l->level >= s->until);
         if (met) meet_aside(s);
         alone = alone && !met;
-        if (aside) launch_aside(l, p->device->strict, s);
+        if (aside) launch_aside(p, l, s);
         /* aside, or nothing is left of it */
         const size_t before = aside + (aside < n && l[aside].blocks == 0);
         if (n == before) continue;
-        const bool early = p->device->waits && alone;
+        const bool early = p->device->waits && alone && l[n - 1].way != LANE_LIBRARY;
         if (!early) since = l->level;
         const bool ahead =
             l[n - 1].way == LANE_UPDATES && may_read_ahead(p->queue, since, l->level);
-        launch_level(l + before, n - before, p->device->strict, s, early, ahead);
-        alone = n - before == 1;
+        launch_level(p, l + before, n - before, s, early, ahead);
+        /* a library may launch what is not one kernel, or no kernel */
+        alone = n - before == 1 && l[n - 1].way != LANE_LIBRARY;
     }
     if (s->until > 0) alone = false;
     meet_aside(s);
@@ -533,15 +542,18 @@ static void close_lanes(const lanes *s) {
     }
 }
 
-static cudaError_t make_graph(const n2_program *p, int runs, cudaGraphExec_t *out) {
+/* A library's failure has a sentence already. */
+static n2ce_status make_graph(n2_program *p, n2ce_ctx *ctx, int runs, cudaGraphExec_t *out) {
     lanes s = {};
     cudaGraph_t graph = NULL;
     cudaError_t error = open_lanes(&s);
     if (error == cudaSuccess) error = capture(p, runs, &s, &graph);
-    if (error == cudaSuccess) error = cudaGraphInstantiate(out, graph, 0);
+    n2ce_status status = p->queue->status;
+    if (error == cudaSuccess && status == N2CE_OK) error = cudaGraphInstantiate(out, graph, 0);
     if (graph) cudaGraphDestroy(graph);
     close_lanes(&s);
-    return error;
+    if (status == N2CE_OK) status = n2_gpu_check(ctx, error, "make a graph of the plan");
+    return status;
 }
 
 /* ---- the interface ------------------------------------------------------- */
@@ -627,6 +639,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     if (q->towers) n2_towers_trim(q);
     size_t levels = schedule(q);
     if (q->towers && ends) levels = unite(q, levels);
+    n2_library_settle(q);
     n2_products_settle(q);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
@@ -643,8 +656,7 @@ static n2ce_status build(n2_program *p, bool ends) {
     N2_TRY(upload_jobs(p, levels));
     find_preludes(p);
     complete_again(p);
-    GPU_TRY(q->ctx, make_graph(p, 1, &p->one), "make a graph of the plan");
-    return N2CE_OK;
+    return make_graph(p, q->ctx, 1, &p->one);
 }
 
 n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_program **out) {
@@ -682,7 +694,7 @@ void n2_cuda_program_free(n2_program *p) {
 static n2ce_status run_several(n2_program *p, n2ce_ctx *ctx, int runs, uint64_t least,
                                cudaGraphExec_t *graph, uint64_t *n) {
     if (*n >= least && !*graph && p->n_launches * (size_t)runs <= MOST_NODES)
-        GPU_TRY(ctx, make_graph(p, runs, graph), "make a graph of several runs");
+        N2_TRY(make_graph(p, ctx, runs, graph));
     for (; *graph && *n >= (uint64_t)runs; *n -= (uint64_t)runs)
         GPU_TRY(ctx, cudaGraphLaunch(*graph, p->device->stream), "run the plan");
     return N2CE_OK;
@@ -697,4 +709,9 @@ n2ce_status n2_cuda_program_run(n2_program *p, n2ce_ctx *ctx, uint64_t n) {
     return N2CE_OK;
 }
 
-size_t n2_cuda_program_launches(const n2_program *p) { return p->n_launches; }
+size_t n2_cuda_program_launches(const n2_program *p) {
+    size_t n = 0;
+    for (size_t k = 0; k < p->n_launches; k++)
+        n += p->launches[k].way == LANE_LIBRARY ? p->launches[k].blocks : 1;
+    return n;
+}

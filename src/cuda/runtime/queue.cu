@@ -2,6 +2,7 @@
 
 #include "edit.h"
 #include "cuda/fused_mlp/tower.h"
+#include "cuda/library/library.h"
 
 #include <string.h>
 
@@ -297,7 +298,7 @@ static bool has_whole_rows(const job *j) {
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
            j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
-           j->kind != JOB_ASSIGN && j->kind != JOB_FIRST_ROWS;
+           j->kind != JOB_ASSIGN && j->kind != JOB_FIRST_ROWS && j->kind != JOB_LIBRARY;
 }
 
 typedef bool touches(const job *j, uintptr_t x);
@@ -352,6 +353,7 @@ void n2_noted_hand_over(n2_queue *q, size_t a, size_t b) {
 
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
+    n2_library_release(q);
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
     for (size_t i = 0; i < q->n; i++) n2_free(q->ctx, q->list[i].parts);
     n2_free(q->ctx, q->scratches);

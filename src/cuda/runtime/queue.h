@@ -65,6 +65,8 @@ struct n2_queue {
     /* While levels are looked for (schedule.cu): the jobs before job i that it conflicts with are
      * conflicts[conflicts_end[i - 1]] and so on, last first; NULL: not noted. */
     uint32_t *conflicts, *conflicts_end;
+    struct library_call *calls; /* of a library, by level: library/library.h */
+    size_t n_calls;
     n2ce_status status; /* of the first failure; nothing is noted after it */
 };
 

@@ -11,7 +11,8 @@
 /* A span, and whose it is. */
 typedef struct touched {
     const span *at;
-    size_t job;
+    uint32_t job;
+    uint32_t next_written; /* the place of the next that is written, if this one is not it */
 } touched;
 
 static int by_begin(const void *a, const void *b) {
@@ -19,66 +20,90 @@ static int by_begin(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* All of them, by where they begin. */
 static size_t list_spans(const n2_queue *q, touched *list) {
     size_t n = 0;
     for (size_t i = 0; i < q->n; i++)
-        for (int s = 0; s < q->list[i].n_spans; s++) list[n++] = touched{&q->list[i].spans[s], i};
+        for (int s = 0; s < q->list[i].n_spans; s++)
+            list[n++] = touched{&q->list[i].spans[s], (uint32_t)i, 0};
     qsort(list, n, sizeof *list, by_begin);
+    uint32_t next = (uint32_t)n;
+    for (size_t k = n; k-- > 0;) {
+        if (list[k].at->written) next = (uint32_t)k;
+        list[k].next_written = next;
+    }
     return n;
 }
 
-/* Bit k of row i: job k, before job i, cannot run at the same time. A span meets only those that
- * begin before it ends. Returns how many bits there are. */
-static size_t mark_conflicts(const touched *list, size_t n, uint64_t *marks, size_t words) {
-    size_t marked = 0;
+/* f(i, k) for jobs k before i that cannot run at the same time, some of them several times. A span
+ * meets only those that begin before it ends, and what is read matters to what is written only. */
+template <typename F> static void each_meeting(const touched *list, size_t n, F f) {
     for (size_t a = 0; a < n; a++)
-        for (size_t b = a + 1; b < n && list[b].at->begin < list[a].at->end; b++) {
-            const size_t x = list[a].job, y = list[b].job, i = x > y ? x : y, k = x > y ? y : x;
-            uint64_t *row = &marks[i * words + k / 64];
-            const uint64_t bit = (uint64_t)1 << k % 64;
-            if (i == k || *row & bit || !(list[a].at->written || list[b].at->written) ||
-                !n2_spans_meet(list[a].at, list[b].at))
-                continue;
-            *row |= bit;
-            marked++;
+        for (size_t b = a + 1; b < n; b++) {
+            if (!list[a].at->written) b = list[b].next_written;
+            if (b == n || list[b].at->begin >= list[a].at->end) break;
+            const uint32_t x = list[a].job, y = list[b].job;
+            if (x != y && n2_spans_meet(list[a].at, list[b].at)) f(x > y ? x : y, x > y ? y : x);
         }
-    return marked;
 }
 
-/* The bits of each row, last first. */
-static void list_conflicts(n2_queue *q, const uint64_t *marks, size_t words) {
-    size_t n = 0;
+static int last_first(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* Each job's list, last first and each once; they lie on end. ends[i]: the end of job i's, which
+ * still has room for those that are there several times. */
+static void tidy_conflicts(n2_queue *q) {
+    size_t n = 0, begin = 0;
     for (size_t i = 0; i < q->n; i++) {
-        for (size_t w = words; w-- > 0;)
-            for (uint64_t left = marks[i * words + w]; left;) {
-                const int bit = 63 - __builtin_clzll(left);
-                left &= ~((uint64_t)1 << bit);
-                q->conflicts[n++] = (uint32_t)(w * 64 + (size_t)bit);
-            }
+        const size_t end = q->conflicts_end[i];
+        qsort(q->conflicts + begin, end - begin, sizeof *q->conflicts, last_first);
+        for (size_t k = begin; k < end; k++)
+            if (k == begin || q->conflicts[k] != q->conflicts[k - 1])
+                q->conflicts[n++] = q->conflicts[k];
         q->conflicts_end[i] = (uint32_t)n;
+        begin = end;
     }
 }
 
-/* Which jobs cannot run at the same time is asked again and again; without memory to note it,
- * it is found out each time. */
-static void note_conflicts(n2_queue *q) {
-    const size_t words = (q->n + 63) / 64;
-    touched *list = (touched *)n2_alloc(q->ctx, q->n * MOST_SPANS + 1, sizeof *list);
-    uint64_t *marks = (uint64_t *)n2_alloc(q->ctx, q->n * words + 1, sizeof *marks);
-    q->conflicts_end = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->conflicts_end);
-    if (list && marks && q->conflicts_end) {
-        const size_t n = mark_conflicts(list, list_spans(q, list), marks, words);
-        q->conflicts = (uint32_t *)n2_alloc(q->ctx, n + 1, sizeof *q->conflicts);
-        if (q->conflicts) list_conflicts(q, marks, words);
+/* Counts, makes room, and fills it in. False: there is no memory, or there are too many. */
+static bool list_conflicts(n2_queue *q, const touched *list, size_t n) {
+    uint64_t all = 0;
+    uint32_t *ends = q->conflicts_end;
+    each_meeting(list, n, [&](uint32_t i, uint32_t) {
+        ends[i]++;
+        all++;
+    });
+    if (all > UINT32_MAX) return false;
+    q->conflicts = (uint32_t *)n2_alloc(q->ctx, (size_t)all + 1, sizeof *q->conflicts);
+    if (!q->conflicts) return false;
+    for (size_t i = 0, begin = 0; i < q->n; i++) { /* becomes where the next is to go */
+        const size_t count = ends[i];
+        ends[i] = (uint32_t)begin;
+        begin += count;
     }
-    n2_free(q->ctx, list);
-    n2_free(q->ctx, marks);
+    each_meeting(list, n, [&](uint32_t i, uint32_t k) { q->conflicts[ends[i]++] = k; });
+    tidy_conflicts(q);
+    return true;
 }
 
 static void forget_conflicts(n2_queue *q) {
     n2_free(q->ctx, q->conflicts);
     n2_free(q->ctx, q->conflicts_end);
     q->conflicts = q->conflicts_end = NULL;
+}
+
+/* Which jobs cannot run at the same time is asked again and again; without memory to note it,
+ * it is found out each time. */
+static void note_conflicts(n2_queue *q) {
+    size_t spans = 0;
+    for (size_t i = 0; i < q->n; i++) spans += (size_t)q->list[i].n_spans;
+    touched *list = (touched *)n2_alloc(q->ctx, spans + 1, sizeof *list);
+    q->conflicts_end = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->conflicts_end);
+    if (!list || !q->conflicts_end || !list_conflicts(q, list, list_spans(q, list)))
+        forget_conflicts(q);
+    n2_free(q->ctx, list);
 }
 
 /* f(k), last first, for jobs before job i that it cannot run at the same time with, if matters(k);
@@ -95,6 +120,7 @@ static void each_conflict(const n2_queue *q, size_t i, M matters, F f) {
 }
 
 enum { MOST_CHAIN = 64, MOST_SINGLES = 12 }; /* singles: jobs of one block, in turn */
+static const uint64_t MOST_WORK = (uint64_t)1 << 31;
 
 /* The last level at which a job is at work. */
 static int end_of(const noted *n) { return n->level + (n2_is_long(n) ? LONG_LEVELS - 1 : 0); }
@@ -193,12 +219,32 @@ typedef struct load {
     int64_t longest, all, blocks;
 } load;
 
+/* What a level has. */
+enum { HAS_JOBS = 1, HAS_TOWERS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS_TOWERS };
+typedef struct level {
+    uint8_t has;
+    bool takes_long; /* its jobs are so slow that a chain beside them would not matter */
+    int turns;       /* how long its jobs take, about: as many as the longest chain has */
+} level;
+
 typedef struct schedule {
     n2_queue *q;
-    int *earliest; /* by job */
-    load *loads;   /* by level */
+    int *earliest, *before; /* by job; what is tried, and what there was before */
+    load *loads;            /* by level, */
+    level *at;              /* the same */
     int levels;
+    uint64_t work; /* done so far: jobs and conflicts looked at */
 } schedule;
+
+/* Trying takes a look at every job and its conflicts. So many looks take seconds; what has not been
+ * tried by then stays as it is. */
+static bool has_time(const schedule *s) { return s->work < MOST_WORK; }
+
+static void find_again(schedule *s) {
+    const n2_queue *q = s->q;
+    s->levels = find_levels(s->q, s->earliest);
+    s->work += q->n + (q->conflicts_end && q->n ? q->conflicts_end[q->n - 1] : 0);
+}
 
 static bool begins_tower(const n2_queue *q, size_t i) {
     return q->list[i].chain == i && n2_is_tower(&q->list[i]);
@@ -241,7 +287,7 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
     int to = next_with_tower(s, s->q->list[i].level);
     while (to < levels) {
         s->earliest[i] = to;
-        s->levels = find_levels(s->q, s->earliest);
+        find_again(s);
         const int64_t cost = cost_of(s);
         if (s->levels > levels) break;
         if (cost < *least) {
@@ -251,7 +297,7 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
         to = next_with_tower(s, to);
     }
     s->earliest[i] = best;
-    s->levels = find_levels(s->q, s->earliest);
+    find_again(s);
     cost_of(s);
 }
 
@@ -263,85 +309,86 @@ static void gather_towers(schedule *s) {
     for (size_t k = 0; k < PASSES * s->q->n; k++) {
         const size_t i = k % s->q->n;
         const int layers = s->q->list[i].j.chained + 1;
-        if (begins_tower(s->q, i) && (layers >= HIGH || k >= s->q->n)) place_tower(s, i, &least);
+        if (begins_tower(s->q, i) && (layers >= HIGH || k >= s->q->n) && has_time(s))
+            place_tower(s, i, &least);
     }
 }
 
 /* ---- apart ----------------------------------------------------------------- */
 
-/* What a level has. */
-enum { HAS_JOBS = 1, HAS_TOWERS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS_TOWERS };
-
 static uint8_t sort_of(const n2_queue *q, size_t i) {
     const noted *first = &q->list[q->list[i].chain];
     if (n2_is_tower(first)) return HAS_TOWERS;
     if (first->sheets) return 0; /* it may go aside */
+    if (first->j.kind == JOB_LIBRARY) return HAS_PRODUCTS;
     return first->j.kind == JOB_MATMUL && !n2_is_small(first) ? HAS_PRODUCTS : HAS_JOBS;
 }
 
-static void look_at_levels(const schedule *s, uint8_t *has) {
-    for (int l = 0; l < s->levels; l++) has[l] = 0;
-    for (size_t i = 0; i < s->q->n; i++)
-        if (s->q->list[i].j.n_blocks > 0) has[s->q->list[i].level] |= sort_of(s->q, i);
+static bool is_slow_job(const noted *n) {
+    return n->j.n_blocks > 1 &&
+           (n->j.kind == JOB_SCATTER || (n->j.kind == JOB_MATMUL && n2_is_small(n)));
 }
 
-static int count_mixed(const schedule *s, const uint8_t *has) {
-    int n = 0;
-    for (int l = 0; l < s->levels; l++) n += has[l] == IS_MIXED;
-    return n;
-}
-
-/* How long a level's jobs take, about: as many turns as the longest chain has jobs. */
-static int turns_of(const schedule *s, int level) {
-    int most = 0;
-    for (size_t i = 0; i < s->q->n; i++) {
-        const noted *n = &s->q->list[i];
-        if (n->level != level || n->chain != i || sort_of(s->q, i) != HAS_JOBS) continue;
-        if (n->j.chained + 1 > most) most = n->j.chained + 1;
+static void look_at_levels(schedule *s) {
+    const n2_queue *q = s->q;
+    for (int l = 0; l < s->levels; l++) s->at[l] = level{0, false, 0};
+    for (size_t i = 0; i < q->n; i++) {
+        const noted *n = &q->list[i];
+        level *at = &s->at[n->level];
+        const uint8_t sort = sort_of(q, i);
+        if (n->j.n_blocks > 0) at->has |= sort;
+        if (n->chain == i && sort == HAS_JOBS && n->j.chained + 1 > at->turns)
+            at->turns = n->j.chained + 1;
+        at->takes_long |= is_slow_job(n);
     }
-    return most;
+}
+
+static int count_mixed(const schedule *s) {
+    int n = 0;
+    for (int l = 0; l < s->levels; l++) n += s->at[l].has == IS_MIXED;
+    return n;
 }
 
 /* The next level with jobs alone that take as long, about, so that those of this one could be done
  * beside them. */
-static int where_to(const schedule *s, const uint8_t *has, int level) {
-    const int turns = turns_of(s, level);
-    int to = level + 1;
-    while (to < s->levels && (has[to] != HAS_JOBS || turns_of(s, to) + 1 < turns)) to++;
+static int where_to(const schedule *s, int from) {
+    const int turns = s->at[from].turns;
+    int to = from + 1;
+    while (to < s->levels && (s->at[to].has != HAS_JOBS || s->at[to].turns + 1 < turns)) to++;
     return to;
 }
 
 /* What is tried: earliest levels, to go back to if it does not pay. */
-static void remember(const schedule *s, int *before) {
-    for (size_t i = 0; i < s->q->n; i++) before[i] = s->earliest[i];
+static void remember(const schedule *s) {
+    for (size_t i = 0; i < s->q->n; i++) s->before[i] = s->earliest[i];
 }
-static void find_anew(schedule *s, uint8_t *has) {
-    s->levels = find_levels(s->q, s->earliest);
-    look_at_levels(s, has);
+static void find_anew(schedule *s) {
+    find_again(s);
+    look_at_levels(s);
 }
-static void go_back(schedule *s, const int *before, uint8_t *has) {
-    for (size_t i = 0; i < s->q->n; i++) s->earliest[i] = before[i];
-    find_anew(s, has);
+static void go_back(schedule *s) {
+    for (size_t i = 0; i < s->q->n; i++) s->earliest[i] = s->before[i];
+    find_anew(s);
 }
 
 /* Jobs of a level are done at a later one, with jobs already there. */
-static void move_jobs(schedule *s, int level, int to) {
+static void move_jobs(schedule *s, int from, int to) {
     for (size_t i = 0; i < s->q->n; i++)
-        if (s->q->list[i].level == level && sort_of(s->q, i) == HAS_JOBS) s->earliest[i] = to;
+        if (s->q->list[i].level == from && sort_of(s->q, i) == HAS_JOBS) s->earliest[i] = to;
 }
 
 /* A launch that is alone at its level begins while the one before ends; one beside others cannot.
  * So jobs that need not be done beside towers are done later, if that takes no more levels. */
-static void part_jobs(schedule *s, uint8_t *has, int *before) {
-    look_at_levels(s, has);
-    for (int l = 0; l < s->levels; l++) {
-        const int levels = s->levels, mixed = count_mixed(s, has);
-        const int to = has[l] == IS_MIXED ? where_to(s, has, l) : levels;
+static void part_jobs(schedule *s) {
+    look_at_levels(s);
+    for (int l = 0; l < s->levels && has_time(s); l++) {
+        const int levels = s->levels, mixed = count_mixed(s);
+        const int to = s->at[l].has == IS_MIXED ? where_to(s, l) : levels;
         if (to == levels) continue;
-        remember(s, before);
+        remember(s);
         move_jobs(s, l, to);
-        find_anew(s, has);
-        if (s->levels > levels || count_mixed(s, has) >= mixed) go_back(s, before, has);
+        find_anew(s);
+        if (s->levels > levels || count_mixed(s) >= mixed) go_back(s);
     }
 }
 
@@ -352,38 +399,27 @@ static bool is_slow(const n2_queue *q, size_t chain) {
            sort_of(q, chain) == HAS_JOBS;
 }
 
-/* Whether the jobs of a level are so slow that a chain beside them would not matter. */
-static bool takes_long(const schedule *s, int level) {
-    for (size_t i = 0; i < s->q->n; i++) {
-        const noted *n = &s->q->list[i];
-        if (n->level == level && n->j.n_blocks > 1 &&
-            (n->j.kind == JOB_SCATTER || (n->j.kind == JOB_MATMUL && n2_is_small(n))))
-            return true;
-    }
-    return false;
-}
-
 /* A slow chain among quick jobs, for which the next launch would wait, goes where others are slow,
  * if nothing else changes by that. */
-static void delay_chain(schedule *s, size_t chain, uint8_t *has, int *before) {
+static void delay_chain(schedule *s, size_t chain) {
     const n2_queue *q = s->q;
-    const int level = q->list[chain].level, levels = s->levels, mixed = count_mixed(s, has);
-    int to = level + 1;
-    while (to < levels && (has[to] != HAS_JOBS || !takes_long(s, to))) to++;
+    const int levels = s->levels, mixed = count_mixed(s);
+    int to = q->list[chain].level + 1;
+    while (to < levels && (s->at[to].has != HAS_JOBS || !s->at[to].takes_long)) to++;
     if (to == levels) return;
-    remember(s, before);
+    remember(s);
     for (size_t i = 0; i < q->n; i++)
         if (q->list[i].chain == chain) s->earliest[i] = to;
-    find_anew(s, has);
-    if (s->levels > levels || count_mixed(s, has) > mixed) go_back(s, before, has);
+    find_anew(s);
+    if (s->levels > levels || count_mixed(s) > mixed) go_back(s);
 }
 
-static void delay_chains(schedule *s, uint8_t *has, int *before) {
-    look_at_levels(s, has);
-    for (size_t i = 0; i < s->q->n; i++)
-        if (is_slow(s->q, i) && has[s->q->list[i].level] == HAS_JOBS &&
-            !takes_long(s, s->q->list[i].level))
-            delay_chain(s, i, has, before);
+static void delay_chains(schedule *s) {
+    look_at_levels(s);
+    for (size_t i = 0; i < s->q->n && has_time(s); i++) {
+        const level *at = &s->at[s->q->list[i].level];
+        if (is_slow(s->q, i) && at->has == HAS_JOBS && !at->takes_long) delay_chain(s, i);
+    }
 }
 
 /* ---- as late as possible ---------------------------------------------------- */
@@ -405,21 +441,21 @@ static size_t next_in_line(n2_queue *q, size_t i) {
 
 /* What one job needs, much later, is made by the threads that need it, if nothing else changes by
  * that: it is neither stored nor fetched. */
-static void wait_for_reader(schedule *s, size_t i, uint8_t *has, int *before) {
+static void wait_for_reader(schedule *s, size_t i) {
     n2_queue *q = s->q;
     const size_t reader = next_in_line(q, i);
     const int levels = s->levels, to = reader == SIZE_MAX ? 0 : q->list[reader].level;
-    const int mixed = count_mixed(s, has);
+    const int mixed = count_mixed(s);
     if (to <= q->list[i].level) return;
-    remember(s, before);
+    remember(s);
     s->earliest[i] = to;
-    find_anew(s, has);
+    find_anew(s);
     const bool joined = q->list[reader].level == to && q->list[i].chain == q->list[reader].chain;
-    if (s->levels > levels || count_mixed(s, has) > mixed || !joined) go_back(s, before, has);
+    if (s->levels > levels || count_mixed(s) > mixed || !joined) go_back(s);
 }
 
-static void wait_for_readers(schedule *s, uint8_t *has, int *before) {
-    for (size_t i = s->q->n; i-- > 0;) wait_for_reader(s, i, has, before);
+static void wait_for_readers(schedule *s) {
+    for (size_t i = s->q->n; i-- > 0 && has_time(s);) wait_for_reader(s, i);
 }
 
 /* ---- images that are there -------------------------------------------------- */
@@ -427,51 +463,54 @@ static void wait_for_readers(schedule *s, uint8_t *has, int *before) {
 /* A run that follows another finds images that last, and a first level of nothing else is no launch
  * then. So what else is done there waits for the towers of the next level, if that takes no more
  * levels, nor more of towers' time. */
-static void leave_images(schedule *s, uint8_t *has, int *before) {
+static void leave_images(schedule *s) {
     const n2_queue *q = s->q;
     const int levels = s->levels;
     const int64_t cost = cost_of(s);
     bool lasting = false;
-    look_at_levels(s, has);
-    if (levels < 2 || has[0] != HAS_JOBS || !(has[1] & HAS_TOWERS)) return;
-    remember(s, before);
+    look_at_levels(s);
+    if (levels < 2 || s->at[0].has != HAS_JOBS || !(s->at[1].has & HAS_TOWERS)) return;
+    remember(s);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
         const bool first = q->list[i].level == 0 && j->n_blocks > 0, lasts = j->lasts;
         lasting |= first && lasts;
         if (first && !lasts) s->earliest[i] = 1;
     }
-    find_anew(s, has);
-    if (!lasting || s->levels > levels || cost_of(s) > cost) go_back(s, before, has);
+    find_anew(s);
+    if (!lasting || s->levels > levels || cost_of(s) > cost) go_back(s);
 }
 
-enum { MOST_GATHERED = 2000 }; /* of more jobs it would take minutes, for little */
+/* What may be done better than as early as possible, one thing after the other. */
+static void improve(schedule *s) {
+    gather_towers(s);
+    leave_images(s);
+    delay_chains(s);
+    part_jobs(s);
+    delay_chains(s); /* some only now can wait */
+    wait_for_readers(s);
+}
 
 size_t n2_queue_schedule(n2_queue *q) {
+    const size_t most_levels = LONG_LEVELS * q->n + 1;
     schedule s = {};
     s.q = q;
     s.earliest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.earliest);
-    s.loads = (load *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *s.loads);
-    const bool gathers = q->towers && q->n <= MOST_GATHERED;
-    uint8_t *has = (uint8_t *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, 1);
-    int *before = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *before);
-    if (gathers) note_conflicts(q);
-    if (s.earliest && s.loads && has && before) {
-        s.levels = find_levels(q, s.earliest);
-        if (gathers) gather_towers(&s);
-        if (gathers) leave_images(&s, has, before);
-        if (gathers) delay_chains(&s, has, before);
-        if (gathers) part_jobs(&s, has, before);
-        if (gathers) delay_chains(&s, has, before); /* some only now can wait */
-        if (gathers) wait_for_readers(&s, has, before);
+    s.before = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *s.before);
+    s.loads = (load *)n2_alloc(q->ctx, most_levels, sizeof *s.loads);
+    s.at = (level *)n2_alloc(q->ctx, most_levels, sizeof *s.at);
+    note_conflicts(q);
+    if (s.earliest && s.before && s.loads && s.at) {
+        find_again(&s);
+        if (q->towers) improve(&s);
     } else {
         q->status = N2CE_ENOMEM;
     }
     forget_conflicts(q);
     n2_free(q->ctx, s.earliest);
+    n2_free(q->ctx, s.before);
     n2_free(q->ctx, s.loads);
-    n2_free(q->ctx, has);
-    n2_free(q->ctx, before);
+    n2_free(q->ctx, s.at);
     return (size_t)s.levels;
 }
 
