@@ -29,21 +29,22 @@ typedef struct autoencoder {
 } autoencoder;
 
 typedef struct cbas {
-    n2_lab *lab;
+    n2_workspace *ws;
     n2_code code;
     n2_surrogate surrogate;
     bool sequence;
     autoencoder p, q;
     n2_tensor *bounds; /* of the log spread of numbers */
     n2_tensor *data, *samples, *weight;
+    n2_plan *draw; /* samples of q */
     double *x, *log_p, *log_q, *w, *means, *spreads, *sorted;
 } cbas;
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
 static autoencoder new_autoencoder(cbas *c, const char *name) {
-    const int64_t width = n2_effort_width(c->lab->effort, WIDTH), n = (int64_t)c->code.width;
-    autoencoder a = {.parameters = n2_parameters_new(c->lab->store, c->lab->seed)};
+    const int64_t width = n2_effort_width(c->ws->effort, WIDTH), n = (int64_t)c->code.width;
+    autoencoder a = {.parameters = n2_parameters_new(c->ws->store, c->ws->seed)};
     n2_parameters *p = &a.parameters;
     char full[4][16];
     static const char *const parts[] = {"first", "mean", "logvar", "decoder"};
@@ -121,41 +122,50 @@ static n2_node negative_elbo(n2_graph *g, const cbas *c, const autoencoder *a, n
     const n2_node square = n2g_add(g, n2g_mul(g, mean, mean), n2g_exp(g, logvar));
     const n2_node kl = n2g_sum(g, n2g_affine(g, n2g_sub(g, square, logvar), 0.5, -0.5), n2_axis(1));
     const n2_node loss = n2g_sub(g, kl, log_density(g, c, &d, x));
-    return n2_lab_mean(g, weight.id ? n2g_mul(g, loss, weight) : loss);
+    return n2_mean_all(g, weight.id ? n2g_mul(g, loss, weight) : loss);
 }
 
 /* A step on rows of a table, weighted or not. */
-static n2ce_status build_fit(cbas *c, const autoencoder *a, const char *name, n2_tensor *rows,
-                             n2_tensor *weight, n2_plan **plan) {
-    n2_graph *g = n2_lab_graph(c->lab);
-    if (!g || !rows) return N2CE_ENOMEM;
+static n2ce_status build_fit(const cbas *c, n2_graph *g, const autoencoder *a, const char *name,
+                             n2_tensor *rows, n2_tensor *weight, n2_outputs *out) {
     const n2_node pick = n2g_randint(g, n2_dims(BATCH), rows->shape.dim[0]);
     const n2_node w = weight ? n2g_gather(g, n2g_read(g, weight), pick) : N2_NONE;
     const n2_node loss = negative_elbo(g, c, a, n2g_gather(g, n2g_read(g, rows), pick), w);
     const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-7, 0}, .rate = RATE};
     n2_minimise(g, &adam, name, &a->parameters, loss, NULL);
-    return n2_lab_compile(c->lab, g, &loss, 1, plan);
+    n2_output(out, loss);
+    return N2CE_OK;
+}
+
+static n2ce_status build_fit_p(void *user, n2_graph *g, n2_outputs *out) {
+    const cbas *c = user;
+    return build_fit(c, g, &c->p, "adam.p", c->data, NULL, out);
+}
+
+static n2ce_status build_fit_q(void *user, n2_graph *g, n2_outputs *out) {
+    const cbas *c = user;
+    return build_fit(c, g, &c->q, "adam.q", c->samples, c->weight, out);
 }
 
 /* Draws from q, and what p and q think of them. */
-static n2ce_status build_sampling(cbas *c, n2_plan **plan) {
-    n2_graph *g = n2_lab_graph(c->lab);
+static n2ce_status build_sampling(cbas *c) {
+    n2_graph *g = n2_workspace_graph(c->ws);
     if (!g) return N2CE_ENOMEM;
     const n2_node z = n2g_randn(g, n2_dims(SAMPLES, LATENT));
     const decoded q = decode(g, c, &c->q, z), p = decode(g, c, &c->p, z);
     const n2_node x = draw_design(g, c, &q, SAMPLES);
     const n2_node out[] = {x, log_density(g, c, &p, x), log_density(g, c, &q, x)};
-    return n2_lab_compile(c->lab, g, out, 3, plan);
+    return n2_workspace_compile(c->ws, g, out, 3, &c->draw);
 }
 
 static n2ce_status copy_parameters(const cbas *c) {
     for (size_t i = 0; i < c->p.parameters.n; i++) {
         const n2_tensor *from = c->p.parameters.list[i];
         n2_tensor *to = c->q.parameters.list[i];
-        N2_TRY(n2_tensor_pull(c->lab->store, from));
+        N2_TRY(n2_tensor_pull(c->ws->store, from));
         memcpy(to->data, from->data,
-               (size_t)n2_elements(from->shape) * n2_store_bytes(c->lab->store));
-        n2_tensor_push(c->lab->store, to);
+               (size_t)n2_elements(from->shape) * n2_store_bytes(c->ws->store));
+        n2_tensor_push(c->ws->store, to);
     }
     return N2CE_OK;
 }
@@ -192,8 +202,8 @@ static n2ce_status weigh(cbas *c) {
     }
     for (size_t i = 0; i < SAMPLES; i++) sum += c->w[i] = exp(fmax(c->w[i] - most, -20));
     for (size_t i = 0; i < SAMPLES; i++) c->w[i] *= SAMPLES / sum;
-    n2_tensor_set(c->lab->store, c->samples, c->x);
-    n2_tensor_set(c->lab->store, c->weight, c->w);
+    n2_tensor_set(c->ws->store, c->samples, c->x);
+    n2_tensor_set(c->ws->store, c->weight, c->w);
     return N2CE_OK;
 }
 
@@ -201,79 +211,82 @@ static n2ce_status weigh(cbas *c) {
 
 static n2ce_status prepare(cbas *c) {
     const double bounds[2] = {-4, 1};
-    n2_arena *arena = &c->lab->arena;
+    n2_arena *arena = &c->ws->arena;
     c->sequence = n2_space_is_sequence(c->code.space);
     c->p = new_autoencoder(c, "p");
     c->q = new_autoencoder(c, "q");
-    c->bounds = n2_store_add(c->lab->store, "spread.bounds", n2_dims(2));
-    c->data = n2_lab_table(c->lab, "data", c->code.rows, c->code.width, c->code.x);
-    c->samples = n2_lab_table(c->lab, "samples", SAMPLES, c->code.width, NULL);
-    c->weight = n2_lab_table(c->lab, "weight", SAMPLES, 1, NULL);
+    c->bounds = n2_store_add(c->ws->store, "spread.bounds", n2_dims(2));
+    c->data = n2_workspace_table(c->ws, "data", c->code.rows, c->code.width, c->code.x);
+    c->samples = n2_workspace_table(c->ws, "samples", SAMPLES, c->code.width, NULL);
+    c->weight = n2_workspace_table(c->ws, "weight", SAMPLES, 1, NULL);
     c->x = n2_arena_alloc(arena, SAMPLES * c->code.width, sizeof *c->x);
     double *rest = n2_arena_alloc(arena, SAMPLES * (4 + 2 * N2_MOST_MEMBERS), sizeof *rest);
     if (!c->bounds || !c->data || !c->samples || !c->weight || !c->x || !rest) return N2CE_ENOMEM;
-    n2_tensor_set(c->lab->store, c->bounds, bounds);
+    n2_tensor_set(c->ws->store, c->bounds, bounds);
     double **const parts[] = {&c->log_p, &c->log_q, &c->w, &c->sorted, &c->means, &c->spreads};
     for (size_t i = 0; i < 6; i++, rest += i < 5 ? SAMPLES : SAMPLES * N2_MOST_MEMBERS)
         *parts[i] = rest;
     return c->p.parameters.failed || c->q.parameters.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
-static n2ce_status sample(cbas *c, n2_plan *plan) {
-    N2_TRY(n2_plan_run(plan));
-    n2_plan_get(plan, 0, c->x);
-    n2_plan_get(plan, 1, c->log_p);
-    n2_plan_get(plan, 2, c->log_q);
+static n2ce_status sample(cbas *c) {
+    N2_TRY(n2_plan_run(c->draw));
+    n2_plan_get(c->draw, 0, c->x);
+    n2_plan_get(c->draw, 1, c->log_p);
+    n2_plan_get(c->draw, 2, c->log_q);
     return N2CE_OK;
 }
 
-static n2ce_status adapt(cbas *c, n2_plan *draw) {
-    n2_plan *refit;
-    const double before = c->lab->done;
+static n2ce_status renew(void *user, uint64_t step) {
+    (void)step;
+    N2_TRY(sample(user));
+    return weigh(user);
+}
+
+static n2ce_status adapt(cbas *c) {
+    const n2_phase refit = {.build = build_fit_q,
+                            .steps = ROUNDS * REFIT,
+                            .seed = n2_workspace_seed(c->ws),
+                            .renew = renew,
+                            .renew_every = REFIT};
     N2_TRY(copy_parameters(c));
-    N2_TRY(build_fit(c, &c->q, "adam.q", c->samples, c->weight, &refit));
-    for (size_t round = 0; round < ROUNDS; round++) {
-        N2_TRY(sample(c, draw));
-        N2_TRY(weigh(c));
-        N2_TRY(
-            n2_lab_run(c->lab, refit, REFIT, before + (1 - before) * (double)(round + 1) / ROUNDS));
-    }
-    return N2CE_OK;
+    return n2_workspace_train(c->ws, c, &refit, 1, 1);
 }
 
 /* As many rows as are wanted, SAMPLES at a time. */
-static n2ce_status propose_decodes(cbas *c, n2_plan *draw, n2_proposals *out) {
+static n2ce_status propose_decodes(cbas *c, n2_proposals *out) {
     const size_t width = c->code.width;
-    double *x = n2_arena_alloc(&c->lab->arena, out->rows * width, sizeof *x);
+    double *x = n2_arena_alloc(&c->ws->arena, out->rows * width, sizeof *x);
     if (!x) return N2CE_ENOMEM;
     for (size_t i = 0; i < out->rows; i += SAMPLES) {
         const size_t n = out->rows - i < SAMPLES ? out->rows - i : SAMPLES;
-        N2_TRY(sample(c, draw));
+        N2_TRY(sample(c));
         memcpy(x + i * width, c->x, n * width * sizeof *x);
     }
     n2_code_propose(&c->code, x, out);
     return N2CE_OK;
 }
 
-static n2ce_status run(n2_lab *lab, const n2_designs *offline, n2_proposals *out) {
+static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
     const n2_surrogate_options o = n2_surrogate_ensemble(3e-4);
-    cbas c = {.lab = lab};
-    n2_plan *fit, *draw;
-    N2_TRY(n2_code_new(&lab->arena, offline, N2_CODE_ONE_HOT, &c.code));
-    N2_TRY(n2_surrogate_fit(lab, &c.code, &o, 0.5, &c.surrogate));
+    cbas c = {.ws = ws};
+    N2_TRY(n2_code_new(&ws->arena, offline, N2_CODE_ONE_HOT, &c.code));
+    N2_TRY(n2_surrogate_fit(ws, &c.code, &o, 0.5, &c.surrogate));
     N2_TRY(prepare(&c));
-    N2_TRY(build_fit(&c, &c.p, "adam.p", c.data, NULL, &fit));
     const bool is_long = c.sequence && offline->space.n > LONG;
     const size_t epochs = is_long ? EPOCHS_IF_LONG : EPOCHS;
-    N2_TRY(n2_lab_run(lab, fit, n2_lab_steps(lab, c.code.rows, BATCH, epochs), 0.9));
-    N2_TRY(build_sampling(&c, &draw));
-    N2_TRY(adapt(&c, draw));
-    return propose_decodes(&c, draw, out);
+    const n2_phase fit = {.build = build_fit_p,
+                          .steps = n2_workspace_steps(ws, c.code.rows, BATCH, epochs),
+                          .seed = n2_workspace_seed(ws)};
+    N2_TRY(n2_workspace_train(ws, &c, &fit, 1, 0.9));
+    N2_TRY(build_sampling(&c));
+    N2_TRY(adapt(&c));
+    return propose_decodes(&c, out);
 }
 
 n2ce_status n2_cbas_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                          const n2_effort *effort, n2_proposals *out) {
-    return n2_lab_propose(ctx, offline, seed, effort, run, out);
+    return n2_workspace_propose(ctx, offline, seed, effort, run, out);
 }
 
 N2_PROPOSE_AS_PUBLISHED(n2_cbas_with)

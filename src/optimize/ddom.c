@@ -10,7 +10,7 @@
 #include "base/numerics.h"
 #include "design/design_space.h"
 #include "design_code.h"
-#include "lab.h"
+#include "workspace.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum { BATCH = 256, EPOCHS = 1000, WIDTH = 1024, LAYERS = 4, STEPS = 1000, BINS 
 static const double BETA0 = 0.01, BETA1 = 2.0, RATE = 1e-3, DROPPED = 0.15, GAMMA = 2;
 
 typedef struct ddom {
-    n2_lab *lab;
+    n2_workspace *ws;
     n2_code code;
     n2_parameters weights;
     n2_layer layers[LAYERS];
@@ -36,9 +36,9 @@ static size_t bin_of(double y, double low, double high) {
 
 /* softmax(upper edge / tau) h / (h + .001), normalised, over the share h of the bin; at most 5.
  * tau is the 90 % quantile of y - max y, without its sign. */
-static n2ce_status weigh_rows(n2_lab *lab, const n2_code *code, double *weight) {
+static n2ce_status weigh_rows(n2_workspace *ws, const n2_code *code, double *weight) {
     const size_t n = code->rows;
-    double *y = n2_arena_alloc(&lab->arena, n, sizeof *y), share[BINS] = {0}, w[BINS], sum = 0;
+    double *y = n2_arena_alloc(&ws->arena, n, sizeof *y), share[BINS] = {0}, w[BINS], sum = 0;
     if (!y) return N2CE_ENOMEM;
     memcpy(y, code->y, n * sizeof *y);
     const double edge = n2_percentile(y, n, 90), low = y[0], high = y[n - 1];
@@ -77,15 +77,15 @@ static n2_node log_factor(n2_graph *g, n2_node t) {
 }
 
 static n2ce_status make_network(ddom *d, const double *weight) {
-    const int64_t width = n2_effort_width(d->lab->effort, WIDTH), dim = (int64_t)d->code.width;
+    const int64_t width = n2_effort_width(d->ws->effort, WIDTH), dim = (int64_t)d->code.width;
     const int64_t widths[LAYERS + 1] = {dim + 2, width, width, width, dim};
     static const char *const names[LAYERS] = {"net.0", "net.2", "net.4", "net.6"};
-    d->weights = n2_parameters_new(d->lab->store, d->lab->seed);
+    d->weights = n2_parameters_new(d->ws->store, d->ws->seed);
     for (int i = 0; i < LAYERS; i++)
         d->layers[i] = n2_layer_new(&d->weights, names[i], widths[i], widths[i + 1]);
-    d->x = n2_lab_table(d->lab, "x", d->code.rows, d->code.width, d->code.x);
-    d->y = n2_lab_table(d->lab, "y", d->code.rows, 1, d->code.y);
-    d->weight = n2_lab_table(d->lab, "weight", d->code.rows, 1, weight);
+    d->x = n2_workspace_table(d->ws, "x", d->code.rows, d->code.width, d->code.x);
+    d->y = n2_workspace_table(d->ws, "y", d->code.rows, 1, d->code.y);
+    d->weight = n2_workspace_table(d->ws, "weight", d->code.rows, 1, weight);
     return d->x && d->y && d->weight && !d->weights.failed ? N2CE_OK : N2CE_ENOMEM;
 }
 
@@ -103,12 +103,11 @@ static n2_node matching_loss(n2_graph *g, const ddom *d, n2_node x, n2_node y, n
     const n2_node scale = n2g_div(g, s, n2g_sqrt(g, beta_at(g, t)));
     const n2_node error = n2g_add(g, n2g_mul(g, a, scale), eps);
     const n2_node rows = n2g_sum(g, n2g_mul(g, error, error), n2_axis(1));
-    return n2g_scale(g, n2_lab_mean(g, n2g_mul(g, rows, weight)), 0.5);
+    return n2g_scale(g, n2_mean_all(g, n2g_mul(g, rows, weight)), 0.5);
 }
 
-static n2ce_status build_training(ddom *d, n2_plan **plan) {
-    n2_graph *g = n2_lab_graph(d->lab);
-    if (!g) return N2CE_ENOMEM;
+static n2ce_status build_training(void *user, n2_graph *g, n2_outputs *out) {
+    const ddom *d = user;
     const n2_node pick = n2g_randint(g, n2_dims(BATCH), (int64_t)d->code.rows);
     const n2_node loss = matching_loss(g, d, n2g_gather(g, n2g_read(g, d->x), pick),
                                        n2g_gather(g, n2g_read(g, d->y), pick),
@@ -118,17 +117,18 @@ static n2ce_status build_training(ddom *d, n2_plan **plan) {
                                .schedule = n2_schedule_cosine,
                                .schedule_arg = &d->decay};
     n2_minimise(g, &adam, "adam", &d->weights, loss, NULL);
-    return n2_lab_compile(d->lab, g, &loss, 1, plan);
+    n2_output(out, loss);
+    return N2CE_OK;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
 /* One step back in time: x += (beta x / 2 + sqrt(beta) a) dt + sqrt(beta dt) e. */
-static n2ce_status build_step(ddom *d, size_t rows, n2_plan **plan) {
-    n2_graph *g = n2_lab_graph(d->lab);
-    if (!g || !d->points || !d->time) return N2CE_ENOMEM;
+static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
+    const ddom *d = user;
     const double dt = 1.0 / STEPS;
-    const int64_t n = (int64_t)rows;
+    const int64_t n = d->points->shape.dim[0];
+    (void)out;
     const n2_node x = n2g_read(g, d->points), now = n2g_read(g, d->time);
     const n2_node t = n2g_broadcast(g, now, n2_dims(n, 1));
     const n2_node y = n2g_broadcast(g, n2g_constant(g, d->best), n2_dims(n, 1));
@@ -142,51 +142,50 @@ static n2ce_status build_step(ddom *d, size_t rows, n2_plan **plan) {
         n2g_add(g, n2g_scale(g, drift, dt), n2g_mul(g, noise, n2g_scale(g, root, sqrt(dt))));
     n2g_assign(g, d->points, n2g_add(g, x, step));
     n2g_assign(g, d->time, n2g_affine(g, now, 1, -dt));
-    return n2_lab_compile(d->lab, g, NULL, 0, plan);
+    return N2CE_OK;
 }
 
-static n2ce_status build_start(ddom *d, size_t rows, n2_plan **plan) {
-    const double one = 1;
-    n2_graph *g = n2_lab_graph(d->lab);
-    d->points = n2_lab_table(d->lab, "points", rows, d->code.width, NULL);
-    d->time = n2_lab_table(d->lab, "time", 1, 1, &one);
-    if (!g || !d->points || !d->time) return N2CE_ENOMEM;
-    n2g_assign(g, d->points, n2g_randn(g, n2_dims((int64_t)rows, (int64_t)d->code.width)));
-    return n2_lab_compile(d->lab, g, NULL, 0, plan);
+static n2ce_status build_start(void *user, n2_graph *g, n2_outputs *out) {
+    const ddom *d = user;
+    (void)out;
+    n2g_assign(g, d->points, n2g_randn(g, d->points->shape));
+    return N2CE_OK;
 }
 
 static n2ce_status draw(ddom *d, n2_proposals *out) {
-    n2_plan *start, *step;
-    double *x = n2_arena_alloc(&d->lab->arena, out->rows * d->code.width, sizeof *x);
-    if (!x) return N2CE_ENOMEM;
-    N2_TRY(build_start(d, out->rows, &start));
-    N2_TRY(build_step(d, out->rows, &step));
-    N2_TRY(n2_plan_run(start));
-    N2_TRY(n2_lab_run(d->lab, step, STEPS, 1));
-    n2_tensor_get(d->lab->store, d->points, x);
+    const double one = 1;
+    double *x = n2_arena_alloc(&d->ws->arena, out->rows * d->code.width, sizeof *x);
+    d->points = n2_workspace_table(d->ws, "points", out->rows, d->code.width, NULL);
+    d->time = n2_workspace_table(d->ws, "time", 1, 1, &one);
+    if (!x || !d->points || !d->time) return N2CE_ENOMEM;
+    const uint64_t start = n2_workspace_seed(d->ws);
+    const n2_phase phases[2] = {
+        {.build = build_start, .steps = 1, .seed = start},
+        {.build = build_step, .steps = STEPS, .seed = n2_workspace_seed(d->ws)}};
+    N2_TRY(n2_workspace_train(d->ws, d, phases, 2, 1));
+    n2_tensor_get(d->ws->store, d->points, x);
     n2_code_propose(&d->code, x, out);
     return N2CE_OK;
 }
 
-static n2ce_status run(n2_lab *lab, const n2_designs *offline, n2_proposals *out) {
-    ddom d = {.lab = lab, .best = -N2_INFINITY};
-    n2_plan *train;
-    N2_TRY(n2_code_new(&lab->arena, offline, N2_CODE_LOGITS, &d.code));
-    double *weight = n2_arena_alloc(&lab->arena, d.code.rows, sizeof *weight);
+static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
+    ddom d = {.ws = ws, .best = -N2_INFINITY};
+    N2_TRY(n2_code_new(&ws->arena, offline, N2_CODE_LOGITS, &d.code));
+    double *weight = n2_arena_alloc(&ws->arena, d.code.rows, sizeof *weight);
     if (!weight) return N2CE_ENOMEM;
     for (size_t i = 0; i < d.code.rows; i++) d.best = fmax(d.best, d.code.y[i]);
-    const uint64_t steps = n2_lab_steps(lab, d.code.rows, BATCH, EPOCHS);
+    const uint64_t steps = n2_workspace_steps(ws, d.code.rows, BATCH, EPOCHS);
     d.decay = (double)steps;
-    N2_TRY(weigh_rows(lab, &d.code, weight));
+    N2_TRY(weigh_rows(ws, &d.code, weight));
     N2_TRY(make_network(&d, weight));
-    N2_TRY(build_training(&d, &train));
-    N2_TRY(n2_lab_run(lab, train, steps, 0.95));
+    const n2_phase fit = {.build = build_training, .steps = steps, .seed = n2_workspace_seed(ws)};
+    N2_TRY(n2_workspace_train(ws, &d, &fit, 1, 0.95));
     return draw(&d, out);
 }
 
 n2ce_status n2_ddom_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                          const n2_effort *effort, n2_proposals *out) {
-    return n2_lab_propose(ctx, offline, seed, effort, run, out);
+    return n2_workspace_propose(ctx, offline, seed, effort, run, out);
 }
 
 N2_PROPOSE_AS_PUBLISHED(n2_ddom_with)

@@ -8,20 +8,24 @@
 
 enum { STEPS = 200, EPOCHS = 100, EPOCHS_IF_LARGE = 50, LARGE = 60 };
 
-static n2ce_status build_ascent(n2_lab *lab, const n2_surrogate *s, n2_tensor *points,
-                                n2_plan **plan) {
-    const double step = 0.01 * sqrt((double)s->code->width);
-    n2_graph *g = n2_lab_graph(lab);
+typedef struct climber {
+    n2_surrogate s;
+    n2_tensor *points;
+} climber;
+
+static n2ce_status build_ascent(void *user, n2_graph *g, n2_outputs *out) {
+    const climber *c = user;
+    const double step = 0.01 * sqrt((double)c->s.code->width);
     n2_node mean, gradient;
-    if (!g || !points) return N2CE_ENOMEM;
-    const n2_node x = n2g_read(g, points);
-    n2_surrogate_apply(g, s, 0, x, &mean, NULL);
+    (void)out;
+    const n2_node x = n2g_read(g, c->points);
+    n2_surrogate_apply(g, &c->s, 0, x, &mean, NULL);
     n2g_grad(g, n2g_total(g, mean), &x, 1, &gradient);
-    n2g_assign(g, points, n2g_add(g, x, n2g_scale(g, gradient, step)));
-    return n2_lab_compile(lab, g, NULL, 0, plan);
+    n2g_assign(g, c->points, n2g_add(g, x, n2g_scale(g, gradient, step)));
+    return N2CE_OK;
 }
 
-static n2ce_status climb(n2_lab *lab, const n2_designs *offline, n2_proposals *out) {
+static n2ce_status climb(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
     const bool large = offline->space.n > LARGE;
     const n2_surrogate_options o = {.members = 1,
                                     .layers = 2,
@@ -30,23 +34,23 @@ static n2ce_status climb(n2_lab *lab, const n2_designs *offline, n2_proposals *o
                                     .batch = 128,
                                     .rate = 3e-4};
     n2_code code;
-    n2_surrogate s;
+    climber c;
     double *x;
-    n2_plan *plan;
-    N2_TRY(n2_code_new(&lab->arena, offline, N2_CODE_LOGITS, &code));
-    N2_TRY(n2_surrogate_fit(lab, &code, &o, 0.95, &s));
-    N2_TRY(n2_code_best(&lab->arena, offline, &code, out->rows, &x));
-    n2_tensor *points = n2_lab_table(lab, "points", out->rows, code.width, x);
-    N2_TRY(build_ascent(lab, &s, points, &plan));
-    N2_TRY(n2_lab_run(lab, plan, STEPS, 1));
-    n2_tensor_get(lab->store, points, x);
+    N2_TRY(n2_code_new(&ws->arena, offline, N2_CODE_LOGITS, &code));
+    N2_TRY(n2_surrogate_fit(ws, &code, &o, 0.95, &c.s));
+    N2_TRY(n2_code_best(&ws->arena, offline, &code, out->rows, &x));
+    c.points = n2_workspace_table(ws, "points", out->rows, code.width, x);
+    if (!c.points) return N2CE_ENOMEM;
+    const n2_phase ascent = {.build = build_ascent, .steps = STEPS, .seed = n2_workspace_seed(ws)};
+    N2_TRY(n2_workspace_train(ws, &c, &ascent, 1, 1));
+    n2_tensor_get(ws->store, c.points, x);
     n2_code_propose(&code, x, out);
     return N2CE_OK;
 }
 
 n2ce_status n2_gradient_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                              const n2_effort *effort, n2_proposals *out) {
-    return n2_lab_propose(ctx, offline, seed, effort, climb, out);
+    return n2_workspace_propose(ctx, offline, seed, effort, climb, out);
 }
 
 N2_PROPOSE_AS_PUBLISHED(n2_gradient_with)

@@ -108,10 +108,10 @@ static void policy_step(policy *p, double step) {
     }
 }
 
-static n2ce_status improve(n2_lab *lab, n2_surrogate *s, policy *p) {
+static n2ce_status improve(n2_workspace *ws, n2_surrogate *s, policy *p) {
     const size_t n = p->sequence ? BATCH_SEQUENCES : BATCH_NUMBERS;
-    double *x = n2_arena_alloc(&lab->arena, n * p->code->width, sizeof *x);
-    double *reward = n2_arena_alloc(&lab->arena, n, sizeof *reward);
+    double *x = n2_arena_alloc(&ws->arena, n * p->code->width, sizeof *x);
+    double *reward = n2_arena_alloc(&ws->arena, n, sizeof *reward);
     if (!x || !reward) return N2CE_ENOMEM;
     for (uint32_t i = 0; i < ITERATIONS; i++) {
         policy_draw(p, i, n, x);
@@ -119,23 +119,23 @@ static n2ce_status improve(n2_lab *lab, n2_surrogate *s, policy *p) {
         standardise(reward, n);
         policy_gradient(p, x, reward, n);
         policy_step(p, (double)(i + 1));
-        N2_TRY(n2_lab_report(lab, 0.9 + 0.1 * (double)i / ITERATIONS));
+        N2_TRY(n2_workspace_report(ws, 0.9 + 0.1 * (double)i / ITERATIONS));
     }
     return N2CE_OK;
 }
 
-static n2ce_status run(n2_lab *lab, const n2_designs *offline, n2_proposals *out) {
+static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
     const n2_surrogate_options o = n2_surrogate_ensemble(1e-3);
     n2_code code;
     n2_surrogate s;
     policy p;
     double *x;
-    N2_TRY(n2_code_new(&lab->arena, offline, N2_CODE_ONE_HOT, &code));
-    N2_TRY(n2_surrogate_fit(lab, &code, &o, 0.9, &s));
-    N2_TRY(n2_code_best(&lab->arena, offline, &code, out->rows, &x));
-    N2_TRY(policy_new(&lab->arena, &code, lab->seed, &p));
+    N2_TRY(n2_code_new(&ws->arena, offline, N2_CODE_ONE_HOT, &code));
+    N2_TRY(n2_surrogate_fit(ws, &code, &o, 0.9, &s));
+    N2_TRY(n2_code_best(&ws->arena, offline, &code, out->rows, &x));
+    N2_TRY(policy_new(&ws->arena, &code, ws->seed, &p));
     policy_start(&p, x, out->rows);
-    N2_TRY(improve(lab, &s, &p));
+    N2_TRY(improve(ws, &s, &p));
     policy_draw(&p, ITERATIONS, out->rows, x);
     n2_code_propose(&code, x, out);
     return N2CE_OK;
@@ -143,7 +143,7 @@ static n2ce_status run(n2_lab *lab, const n2_designs *offline, n2_proposals *out
 
 n2ce_status n2_reinforce_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,
                               const n2_effort *effort, n2_proposals *out) {
-    return n2_lab_propose(ctx, offline, seed, effort, run, out);
+    return n2_workspace_propose(ctx, offline, seed, effort, run, out);
 }
 
 N2_PROPOSE_AS_PUBLISHED(n2_reinforce_with)

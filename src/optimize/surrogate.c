@@ -56,7 +56,7 @@ n2_node n2_first_layer_apply(n2_graph *g, const n2_first_layer *l, n2_node x) {
 
 static n2_member new_member(n2_surrogate *s, size_t m) {
     const double start[2] = {log(0.1), log(0.2)};
-    const int64_t width = n2_effort_width(s->lab->effort, s->options.width);
+    const int64_t width = n2_effort_width(s->ws->effort, s->options.width);
     const int64_t widths[] = {width, width, 2};
     const int skip = s->options.layers == 1;
     n2_parameters *p = &s->parameters;
@@ -68,7 +68,7 @@ static n2_member new_member(n2_surrogate *s, size_t m) {
     member.rest = n2_mlp_new(p, name, widths + skip, 3 - skip, SLOPE);
     snprintf(name, sizeof name, "member.%zu.bounds", m);
     member.bounds = n2_parameter(p, name, n2_dims(2), 0);
-    if (member.bounds) n2_tensor_set(s->lab->store, member.bounds, start);
+    if (member.bounds) n2_tensor_set(s->ws->store, member.bounds, start);
     return member;
 }
 
@@ -91,17 +91,17 @@ void n2_surrogate_apply(n2_graph *g, const n2_surrogate *s, size_t m, n2_node x,
 /* ---- training -------------------------------------------------------------------------------- */
 
 /* How often each member's bootstrap drew a row, rows x members. */
-static n2ce_status draw_bootstraps(n2_surrogate *s, n2_tensor **out) {
+static n2ce_status draw_bootstraps(n2_surrogate *s) {
     const size_t rows = s->code->rows, members = s->options.members;
-    double *counts = n2_alloc(s->lab->ctx, rows * members, sizeof *counts);
+    double *counts = n2_alloc(s->ws->ctx, rows * members, sizeof *counts);
     if (!counts) return N2CE_ENOMEM;
     for (size_t i = 0; i < rows * members; i++) {
-        const n2_stream stream = {s->lab->seed, BOOTSTRAP_STREAM + (uint32_t)(i % members), 0};
+        const n2_stream stream = {s->ws->seed, BOOTSTRAP_STREAM + (uint32_t)(i % members), 0};
         counts[n2_random_below(stream, i / members, rows) * members + i % members]++;
     }
-    *out = n2_lab_table(s->lab, "surrogate.counts", rows, members, counts);
-    n2_free(s->lab->ctx, counts);
-    return *out ? N2CE_OK : N2CE_ENOMEM;
+    s->counts = n2_workspace_table(s->ws, "surrogate.counts", rows, members, counts);
+    n2_free(s->ws->ctx, counts);
+    return s->counts ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2_node member_loss(n2_graph *g, const n2_surrogate *s, size_t m, n2_node x, n2_node y,
@@ -110,50 +110,54 @@ static n2_node member_loss(n2_graph *g, const n2_surrogate *s, size_t m, n2_node
     n2_surrogate_apply(g, s, m, x, &mean, &log_spread);
     const n2_node z = n2g_mul(g, n2g_sub(g, y, mean), n2g_exp(g, n2g_neg(g, log_spread)));
     const n2_node nll = n2g_add(g, n2g_scale(g, n2g_mul(g, z, z), 0.5), log_spread);
-    return n2_lab_mean(g, n2g_mul(g, nll, n2g_slice(g, counts, 1, (int64_t)m, 1)));
+    return n2_mean_all(g, n2g_mul(g, nll, n2g_slice(g, counts, 1, (int64_t)m, 1)));
 }
 
-static n2ce_status build_training(n2_surrogate *s, n2_plan **plan) {
-    n2_lab *lab = s->lab;
-    n2_graph *g = n2_lab_graph(lab);
-    n2_tensor *x = n2_lab_table(lab, "surrogate.x", s->code->rows, s->code->width, s->code->x);
-    n2_tensor *y = n2_lab_table(lab, "surrogate.y", s->code->rows, 1, s->code->y), *counts;
-    N2_TRY(draw_bootstraps(s, &counts));
-    if (!g || !x || !y) return N2CE_ENOMEM;
+static n2ce_status make_tables(n2_surrogate *s) {
+    s->x = n2_workspace_table(s->ws, "surrogate.x", s->code->rows, s->code->width, s->code->x);
+    s->y = n2_workspace_table(s->ws, "surrogate.y", s->code->rows, 1, s->code->y);
+    return s->x && s->y ? draw_bootstraps(s) : N2CE_ENOMEM;
+}
+
+static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
+    const n2_surrogate *s = user;
     const n2_node pick = n2g_randint(g, n2_dims((int64_t)s->options.batch), (int64_t)s->code->rows);
-    const n2_node bx = n2g_gather(g, n2g_read(g, x), pick),
-                  by = n2g_gather(g, n2g_read(g, y), pick);
-    const n2_node bc = n2g_gather(g, n2g_read(g, counts), pick);
-    n2_node loss = member_loss(g, s, 0, bx, by, bc);
+    const n2_node x = n2g_gather(g, n2g_read(g, s->x), pick);
+    const n2_node y = n2g_gather(g, n2g_read(g, s->y), pick);
+    const n2_node counts = n2g_gather(g, n2g_read(g, s->counts), pick);
+    n2_node loss = member_loss(g, s, 0, x, y, counts);
     for (size_t m = 1; m < s->options.members; m++)
-        loss = n2g_add(g, loss, member_loss(g, s, m, bx, by, bc));
+        loss = n2g_add(g, loss, member_loss(g, s, m, x, y, counts));
     const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-7, 0}, .rate = s->options.rate};
     n2_minimise(g, &adam, "surrogate.adam", &s->parameters, loss, NULL);
-    return n2_lab_compile(lab, g, &loss, 1, plan);
+    n2_output(out, loss);
+    return N2CE_OK;
 }
 
 static n2ce_status build_asking(n2_surrogate *s) {
-    n2_lab *lab = s->lab;
-    n2_graph *g = n2_lab_graph(lab);
+    n2_workspace *ws = s->ws;
+    n2_graph *g = n2_workspace_graph(ws);
     n2_node out[2 * N2_MOST_MEMBERS];
-    s->rows = n2_lab_table(lab, "surrogate.rows", N2_SURROGATE_ROWS, s->code->width, NULL);
-    s->answer = n2_arena_alloc(&lab->arena, N2_SURROGATE_ROWS, sizeof *s->answer);
+    s->rows = n2_workspace_table(ws, "surrogate.rows", N2_SURROGATE_ROWS, s->code->width, NULL);
+    s->answer = n2_arena_alloc(&ws->arena, N2_SURROGATE_ROWS, sizeof *s->answer);
     if (!g || !s->rows || !s->answer) return N2CE_ENOMEM;
     const n2_node x = n2g_read(g, s->rows);
     for (size_t m = 0; m < s->options.members; m++)
         n2_surrogate_apply(g, s, m, x, &out[2 * m], &out[2 * m + 1]);
-    return n2_lab_compile(lab, g, out, 2 * s->options.members, &s->ask);
+    return n2_workspace_compile(ws, g, out, 2 * s->options.members, &s->ask);
 }
 
-n2ce_status n2_surrogate_fit(n2_lab *lab, const n2_code *code, const n2_surrogate_options *o,
+n2ce_status n2_surrogate_fit(n2_workspace *ws, const n2_code *code, const n2_surrogate_options *o,
                              double upto, n2_surrogate *s) {
-    n2_plan *train;
-    *s = (n2_surrogate){.lab = lab, .code = code, .options = *o};
-    s->parameters = n2_parameters_new(lab->store, lab->seed);
+    *s = (n2_surrogate){.ws = ws, .code = code, .options = *o};
+    s->parameters = n2_parameters_new(ws->store, ws->seed);
     for (size_t m = 0; m < o->members; m++) s->members[m] = new_member(s, m);
     if (s->parameters.failed) return N2CE_ENOMEM;
-    N2_TRY(build_training(s, &train));
-    N2_TRY(n2_lab_run(lab, train, n2_lab_steps(lab, code->rows, o->batch, o->epochs), upto));
+    N2_TRY(make_tables(s));
+    const n2_phase fit = {.build = build_step,
+                          .steps = n2_workspace_steps(ws, code->rows, o->batch, o->epochs),
+                          .seed = n2_workspace_seed(ws)};
+    N2_TRY(n2_workspace_train(ws, s, &fit, 1, upto));
     return build_asking(s);
 }
 
@@ -162,7 +166,7 @@ n2ce_status n2_surrogate_fit(n2_lab *lab, const n2_code *code, const n2_surrogat
 /* Rows beyond n are zeros: what they answer is not looked at. */
 static void set_rows(n2_surrogate *s, const double *x, size_t n) {
     const size_t width = s->code->width;
-    const size_t bytes = n2_store_bytes(s->lab->store);
+    const size_t bytes = n2_store_bytes(s->ws->store);
     memset(s->rows->data, 0, N2_SURROGATE_ROWS * width * bytes);
     for (size_t i = 0; i < n * width; i++) {
         if (bytes == sizeof(float))
@@ -170,7 +174,7 @@ static void set_rows(n2_surrogate *s, const double *x, size_t n) {
         else
             ((double *)s->rows->data)[i] = x[i];
     }
-    n2_tensor_push(s->lab->store, s->rows);
+    n2_tensor_push(s->ws->store, s->rows);
 }
 
 static n2ce_status ask_block(n2_surrogate *s, const double *x, size_t n, double *means,

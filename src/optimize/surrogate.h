@@ -9,7 +9,7 @@
 #define N2_SURROGATE_H
 
 #include "design_code.h"
-#include "lab.h"
+#include "workspace.h"
 
 enum { N2_MOST_MEMBERS = 5, N2_SURROGATE_ROWS = 1024 };
 
@@ -41,8 +41,9 @@ typedef struct n2_member {
 } n2_member;
 
 typedef struct n2_surrogate {
-    n2_lab *lab;
+    n2_workspace *ws;
     const n2_code *code;
+    n2_tensor *x, *y, *counts; /* rows to train on; how often each member's bootstrap drew them */
     n2_surrogate_options options;
     n2_parameters parameters;
     n2_member members[N2_MOST_MEMBERS];
@@ -51,9 +52,9 @@ typedef struct n2_surrogate {
     double *answer;
 } n2_surrogate;
 
-/* Trains it in the lab, which owns all of it; lab and code must outlive it. The share of work done
- * goes up to `upto`. */
-n2ce_status n2_surrogate_fit(n2_lab *lab, const n2_code *code, const n2_surrogate_options *o,
+/* Trains it in the workspace, which owns all of it; it and code must outlive it. The share of work
+ * done goes up to `upto`. */
+n2ce_status n2_surrogate_fit(n2_workspace *ws, const n2_code *code, const n2_surrogate_options *o,
                              double upto, n2_surrogate *out);
 
 /* Mean and log spread of member m at rows x, [n x 1] both, as nodes; log_spread may be NULL. */

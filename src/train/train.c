@@ -53,7 +53,7 @@ static void tell(n2_training *r) {
     if (share == r->told) return;
     r->told = share;
     if (r->t->progress)
-        r->t->progress(r->t->user, done, total);
+        r->t->progress(r->t->progress_user, done, total);
     else
         n2_progress(r->ctx, done, total);
 }
@@ -68,14 +68,16 @@ static n2ce_status look_up(n2_training *r) {
 
 /* ---- steps ----------------------------------------------------------------- */
 
-/* A device is asked for several at once, but not beyond the next check. */
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* A device is asked for several at once, but not beyond what is to be done between steps. */
 static uint64_t steps_at_once(const n2_training *r) {
     const n2_phase *p = n2_phase_at(r);
     uint64_t n = r->plans->backend->device && !p->inner[0].build ? AT_ONCE : 1;
-    if (p->steps - r->step < n) n = p->steps - r->step;
-    if (!p->check) return n;
-    const uint64_t left = p->check_every - r->step % p->check_every;
-    return left < n ? left : n;
+    n = least(n, p->steps - r->step);
+    if (p->check) n = least(n, p->check_every - r->step % p->check_every);
+    if (p->renew) n = least(n, p->renew_every - r->step % p->renew_every);
+    return n;
 }
 
 static n2ce_status run_some(n2_training *r, uint64_t n) {
@@ -104,6 +106,7 @@ static n2ce_status go_on(n2_training *r) {
     const n2_phase *p = n2_phase_at(r);
     const uint64_t n = steps_at_once(r);
     const bool in_first_round = p->check && r->step < p->check_every;
+    if (p->renew && r->step % p->renew_every == 0) N2_TRY(p->renew(r->t->user, r->step));
     N2_TRY(run_some(r, n));
     r->records[r->which].steps = r->step += n;
     r->records[r->which].out_of_time = p->deadline > 0 && n2_seconds() > p->deadline;

@@ -75,6 +75,10 @@ typedef struct n2_phase {
     uint64_t patience; /* ends the phase after so many checks without a better loss; 0: never */
     bool check_later;  /* the check at step 0 needs no network: it may wait for the first steps */
 
+    /* What the host does before the first and after every so many steps: fresh samples, say. */
+    n2ce_status (*renew)(void *user, uint64_t step);
+    uint64_t renew_every;
+
     double deadline; /* n2_seconds() at which it ends; 0: none */
 } n2_phase;
 
@@ -91,7 +95,7 @@ typedef struct n2_phase_record {
 
 typedef struct n2_trainer {
     n2_store *store;
-    void *user; /* of all functions */
+    void *user; /* of all functions but progress */
     const n2_phase *phases;
     size_t n_phases;
 
@@ -101,8 +105,9 @@ typedef struct n2_trainer {
     /* Called while a device works on steps that it was asked for, for what the host may do
      * meanwhile; on the processor after each. Or NULL. */
     n2ce_status (*meanwhile)(void *user);
-    /* NULL: the context's. Told at most a thousand times, in steps of all phases. */
-    void (*progress)(void *user, double done, double total);
+    /* Told at most a thousand times, in steps of all phases. NULL: the context's. */
+    void (*progress)(void *progress_user, double done, double total);
+    void *progress_user;
 
     const char *checkpoint; /* all tensors of the store; NULL: none */
     double save_seconds;    /* between two of them; 0: 20 */

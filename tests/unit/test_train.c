@@ -265,6 +265,7 @@ static n2ce_status train_both(problem *p, const char *path, double cancel_at,
     t.checkpoint = path;
     t.resume = true;
     t.progress = cancel_then;
+    t.progress_user = p;
     to_cancel = p->ctx;
     return n2_train(&t, record);
 }
