@@ -1,5 +1,7 @@
 #include "design_space.h"
 
+#include "base/numerics.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,4 +116,35 @@ size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t 
         y[kept++] = y[i];
     }
     return kept;
+}
+
+/* ---- distances ------------------------------------------------------------------------------- */
+
+/* A sum of squares that need not be finished once it is as large as `most`. */
+static double distance_of(const n2_space *s, const double *a, const double *b, double most) {
+    double sum = 0;
+    for (size_t j = 0; j < s->n && sum < most; j++) {
+        const n2_factor *f = &s->factor[j];
+        const double range = f->high - f->low;
+        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
+                          : range > 0            ? (a[j] - b[j]) / range
+                                                 : 0;
+        sum += by * by;
+    }
+    return sum;
+}
+
+void n2_space_nearest(const n2_space *s, const double *from, size_t n, const double *to, size_t m,
+                      bool self, double *distance, size_t *nearest) {
+    for (size_t i = 0; i < n; i++) {
+        double least = N2_INFINITY;
+        for (size_t k = 0; k < m; k++) {
+            if (self && k == i) continue;
+            const double d = distance_of(s, from + i * s->n, to + k * s->n, least);
+            if (!(d < least)) continue;
+            least = d;
+            if (nearest) nearest[i] = k;
+        }
+        distance[i] = sqrt(least / (double)s->n);
+    }
 }

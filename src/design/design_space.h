@@ -32,4 +32,10 @@ double n2_percentile(double *values, size_t n, double p);
  * many they are. */
 size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t rows);
 
+/* How far each of n designs is from the nearest of m others: root mean square over columns of the
+ * difference in ranges, or 1 for another level. `self`: from the nearest other row, where both are
+ * the same. `nearest` has the rows; NULL: not wanted. */
+void n2_space_nearest(const n2_space *space, const double *from, size_t n, const double *to,
+                      size_t m, bool self, double *distance, size_t *nearest);
+
 #endif

@@ -74,11 +74,10 @@ typedef struct session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
     n2_design_table t;
-    n2_designs visible; /* what is learnt from: all, or all but the hidden ones */
+    n2_backtest backtest; /* its visible designs are what is learnt from */
     n2_latent_options latent;
     n2_device_choice choice;
     n2_optimize_result r;
-    size_t *order; /* rows, best first */
     char checkpoint[PATH_MAX];
 } session;
 
@@ -147,111 +146,49 @@ static n2ce_status choose_device(session *s) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-typedef struct row_value {
-    double y;
-    size_t row;
-} row_value;
-
-static int best_first(const void *a, const void *b) {
-    const row_value *x = a, *y = b;
-    if (x->y != y->y) return x->y < y->y ? 1 : -1;
-    return (x->row > y->row) - (x->row < y->row);
+static n2ce_status find_target(const session *s, bool in_file, n2_design_table_options *o) {
+    const char *max = n2ce_options_get(s->options, "maximize");
+    const char *min = n2ce_options_get(s->options, "minimize");
+    o->minimize = *min;
+    o->target = *min ? min : max;
+    if (*max && *min)
+        return n2_fail(s->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
+    if (in_file && !*o->target)
+        return n2_fail(s->ctx, N2CE_EINVAL,
+                       "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
+                       "optimize");
+    return N2CE_OK;
 }
 
-static n2ce_status order_rows(session *s) {
-    const n2_designs *d = &s->t.designs;
-    row_value *list = n2_alloc(s->ctx, d->rows, sizeof *list);
-    s->order = n2_alloc(s->ctx, d->rows, sizeof *s->order);
-    if (list && s->order) {
-        for (size_t i = 0; i < d->rows; i++) list[i] = (row_value){d->y[i], i};
-        qsort(list, d->rows, sizeof *list, best_first);
-        for (size_t i = 0; i < d->rows; i++) s->order[i] = list[i].row;
-    }
-    n2_free(s->ctx, list);
-    return list && s->order ? N2CE_OK : N2CE_ENOMEM;
+static n2ce_status read_designs(session *s, const n2ce_matrix *data) {
+    const n2ce_options *o = s->options;
+    const char *path = n2ce_options_get(o, "designs");
+    n2_design_table_options to = {.columns = n2ce_options_get(o, "columns"),
+                                  .categorical = n2ce_options_get(o, "categorical"),
+                                  .continuous = n2ce_options_get(o, "continuous"),
+                                  .bounds = n2ce_options_get(o, "bounds"),
+                                  .drop_missing = n2_options_flag(o, "drop-missing"),
+                                  .max_rows = (size_t)n2_options_count(o, "max-rows"),
+                                  .seed = n2_options_count(o, "seed")};
+    N2_TRY(find_target(s, !data, &to));
+    if (data) return n2_design_table_of_matrices(s->ctx, data, &to, &s->t);
+    if (path) return n2_design_table_read(s->ctx, path, &to, &s->t);
+    return n2_fail(s->ctx, N2CE_EINVAL,
+                   "optimize needs a file of designs. Try: n2ce help optimize");
 }
 
-/* All rows, or those that a back-test leaves visible. */
-static n2ce_status choose_rows(session *s) {
-    const n2_designs *d = &s->t.designs;
-    const size_t c = d->space.n;
-    s->r.backtest = n2ce_options_number(s->options, "backtest");
-    s->r.hidden = (size_t)((double)d->rows * s->r.backtest / 100);
-    s->visible = *d;
-    s->visible.x = s->visible.y = NULL;
-    s->visible.rows = d->rows - s->r.hidden;
-    s->visible.x = n2_alloc(s->ctx, s->visible.rows * c, sizeof *s->visible.x);
-    s->visible.y = n2_alloc(s->ctx, s->visible.rows, sizeof *s->visible.y);
-    bool *hide = n2_alloc(s->ctx, d->rows, sizeof *hide);
-    const bool there = s->visible.x && s->visible.y && hide;
-    for (size_t i = 0; there && i < s->r.hidden; i++) hide[s->order[i]] = true;
-    for (size_t i = 0, n = 0; there && i < d->rows; i++) {
-        if (hide[i]) continue;
-        memcpy(s->visible.x + n * c, d->x + i * c, c * sizeof *d->x);
-        s->visible.y[n++] = d->y[i];
-    }
-    n2_free(s->ctx, hide);
-    return there ? N2CE_OK : N2CE_ENOMEM;
+static void turn(n2_best_and_median *v, double sign) {
+    *v = (n2_best_and_median){sign * v->best, sign * v->median};
 }
 
-/* ---- appraisal ----------------------------------------------------------- */
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void best_and_median(double *values, size_t n, double sign, double out[2]) {
-    qsort(values, n, sizeof *values, by_size);
-    out[0] = n ? sign * values[n - 1] : N2_NAN;
-    out[1] = n ? sign * values[n / 2] : N2_NAN;
-}
-
-/* What the nearest designs, hidden ones included, are worth; beside the best visible ones. */
-static n2ce_status backtest(session *s) {
-    const n2_designs *d = &s->t.designs;
-    const size_t n = s->r.proposals.rows;
-    double *y = n2_alloc(s->ctx, 2 * n, sizeof *y);
-    size_t *nearest = n2_alloc(s->ctx, n, sizeof *nearest), from_hidden = 0;
-    if (y && nearest) {
-        const double edge = d->y[s->order[s->r.hidden ? s->r.hidden - 1 : 0]];
-        n2_design_distances(&s->t, s->r.proposals.x, n, d->x, d->rows, false, y + n, nearest);
-        for (size_t i = 0; i < n; i++) {
-            y[i] = d->y[nearest[i]];
-            from_hidden += y[i] >= edge;
-        }
-        s->r.hidden_share = (double)from_hidden / (double)n;
-        best_and_median(y, n, s->t.sign, s->r.neighbours);
-        const size_t visible = n < s->visible.rows ? n : s->visible.rows;
-        for (size_t i = 0; i < visible; i++) y[i] = d->y[s->order[s->r.hidden + i]];
-        best_and_median(y, visible, s->t.sign, s->r.visible);
-        for (size_t i = 0; i < visible; i++) y[i] = d->y[s->order[i]];
-        best_and_median(y, visible, s->t.sign, s->r.truth);
-    }
-    n2_free(s->ctx, y);
-    n2_free(s->ctx, nearest);
-    return y && nearest ? N2CE_OK : N2CE_ENOMEM;
-}
-
-/* Distances of proposals, and of some designs among themselves to compare with. */
-static n2ce_status measure(session *s) {
-    enum { SOME = 500 };
-    const n2_designs *d = &s->visible;
-    n2_optimize_result *r = &s->r;
-    const size_t n = r->proposals.rows, some = d->rows < SOME ? d->rows : SOME;
-    r->distance = n2_alloc(s->ctx, n, sizeof *r->distance);
-    r->usual = n2_alloc(s->ctx, some, sizeof *r->usual);
-    if (!r->distance || !r->usual) return N2CE_ENOMEM;
-    r->n_usual = some;
-    n2_design_distances(&s->t, r->proposals.x, n, d->x, d->rows, false, r->distance, NULL);
-    n2_design_distances(&s->t, d->x, some, d->x, d->rows, true, r->usual, NULL);
-    qsort(r->usual, some, sizeof *r->usual, by_size);
-    const double edge = r->usual[some * 95 / 100];
-    for (size_t i = 0; i < n; i++) {
-        r->far += (double)(r->distance[i] > edge) / (double)n;
-        r->above += (double)(r->proposals.predicted[i] > r->record.y_best) / (double)n;
-    }
-    return r->backtest > 0 ? backtest(s) : N2CE_OK;
+/* Values are told as they were given. */
+static n2ce_status appraise(session *s) {
+    n2_appraisal *a = &s->r.worth;
+    N2_TRY(n2_appraise(&s->backtest, &s->r.proposals, s->r.record.y_best, a));
+    turn(&a->neighbours, s->t.sign);
+    turn(&a->visible, s->t.sign);
+    turn(&a->truth, s->t.sign);
+    return N2CE_OK;
 }
 
 /* ---- the run ------------------------------------------------------------- */
@@ -270,7 +207,7 @@ static n2ce_status propose_here(session *s) {
     n2_latent *m;
     n2_proposals *p = &s->r.proposals;
     p->rows = (size_t)n2_options_count(s->options, "count");
-    N2_TRY(n2_latent_fit(s->ctx, &s->visible, &s->latent, &m));
+    N2_TRY(n2_latent_fit(s->ctx, &s->backtest.visible, &s->latent, &m));
     s->r.record = *n2_latent_seen(m);
     n2ce_status status = n2_latent_propose(m, p);
     if (status == N2CE_OK && p->rows == 0)
@@ -328,16 +265,17 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     read_model(s);
     N2_TRY(choose_checkpoint(s));
     N2_TRY(choose_device(s));
-    N2_TRY(n2_design_table_read(s->ctx, o, data, &s->t));
-    N2_TRY(order_rows(s));
-    N2_TRY(choose_rows(s));
+    N2_TRY(read_designs(s, data));
+    N2_TRY(
+        n2_backtest_begin(s->ctx, &s->t.designs, n2ce_options_number(o, "backtest"), &s->backtest));
     N2_TRY(make_room(s));
     const n2ce_status status = propose(s);
     if (status == N2CE_ECANCELED) return stopped(s, answer);
     N2_TRY(status);
-    N2_TRY(measure(s));
+    N2_TRY(appraise(s));
     N2_TRY(write_proposals(s));
     s->r.t = &s->t;
+    s->r.backtest = &s->backtest;
     s->r.options = o;
     return n2_optimize_answer(s->ctx, &s->r, answer);
 }
@@ -346,18 +284,17 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
                                 n2ce_answer *answer) {
     session *s = n2_alloc(ctx, 1, sizeof *s);
     if (!s) return N2CE_ENOMEM;
-    *s = (session){.ctx = ctx, .options = o, .t = {.ctx = ctx}};
+    *s = (session){.ctx = ctx,
+                   .options = o,
+                   .t = {.ctx = ctx},
+                   .backtest = {.ctx = ctx},
+                   .r = {.worth = {.ctx = ctx}}};
     const n2ce_status status = run_session(s, data, answer);
-    void *const blocks[] = {s->r.proposals.x,
-                            s->r.proposals.predicted,
-                            s->r.proposals.log_prior,
-                            s->r.spread,
-                            s->r.distance,
-                            s->r.usual,
-                            s->visible.x,
-                            s->visible.y,
-                            s->order};
+    void *const blocks[] = {s->r.proposals.x, s->r.proposals.predicted, s->r.proposals.log_prior,
+                            s->r.spread};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
+    n2_appraisal_free(&s->r.worth);
+    n2_backtest_end(&s->backtest);
     n2_design_table_close(&s->t);
     n2_free(ctx, s);
     return status;

@@ -33,16 +33,16 @@ static warnings find_warnings(const n2_optimize_result *r) {
                     "The value networks explain %.2g of the variance of held-out rows: the values "
                     "are noisy, or do not depend on these columns. Expect little.",
                     fmax(r->record.r2, 0), 0);
-    if (r->far > 0.2)
+    if (r->worth.far > 0.2)
         add_warning(&w,
                     "%.0f %% of the proposals are farther from any known design than 95 %% of "
                     "designs are from each other: predictions there are extrapolation.",
-                    100 * r->far, 0);
-    if (r->above > 0.5 && r->record.r2 < 0.9)
+                    100 * r->worth.far, 0);
+    if (r->worth.above > 0.5 && r->record.r2 < 0.9)
         add_warning(&w,
                     "%.0f %% of the proposals are predicted to be better than anything seen; such "
                     "predictions tend to be too good.",
-                    100 * r->above, 0);
+                    100 * r->worth.above, 0);
     if ((double)r->proposals.rows < asked)
         add_warning(&w, "Only %.0f of %.0f designs were found that are new and plausible.",
                     (double)r->proposals.rows, asked);
@@ -66,8 +66,10 @@ static void say_backtest(const n2_optimize_result *r, n2_text *out) {
                 "            as many of the best of all:         best %.6g, median %.6g\n"
                 "            %.0f %% of the proposals lie nearest to a hidden design (%.3g %% by "
                 "chance)\n",
-                r->backtest, r->hidden, r->neighbours[0], r->neighbours[1], r->visible[0],
-                r->visible[1], r->truth[0], r->truth[1], 100 * r->hidden_share, r->backtest);
+                r->backtest->percent, r->backtest->hidden, r->worth.neighbours.best,
+                r->worth.neighbours.median, r->worth.visible.best, r->worth.visible.median,
+                r->worth.truth.best, r->worth.truth.median, 100 * r->worth.hidden_share,
+                r->backtest->percent);
 }
 
 /* Whether the device was chosen by the program. */
@@ -97,14 +99,14 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
     n2_text_add(out, "seen        %zu designs, best %s %.6g\n", a->rows, r->t->target,
                 seen_best(r));
     n2_text_add(out, "predicted   %.6g (best) to %.6g; %.0f %% beyond the best seen\n",
-                predicted(r, 0), predicted(r, n - 1), 100 * r->above);
+                predicted(r, 0), predicted(r, n - 1), 100 * r->worth.above);
     n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
     if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
     n2_text_add(out, "\n");
     if (chose_device(r)) n2_text_add(out, "device      %s (%s)\n", r->device, r->reason);
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
-                100 * r->far);
-    if (r->backtest > 0) say_backtest(r, out);
+                100 * r->worth.far);
+    if (r->backtest->percent > 0) say_backtest(r, out);
     for (size_t i = 0; i < w->n; i++) n2_text_add(out, "note        %s\n", w->text[i]);
     n2_text_add(out, "the first   %s predicted, design\n", r->t->target);
     for (size_t i = 0; i < n && i < 5; i++) say_design(r, i, out);
@@ -167,15 +169,20 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
                 a->out_of_time ? "true" : "false", a->resumed ? "true" : "false");
 }
 
+static void add_pair(n2_text *out, const char *name, n2_best_and_median v) {
+    add_list(out, name, (double[]){v.best, v.median}, 2, 1);
+}
+
 static void add_backtest(const n2_optimize_result *r, n2_text *out) {
-    n2_text_add(out, "\"backtest\": {\"hidden\": %zu, ", r->hidden);
-    add_number(out, "hidden_share", r->hidden_share);
-    add_list(out, "neighbours", r->neighbours, 2, 1);
-    add_list(out, "visible", r->visible, 2, 1);
+    const n2_appraisal *a = &r->worth;
+    n2_text_add(out, "\"backtest\": {\"hidden\": %zu, ", r->backtest->hidden);
+    add_number(out, "hidden_share", a->hidden_share);
+    add_pair(out, "neighbours", a->neighbours);
+    add_pair(out, "visible", a->visible);
     n2_text_add(out, "\"truth\": [");
-    n2_text_add_number(out, r->truth[0]);
+    n2_text_add_number(out, a->truth.best);
     n2_text_add(out, ", ");
-    n2_text_add_number(out, r->truth[1]);
+    n2_text_add_number(out, a->truth.median);
     n2_text_add(out, "]}, ");
 }
 
@@ -185,8 +192,8 @@ static void write_json(const n2_optimize_result *r, const warnings *w, n2_text *
     add_number(out, "seen", (double)r->record.rows);
     add_number(out, "best_seen", seen_best(r));
     add_number(out, "best_predicted", predicted(r, 0));
-    add_number(out, "above", r->above);
-    add_number(out, "far", r->far);
+    add_number(out, "above", r->worth.above);
+    add_number(out, "far", r->worth.far);
     n2_text_add(out, "\"columns\": [");
     for (size_t j = 0; j < r->t->designs.space.n; j++) {
         if (j) n2_text_add(out, ", ");
@@ -197,8 +204,8 @@ static void write_json(const n2_optimize_result *r, const warnings *w, n2_text *
     add_list(out, "predicted", r->proposals.predicted, n, r->t->sign);
     add_list(out, "spread", r->spread, n, 1);
     add_list(out, "log_prior", r->proposals.log_prior, n, 1);
-    add_list(out, "distance", r->distance, n, 1);
-    if (r->backtest > 0) add_backtest(r, out);
+    add_list(out, "distance", r->worth.distance, n, 1);
+    if (r->backtest->percent > 0) add_backtest(r, out);
     add_model(r, out);
     n2_text_add(out, "\"warnings\": [");
     for (size_t i = 0; i < w->n; i++) {
@@ -217,8 +224,8 @@ static void note_numbers(const n2_optimize_result *r, n2ce_answer *a) {
     n2_note_number(a, "seen", (double)r->record.rows);
     n2_note_number(a, "best_seen", seen_best(r));
     n2_note_number(a, "best_predicted", predicted(r, 0));
-    n2_note_number(a, "above", r->above);
-    n2_note_number(a, "far", r->far);
+    n2_note_number(a, "above", r->worth.above);
+    n2_note_number(a, "far", r->worth.far);
 }
 
 /* The texts of a column's levels; NULL, and *n 0, if it holds numbers. */
@@ -252,7 +259,7 @@ static n2ce_status note_proposals(const n2_optimize_result *r, n2_arena *arena, 
                                 .predicted = values,
                                 .spread = r->spread,
                                 .log_prior = p->log_prior,
-                                .distance = r->distance};
+                                .distance = r->worth.distance};
     n2_note_proposals(a, &all);
     return N2CE_OK;
 }
@@ -301,9 +308,10 @@ static n2ce_status add_values(n2ce_ctx *ctx, const n2_optimize_result *r, n2_tex
                              shares("predicted for proposals", x, n, x + n, 1)};
     draw_shares(page, "Predicted against seen", r->t->target, two,
                 "Values of the designs that were tried, and what is predicted for the proposals.");
-    for (size_t i = 0; i < n; i++) x[i] = r->distance[i];
-    const n2_series far[] = {shares("designs from each other", r->usual, r->n_usual, seen, 0),
-                             shares("proposals from designs", x, n, x + n, 1)};
+    for (size_t i = 0; i < n; i++) x[i] = r->worth.distance[i];
+    const n2_series far[] = {
+        shares("designs from each other", r->worth.usual, r->worth.n_usual, seen, 0),
+        shares("proposals from designs", x, n, x + n, 1)};
     draw_shares(page, "How far outside", "distance to the nearest design, in ranges", far,
                 "Root mean square over columns of the difference, in units of the column's range; "
                 "another level counts as 1.");
@@ -397,13 +405,14 @@ static n2ce_status write_page(n2ce_ctx *ctx, const n2_optimize_result *r, const 
         n2_page_paragraph(page, "Networks were trained, and chains moved, on %s (%s).", r->device,
                           r->reason);
     for (size_t i = 0; i < w->n; i++) n2_page_paragraph(page, "Note: %s", w->text[i]);
-    if (r->backtest > 0)
+    if (r->backtest->percent > 0)
         n2_page_paragraph(page,
                           "Back-test: the best %.3g %% were hidden. The designs nearest to the "
                           "proposals have a best value of %.6g and a median of %.6g; as many of "
                           "the best visible designs have %.6g and %.6g.",
-                          r->backtest, r->neighbours[0], r->neighbours[1], r->visible[0],
-                          r->visible[1]);
+                          r->backtest->percent, r->worth.neighbours.best,
+                          r->worth.neighbours.median, r->worth.visible.best,
+                          r->worth.visible.median);
     n2_page_section(page, "Values and places");
     N2_TRY(add_values(ctx, r, page));
     N2_TRY(add_map(ctx, r, page));

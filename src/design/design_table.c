@@ -1,26 +1,10 @@
-/* optimize: designs in and out of files. */
+#include "design_table.h"
+
 #include "base/numerics.h"
-#include "verb_optimize.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- which column is the value ------------------------------------------- */
-
-static n2ce_status find_target(n2_design_table *t, const n2ce_options *o, bool in_file,
-                               const char **name) {
-    const char *max = n2ce_options_get(o, "maximize"), *min = n2ce_options_get(o, "minimize");
-    t->sign = *min ? -1 : 1;
-    *name = *min ? min : max;
-    if (*max && *min)
-        return n2_fail(t->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
-    if (in_file && !**name)
-        return n2_fail(t->ctx, N2CE_EINVAL,
-                       "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
-                       "optimize");
-    return N2CE_OK;
-}
 
 /* The last column of the table is the value where `then` chose it; else it is looked for. */
 static n2ce_status target_column(const n2_design_table *t, const char *name, size_t *at) {
@@ -34,36 +18,31 @@ static n2ce_status target_column(const n2_design_table *t, const char *name, siz
 
 /* ---- reading ------------------------------------------------------------- */
 
-static n2_table_options table_options(const n2_design_table *t, const n2ce_options *o) {
-    return (n2_table_options){.columns = n2ce_options_get(o, "columns"),
-                              .categorical = n2ce_options_get(o, "categorical"),
+static n2_table_options table_options(const n2_design_table *t, const n2_design_table_options *o) {
+    return (n2_table_options){.columns = o->columns,
+                              .categorical = o->categorical,
                               .levels = t->levels,
-                              .drop_missing = n2_options_flag(o, "drop-missing"),
-                              .max_rows = (size_t)n2_options_count(o, "max-rows"),
-                              .seed = n2_options_count(o, "seed")};
+                              .drop_missing = o->drop_missing,
+                              .max_rows = o->max_rows,
+                              .seed = o->seed};
 }
 
-static n2ce_status read_file(n2_design_table *t, const n2ce_options *o, const char *target,
+static n2ce_status read_file(n2_design_table *t, const char *path, const n2_design_table_options *o,
                              size_t *at) {
-    const char *path = n2ce_options_get(o, "designs");
     n2_table_options to = table_options(t, o);
-    if (!path)
-        return n2_fail(t->ctx, N2CE_EINVAL,
-                       "optimize needs a file of designs. Try: n2ce help "
-                       "optimize");
     to.find_texts = true;
-    if (*to.columns) to.then = target;
+    if (*to.columns) to.then = o->target;
     N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
     if (to.then) {
         *at = t->table->cols - 1;
         return N2CE_OK;
     }
-    return target_column(t, target, at);
+    return target_column(t, o->target, at);
 }
 
 /* X and y side by side. */
-static n2ce_status read_matrices(n2_design_table *t, const n2ce_options *o, const n2ce_matrix *m,
-                                 size_t *at) {
+static n2ce_status read_matrices(n2_design_table *t, const n2ce_matrix *m,
+                                 const n2_design_table_options *o, size_t *at) {
     n2_table *x = NULL, *y = NULL;
     const size_t d = m[0].cols + 1;
     if (m[1].cols != 1 || m[1].rows != m[0].rows)
@@ -137,9 +116,8 @@ static void describe_column(n2_design_table *t, size_t j, bool may_be_whole) {
     f->kind = whole ? N2_WHOLE : N2_CONTINUOUS;
 }
 
-static n2ce_status describe_space(n2_design_table *t, const n2ce_options *o) {
+static n2ce_status describe_space(n2_design_table *t, const char *words) {
     const n2_space *s = &t->designs.space;
-    const char *words = n2ce_options_get(o, "continuous");
     size_t *list = NULL, n = 0;
     N2_TRY(n2_columns_parse(t->ctx, words, (char *const *)(uintptr_t)t->names, s->n, &list, &n));
     for (size_t j = 0; j < s->n; j++) {
@@ -192,17 +170,32 @@ static n2ce_status read_bounds(n2_design_table *t, const char *path) {
     return status;
 }
 
-n2ce_status n2_design_table_read(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
-                                 n2_design_table *t) {
-    const char *target = NULL;
-    size_t at = 0;
-    *t = (n2_design_table){.ctx = ctx};
-    N2_TRY(find_target(t, o, !data, &target));
-    N2_TRY(n2_levels_new(ctx, &t->levels));
-    N2_TRY(data ? read_matrices(t, o, data, &at) : read_file(t, o, target, &at));
+static n2ce_status begin(n2ce_ctx *ctx, const n2_design_table_options *o, n2_design_table *t) {
+    *t = (n2_design_table){.ctx = ctx, .sign = o->minimize ? -1 : 1};
+    return n2_levels_new(ctx, &t->levels);
+}
+
+/* Once the table is there, with the value in column `at`. */
+static n2ce_status finish(n2_design_table *t, const n2_design_table_options *o, size_t at) {
     N2_TRY(split(t, at));
-    N2_TRY(describe_space(t, o));
-    return read_bounds(t, n2ce_options_get(o, "bounds"));
+    N2_TRY(describe_space(t, o->continuous));
+    return read_bounds(t, o->bounds);
+}
+
+n2ce_status n2_design_table_read(n2ce_ctx *ctx, const char *path, const n2_design_table_options *o,
+                                 n2_design_table *t) {
+    size_t at = 0;
+    N2_TRY(begin(ctx, o, t));
+    N2_TRY(read_file(t, path, o, &at));
+    return finish(t, o, at);
+}
+
+n2ce_status n2_design_table_of_matrices(n2ce_ctx *ctx, const n2ce_matrix x_and_y[2],
+                                        const n2_design_table_options *o, n2_design_table *t) {
+    size_t at = 0;
+    N2_TRY(begin(ctx, o, t));
+    N2_TRY(read_matrices(t, x_and_y, o, &at));
+    return finish(t, o, at);
 }
 
 void n2_design_table_close(n2_design_table *t) {
@@ -251,36 +244,5 @@ void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out
         }
         n2_text_add(out, "%s,", n2_format_number(t->sign * p->predicted[i], number));
         n2_text_add(out, "%s\n", n2_format_number(p->log_prior[i], number));
-    }
-}
-
-/* ---- distances ----------------------------------------------------------- */
-
-static double distance_of(const n2_space *s, const double *a, const double *b, double most) {
-    double sum = 0;
-    for (size_t j = 0; j < s->n && sum < most; j++) {
-        const n2_factor *f = &s->factor[j];
-        const double range = f->high - f->low;
-        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
-                          : range > 0            ? (a[j] - b[j]) / range
-                                                 : 0;
-        sum += by * by;
-    }
-    return sum;
-}
-
-void n2_design_distances(const n2_design_table *t, const double *from, size_t n, const double *to,
-                         size_t m, bool self, double *distance, size_t *nearest) {
-    const n2_space *s = &t->designs.space;
-    for (size_t i = 0; i < n; i++) {
-        double least = N2_INFINITY;
-        for (size_t k = 0; k < m; k++) {
-            if (self && k == i) continue;
-            const double d = distance_of(s, from + i * s->n, to + k * s->n, least);
-            if (!(d < least)) continue;
-            least = d;
-            if (nearest) nearest[i] = k;
-        }
-        distance[i] = sqrt(least / (double)s->n);
     }
 }
