@@ -1,31 +1,16 @@
-/* Every verb of the command line, in the order of its help: the only file that knows verbs and
- * studies alike. A new one is a file that defines a task, and a line here. */
+/* The verbs by number and by name: the only room that knows verbs and studies alike. */
 #include "task/task.h"
 
 #include <string.h>
 
-#define VERBS(X)           \
-    X(n2_fit_task)         \
-    X(n2_score_task)       \
-    X(n2_info_task)        \
-    X(n2_divergence_task)  \
-    X(n2_mi_task)          \
-    X(n2_test_task)        \
-    X(n2_optimize_task)    \
-    X(n2_draw_task)        \
-    X(n2_gaussian_task)    \
-    X(n2_ratio_study_task) \
-    X(n2_bbo_study_task)   \
-    X(n2_bench_task)       \
-    X(n2_bench_step_task)  \
-    X(n2_bench_svgd_task)  \
-    X(n2_bench_matmul_task)
+#define VERB(task) extern const n2ce_task task;
+#include "verb_list.h"
+#undef VERB
 
-#define DECLARE(task) extern const n2ce_task task;
-VERBS(DECLARE)
-
-#define ADDRESS(task) &task,
-static const n2ce_task *const verbs[] = {VERBS(ADDRESS) NULL};
+#define VERB(task) &task,
+static const n2ce_task *const verbs[] = {
+#include "verb_list.h"
+    NULL};
 
 const n2ce_task *n2ce_task_at(size_t index) {
     return index < sizeof verbs / sizeof verbs[0] ? verbs[index] : NULL;

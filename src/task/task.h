@@ -1,4 +1,4 @@
-/* A task is data in, answer out: a line of the list in verbs.c. */
+/* A task is data in, answer out: a line of the list in api/verb_list.h. */
 #ifndef N2_TASK_H
 #define N2_TASK_H
 

@@ -1,8 +1,7 @@
 /* score and info: what is done with a model that was fitted. */
-#include "base/clock.h"
-#include "base/numerics.h"
 #include "io/file.h"
 #include "io/npy.h"
+#include "ratio/score_rows.h"
 #include "ratio_session.h"
 
 #include <math.h>
@@ -25,6 +24,7 @@ static const n2ce_option score_options[] = {
 };
 
 typedef struct scores_out {
+    n2ce_ctx *ctx;
     n2_text text;
     double *x;
     size_t n, room;
@@ -32,7 +32,8 @@ typedef struct scores_out {
     const char *device;
 } scores_out;
 
-static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t n) {
+static n2ce_status add_scores(void *user, double *f, size_t n) {
+    scores_out *out = user;
     for (size_t i = 0; i < n; i++) {
         if (out->weights) f[i] = exp(f[i]);
         if (out->npy) continue;
@@ -41,7 +42,7 @@ static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t 
     }
     if (out->npy && out->n + n > out->room) {
         const size_t room = 2 * (out->n + n);
-        double *x = n2_realloc(ctx, out->x, room, sizeof *x);
+        double *x = n2_realloc(out->ctx, out->x, room, sizeof *x);
         if (!x) return N2CE_ENOMEM;
         out->x = x;
         out->room = room;
@@ -49,70 +50,6 @@ static n2ce_status add_scores(n2ce_ctx *ctx, scores_out *out, double *f, size_t 
     if (out->npy) memcpy(out->x + out->n, f, n * sizeof *f);
     out->n += n;
     return N2CE_OK;
-}
-
-enum { READ_ROWS = 8192 };
-
-/* A block of rows that is scored, where it is scored, and how long that took in all. */
-typedef struct scoring {
-    n2ce_model *m;
-    n2_device_choice *choice;
-    double *x, *f;
-    size_t n;
-    double seconds;
-} scoring;
-
-static n2ce_status move(n2ce_model *m, n2_device_choice *choice) {
-    return n2_ratio_move(m->ratio, &m->record.used.critic, choice);
-}
-
-static n2ce_status score_block(scoring *s) {
-    const double start = n2_seconds();
-    n2ce_status status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
-    if (n2_choice_retreat(s->choice, s->m->ctx, status)) {
-        N2_TRY(move(s->m, s->choice));
-        status = n2_ratio_score(s->m->ratio, s->x, s->n, s->f);
-    }
-    s->seconds += n2_seconds() - start;
-    return status;
-}
-
-/* The block once more, on this backend; the networks stay there. */
-static n2ce_status time_block(void *user, const n2_backend *backend, double *seconds) {
-    scoring *s = user;
-    n2_device_choice choice = {.backend = backend};
-    N2_TRY(move(s->m, &choice));
-    N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f)); /* what is done once is done now */
-    const double start = n2_seconds();
-    N2_TRY(n2_ratio_score(s->m->ratio, s->x, s->n, s->f));
-    *seconds = n2_seconds() - start;
-    return N2CE_OK;
-}
-
-/* How many rows there are is not known until they are read: "auto" begins with the processor and
- * looks for something faster when that has been at work for a while. */
-static n2ce_status consider(scoring *s) {
-    static const double PATIENCE = 0.5;
-    if (!s->choice->open || s->seconds < PATIENCE || s->n < READ_ROWS) return N2CE_OK;
-    N2_TRY(n2_choice_settle(s->choice, s->m->ctx, N2_INFINITY, time_block, s));
-    return move(s->m, s->choice);
-}
-
-static n2ce_status score_rows(n2ce_model *m, n2_reader *r, n2_device_choice *choice,
-                              scores_out *out) {
-    double f[READ_ROWS];
-    scoring s = {.m = m, .choice = choice, .f = f, .n = 1};
-    s.x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *s.x);
-    n2ce_status status = s.x ? move(m, choice) : N2CE_ENOMEM;
-    while (status == N2CE_OK && s.n > 0) {
-        status = n2_reader_next(r, s.x, READ_ROWS, &s.n);
-        if (status == N2CE_OK && s.n > 0 && m->ratio->critics > 0) status = consider(&s);
-        if (status == N2CE_OK && s.n > 0) status = score_block(&s);
-        if (status == N2CE_OK) status = add_scores(m->ctx, out, f, s.n);
-    }
-    out->device = n2_choice_name(m->ratio->critics > 0 ? choice : NULL);
-    n2_free(m->ctx, s.x);
-    return status;
 }
 
 /* The list itself is the answer unless it went into a file. */
@@ -155,11 +92,12 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *
                               n2_device_choice *choice, n2ce_answer *answer) {
     const char *path = n2ce_options_get(o, "output");
     n2_reader *r;
-    scores_out out = {.text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
+    scores_out out = {.ctx = ctx, .text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
     out.weights = n2_options_flag(o, "weights");
     N2_TRY(n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
                               n2ce_options_get(o, "columns"), &r));
-    n2ce_status status = score_rows(m, r, choice, &out);
+    n2ce_status status = n2_model_score_rows(m, r, choice, add_scores, &out);
+    out.device = n2_choice_name(m->ratio->critics > 0 ? choice : NULL);
     n2_reader_close(r);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
     if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
