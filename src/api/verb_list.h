@@ -3,6 +3,7 @@
 /* clang-format off */
 VERB(n2_fit_task)
 VERB(n2_score_task)
+VERB(n2_info_task)
 VERB(n2_divergence_task)
 VERB(n2_mi_task)
 VERB(n2_test_task)
