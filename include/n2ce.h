@@ -2,13 +2,14 @@
  *  estimation (N2CE).
  *
  *  This header is the manual: every public type and function is documented
- *  where it is declared. It has five parts:
+ *  where it is declared. It has six parts:
  *
  *      1. status codes and the context
  *      2. the objective: logits in, loss and gradient out (pure functions)
  *      3. closed forms: divergences, bounds, the recommended magnitude
  *      4. tasks: what the command line does, as a library
  *      5. models: log ratios that were fitted, saved, loaded
+ *      6. optimisers: designs to try next, from a model that is kept
  *
  *  n2ce_engine.h (experimental) is for networks and energy-based models of your
  *  own.
@@ -563,6 +564,49 @@ N2CE_API n2ce_status n2ce_model_score(n2ce_model *model, const n2ce_matrix *rows
 
 /** What the model is, as one JSON object. Owned by the model. */
 N2CE_API const char *n2ce_model_json(const n2ce_model *model);
+
+/* ---------------------------------------------------------------------------
+ * 6. Optimisers
+ *
+ *     n2ce_optimizer_fit(ctx, NULL, &designs, &values, &optimizer);
+ *     n2ce_optimizer_propose(optimizer, 256, &proposals);
+ *     n2ce_optimizer_save(optimizer, "model.safetensors", false);
+ * ------------------------------------------------------------------------ */
+
+/** What "optimize" learns from designs that were tried, kept so that it can
+ *  propose more than once, today or another day. */
+typedef struct n2ce_optimizer n2ce_optimizer;
+
+/** Learns from designs, one a row, and their values, one column.
+ *
+ *  options    of the task "optimize", NULL for its defaults: larger values are
+ *             better unless "minimize" is set (to any text); those that are
+ *             about files, the count and the back-test play no part
+ *
+ *  Fails as the task does, with N2CE_EDATA for designs from which nothing can be
+ *  learnt; *out is then NULL. */
+N2CE_API n2ce_status n2ce_optimizer_fit(n2ce_ctx *ctx, const n2ce_options *options,
+                                        const n2ce_matrix *designs, const n2ce_matrix *values,
+                                        n2ce_optimizer **out);
+N2CE_API void n2ce_optimizer_free(n2ce_optimizer *optimizer); /**< NULL is fine */
+
+/** At most n new designs, fewer only if the columns allow no more. *out is owned
+ *  by the optimiser, until it is asked again. The same n gives the same bytes
+ *  every time, on the same device. */
+N2CE_API n2ce_status n2ce_optimizer_propose(n2ce_optimizer *optimizer, size_t n,
+                                            const n2ce_proposals **out);
+
+/** Reads and writes an optimiser, the designs included, as a safetensors file,
+ *  written whole or not at all. One that was loaded proposes the same bytes, on
+ *  the same device; it is used on the device it was trained on, or else on the
+ *  processor. Loading takes seconds for what is worked out anew, and fails with
+ *  N2CE_EDATA for a file that is damaged or not ours. */
+N2CE_API n2ce_status n2ce_optimizer_save(n2ce_optimizer *optimizer, const char *path,
+                                         bool overwrite);
+N2CE_API n2ce_status n2ce_optimizer_load(n2ce_ctx *ctx, const char *path, n2ce_optimizer **out);
+
+/** What the optimiser is, as one JSON object. Owned by the optimiser. */
+N2CE_API const char *n2ce_optimizer_json(const n2ce_optimizer *optimizer);
 
 #ifdef __cplusplus
 }

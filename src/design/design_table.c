@@ -246,3 +246,41 @@ void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out
         n2_text_add(out, "%s\n", n2_format_number(p->log_prior[i], number));
     }
 }
+
+/* ---- for programs -------------------------------------------------------- */
+
+/* The texts of a column's levels; NULL, and *n 0, if it holds numbers. */
+static const char *const *find_levels(const n2_design_table *t, size_t j, n2_arena *arena,
+                                      size_t *n) {
+    *n = t->designs.space.factor[j].kind == N2_CATEGORY ? n2_levels_count(t->levels, t->names[j])
+                                                        : 0;
+    const char **texts = *n ? n2_arena_alloc(arena, *n, sizeof *texts) : NULL;
+    for (size_t k = 0; texts && k < *n; k++) texts[k] = n2_levels_text(t->levels, t->names[j], k);
+    return texts;
+}
+
+n2ce_status n2_design_proposals(const n2_design_table *t, const n2_proposals *p,
+                                const double *spread, const double *distance, n2_arena *arena,
+                                n2ce_proposals *out) {
+    const size_t cols = t->designs.space.n;
+    double *values = n2_arena_alloc(arena, p->rows, sizeof *values);
+    size_t *n_levels = n2_arena_alloc(arena, cols, sizeof *n_levels);
+    const char *const **levels = n2_arena_alloc(arena, cols, sizeof *levels);
+    if (!values || !n_levels || !levels) return N2CE_ENOMEM;
+    for (size_t i = 0; i < p->rows; i++) values[i] = t->sign * p->predicted[i];
+    for (size_t j = 0; j < cols; j++) {
+        levels[j] = find_levels(t, j, arena, &n_levels[j]);
+        if (n_levels[j] && !levels[j]) return N2CE_ENOMEM;
+    }
+    *out = (n2ce_proposals){.rows = p->rows,
+                            .cols = cols,
+                            .designs = p->x,
+                            .names = t->names,
+                            .n_levels = n_levels,
+                            .levels = levels,
+                            .predicted = values,
+                            .spread = spread,
+                            .log_prior = p->log_prior,
+                            .distance = distance};
+    return N2CE_OK;
+}

@@ -3,6 +3,7 @@
 #ifndef N2_DESIGN_TABLE_H
 #define N2_DESIGN_TABLE_H
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "design.h"
 #include "io/table.h"
@@ -44,5 +45,11 @@ void n2_design_value(const n2_design_table *t, size_t column, double value, n2_t
 
 /* Proposals as CSV: the file's own columns, TARGET_predicted and log_prior. */
 void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out);
+
+/* Proposals as the public header has them: in the table's units, with names and levels, for as
+ * long as the arena, the table and the given arrays live. */
+n2ce_status n2_design_proposals(const n2_design_table *t, const n2_proposals *p,
+                                const double *spread, const double *distance, n2_arena *arena,
+                                n2ce_proposals *out);
 
 #endif

@@ -25,6 +25,9 @@
 #include "design/design.h"
 #include "train/device_choice.h"
 
+struct n2_bundle;  /* io/bundle.h */
+struct n2_st_file; /* io/safetensors.h */
+
 typedef enum n2_latent_prior {
     N2_LATENT_N2CE,     /* telescoping log ratios */
     N2_LATENT_GAUSSIAN, /* N(0, I) alone */
@@ -52,6 +55,7 @@ typedef struct n2_latent_options {
     bool resume;              /* continue from it if it is there */
     n2_device_choice
         *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
+    const struct n2_st_file *trained; /* weights to be taken instead of training; NULL: none */
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);
@@ -101,5 +105,13 @@ n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x);
  * the designs may be NULL. */
 n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
                                double *spread, double *log_prior);
+
+/* Adds the trained parts to a file, whose bytes are those of the model's tensors until it is
+ * written; makes the model again from that file and from the designs that it was learnt from,
+ * which must outlive *out. It then says and proposes the same, to the byte, on the same device.
+ * Loading fails with N2CE_EDATA for a file that does not fit. */
+n2ce_status n2_latent_put(const n2_latent *m, struct n2_bundle *b);
+n2ce_status n2_latent_load(n2ce_ctx *ctx, const n2_designs *designs, const struct n2_st_file *f,
+                           n2_device_choice *choice, n2_latent **out);
 
 #endif

@@ -120,6 +120,11 @@ n2ce_status n2_latent_train(n2_latent *m);
 n2ce_status n2_latent_set_up(n2_latent *m);
 void n2_latent_clear(n2_latent *m);
 
+/* ---- latent_file.c ---- */
+
+/* What training would have left, out of a file. */
+n2ce_status n2_latent_take(n2_latent *m, const struct n2_st_file *f);
+
 /* ---- latent_use.c ---- */
 
 /* What the model says of coded rows, standardised; any may be NULL. */

@@ -357,7 +357,7 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(n2_latent_settle(m));
     N2_TRY(n2_latent_set_up(m));
     N2_TRY(n2_latent_fit_lines(m));
-    N2_TRY(n2_latent_train(m));
+    N2_TRY(m->o.trained ? n2_latent_take(m, m->o.trained) : n2_latent_train(m));
     N2_TRY(n2_latent_fit_forests(m));
     N2_TRY(look_at_designs(m));
     return look_for_structure(m);

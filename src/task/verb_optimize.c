@@ -100,9 +100,7 @@ static void read_sizes(const n2ce_options *o, n2_latent_options *l) {
     if (!n2_options_is_auto(o, "time-limit")) l->seconds = n2ce_options_number(o, "time-limit");
 }
 
-static void read_model(session *s) {
-    const n2ce_options *o = s->options;
-    n2_latent_options *l = &s->latent;
+void n2_optimize_model(const n2ce_options *o, n2_latent_options *l) {
     *l = is(o, "preset", "paper") ? n2_latent_paper() : n2_latent_defaults();
     l->prior = is(o, "prior", "mle")        ? N2_LATENT_MLE
                : is(o, "prior", "gaussian") ? N2_LATENT_GAUSSIAN
@@ -146,22 +144,22 @@ static n2ce_status choose_device(session *s) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static n2ce_status find_target(const session *s, bool in_file, n2_design_table_options *o) {
-    const char *max = n2ce_options_get(s->options, "maximize");
-    const char *min = n2ce_options_get(s->options, "minimize");
+static n2ce_status find_target(n2ce_ctx *ctx, const n2ce_options *from, bool in_file,
+                               n2_design_table_options *o) {
+    const char *max = n2ce_options_get(from, "maximize");
+    const char *min = n2ce_options_get(from, "minimize");
     o->minimize = *min;
     o->target = *min ? min : max;
-    if (*max && *min)
-        return n2_fail(s->ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
+    if (*max && *min) return n2_fail(ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
     if (in_file && !*o->target)
-        return n2_fail(s->ctx, N2CE_EINVAL,
+        return n2_fail(ctx, N2CE_EINVAL,
                        "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
                        "optimize");
     return N2CE_OK;
 }
 
-static n2ce_status read_designs(session *s, const n2ce_matrix *data) {
-    const n2ce_options *o = s->options;
+n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                                n2_design_table *out) {
     const char *path = n2ce_options_get(o, "designs");
     n2_design_table_options to = {.columns = n2ce_options_get(o, "columns"),
                                   .categorical = n2ce_options_get(o, "categorical"),
@@ -170,11 +168,11 @@ static n2ce_status read_designs(session *s, const n2ce_matrix *data) {
                                   .drop_missing = n2_options_flag(o, "drop-missing"),
                                   .max_rows = (size_t)n2_options_count(o, "max-rows"),
                                   .seed = n2_options_count(o, "seed")};
-    N2_TRY(find_target(s, !data, &to));
-    if (data) return n2_design_table_of_matrices(s->ctx, data, &to, &s->t);
-    if (path) return n2_design_table_read(s->ctx, path, &to, &s->t);
-    return n2_fail(s->ctx, N2CE_EINVAL,
-                   "optimize needs a file of designs. Try: n2ce help optimize");
+    *out = (n2_design_table){.ctx = ctx};
+    N2_TRY(find_target(ctx, o, !data, &to));
+    if (data) return n2_design_table_of_matrices(ctx, data, &to, out);
+    if (path) return n2_design_table_read(ctx, path, &to, out);
+    return n2_fail(ctx, N2CE_EINVAL, "optimize needs a file of designs. Try: n2ce help optimize");
 }
 
 static void turn(n2_best_and_median *v, double sign) {
@@ -262,10 +260,10 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     const n2ce_options *o = s->options;
     s->r.path = data ? NULL : n2ce_options_get(o, "output");
     if (s->r.path) N2_TRY(n2_file_check_output(s->ctx, s->r.path, n2_options_flag(o, "force")));
-    read_model(s);
+    n2_optimize_model(s->options, &s->latent);
     N2_TRY(choose_checkpoint(s));
     N2_TRY(choose_device(s));
-    N2_TRY(read_designs(s, data));
+    N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->t));
     N2_TRY(
         n2_backtest_begin(s->ctx, &s->t.designs, n2ce_options_number(o, "backtest"), &s->backtest));
     N2_TRY(make_room(s));

@@ -7,6 +7,12 @@
 #include "optimize/latent.h"
 #include "task.h"
 
+/* The designs of the file that the verb's options name, or of matrices X and y, and the model that
+ * they describe; where it is trained and kept is another matter. Close the table in any case. */
+n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
+                                n2_design_table *out);
+void n2_optimize_model(const n2ce_options *o, n2_latent_options *out);
+
 /* What a run found, for the answer. */
 typedef struct n2_optimize_result {
     const n2_design_table *t;

@@ -228,46 +228,13 @@ static void note_numbers(const n2_optimize_result *r, n2ce_answer *a) {
     n2_note_number(a, "far", r->worth.far);
 }
 
-/* The texts of a column's levels; NULL, and *n 0, if it holds numbers. */
-static const char *const *find_levels(const n2_design_table *t, size_t j, n2_arena *arena,
-                                      size_t *n) {
-    *n = t->designs.space.factor[j].kind == N2_CATEGORY ? n2_levels_count(t->levels, t->names[j])
-                                                        : 0;
-    const char **texts = *n ? n2_arena_alloc(arena, *n, sizeof *texts) : NULL;
-    for (size_t k = 0; texts && k < *n; k++) texts[k] = n2_levels_text(t->levels, t->names[j], k);
-    return texts;
-}
-
-static n2ce_status note_proposals(const n2_optimize_result *r, n2_arena *arena, n2ce_answer *a) {
-    const n2_proposals *p = &r->proposals;
-    const size_t cols = r->t->designs.space.n;
-    double *values = n2_arena_alloc(arena, p->rows, sizeof *values);
-    size_t *n_levels = n2_arena_alloc(arena, cols, sizeof *n_levels);
-    const char *const **levels = n2_arena_alloc(arena, cols, sizeof *levels);
-    if (!values || !n_levels || !levels) return N2CE_ENOMEM;
-    for (size_t i = 0; i < p->rows; i++) values[i] = predicted(r, i);
-    for (size_t j = 0; j < cols; j++) {
-        levels[j] = find_levels(r->t, j, arena, &n_levels[j]);
-        if (n_levels[j] && !levels[j]) return N2CE_ENOMEM;
-    }
-    const n2ce_proposals all = {.rows = p->rows,
-                                .cols = cols,
-                                .designs = p->x,
-                                .names = r->t->names,
-                                .n_levels = n_levels,
-                                .levels = levels,
-                                .predicted = values,
-                                .spread = r->spread,
-                                .log_prior = p->log_prior,
-                                .distance = r->worth.distance};
-    n2_note_proposals(a, &all);
-    return N2CE_OK;
-}
-
 static n2ce_status note(const n2_optimize_result *r, n2ce_answer *a) {
     n2_arena arena = n2_arena_new(a->ctx);
+    n2ce_proposals all;
     note_numbers(r, a);
-    const n2ce_status status = note_proposals(r, &arena, a);
+    const n2ce_status status =
+        n2_design_proposals(r->t, &r->proposals, r->spread, r->worth.distance, &arena, &all);
+    if (status == N2CE_OK) n2_note_proposals(a, &all);
     n2_arena_free(&arena);
     return status;
 }

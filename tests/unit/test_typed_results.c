@@ -84,7 +84,7 @@ static void proposals_are_a_matrix(void **state) {
         y[i] = (x[2 * i] - 0.3) * (x[2 * i] - 0.3) + (x[2 * i + 1] == 5);
     }
     const n2ce_matrix data[] = {matrix(x, N, 2), matrix(y, N, 1)};
-    static const char *const pairs[] = {"minimize", "y", "categorical", "1", "steps", "0.02",
+    static const char *const pairs[] = {"minimize", "y", "categorical", "1", "effort", "0.02",
                                         "rounds",   "2", "count",       "8", NULL};
     n2ce_answer *a = run_on(ctx, "optimize", data, pairs);
     const n2ce_proposals *p = n2ce_answer_proposals(a);
