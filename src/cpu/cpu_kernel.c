@@ -23,11 +23,11 @@ N2_FAST_LIST(DECLARE)
 #define UNARY(NAME, EXPRESSION)                                                   \
     void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                                \
         const float a = (float)c->node->attr.f[0], b = (float)c->node->attr.f[1]; \
-        const int64_t n = n2_elements(c->out.shape);                              \
+        const n2_range r = n2_elements_of(c);                                     \
         const float *in = IN(c, 0);                                               \
         float *out = OUT(c);                                                      \
         (void)a, (void)b;                                                         \
-        for (int64_t i = 0; i < n; i++) {                                         \
+        for (int64_t i = r.begin; i < r.end; i++) {                               \
             const float x = in[i];                                                \
             out[i] = EXPRESSION;                                                  \
         }                                                                         \
@@ -74,24 +74,51 @@ static loops plan_loops(const n2_call *c) {
 typedef void run_fn(int64_t n, const float *x, const float *y, bool x_moves, bool y_moves, float a,
                     float *out);
 
-/* Rank 1 is the common case; more are counted like the digits of a number. */
+/* Run number `from` of the loops, counted like the digits of a number. */
+typedef struct position {
+    int64_t digit[N2_MAX_RANK];
+    const float *x, *y;
+} position;
+
+static position position_of(const loops *l, const float *x, const float *y, int64_t from) {
+    position at = {.x = x, .y = y};
+    for (int k = 1; k < l->rank; k++) {
+        at.digit[k] = from % l->length[k];
+        from /= l->length[k];
+        at.x += at.digit[k] * l->step[0][k];
+        at.y += at.digit[k] * l->step[1][k];
+    }
+    return at;
+}
+
+static void move_on(const loops *l, position *at) {
+    for (int k = 1; k < l->rank; k++) {
+        at->x += l->step[0][k];
+        at->y += l->step[1][k];
+        if (++at->digit[k] < l->length[k]) break;
+        at->x -= l->step[0][k] * l->length[k];
+        at->y -= l->step[1][k] * l->length[k];
+        at->digit[k] = 0;
+    }
+}
+
+/* One run is the common case; a part is some elements of it, or else some of the runs. */
 static void walk(const n2_call *c, run_fn *run) {
     const loops l = plan_loops(c);
     const float a = (float)c->node->attr.f[0];
-    int64_t digit[N2_MAX_RANK] = {0};
-    const float *x = IN(c, 0), *y = IN(c, 1);
+    const bool x_moves = l.step[0][0] != 0, y_moves = l.step[1][0] != 0;
     const int64_t n = l.length[0], total = n2_elements(c->out.shape);
-    for (int64_t done = 0; done < total; done += n) {
-        run(n, x, y, l.step[0][0] != 0, l.step[1][0] != 0, a, OUT(c) + done);
-        for (int k = 1; k < l.rank; k++) {
-            x += l.step[0][k];
-            y += l.step[1][k];
-            if (++digit[k] < l.length[k]) break;
-            x -= l.step[0][k] * l.length[k];
-            y -= l.step[1][k] * l.length[k];
-            digit[k] = 0;
-        }
+    if (l.rank == 1) {
+        const n2_range r = n2_part_of(n, c->part, c->parts);
+        run(r.end - r.begin, IN(c, 0) + (x_moves ? r.begin : 0), IN(c, 1) + (y_moves ? r.begin : 0),
+            x_moves, y_moves, a, OUT(c) + r.begin);
+        return;
     }
+    if (total == 0) return;
+    const int64_t runs = total / n, end = runs * (c->part + 1) / c->parts;
+    int64_t k = runs * c->part / c->parts;
+    position at = position_of(&l, IN(c, 0), IN(c, 1), k);
+    for (; k < end; k++, move_on(&l, &at)) run(n, at.x, at.y, x_moves, y_moves, a, OUT(c) + k * n);
 }
 
 #define LOOP(X, Y, EXPRESSION)        \
@@ -142,6 +169,7 @@ typedef struct frame {
     float slope;
 } frame;
 
+/* Some rows further, which is `offset` numbers, and some columns. */
 INLINE frame frame_at(frame f, int64_t offset, int64_t column) {
     if (f.rows) f.rows += offset + column;
     if (f.bias) f.bias += column;
@@ -257,25 +285,36 @@ static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const fl
         }
 }
 
-void N2_ISA(n2_cpu_matmul)(const n2_call *c) {
-    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
-    const bool packed = tb && c->node->n_in >= 3;
-    const n2_shape sa = c->in[0].shape, so = c->out.shape;
-    const int r = so.rank;
-    const int64_t batches = r == 3 ? so.dim[0] : 1, m = so.dim[r - 2], n = so.dim[r - 1];
-    const int64_t k = sa.dim[ta ? r - 2 : r - 1], lda = sa.dim[r - 1];
-    const float *b = IN(c, packed ? 2 : 1);
+/* Rows [begin, end) of product z of a call. */
+static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64_t begin,
+                         int64_t end) {
+    const bool packed = p->tb && c->node->n_in >= 3;
+    const int64_t lda = p->ta ? p->m : p->k, at = (z * p->m + begin) * p->n;
+    const strided whole = {IN(c, 0) + z * p->m * p->k, p->ta ? 1 : lda, p->ta ? lda : 1};
+    const strided a = {whole.data + begin * whole.row, whole.row, whole.column};
+    const float *b = IN(c, packed ? 2 : 1) + z * p->k * p->n;
+    /* without a gate, what is to be added is where the sums begin */
+    const float *rows = c->add ? OUT(c) : c->gate ? NULL : c->addend;
     const float *bias = c->node->n_in == 4 ? IN(c, 3) : NULL;
-    for (int64_t z = 0; z < batches; z++) {
-        const strided a = {IN(c, 0) + z * m * k, ta ? 1 : lda, ta ? lda : 1};
-        float *out = OUT(c) + z * m * n;
-        /* without a gate, what is to be added is where the sums begin */
-        const float *rows = c->add ? out : c->gate ? NULL : c->addend;
-        const frame f = {rows, bias, c->gate, c->addend, (float)c->slope};
-        if (tb && !packed)
-            product_of_rows(m, n, k, a, b + z * k * n, out, c->add);
-        else
-            product(m, n, k, a, b + z * k * n, out, f);
+    const frame f = {rows, bias, c->gate, c->addend, (float)c->slope};
+    if (p->tb && !packed)
+        product_of_rows(end - begin, p->n, p->k, a, b, OUT(c) + at, c->add);
+    else
+        product(end - begin, p->n, p->k, a, b, OUT(c) + at, frame_at(f, at, 0));
+}
+
+/* A part is some rows, or some of the products. */
+void N2_ISA(n2_cpu_matmul)(const n2_call *c) {
+    enum { ROWS = 12 };
+    const n2_product p = n2_product_of(c);
+    const int64_t blocks = (p.m + ROWS - 1) / ROWS;
+    int64_t block = p.batches * blocks * c->part / c->parts;
+    const int64_t end = p.batches * blocks * (c->part + 1) / c->parts;
+    while (block < end) {
+        const int64_t z = block / blocks, first = block - z * blocks;
+        const int64_t last = end - z * blocks < blocks ? end - z * blocks : blocks;
+        product_rows(c, &p, z, first * ROWS, last * ROWS < p.m ? last * ROWS : p.m);
+        block = z * blocks + last;
     }
 }
 
@@ -326,22 +365,34 @@ static void sum_scattered(const n2_call *c) {
     }
 }
 
+/* Sums [begin, end) of the inner axes, of one outer index. */
+static void sum_columns(const float *x, int64_t reduced, int64_t inner, n2_range r, float *out) {
+    for (int64_t l = 0; l < reduced; l++)
+        for (int64_t k = r.begin; k < r.end; k++) out[k] += x[l * inner + k];
+}
+
+/* A part is some of the outer indices or, if there is one, some of the inner. */
 void N2_ISA(n2_cpu_sum)(const n2_call *c) {
     int64_t outer, reduced, inner;
     float *out = OUT(c);
-    if (!c->add) memset(out, 0, (size_t)n2_elements(c->out.shape) * sizeof *out);
     if (!contiguous_axes(c->in[0].shape, c->node->attr.i[0], &outer, &reduced, &inner)) {
+        if (c->part > 0) return;
+        if (!c->add) memset(out, 0, (size_t)n2_elements(c->out.shape) * sizeof *out);
         sum_scattered(c);
         return;
     }
-    for (int64_t i = 0; i < outer; i++) {
+    const n2_range all = {0, inner};
+    const n2_range columns = outer == 1 ? n2_part_of(inner, c->part, c->parts) : all;
+    const int64_t first = outer == 1 ? 0 : outer * c->part / c->parts;
+    const int64_t end = outer == 1 ? 1 : outer * (c->part + 1) / c->parts;
+    for (int64_t i = first; i < end; i++) {
         const float *x = IN(c, 0) + i * reduced * inner;
-        if (inner == 1) {
-            out[i] += sum_run(x, reduced);
-            continue;
-        }
-        for (int64_t l = 0; l < reduced; l++)
-            for (int64_t k = 0; k < inner; k++) out[i * inner + k] += x[l * inner + k];
+        float *to = out + i * inner;
+        for (int64_t k = columns.begin; k < columns.end && !c->add; k++) to[k] = 0;
+        if (inner > 1)
+            sum_columns(x, reduced, inner, columns, to);
+        else if (columns.begin < columns.end)
+            *to += sum_run(x, reduced);
     }
 }
 
@@ -393,19 +444,21 @@ static int64_t between(n2_shape s, int from, int to) {
     return n;
 }
 
-/* Axes a < b of [outer x A x middle x B x inner]: stretches of `inner` keep together. */
+/* Axes a < b of [outer x A x middle x B x inner]: runs of `inner` keep together. A part is some
+ * of outer x B. */
 static void transpose_axes(const n2_call *c) {
     const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
     const n2_shape s = c->in[0].shape;
     const int64_t outer = between(s, 0, a), middle = between(s, a + 1, b);
     const int64_t inner = between(s, b + 1, s.rank), na = s.dim[a], nb = s.dim[b];
-    float *out = OUT(c);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t j = 0; j < nb; j++)
-            for (int64_t m = 0; m < middle; m++)
-                for (int64_t i = 0; i < na; i++, out += inner)
-                    memcpy(out, IN(c, 0) + (((o * na + i) * middle + m) * nb + j) * inner,
-                           (size_t)inner * sizeof *out);
+    const int64_t end = outer * nb * (c->part + 1) / c->parts;
+    for (int64_t j = outer * nb * c->part / c->parts; j < end; j++) {
+        float *out = OUT(c) + j * middle * na * inner;
+        for (int64_t m = 0; m < middle; m++)
+            for (int64_t i = 0; i < na; i++, out += inner)
+                memcpy(out, IN(c, 0) + (((j / nb * na + i) * middle + m) * nb + j % nb) * inner,
+                       (size_t)inner * sizeof *out);
+    }
 }
 
 void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
@@ -413,7 +466,7 @@ void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
     const n2_range r = n2_part_of(s.dim[0], c->part, c->parts);
     if (s.rank == 2)
         transpose_matrix(IN(c, 0), s.dim[0], s.dim[1], r.begin, r.end, OUT(c));
-    else if (c->part == 0)
+    else
         transpose_axes(c);
 }
 
@@ -426,7 +479,7 @@ void N2_ISA(n2_cpu_adam)(const n2_call *c) {
     const float rate = IN(c, 1)[0], factor = IN(c, 2)[0];
     const float fix1 = (float)(1 / (1 - pow(f[0], step)));
     const float fix2 = (float)(1 / (1 - pow(f[1], step)));
-    const n2_range r = n2_part_of(n2_elements(c->out.shape), c->part, c->parts);
+    const n2_range r = n2_elements_of(c);
     const float *g = IN(c, 0);
     float *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
     for (int64_t i = r.begin; i < r.end; i++) {

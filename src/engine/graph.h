@@ -372,6 +372,8 @@ typedef struct n2_op {
     void (*grad)(n2_graph *g, n2_node y, n2_node dy, n2_node *dx);
     /* Rows of a node, and which inputs go along row by row. NULL: whole. */
     n2_rows (*rows)(const n2_graph *g, const n2_node_data *node, bool row_input[N2_MAX_INPUTS]);
+    /* Floating-point operations of a node. NULL: one per element of the first input. */
+    double (*flops)(const n2_graph *g, const n2_node_data *node);
     bool random; /* every node is its own stream: never merged */
     bool update; /* writes a tensor: a root */
 } n2_op;

@@ -64,6 +64,25 @@ static inline n2_range n2_part_of(int64_t n, int part, int parts) {
     return (n2_range){begin < n ? begin : n, end < n ? end : n};
 }
 
+/* The elements of the output that a call asks for, if the op is split by elements. */
+static inline n2_range n2_elements_of(const n2_call *c) {
+    return n2_part_of(n2_elements(c->out.shape), c->part, c->parts);
+}
+
+/* A matrix product as its kernels see it: leading axes are batches. */
+typedef struct n2_product {
+    bool ta, tb;
+    int64_t batches, m, n, k;
+} n2_product;
+
+static inline n2_product n2_product_of(const n2_call *c) {
+    const n2_shape a = c->in[0].shape, o = c->out.shape;
+    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
+    n2_product p = {ta, tb, 1, o.dim[o.rank - 2], o.dim[o.rank - 1], a.dim[a.rank - 1 - ta]};
+    for (int i = 0; i < o.rank - 2; i++) p.batches *= o.dim[i];
+    return p;
+}
+
 /* "cpu", whatever its instruction set, or the name of a device's backend. */
 static inline const char *n2_backend_device(const n2_backend *b) {
     return b->device ? b->name : "cpu";

@@ -45,20 +45,42 @@ static void find_roots(n2_plan *p) {
 
 /* ---- who works row by row ------------------------------------------------ */
 
-static void classify(n2_plan *p, uint32_t id) {
+/* What the op says of rows; n_rows becomes their number. */
+static n2_rows rows_of(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
-    n->rows = N2_ROWS_WHOLE;
-    if (!p->backend->row_programs || !d->op->rows || d->op->update || n2_is_leaf(d->op->id)) return;
+    if (!p->backend->row_programs || !d->op->rows || d->op->update || n2_is_leaf(d->op->id))
+        return N2_ROWS_WHOLE;
     const n2_rows rows = d->op->rows(p->graph, d, n->row_input);
-    if (rows == N2_ROWS_WHOLE) return;
+    if (rows == N2_ROWS_WHOLE) return rows;
     n->n_rows = d->shape.rank > 0 ? d->shape.dim[0] : 0;
     if (rows == N2_ROWS_FOLD) n->n_rows = n2_shape_at(p->graph, d->in[0]).dim[0];
+    return rows;
+}
+
+/* What all nodes of few rows compute, by the number of rows. */
+static void weigh_few_rows(n2_plan *p, double flops[N2_LEAST_ROWS]) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        if (!p->nodes[id].live || rows_of(p, id) == N2_ROWS_WHOLE) continue;
+        const int64_t rows = p->nodes[id].n_rows;
+        if (rows < N2_LEAST_ROWS) flops[rows] += n2_flops(p->graph, n2_node_at(p, id));
+    }
+}
+
+/* Few rows are worth a program if they are heavy, pictures for instance. On a device a launch
+ * saved is worth it. */
+static bool is_worth_a_program(const n2_plan *p, int64_t rows, const double *flops) {
+    if (rows < 2) return false;
+    return p->backend->device || rows >= N2_LEAST_ROWS || flops[rows] >= N2_HEAVY_ROWS;
+}
+
+static void classify(n2_plan *p, uint32_t id, const double *flops) {
+    n2_planned *n = &p->nodes[id];
+    const n2_rows rows = rows_of(p, id);
     /* a view of something whole is whole */
-    const n2_planned *root = &p->nodes[n->root];
-    const bool view_of_whole = n->root != id && root->rows != N2_ROWS_MAP;
-    const int64_t least = p->backend->device ? 2 : N2_LEAST_ROWS; /* a launch saved is worth it */
-    if (n->n_rows >= least && !view_of_whole) n->rows = rows;
+    const bool view_of_whole = n->root != id && p->nodes[n->root].rows != N2_ROWS_MAP;
+    const bool fits = !view_of_whole && is_worth_a_program(p, n->n_rows, flops);
+    n->rows = rows != N2_ROWS_WHOLE && fits ? rows : N2_ROWS_WHOLE;
 }
 
 /* ---- stages -------------------------------------------------------------- */
@@ -90,7 +112,7 @@ static int wait_for_readers(const n2_plan *p, uint32_t update) {
     for (uint32_t id = 1; id < update; id++) {
         if (!p->nodes[id].live) continue;
         const n2_node_data *d = n2_node_at(p, id);
-        bool waits = p->nodes[id].watched;
+        bool waits = p->nodes[id].watched || p->nodes[id].killer == update;
         for (int k = 0; k < d->n_in; k++)
             waits |= p->nodes[p->nodes[d->in[k].id].root].killer == update;
         const int free_at = p->nodes[id].stage + (p->nodes[id].rows != N2_ROWS_WHOLE);
@@ -114,11 +136,13 @@ static n2ce_status check_stale_reads(const n2_plan *p, uint32_t id) {
 }
 
 static n2ce_status assign_stages(n2_plan *p) {
+    double few_rows[N2_LEAST_ROWS] = {0};
+    weigh_few_rows(p, few_rows);
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         n2_planned *n = &p->nodes[id];
         if (!n->live) continue;
         const n2_node_data *d = n2_node_at(p, id);
-        classify(p, id);
+        classify(p, id, few_rows);
         for (int k = 0; k < d->n_in; k++) {
             if (!p->nodes[d->in[k].id].live) continue;
             const int stage = ready_stage(p, id, k);
@@ -160,90 +184,12 @@ static void postpone(n2_plan *p) {
     }
 }
 
-/* ---- steps --------------------------------------------------------------- */
-
-static bool needs_kernel(n2_op_id op) { return !n2_is_leaf(op) && !n2_is_view(op); }
-
-static bool feeds_from_step(const n2_plan *p, uint32_t id, int step) {
-    const n2_node_data *d = n2_node_at(p, id);
-    for (int k = 0; k < d->n_in; k++)
-        if (p->nodes[p->nodes[d->in[k].id].root].step == step) return true;
-    return false;
-}
-
-/* An update may not begin while others of its step still read what it overwrites, or make
- * what is watched. */
-static bool overwrites_for_step(const n2_plan *p, uint32_t update, int step) {
-    for (uint32_t id = 1; id < update; id++) {
-        if (p->nodes[id].watched && p->nodes[p->nodes[id].root].step == step) return true;
-        if (!p->nodes[id].live || p->nodes[id].step != step) continue;
-        const n2_node_data *d = n2_node_at(p, id);
-        for (int k = 0; k < d->n_in; k++)
-            if (p->nodes[p->nodes[d->in[k].id].root].killer == update) return true;
-    }
-    return false;
-}
-
-/* Whole nodes of a stage: runs of nodes that workers share, and runs that one does. */
-static void group_whole(n2_plan *p, int stage) {
-    int open = -1;
-    for (uint32_t id = 1; id <= p->n_nodes; id++) {
-        n2_planned *n = &p->nodes[id];
-        const n2_op_id op = n2_node_at(p, id)->op->id;
-        if (!n->live || n->rows != N2_ROWS_WHOLE || n->stage != stage || !needs_kernel(op))
-            continue;
-        const n2_step_kind kind = p->backend->split[op] ? N2_STEP_SPLIT : N2_STEP_SERIAL;
-        const bool fits = open >= 0 && p->steps[open].kind == kind &&
-                          !(kind == N2_STEP_SPLIT &&
-                            (feeds_from_step(p, id, open) || overwrites_for_step(p, id, open)));
-        if (!fits) {
-            open = (int)p->n_steps++;
-            p->steps[open] = (n2_step){.kind = kind, .stage = stage};
-        }
-        n->step = open;
-        p->steps[open].n_code++;
-    }
-}
-
-static void group_rows(n2_plan *p, int stage) {
-    const size_t first = p->n_steps;
-    for (uint32_t id = 1; id <= p->n_nodes; id++) {
-        n2_planned *n = &p->nodes[id];
-        if (!n->live || n->rows == N2_ROWS_WHOLE || n->stage != stage) continue;
-        size_t s = first;
-        while (s < p->n_steps && p->steps[s].n_rows != n->n_rows) s++;
-        if (s == p->n_steps)
-            p->steps[p->n_steps++] =
-                (n2_step){.kind = N2_STEP_ROWS, .stage = stage, .n_rows = n->n_rows};
-        n->step = (int)s;
-        p->steps[s].n_code += needs_kernel(n2_node_at(p, id)->op->id);
-    }
-}
-
-static n2ce_status make_steps(n2_plan *p) {
-    int last = 0;
-    size_t live = 0;
-    for (uint32_t id = 1; id <= p->n_nodes; id++) {
-        if (!p->nodes[id].live) continue;
-        live++;
-        p->nodes[id].step = -1;
-        if (p->nodes[id].stage > last) last = p->nodes[id].stage;
-    }
-    p->steps = n2_arena_alloc(&p->arena, live + 1, sizeof *p->steps);
-    if (!p->steps) return N2CE_ENOMEM;
-    for (int stage = 0; stage <= last; stage++) {
-        group_whole(p, stage);
-        group_rows(p, stage);
-    }
-    return N2CE_OK;
-}
-
 /* ---- the whole ----------------------------------------------------------- */
 
 static n2ce_status check_kernels(const n2_plan *p) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         const n2_op *op = n2_node_at(p, id)->op;
-        if (p->nodes[id].live && needs_kernel(op->id) && !p->backend->kernel[op->id])
+        if (p->nodes[id].live && n2_needs_kernel(op->id) && !p->backend->kernel[op->id])
             return n2_fail(p->ctx, N2CE_EINVAL, "The backend %s has no kernel for the op \"%s\".",
                            p->backend->name, op->name);
     }
@@ -274,8 +220,9 @@ static n2ce_status compile(n2_plan *p) {
     N2_TRY(assign_stages(p));
     N2_TRY(check_outputs(p));
     postpone(p);
-    N2_TRY(make_steps(p));
+    N2_TRY(n2_plan_steps(p));
     N2_TRY(n2_plan_tensors(p));
+    n2_plan_chunks(p);
     N2_TRY(n2_plan_memory(p));
     return n2_plan_split(p);
 }

@@ -1,14 +1,15 @@
-/* Inside a plan: shared by plan.c (stages), plan_memory.c (places), plan_split.c (shares), walk.c
- * (running), watch.c (numbers that are not finite), plan_device.c and plan_print.c. */
+/* Inside a plan: shared by plan.c (stages), plan_steps.c, plan_memory.c (places), plan_split.c
+ * (shares), walk.c (running), watch.c (numbers that are not finite), plan_device.c and
+ * plan_print.c. */
 #ifndef N2_PLAN_DATA_H
 #define N2_PLAN_DATA_H
 
 #include "plan.h"
 
 enum {
-    N2_CHUNKS = 8,              /* partial sums of a row program, whatever the threads */
-    N2_LEAST_CHUNK = 64,        /* rows that are worth a partial sum of their own */
-    N2_LEAST_ROWS = 16,         /* fewer rows are not worth a program */
+    N2_LEAST_ROWS = 16,         /* fewer rows are worth a program only if they are heavy, */
+    N2_HEAVY_ROWS = 64000000,   /* which is to say, of so many flops in all */
+    N2_GRAIN = 32768,           /* work (n2_work) that is worth handing to a thread: 10 us */
     N2_MOST_TILE = 144,         /* rows of a tile */
     N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
     /* On a device, bytes up to which a value has a place to itself, in the block and in a
@@ -26,6 +27,7 @@ typedef struct n2_planned {
     int64_t n_rows; /* of that program */
     bool row_input[N2_MAX_INPUTS];
     int stage;
+    int level;       /* of a whole node in its stage: behind those it needs */
     uint32_t root;   /* whose storage it shares: itself, or what it is a view of */
     uint32_t killer; /* the update that overwrites its storage, 0: none */
     bool stored;     /* as a whole, in the block; else only in tiles */
@@ -57,7 +59,7 @@ typedef struct n2_instruction {
     n2_operand out, in[N2_MAX_INPUTS];
     n2_operand gate, addend; /* of a matrix product that absorbed others; rank 0: none */
     double slope;
-    char *partials;      /* sums over rows: N2_CHUNKS times their size; NULL: none */
+    char *partials;      /* sums over rows: of all chunks but the first; NULL: none */
     size_t fold_numbers; /* of one partial sum */
     double flops;
 } n2_instruction;
@@ -139,7 +141,15 @@ static inline const n2_node_data *n2_node_at(const n2_plan *p, uint32_t id) {
  * has a kernel. */
 static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == N2_OP_constant; }
 static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
+static inline bool n2_needs_kernel(n2_op_id op) { return !n2_is_leaf(op) && !n2_is_view(op); }
 
+/* plan_split.c. Floating-point operations of a node; its work, in numbers that could be read or
+ * written meanwhile. */
+double n2_flops(const n2_graph *g, const n2_node_data *d);
+double n2_work(const n2_graph *g, const n2_node_data *d);
+
+n2ce_status n2_plan_steps(n2_plan *plan);
+void n2_plan_chunks(n2_plan *plan); /* of row programs: before there is memory for their sums */
 n2ce_status n2_plan_memory(n2_plan *plan);
 n2ce_status n2_plan_split(n2_plan *plan);
 

@@ -79,13 +79,6 @@ static size_t node_bytes(const n2_plan *p, uint32_t id) {
     return (size_t)n2_elements(n2_node_at(p, id)->shape) * p->backend->bytes;
 }
 
-/* A device sums up in one place, tile after tile. */
-static int chunks_of(const n2_plan *p, int64_t rows) {
-    if (p->device) return 1;
-    const int64_t n = rows / N2_LEAST_CHUNK;
-    return n < 1 ? 1 : n < N2_CHUNKS ? (int)n : N2_CHUNKS;
-}
-
 static void place_node(n2_plan *p, uint32_t id, demands *all) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
@@ -96,7 +89,7 @@ static void place_node(n2_plan *p, uint32_t id, demands *all) {
         n->place = place_in_block(p, all, n->step, n->last_step, node_bytes(p, id));
     if (n->rows == N2_ROWS_FOLD) {
         /* the first chunk sums up in the result itself */
-        const size_t others = (size_t)chunks_of(p, n->n_rows) - 1;
+        const size_t others = (size_t)p->steps[n->step].n_chunks - 1;
         const size_t bytes = round_up(node_bytes(p, id), N2_ALIGN) * others;
         n->partials = place_in_block(p, all, n->step, n->step, bytes);
     }
@@ -315,9 +308,9 @@ static void choose_tile(n2_plan *p, n2_step *s) {
     const size_t most_bytes = p->backend->most_tile ? p->backend->tile_bytes : N2_TILE_BYTES;
     int64_t rows = (int64_t)(most_bytes / row_bytes);
     if (rows > most) rows = most;
-    rows = rows >= 12 ? rows / 12 * 12 : 12; /* what the matrix kernels take at a time */
-    s->n_chunks = chunks_of(p, s->n_rows);
-    s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
+    if (rows >= 12 || p->device) /* what the matrix kernels take at a time */
+        rows = rows >= 12 ? rows / 12 * 12 : 12;
+    if (rows < 1) rows = 1;
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
     s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
@@ -343,14 +336,6 @@ static n2ce_status make_tiles(n2_plan *p) {
 
 /* ---- instructions -------------------------------------------------------- */
 
-static double flops_of(const n2_plan *p, const n2_node_data *d) {
-    const double n = (double)n2_elements(d->shape);
-    if (d->op->id != N2_OP_matmul)
-        return d->n_in ? (double)n2_elements(n2_shape_at(p->graph, d->in[0])) : n;
-    const n2_shape a = n2_shape_at(p->graph, d->in[0]);
-    return 2 * n * (double)a.dim[d->attr.i[0] ? a.rank - 2 : a.rank - 1];
-}
-
 /* By rows, or as a whole. */
 static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     const uint32_t root = p->nodes[id].root;
@@ -367,7 +352,7 @@ static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) 
     const uint32_t other = d->in[d->in[0].id == p->nodes[id].absorbs].id;
     *(d->op->id == N2_OP_add ? &out->addend : &out->gate) = operand(p, other, true);
     if (d->op->id == N2_OP_lrelu_grad) out->slope = d->attr.f[0];
-    out->flops += flops_of(p, d);
+    out->flops += n2_flops(p->graph, d);
 }
 
 /* The instruction that makes a node, with what the node absorbed. */
@@ -386,7 +371,7 @@ static void encode(const n2_plan *p, uint32_t id, n2_instruction *out) {
         out->partials = p->block + n->partials;
         out->fold_numbers = (size_t)n2_elements(d->shape);
     }
-    out->flops += flops_of(p, d);
+    out->flops += n2_flops(p->graph, d);
 }
 
 static n2ce_status make_code(n2_plan *p) {

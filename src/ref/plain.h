@@ -56,9 +56,10 @@ static void N2_PLAIN(draw)(const n2_call *c, void (*fill)(n2_stream, uint64_t, s
     const int64_t per_row =
         c->out.shape.rank ? n / (c->out.shape.dim[0] ? c->out.shape.dim[0] : 1) : 1;
     const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
-    for (int64_t i = 0; i < n; i += N2_PLAIN(BATCH)) {
+    const n2_range r = n2_elements_of(c);
+    for (int64_t i = r.begin; i < r.end; i += N2_PLAIN(BATCH)) {
         float batch[N2_PLAIN(BATCH)];
-        const int64_t m = n - i < N2_PLAIN(BATCH) ? n - i : N2_PLAIN(BATCH);
+        const int64_t m = r.end - i < N2_PLAIN(BATCH) ? r.end - i : N2_PLAIN(BATCH);
         fill(s, (uint64_t)(c->row0 * per_row + i), (size_t)m, batch);
         for (int64_t k = 0; k < m; k++) {
             float x = batch[k];
@@ -100,9 +101,9 @@ PLAIN N2_PLAIN(row_index)(const n2_call *c) {
 #define UNARY(NAME, EXPRESSION)                                      \
     PLAIN N2_PLAIN(NAME)(const n2_call *c) {                         \
         const double a = c->node->attr.f[0], b = c->node->attr.f[1]; \
-        const int64_t n = n2_elements(c->out.shape);                 \
+        const n2_range r = n2_elements_of(c);                        \
         (void)a, (void)b;                                            \
-        for (int64_t i = 0; i < n; i++) {                            \
+        for (int64_t i = r.begin; i < r.end; i++) {                  \
             const double x = (double)IN(c, 0)[i];                    \
             OUT(c)[i] = (N2_NUM)(EXPRESSION);                        \
         }                                                            \
@@ -149,20 +150,17 @@ BINARY(silu_grad, y *n2_sigmoid(x) * (1 + x * n2_sigmoid(-x)))
 /* ---- matrix product ------------------------------------------------------ */
 
 PLAIN N2_PLAIN(matmul)(const n2_call *c) {
-    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
-    const n2_shape sa = c->in[0].shape, sb = c->in[1].shape, so = c->out.shape;
-    const int r = so.rank;
-    const int64_t batches = r == 3 ? so.dim[0] : 1, m = so.dim[r - 2], n = so.dim[r - 1];
-    const int64_t k = sa.dim[ta ? r - 2 : r - 1], lda = sa.dim[r - 1], ldb = sb.dim[r - 1];
-    for (int64_t z = 0; z < batches; z++)
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) {
-                const N2_NUM *a = IN(c, 0) + z * m * k, *b = IN(c, 1) + z * k * n;
-                N2_NUM *out = OUT(c) + (z * m + i) * n + j;
+    const n2_product p = n2_product_of(c);
+    const int64_t lda = p.ta ? p.m : p.k, ldb = p.tb ? p.k : p.n;
+    for (int64_t z = 0; z < p.batches; z++)
+        for (int64_t i = 0; i < p.m; i++)
+            for (int64_t j = 0; j < p.n; j++) {
+                const N2_NUM *a = IN(c, 0) + z * p.m * p.k, *b = IN(c, 1) + z * p.k * p.n;
+                N2_NUM *out = OUT(c) + (z * p.m + i) * p.n + j;
                 double sum = c->add ? (double)*out : c->node->n_in == 4 ? (double)IN(c, 3)[j] : 0;
-                for (int64_t l = 0; l < k; l++)
-                    sum += (double)(ta ? a[l * lda + i] : a[i * lda + l]) *
-                           (double)(tb ? b[j * ldb + l] : b[l * ldb + j]);
+                for (int64_t l = 0; l < p.k; l++)
+                    sum += (double)(p.ta ? a[l * lda + i] : a[i * lda + l]) *
+                           (double)(p.tb ? b[j * ldb + l] : b[l * ldb + j]);
                 *out = (N2_NUM)sum;
             }
 }
@@ -294,7 +292,7 @@ PLAIN N2_PLAIN(gather)(const n2_call *c) {
     const int64_t rows = c->in[0].shape.dim[0], n = c->out.shape.dim[0];
     if (n == 0 || rows == 0) return;
     const size_t width = (size_t)(n2_elements(c->out.shape) / n);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = n * c->part / c->parts; i < n * (c->part + 1) / c->parts; i++)
         memcpy(OUT(c) + (size_t)i * width,
                IN(c, 0) + (size_t)N2_PLAIN(row)(IN(c, 1)[i], rows) * width, width * sizeof(N2_NUM));
 }
@@ -314,7 +312,8 @@ PLAIN N2_PLAIN(scatter_add)(const n2_call *c) {
 /* ---- updates ------------------------------------------------------------- */
 
 PLAIN N2_PLAIN(assign)(const n2_call *c) {
-    memmove(OUT(c), IN(c, 0), (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
+    const n2_range r = n2_elements_of(c);
+    memmove(OUT(c) + r.begin, IN(c, 0) + r.begin, (size_t)(r.end - r.begin) * sizeof(N2_NUM));
 }
 
 /* p <- p - rate (m_hat / (sqrt(v_hat) + eps) + decay p); in = gradient, rate, factor on
@@ -325,7 +324,7 @@ PLAIN N2_PLAIN(adam)(const n2_call *c) {
     const double factor = (double)IN(c, 2)[0], step = (double)IN(c, 3)[0];
     const double fix1 = 1 - pow(b1, step), fix2 = 1 - pow(b2, step);
     N2_NUM *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
-    const n2_range r = n2_part_of(n2_elements(c->out.shape), c->part, c->parts);
+    const n2_range r = n2_elements_of(c);
     for (int64_t i = r.begin; i < r.end; i++) {
         const double g = (double)IN(c, 0)[i] * factor;
         const double m1 = b1 * (double)m[i] + (1 - b1) * g;

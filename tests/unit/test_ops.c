@@ -122,14 +122,35 @@ static const op_case row_numbers[] = {
 #define NT(m, k, n) TWO(S(m, k), S(n, k))
 #define TN(m, k, n) TWO(S(k, m), S(k, n))
 #define TT(m, k, n) TWO(S(k, m), S(n, k))
-static const op_case products_nn[] = {PRODUCTS(NN), TWO(S(4, 7, 5), S(4, 5, 3)),
-                                      TWO(S(200, 2, 3), S(200, 3, 5)), TWO(S(40, 7, 5), S(5, 3))};
-static const op_case products_nt[] = {PRODUCTS(NT), TWO(S(4, 7, 5), S(4, 3, 5)),
-                                      TWO(S(200, 2, 3), S(200, 5, 3)), TWO(S(40, 7, 5), S(3, 5))};
-static const op_case products_tn[] = {PRODUCTS(TN), TN(7, 1000, 33), TWO(S(4, 5, 7), S(4, 5, 3)),
-                                      TWO(S(200, 3, 2), S(200, 3, 5))};
-static const op_case products_tt[] = {PRODUCTS(TT), TWO(S(4, 5, 7), S(4, 3, 5)),
-                                      TWO(S(200, 3, 2), S(200, 5, 3))};
+static const op_case products_nn[] = {PRODUCTS(NN),
+                                      TWO(S(4, 7, 5), S(4, 5, 3)),
+                                      TWO(S(200, 2, 3), S(200, 3, 5)),
+                                      TWO(S(40, 7, 5), S(5, 3)),
+                                      TWO(S(2, 3, 4, 5), S(2, 3, 5, 2)),
+                                      TWO(S(40, 2, 13, 5), S(40, 2, 5, 17)),
+                                      TWO(S(2, 3, 4, 5), S(5, 2)),
+                                      TWO(S(2, 0, 4, 5), S(5, 2))};
+static const op_case products_nt[] = {PRODUCTS(NT),
+                                      TWO(S(4, 7, 5), S(4, 3, 5)),
+                                      TWO(S(200, 2, 3), S(200, 5, 3)),
+                                      TWO(S(40, 7, 5), S(3, 5)),
+                                      TWO(S(2, 3, 4, 5), S(2, 3, 2, 5)),
+                                      TWO(S(40, 2, 13, 5), S(40, 2, 17, 5)),
+                                      TWO(S(2, 3, 4, 5), S(2, 5))};
+static const op_case products_tn[] = {PRODUCTS(TN),
+                                      TN(7, 1000, 33),
+                                      TWO(S(4, 5, 7), S(4, 5, 3)),
+                                      TWO(S(200, 3, 2), S(200, 3, 5)),
+                                      TWO(S(2, 3, 5, 4), S(2, 3, 5, 2)),
+                                      TWO(S(40, 2, 5, 13), S(40, 2, 5, 17)),
+                                      TWO(S(2, 3, 5, 4), S(5, 2)),
+                                      TWO(S(3, 5, 4), S(5, 2))};
+static const op_case products_tt[] = {PRODUCTS(TT),
+                                      TWO(S(4, 5, 7), S(4, 3, 5)),
+                                      TWO(S(200, 3, 2), S(200, 5, 3)),
+                                      TWO(S(2, 3, 5, 4), S(2, 3, 2, 5)),
+                                      TWO(S(40, 2, 5, 13), S(40, 2, 17, 5)),
+                                      TWO(S(3, 5, 4), S(2, 5))};
 
 static const op_case from_rank_1[] = {ONE(1),     ONE(0),       ONE(7),       ONE(1000),
                                       ONE(5, 3),  ONE(0, 5),    ONE(17, 1),   ONE(1000, 0),

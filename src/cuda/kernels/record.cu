@@ -372,7 +372,8 @@ static job_product product_shape(const n2_call *c) {
     p.m = so.dim[r - 2];
     p.n = so.dim[r - 1];
     p.k = c->in[0].shape.dim[ta ? r - 2 : r - 1];
-    p.batches = r == 3 ? (int32_t)so.dim[0] : 1;
+    p.batches = 1;
+    for (int i = 0; i < r - 2; i++) p.batches *= (int32_t)so.dim[i];
     p.stride_a = p.m * p.k;
     p.stride_b = p.k * p.n;
     p.stride_out = p.m * p.n;

@@ -39,29 +39,40 @@ static n2_node split_product(n2_graph *g, n2_node x, n2_node b, bool tb) {
 
 /* Batched a with one b: the batches are so many rows. */
 static n2_node flatten_batches(n2_graph *g, n2_node a, n2_node b, bool tb) {
-    const n2_shape s = n2_shape_at(g, a);
-    const n2_node flat = n2_build_reshape(g, a, n2_dims(s.dim[0] * s.dim[1], s.dim[2]));
+    n2_shape s = n2_shape_at(g, a);
+    int64_t rows = 1;
+    for (int i = 0; i < s.rank - 1; i++) rows *= s.dim[i];
+    const n2_node flat = n2_build_reshape(g, a, n2_dims(rows, s.dim[s.rank - 1]));
     const n2_node y = n2_build_matmul(g, flat, b, false, tb);
     if (!y.id) return N2_NONE;
-    return n2_build_reshape(g, y, n2_dims(s.dim[0], s.dim[1], n2_shape_at(g, y).dim[1]));
+    s.dim[s.rank - 1] = n2_shape_at(g, y).dim[1];
+    return n2_build_reshape(g, y, s);
+}
+
+static bool same_batches(n2_shape a, n2_shape b) {
+    bool same = a.rank == b.rank && a.rank >= 2;
+    for (int i = 0; same && i < a.rank - 2; i++) same = a.dim[i] == b.dim[i];
+    return same;
 }
 
 n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb) {
     if (!a.id || !b.id) return N2_NONE;
     const n2_shape sa = n2_shape_at(g, a), sb = n2_shape_at(g, b);
-    if (sa.rank == 3 && sb.rank == 2 && !ta) return flatten_batches(g, a, b, tb);
-    const bool batched = sa.rank == 3 && sb.rank == 3 && sa.dim[0] == sb.dim[0];
-    if (!batched && (sa.rank != 2 || sb.rank != 2)) return fail_shapes(g, sa, sb, ta, tb);
     const int r = sa.rank;
-    const int64_t m = sa.dim[r - 1 - !ta], ka = sa.dim[r - 1 - ta];
-    const int64_t kb = sb.dim[r - 1 - !tb], n = sb.dim[r - 1 - tb];
+    if (r > 2 && sb.rank == 2)
+        return flatten_batches(g, ta ? n2_build_transpose(g, a, -2, -1) : a, b, tb);
+    if (!same_batches(sa, sb)) return fail_shapes(g, sa, sb, ta, tb);
+    const int64_t ka = sa.dim[r - 1 - ta], kb = sb.dim[r - 1 - !tb];
     if (ka != kb) return fail_shapes(g, sa, sb, ta, tb);
-    if (!ta && !batched && is_short_gather(g, a)) {
+    if (!ta && r == 2 && is_short_gather(g, a)) {
         const n2_node y = n2_build_matmul(g, n2_input(g, a, 0), b, false, tb);
         return n2_build_gather(g, y, n2_input(g, a, 1));
     }
-    if (!ta && !batched && is_concat_with_gather(g, a)) return split_product(g, a, b, tb);
-    return emit_matmul(g, a, b, ta, tb, batched ? n2_dims(sa.dim[0], m, n) : n2_dims(m, n));
+    if (!ta && r == 2 && is_concat_with_gather(g, a)) return split_product(g, a, b, tb);
+    n2_shape shape = sa;
+    shape.dim[r - 2] = sa.dim[r - 1 - !ta];
+    shape.dim[r - 1] = sb.dim[r - 1 - tb];
+    return emit_matmul(g, a, b, ta, tb, shape);
 }
 
 /* The bias goes with a gathered part, where there are fewer rows to add it to. */
@@ -112,11 +123,23 @@ static n2_rows matmul_rows(const n2_graph *g, const n2_node_data *node, bool *ro
     (void)g;
     const bool ta = node->attr.i[0] != 0, tb = node->attr.i[1] != 0;
     row_input[0] = true;
-    row_input[1] = node->shape.rank == 3 || ta;
-    if (node->shape.rank == 3) return node->n_in == 2 ? N2_ROWS_MAP : N2_ROWS_WHOLE;
+    row_input[1] = node->shape.rank > 2 || ta;
+    if (node->shape.rank > 2) { /* rows are batches */
+        row_input[2] = node->n_in >= 3;
+        return N2_ROWS_MAP;
+    }
     if (ta) return tb ? N2_ROWS_WHOLE : N2_ROWS_FOLD;
     return N2_ROWS_MAP;
 }
 
-const n2_op n2_op_matmul = {
-    .name = "matmul", .id = N2_OP_matmul, .grad = matmul_grad, .rows = matmul_rows};
+static double matmul_flops(const n2_graph *g, const n2_node_data *node) {
+    const n2_shape a = n2_shape_at(g, node->in[0]);
+    const int64_t inner = a.dim[node->attr.i[0] ? a.rank - 2 : a.rank - 1];
+    return 2 * (double)n2_elements(node->shape) * (double)inner;
+}
+
+const n2_op n2_op_matmul = {.name = "matmul",
+                            .id = N2_OP_matmul,
+                            .grad = matmul_grad,
+                            .rows = matmul_rows,
+                            .flops = matmul_flops};

@@ -1,0 +1,221 @@
+/* Facts about sharing a step between threads: nodes of much work are computed in parts, programs of
+ * heavy rows in chunks, and nothing of it shows in the results. */
+#include "close.h"
+
+#include "engine/plan_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_INPUTS = 3 };
+
+typedef struct bench {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_graph *g;
+    n2_plan *plan;
+} bench;
+
+static bench open_bench(const n2_backend *backend, int threads) {
+    bench b = {0};
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
+    options.threads = threads;
+    assert_int_equal(n2ce_ctx_new(&b.ctx, &options), N2CE_OK);
+    assert_int_equal(n2_store_new(b.ctx, backend->bytes, &b.store), N2CE_OK);
+    b.g = n2_graph_new(b.store);
+    assert_non_null(b.g);
+    return b;
+}
+
+static void close_bench(bench *b) {
+    n2_plan_free(b->plan);
+    n2_graph_free(b->g);
+    n2_store_free(b->store);
+    n2ce_ctx_free(b->ctx);
+}
+
+static n2_node input(bench *b, const char *name, n2_shape shape) {
+    n2_tensor *t = n2_store_add(b->store, name, shape);
+    const size_t n = (size_t)n2_elements(shape);
+    double *x = malloc((n + 1) * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++) x[i] = sin(0.37 * (double)i) + 0.1;
+    n2_tensor_set(b->store, t, x);
+    free(x);
+    return n2g_read(b->g, t);
+}
+
+/* ---- nodes of much work ---------------------------------------------------- */
+
+static n2_node row_of_products(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(1, 200001)), y = input(b, "y", n2_dims(1, 200001));
+    return n2g_tanh(b->g, n2g_mul(b->g, x, y));
+}
+static n2_node logs_of_a_row(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(1, 200001));
+    return n2g_log(b->g, n2g_affine(b->g, x, 1, 2));
+}
+static n2_node columns_and_rows(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(1, 501, 1)), y = input(b, "y", n2_dims(1, 1, 401));
+    return n2g_sub(b->g, x, y);
+}
+static n2_node spread(bench *b) {
+    return n2g_broadcast(b->g, input(b, "x", n2_dims(1, 301, 1)), n2_dims(1, 301, 407));
+}
+static n2_node turned(bench *b) {
+    return n2g_transpose(b->g, input(b, "x", n2_dims(611, 503)), 0, 1);
+}
+static n2_node turned_in_the_middle(bench *b) {
+    return n2g_transpose(b->g, input(b, "x", n2_dims(37, 41, 13, 11)), 0, 2);
+}
+static n2_node sum_of_few_rows(bench *b) {
+    return n2g_sum(b->g, input(b, "x", n2_dims(3, 70001)), n2_axis(0));
+}
+static n2_node sums_of_columns(bench *b) {
+    return n2g_sum(b->g, input(b, "x", n2_dims(1, 97, 1301)), n2_axis(2));
+}
+static n2_node sums_apart(bench *b) {
+    return n2g_sum(b->g, input(b, "x", n2_dims(3, 301, 103)), n2_axis(0) | n2_axis(2));
+}
+static n2_node total(bench *b) { return n2g_total(b->g, input(b, "x", n2_dims(1, 300001))); }
+static n2_node gradient_of_few_rows(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(8, 401)), y = input(b, "y", n2_dims(8, 303));
+    return n2g_matmul(b->g, x, y, true, false);
+}
+static n2_node one_tall_product(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(1, 1001, 40)), y = input(b, "y", n2_dims(1, 40, 53));
+    return n2g_matmul(b->g, x, y, false, false);
+}
+static n2_node both_turned(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(40, 301)), y = input(b, "y", n2_dims(203, 40));
+    return n2g_matmul(b->g, x, y, true, true);
+}
+static n2_node drawn(bench *b) { return n2g_randn(b->g, n2_dims(1, 100003)); }
+static n2_node moved(bench *b) {
+    const n2_node x = input(b, "x", n2_dims(1, 100003));
+    return n2g_assign(b->g, n2_store_add(b->store, "to", n2_dims(1, 100003)), x);
+}
+
+typedef n2_node build_fn(bench *b);
+
+static size_t parts_of(const n2_plan *p) {
+    size_t parts = 0;
+    for (size_t k = 0; k < p->n_steps; k++) parts += p->steps[k].shares.n;
+    return parts;
+}
+
+static double *run(build_fn *build, const n2_backend *backend, int threads, size_t *n,
+                   size_t *parts) {
+    bench b = open_bench(backend, threads);
+    const n2_node y = build(&b);
+    if (n2_plan_compile(b.g, backend, &y, 1, &b.plan) != N2CE_OK)
+        fail_msg("%s", n2ce_errmsg(b.ctx));
+    n2_plan_seed(b.plan, 5, 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    *n = (size_t)n2_elements(n2_shape_at(b.g, y));
+    *parts = parts_of(b.plan);
+    double *values = malloc((*n + 1) * sizeof *values);
+    assert_non_null(values);
+    n2_plan_get(b.plan, 0, values);
+    close_bench(&b);
+    return values;
+}
+
+static void check_parts(build_fn *build, bool is_split) {
+    size_t n, parts;
+    double *expected = run(build, n2_ref_backend(), 1, &n, &parts);
+    double *alone = run(build, n2_cpu_backend(), 1, &n, &parts);
+    if ((parts > 1) != is_split) fail_msg("%zu parts of %zu elements", parts, n);
+    for (size_t i = 0; i < n; i++) assert_close(alone[i], expected[i], 2e-5, 2e-5);
+    for (int threads = 2; threads < 5; threads++) {
+        double *shared = run(build, n2_cpu_backend(), threads, &n, &parts);
+        assert_memory_equal(shared, alone, n * sizeof *alone);
+        free(shared);
+    }
+    free(expected);
+    free(alone);
+}
+
+/* A node of much work is computed in parts, which make up the whole; where an op cannot be split
+ * it is computed once. */
+static void nodes_of_much_work_are_shared(void **state) {
+    (void)state;
+    build_fn *const builders[] = {
+        row_of_products,      logs_of_a_row,        columns_and_rows, spread,     turned,
+        sum_of_few_rows,      turned_in_the_middle, sums_of_columns,  sums_apart, total,
+        gradient_of_few_rows, one_tall_product,     both_turned,      drawn,      moved};
+    for (size_t i = 0; i < COUNT_OF(builders); i++) check_parts(builders[i], true);
+}
+
+static n2_node largest(bench *b) {
+    return n2g_amax(b->g, input(b, "x", n2_dims(5, 7)), n2_axis(0));
+}
+static n2_node middle(bench *b) {
+    return n2g_median(b->g, input(b, "x", n2_dims(300, 300)), false);
+}
+
+/* Little work is not worth sharing, and an op that needs all at once is not asked for parts. */
+static void other_nodes_are_not(void **state) {
+    (void)state;
+    check_parts(largest, false);
+    check_parts(middle, false);
+}
+
+/* ---- rows ------------------------------------------------------------------ */
+
+static const n2_step *program_of(const n2_plan *p, int64_t rows) {
+    for (size_t k = 0; k < p->n_steps; k++)
+        if (p->steps[k].kind == N2_STEP_ROWS && p->steps[k].n_rows == rows) return &p->steps[k];
+    return NULL;
+}
+
+/* Chunks of a network of two layers over rows, with the gradient of its weights or without; 0: it
+ * is no row program. */
+static int chunks(int64_t rows, int64_t width, bool learns) {
+    bench b = open_bench(n2_cpu_backend(), 1);
+    const n2_node w = input(&b, "w", n2_dims(width, width));
+    const n2_node h =
+        n2g_lrelu(b.g, n2g_matmul(b.g, input(&b, "x", n2_dims(rows, width)), w, 0, 1), 0.2);
+    const n2_node y = n2g_matmul(b.g, h, w, false, true), loss = n2g_total(b.g, y);
+    n2_node out = y;
+    if (learns) n2g_grad(b.g, loss, &w, 1, &out);
+    assert_int_equal(n2_plan_compile(b.g, n2_cpu_backend(), &out, 1, &b.plan), N2CE_OK);
+    const n2_step *s = program_of(b.plan, rows);
+    const int n = s ? s->n_chunks : 0;
+    close_bench(&b);
+    return n;
+}
+
+/* Light rows go by 64; heavy ones are split however few they are. */
+static void heavy_rows_are_split_finely(void **state) {
+    (void)state;
+    assert_int_equal(chunks(64, 64, true), 1);
+    assert_int_equal(chunks(128, 64, true), 2);
+    assert_int_equal(chunks(10000, 64, true), 8);
+    assert_true(chunks(64, 2048, true) > 4);
+    assert_true(chunks(64, 2048, false) > 3);
+}
+
+/* What is only mapped may have many chunks: there is nothing to add up. */
+static void rows_without_sums_are_balanced(void **state) {
+    (void)state;
+    assert_true(chunks(10000, 64, false) > 30);
+}
+
+/* Fewer than sixteen rows make a program only if they are heavy. */
+static void few_heavy_rows_are_a_program(void **state) {
+    (void)state;
+    assert_int_equal(chunks(8, 64, true), 0);
+    assert_true(chunks(8, 2048, true) > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_of_much_work_are_shared),
+        cmocka_unit_test(other_nodes_are_not),
+        cmocka_unit_test(heavy_rows_are_split_finely),
+        cmocka_unit_test(rows_without_sums_are_balanced),
+        cmocka_unit_test(few_heavy_rows_are_a_program),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
