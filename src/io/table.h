@@ -104,6 +104,9 @@ n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *
 
 void n2_table_free(n2_table *t); /* NULL is fine */
 
+/* Puts the rows into an order that depends on the seed, the stream and their number only. */
+n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream);
+
 /* ---- streams ------------------------------------------------------------- */
 
 /* Rows one block after the other, with memory that does not grow with the file

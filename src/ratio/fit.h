@@ -94,9 +94,6 @@ typedef struct n2_scores {
 
 void n2_scores_free(n2_scores *s);
 
-/* Puts the rows into an order that depends on the seed, the stream and their number only. */
-n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream);
-
 /* num and den are shuffled in place, and their rows given back. den NULL: the ratio of the joint
  * sample num to the product of the margins of its first x_cols columns and the others. levels[c] is
  * how many levels column c has, or NULL. After N2CE_ECANCELED nothing is returned. */

@@ -1,0 +1,57 @@
+/* A fitted log ratio: where its networks are, and what it says of rows. */
+#include "fit.h"
+
+#include <string.h>
+
+void n2_ratio_free(n2_ratio *r) {
+    if (!r) return;
+    n2_features_free(r->features);
+    n2_gauss_free(r->base);
+    for (size_t k = 0; k < r->critics; k++) n2_critic_free(r->critic[k]);
+    n2_kernel_ratio_free(r->kernel);
+    n2_free(r->ctx, r);
+}
+
+n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_device_choice *choice) {
+    n2_critic_options there = *o;
+    there.choice = choice;
+    for (size_t k = 0; k < r->critics; k++) {
+        n2_critic *copy;
+        N2_TRY(n2_critic_copy(r->critic[k], r->base, &there, &copy));
+        n2_critic_free(r->critic[k]);
+        r->critic[k] = copy;
+    }
+    return N2CE_OK;
+}
+
+enum { SCORE_BLOCK = 8192 };
+
+static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double *f) {
+    memset(f, 0, n * sizeof *f);
+    if (r->kernel) {
+        n2_kernel_ratio_score(r->kernel, x, n, f);
+        return N2CE_OK;
+    }
+    for (size_t k = 0; k < r->critics; k++) N2_TRY(n2_critic_add(r->critic[k], x, n, f));
+    for (size_t i = 0; i < n && r->critics > 0; i++) f[i] = f[i] / (double)r->critics - r->shift;
+    if (!r->base) return N2CE_OK;
+    double base[SCORE_BLOCK];
+    N2_TRY(n2_gauss_score(r->base, x, n, base));
+    for (size_t i = 0; i < n; i++) f[i] += base[i];
+    return N2CE_OK;
+}
+
+n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f) {
+    const size_t d = r->features->width;
+    double *x = n2_alloc(r->ctx, SCORE_BLOCK * d, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    n2ce_status status = N2CE_OK;
+    for (size_t first = 0; first < n && status == N2CE_OK; first += SCORE_BLOCK) {
+        const size_t count = n - first < SCORE_BLOCK ? n - first : SCORE_BLOCK;
+        status = n2_features_apply(r->features, rows + first * r->features->cols, count, x);
+        if (status == N2CE_OK) status = score_features(r, x, count, f + first);
+        if (n2_cancelled(r->ctx)) status = N2CE_ECANCELED;
+    }
+    n2_free(r->ctx, x);
+    return status;
+}
