@@ -47,7 +47,7 @@ section build 240 bash -c "quiet ninja -C $BUILD"
 # Right first.
 T=$BUILD/tests
 section 'test_cuda' 60 bash -c "quiet $T/test_cuda"
-section 'test_towers' 60 bash -c "quiet $T/test_towers"
+section 'test_fused_mlp' 60 bash -c "quiet $T/test_fused_mlp"
 section 'op table, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
 section 'op table, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"
 section 'goldens, float32' 40 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_golden"
@@ -83,8 +83,8 @@ fi
 if command -v compute-sanitizer >/dev/null; then
     section 'memcheck of the op table' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_ops"
-    section 'memcheck of towers' 60 bash -c \
-        "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_towers"
+    section 'memcheck of fused MLPs' 60 bash -c \
+        "quiet compute-sanitizer --tool memcheck --error-exitcode 9 $T/test_fused_mlp"
     section 'racecheck of goldens' 30 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \
         "quiet compute-sanitizer --tool racecheck --error-exitcode 9 $T/test_golden"
 fi

@@ -23,7 +23,7 @@ typedef struct n2_device_state {
 } n2_device_state;
 
 typedef struct n2_queue n2_queue;
-typedef struct n2_program n2_program;
+typedef struct n2_device_program n2_device_program;
 typedef struct n2_device n2_device;
 
 /* Writes rows first .. first + n - 1 of a matrix to `out`. */
@@ -55,12 +55,12 @@ struct n2_device {
      * the program ends a run: it looks at the watched numbers and counts. */
     n2ce_status (*queue_new)(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,
                              void *const *watched, n2_queue **out);
-    n2ce_status (*program_new)(n2_queue *queue, bool ends, n2_program **out);
-    void (*program_free)(n2_program *program); /* NULL is fine */
+    n2ce_status (*program_new)(n2_queue *queue, bool ends, n2_device_program **out);
+    void (*program_free)(n2_device_program *program); /* NULL is fine */
 
     /* Asks for n runs; does not wait. */
-    n2ce_status (*program_run)(n2_program *program, n2ce_ctx *ctx, uint64_t n);
-    size_t (*program_launches)(const n2_program *program); /* kernels of a run */
+    n2ce_status (*program_run)(n2_device_program *program, n2ce_ctx *ctx, uint64_t n);
+    size_t (*program_launches)(const n2_device_program *program); /* kernels of a run */
 };
 
 #endif

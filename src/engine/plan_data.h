@@ -128,7 +128,7 @@ struct n2_plan {
     n2_device *device;
     n2_device_state *state; /* in its memory */
     void **watched_at;      /* addresses of the watched numbers there */
-    n2_program *program;
+    n2_device_program *program;
     n2_queue *queue;  /* what is being recorded */
     bool state_moved; /* seed or runs are not those of the device's state */
 };

@@ -153,7 +153,7 @@ n2ce_status n2_plan_end_on_device(n2_plan *p, uint32_t *bad) {
 
 n2ce_status n2_plan_run_now(n2_plan *p, void (*body)(n2_plan *plan, const void *arg),
                             const void *arg) {
-    n2_program *program;
+    n2_device_program *program;
     N2_TRY(prepare(p));
     N2_TRY(p->device->queue_new(p->device, p->ctx, p->state, p->watched_at, &p->queue));
     body(p, arg);

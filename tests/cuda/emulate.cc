@@ -1,6 +1,6 @@
 #include "emulate.h"
 
-#include "cuda/fused_mlp/tower.h"
+#include "cuda/fused_mlp/mlp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
     }
 }
 
-/* ---- towers ---------------------------------------------------------------- */
+/* ---- fused MLPs ---------------------------------------------------------------- */
 
 struct arrival_state { /* as many bytes as a barrier has */
     int32_t pending;
@@ -188,10 +188,10 @@ void arrival_wait(uint64_t *arrival, unsigned turn) {
     while (state_of(arrival)->turns == (turn & 4095u)) wait_at(READY);
 }
 
-/* ---- halves ---------------------------------------------------------------- */
+/* ---- fp16 ---------------------------------------------------------------- */
 
 /* To nearest, ties to even; too large becomes infinite. */
-static uint16_t to_half(float x) {
+static uint16_t to_fp16(float x) {
     const uint32_t bits = __float_as_uint(x), sign = bits >> 16 & 0x8000;
     const float size = fabsf(x);
     if (isnan(x)) return 0x7fff;
@@ -203,7 +203,7 @@ static uint16_t to_half(float x) {
     return (uint16_t)(sign | (cut + up - (112 << 10)));
 }
 
-static float from_half(uint16_t h) {
+static float from_fp16(uint16_t h) {
     const uint32_t exponent = h >> 10 & 31, digits = h & 1023u, sign = (uint32_t)(h >> 15) << 31;
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)digits * 0x1p-24f;
     const uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | digits << 13;
@@ -212,18 +212,18 @@ static float from_half(uint16_t h) {
     return x;
 }
 
-uint32_t pack_halves(float x, float y) { return to_half(x) | (uint32_t)to_half(y) << 16; }
-float2 unpack_halves(uint32_t both) {
-    return float2{from_half((uint16_t)both), from_half((uint16_t)(both >> 16))};
+uint32_t pack_fp16(float x, float y) { return to_fp16(x) | (uint32_t)to_fp16(y) << 16; }
+float2 unpack_fp16(uint32_t both) {
+    return float2{from_fp16((uint16_t)both), from_fp16((uint16_t)(both >> 16))};
 }
-uint32_t larger_halves(uint32_t a, uint32_t b) {
-    const float2 x = unpack_halves(a), y = unpack_halves(b);
-    return pack_halves(fmaxf(fabsf(x.x), fabsf(y.x)), fmaxf(fabsf(x.y), fabsf(y.y)));
+uint32_t larger_fp16(uint32_t a, uint32_t b) {
+    const float2 x = unpack_fp16(a), y = unpack_fp16(b);
+    return pack_fp16(fmaxf(fabsf(x.x), fabsf(y.x)), fmaxf(fabsf(x.y), fabsf(y.y)));
 }
-uint32_t leaky_halves(uint32_t both, uint32_t slope) {
-    const float2 x = unpack_halves(both), s = unpack_halves(slope);
-    const float2 y = unpack_halves(pack_halves(x.x * s.x, x.y * s.y));
-    return pack_halves(x.x > y.x ? x.x : y.x, x.y > y.y ? x.y : y.y);
+uint32_t leaky_fp16(uint32_t both, uint32_t slope) {
+    const float2 x = unpack_fp16(both), s = unpack_fp16(slope);
+    const float2 y = unpack_fp16(pack_fp16(x.x * s.x, x.y * s.y));
+    return pack_fp16(x.x > y.x ? x.x : y.x, x.y > y.y ? x.y : y.y);
 }
 uint32_t warp_most(uint32_t x) {
     for (int mask = 16; mask > 0; mask /= 2) {
@@ -235,10 +235,10 @@ uint32_t warp_most(uint32_t x) {
 
 /* ---- products -------------------------------------------------------------- */
 
-static float half_at(const char *image, unsigned at) {
+static float fp16_at(const char *packed, unsigned at) {
     uint16_t h;
-    memcpy(&h, image + 2 * at, 2);
-    return from_half(h);
+    memcpy(&h, packed + 2 * at, 2);
+    return from_fp16(h);
 }
 
 /* As gpu_tensor.h says. Lanes show each other sixteen inner numbers at a time. */
@@ -252,14 +252,14 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
         float row[2][16];
         for (unsigned h = 0; h < 2; h++)
             for (unsigned k = 0; k < 16; k += 2) {
-                const float2 x = unpack_halves(lanes[g * 4 + k / 2 % 4].a[k / 8 * 2 + h]);
+                const float2 x = unpack_fp16(lanes[g * 4 + k / 2 % 4].a[k / 8 * 2 + h]);
                 row[h][k] = x.x, row[h][k + 1] = x.y;
             }
         for (unsigned i = 0; i < 64; i += 4)
             for (unsigned c = 0; c < 2; c++)
                 for (unsigned k = 0; k < 16; k++) {
                     const unsigned column = i / 4 * 8 + 2 * t + c;
-                    const float w = half_at(b, image_at(TOWER_WIDTH, column, 16 * j + k));
+                    const float w = fp16_at(b, packed_at(MLP_WIDTH, column, 16 * j + k));
                     sum[i + c] += row[0][k] * w;
                     sum[i + 2 + c] += row[1][k] * w;
                 }
@@ -285,9 +285,9 @@ void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh) {
         const unsigned row = 16 * warp + 8 * (i / 2 % 2) + lane / 4;
         const unsigned other = 8 * (i / 4) + lane % 4 * 2 + i % 2;
         if (fresh) sum[i] = 0;
-        for (unsigned k = 0; k < TOWER_WIDTH; k++)
-            sum[i] += half_at(a, image_at(TOWER_WIDTH, row, k)) *
-                      half_at(b, image_at(FEW_ROWS, other, k));
+        for (unsigned k = 0; k < MLP_WIDTH; k++)
+            sum[i] += fp16_at(a, packed_at(MLP_WIDTH, row, k)) *
+                      fp16_at(b, packed_at(FEW_ROWS, other, k));
     }
 }
 
@@ -297,12 +297,12 @@ void multiply_columns(float sum[64], const char *a, const char *b) {
         for (unsigned i = 0; i < 64; i++) {
             const unsigned row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
             const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-            sum[i] += half_at(a, image_at(SHEET_ROWS, k, row)) *
-                      half_at(b, image_at(SHEET_ROWS, k, column));
+            sum[i] += fp16_at(a, packed_at(STASH_TILE_ROWS, k, row)) *
+                      fp16_at(b, packed_at(STASH_TILE_ROWS, k, column));
         }
 }
 
-uint32_t negative_halves(uint32_t a, uint32_t b) {
+uint32_t negative_fp16(uint32_t a, uint32_t b) {
     return (a >> 15 & 1) * 0xffu | (a >> 31) * 0xff00u | (b >> 15 & 1) * 0xff0000u |
            (b >> 31) * 0xff000000u;
 }

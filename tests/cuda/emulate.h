@@ -121,17 +121,17 @@ inline uint32_t to_tf32(float x) {
 
 void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 
-uint32_t pack_halves(float x, float y);
-float2 unpack_halves(uint32_t both);
-uint32_t larger_halves(uint32_t a, uint32_t b);
-uint32_t leaky_halves(uint32_t x, uint32_t slope);
+uint32_t pack_fp16(float x, float y);
+float2 unpack_fp16(uint32_t both);
+uint32_t larger_fp16(uint32_t a, uint32_t b);
+uint32_t leaky_fp16(uint32_t x, uint32_t slope);
 uint32_t warp_most(uint32_t x);
 inline float quick_root(float x) { return sqrtf(x); }
 inline float quick_quotient(float x, float y) { return x / y; }
 
 /* ---- gpu_tensor.h ---- */
 
-#define GPU_HAS_TOWERS 1
+#define GPU_HAS_WGMMA 1
 inline void __syncwarp() { emulated_warp_barrier(); }
 void arrival_init(uint64_t *arrival, unsigned count);
 void arrive(uint64_t *arrival);
@@ -140,7 +140,7 @@ void copy_bulk(void *to, const void *from, unsigned bytes, uint64_t *arrival);
 #define copy_bulk_once copy_bulk
 void arrival_wait(uint64_t *arrival, unsigned turn);
 inline void arrivals_ready() {}
-inline char *image_aligned(void *shared) { return (char *)shared; }
+inline char *tile_aligned(void *shared) { return (char *)shared; }
 template <int N = 64> void products_begin(float *) {}
 inline void products_end() {}
 template <int N = 64> void products_wait(float *) {}
@@ -152,11 +152,11 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
 }
 void store_transposed(void *row, const uint32_t a[4]);
 inline void shared_for_tensors() {}
-inline uint64_t image_lower(const void *at, unsigned) { return (uint64_t)at / 16; }
+inline uint64_t tile_lower(const void *at, unsigned) { return (uint64_t)at / 16; }
 inline uint64_t uniform(uint64_t x) { return x; }
 void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh);
 void multiply_columns(float sum[64], const char *a, const char *b);
-uint32_t negative_halves(uint32_t a, uint32_t b);
+uint32_t negative_fp16(uint32_t a, uint32_t b);
 void add_gated(float *to, float x, uint32_t word, uint32_t bit, float set, float clear);
 bool any_of_four(bool holds);
 void barrier_of_eight();

@@ -1,23 +1,23 @@
-/* Tensor cores and copies of compute capability 9.0, for towers. tests/cuda/emulate.h has the
+/* Tensor cores and copies of compute capability 9.0, for fused MLPs. tests/cuda/emulate.h has the
  * same for a processor. */
 #ifndef N2_CUDA_GPU_TENSOR_H
 #define N2_CUDA_GPU_TENSOR_H
 
-#include "tower.h"
+#include "mlp.h"
 
 #ifndef N2_EMULATE
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
-#define GPU_HAS_TOWERS 1
+#define GPU_HAS_WGMMA 1
 #else
-#define GPU_HAS_TOWERS 0
+#define GPU_HAS_WGMMA 0
 #endif
 
 __device__ inline unsigned shared_address(const void *at) {
     return (unsigned)__cvta_generic_to_shared(at);
 }
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 /* ---- copies that a barrier counts the bytes of ---- */
 
 __device__ inline void arrival_init(uint64_t *arrival, unsigned count) {
@@ -67,8 +67,8 @@ __device__ inline void arrival_wait(uint64_t *arrival, unsigned turn) {
                  : "memory");
 }
 
-/* Images begin at multiples of 1024 bytes of shared memory. */
-__device__ inline char *image_aligned(void *shared) {
+/* Tiles that tensor cores read begin at multiples of 1024 bytes of shared memory. */
+__device__ inline char *tile_aligned(void *shared) {
     return (char *)shared + (1024 - shared_address(shared) % 1024) % 1024;
 }
 
@@ -82,13 +82,13 @@ template <int N> __device__ inline void more_registers() {
 
 /* ---- products ---- */
 
-/* Of an image with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel
+/* Of a tile with rows of 128 bytes, groups of eight 1024 bytes apart; `panels` bytes from panel
  * to panel, which counts where the inner axis is that of the rows. Its lower half has the place, in
  * units of 16 bytes; the upper is always the same. */
-__device__ inline uint32_t image_lower(const void *at, unsigned panels) {
+__device__ inline uint32_t tile_lower(const void *at, unsigned panels) {
     return shared_address(at) >> 4 | panels >> 4 << 16;
 }
-__device__ inline uint64_t image_descriptor(uint32_t lower) {
+__device__ inline uint64_t tile_descriptor(uint32_t lower) {
     return (uint64_t)lower | (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
@@ -120,8 +120,8 @@ template <int N = 64> __device__ inline void products_wait(float *sum) {
     hold<N>(sum);
 }
 
-/* Four matrices of 8 x 8 halves, spread over a warp as products are, transposed to shared memory:
- * lane i says where row i % 8 of what matrix i / 8 becomes goes. */
+/* Four matrices of 8 x 8 fp16 numbers, spread over a warp as products are, transposed to shared
+ * memory: lane i says where row i % 8 of what matrix i / 8 becomes goes. */
 __device__ inline void store_transposed(void *row, const uint32_t a[4]) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                      shared_address(row)),
@@ -136,51 +136,49 @@ __device__ inline void shared_for_tensors() {
 /* The same for all lanes of a warp, and the compiler knows. */
 __device__ inline uint32_t uniform(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
 
-/* sum = a b^T, or += if not `fresh`, for 64 rows of an image a, and 16 rows b that are an image,
- * too, at image_lower: sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
+/* sum = a b^T, or += if not `fresh`, for 64 rows of a tile a, and 16 rows b that are a tile too, at
+ * tile_lower: sum[4j + 2h + c] is row 16 warp + 8h + g of a, row 8j + 2t + c of b. */
 __device__ inline void multiply_few(float sum[8], uint32_t left, uint32_t right, bool fresh) {
 #pragma unroll
     for (unsigned j = 0; j < 8; j++)
-        asm volatile(
-            "{\n"
-            ".reg .pred add;\n"
-            "setp.ne.b32 add, %10, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, add, 1, 1, 0, 0;\n"
-            "}"
-            : EIGHT(CHANGED, 0)
-            : "l"(image_descriptor(left + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
-              "l"(image_descriptor(right + (j / 4 * (FEW_ROWS * 128) + j % 4 * 32) / 16)),
-              "r"(fresh ? j : 1));
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     "setp.ne.b32 add, %10, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+                     "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, add, 1, 1, 0, 0;\n"
+                     "}"
+                     : EIGHT(CHANGED, 0)
+                     : "l"(tile_descriptor(left + (j / 4 * (MLP_WIDTH * 128) + j % 4 * 32) / 16)),
+                       "l"(tile_descriptor(right + (j / 4 * (FEW_ROWS * 128) + j % 4 * 32) / 16)),
+                       "r"(fresh ? j : 1));
 }
 
-/* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and an image
+/* sum = a b^T, or += if not `fresh`, for 64 rows of a, in the registers of four warps, and a tile
  * b: sum[4j + 2h + c] is row 16 warp + 8h + g, column 8j + 2t + c; a[2j + h] has the same row and
  * columns 8j + 2t and the next. between(j) is called behind each of the 8 steps: a warp waits to
  * ask for a step until tensor cores have begun the one before, so that time is free. */
 template <typename F>
 __device__ inline void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fresh,
                                      F between) {
-    const uint32_t lower = image_lower(b, 16);
+    const uint32_t lower = tile_lower(b, 16);
 #pragma unroll
     for (unsigned j = 0; j < 8; j++) {
-        asm volatile(
-            "{\n"
-            ".reg .pred add;\n"
-            "setp.ne.b32 add, %69, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
-            ", {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
-            "}"
-            : ALL_64(CHANGED)
-            : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
-              "l"(image_descriptor(lower + (j / 4 * (TOWER_WIDTH * 128) + j % 4 * 32) / 16)),
-              "r"(fresh ? j : 1));
+        asm volatile("{\n"
+                     ".reg .pred add;\n"
+                     "setp.ne.b32 add, %69, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " SUMS_64
+                     ", {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
+                     "}"
+                     : ALL_64(CHANGED)
+                     : "r"(a[4 * j]), "r"(a[4 * j + 1]), "r"(a[4 * j + 2]), "r"(a[4 * j + 3]),
+                       "l"(tile_descriptor(lower + (j / 4 * (MLP_WIDTH * 128) + j % 4 * 32) / 16)),
+                       "r"(fresh ? j : 1));
         between((int)j);
     }
 }
 
-/* sum += a^T b for 16 rows of sheets a and b: `a` is where the rows of one of its panels begin, 64
- * columns, `b` where those of its first panel do. */
+/* sum += a^T b for 16 rows of stash tiles a and b: `a` is where the rows of one of its panels
+ * begin, 64 columns, `b` where those of its first panel do. */
 __device__ inline void multiply_columns(float sum[64], const char *a, const char *b) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
@@ -189,12 +187,12 @@ __device__ inline void multiply_columns(float sum[64], const char *a, const char
                  ", %64, %65, add, 1, 1, 1, 1;\n"
                  "}"
                  : ALL_64(CHANGED)
-                 : "l"(image_descriptor(image_lower(a, SHEET_BYTES / 2))),
-                   "l"(image_descriptor(image_lower(b, SHEET_BYTES / 2))));
+                 : "l"(tile_descriptor(tile_lower(a, STASH_TILE_BYTES / 2))),
+                   "l"(tile_descriptor(tile_lower(b, STASH_TILE_BYTES / 2))));
 }
 
-/* 0xff for each of four halves that is negative, else 0. */
-__device__ inline uint32_t negative_halves(uint32_t a, uint32_t b) {
+/* 0xff for each of four fp16 numbers that is negative, else 0. */
+__device__ inline uint32_t negative_fp16(uint32_t a, uint32_t b) {
     uint32_t bytes;
     asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(bytes) : "r"(a), "r"(b));
     return bytes;

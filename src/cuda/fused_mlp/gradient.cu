@@ -4,20 +4,20 @@
 #include "gpu_tensor.h"
 
 /* Two stages keep memory busy; with more on their way, others that read would wait behind them. */
-enum { GRADIENT_STAGES = 2, GRADIENT_THREADS = 256, SUMS_FLOATS = 4 * TOWER_WIDTH };
+enum { GRADIENT_STAGES = 2, GRADIENT_THREADS = 256, SUMS_FLOATS = 4 * MLP_WIDTH };
 
 template <bool STRICT> struct gradient_sizes {
     enum {
-        SHEETS = STRICT ? 1 : GRADIENT_STEP / SHEET_ROWS, /* that are multiplied at once */
-        FACTOR_BYTES = SHEETS * sheet_bytes(STRICT),
-        POWERS_BYTES = SHEETS * SHEET_POWERS * 4,
+        TILES = STRICT ? 1 : GRADIENT_STEP / STASH_TILE_ROWS, /* that are multiplied at once */
+        FACTOR_BYTES = TILES * stash_tile_bytes(STRICT),
+        POWERS_BYTES = TILES * STASH_POWERS * 4,
         STAGE_BYTES = 2 * FACTOR_BYTES, /* of g and of x */
         SHARED = GRADIENT_STAGES * (STAGE_BYTES + 2 * POWERS_BYTES + 8) + SUMS_FLOATS * 4 +
                  (int)sizeof(gradient) + 2048
     };
 };
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 
 /* What a block has in shared memory. */
 template <bool STRICT> struct gradient_memory {
@@ -47,45 +47,47 @@ template <bool STRICT> struct gradient_block {
     typedef gradient_sizes<STRICT> size;
     gradient_memory<STRICT> m;
     const gradient &t;
-    int64_t first_sheet, last_sheet; /* of this block: [first, last) */
-    int steps, all_steps;            /* all: with those of the pair */
-    float unit; /* sums are 1 / unit too large */
+    int64_t first_tile, last_tile; /* of this block: [first, last) */
+    int steps, all_steps;          /* all: with those of the pair */
+    float unit;                    /* sums are 1 / unit too large */
 
     __device__ gradient_block(const gradient_memory<STRICT> &memory, const gradient &which,
                               int slice)
         : m(memory), t(which), unit(1) {
-        const int64_t all = sheets_of(t.rows), length = t.slice_rows / SHEET_ROWS;
-        first_sheet = slice * length;
-        last_sheet = first_sheet + length < all ? first_sheet + length : all;
-        steps = all_steps = (int)((last_sheet - first_sheet + size::SHEETS - 1) / size::SHEETS);
+        const int64_t all = stash_tiles(t.rows), length = t.slice_rows / STASH_TILE_ROWS;
+        first_tile = slice * length;
+        last_tile = first_tile + length < all ? first_tile + length : all;
+        steps = all_steps = (int)((last_tile - first_tile + size::TILES - 1) / size::TILES);
         if (t.pair_g && slice == t.n_blocks - 1)
-            all_steps += (int)((sheets_of(t.pair_rows) + size::SHEETS - 1) / size::SHEETS);
+            all_steps += (int)((stash_tiles(t.pair_rows) + size::TILES - 1) / size::TILES);
     }
 
-    __device__ int sheets_in(int step) const {
-        const int64_t all = step < steps ? last_sheet - first_sheet : sheets_of(t.pair_rows);
-        const int64_t left = all - (int64_t)(step < steps ? step : step - steps) * size::SHEETS;
-        return left < size::SHEETS ? (int)left : size::SHEETS;
+    __device__ int tiles_in(int step) const {
+        const int64_t all = step < steps ? last_tile - first_tile : stash_tiles(t.pair_rows);
+        const int64_t left = all - (int64_t)(step < steps ? step : step - steps) * size::TILES;
+        return left < size::TILES ? (int)left : size::TILES;
     }
 
-    /* One thread: the sheets of a step, if there is such a step. */
+    /* One thread: the stash tiles of a step, if there is such a step. */
     __device__ void fetch(int step) {
         if (step >= all_steps) return;
         const bool own = step < steps;
         const void *from_g = own ? t.g : t.pair_g, *from_x = own ? t.x : t.pair_x;
         const int64_t rows = own ? t.rows : t.pair_rows;
-        const int64_t at = own ? first_sheet + (int64_t)step * size::SHEETS
-                               : (int64_t)(step - steps) * size::SHEETS;
+        const int64_t at =
+            own ? first_tile + (int64_t)step * size::TILES : (int64_t)(step - steps) * size::TILES;
         const int stage = step % GRADIENT_STAGES;
-        const unsigned sheets = (unsigned)sheets_in(step), bytes = sheets * sheet_bytes(STRICT);
-        const unsigned powers = sheets * SHEET_POWERS * 4;
+        const unsigned tiles = (unsigned)tiles_in(step), bytes = tiles * stash_tile_bytes(STRICT);
+        const unsigned powers = tiles * STASH_POWERS * 4;
         uint64_t *there = &m.there[stage];
         arrival_expect(there, 2 * bytes + 2 * powers);
-        copy_bulk_once(m.g(stage), (const char *)from_g + at * sheet_bytes(STRICT), bytes, there);
-        copy_bulk_once(m.x(stage), (const char *)from_x + at * sheet_bytes(STRICT), bytes, there);
-        copy_bulk(m.powers_g(stage), powers_of(from_g, rows, STRICT) + at * SHEET_POWERS, powers,
+        copy_bulk_once(m.g(stage), (const char *)from_g + at * stash_tile_bytes(STRICT), bytes,
+                       there);
+        copy_bulk_once(m.x(stage), (const char *)from_x + at * stash_tile_bytes(STRICT), bytes,
+                       there);
+        copy_bulk(m.powers_g(stage), powers_of(from_g, rows, STRICT) + at * STASH_POWERS, powers,
                   there);
-        copy_bulk(m.powers_x(stage), powers_of(from_x, rows, STRICT) + at * SHEET_POWERS, powers,
+        copy_bulk(m.powers_x(stage), powers_of(from_x, rows, STRICT) + at * STASH_POWERS, powers,
                   there);
     }
 
@@ -98,13 +100,13 @@ template <bool STRICT> struct gradient_block {
     }
 
     __device__ void multiply(int stage, int sixteen, float sum[64]) const {
-        const int at = sixteen / 4 * sheet_bytes(STRICT) + sixteen % 4 * (16 * 128);
-        const int panel = (int)threadIdx.x / 128 * (SHEET_BYTES / 2);
+        const int at = sixteen / 4 * stash_tile_bytes(STRICT) + sixteen % 4 * (16 * 128);
+        const int panel = (int)threadIdx.x / 128 * (STASH_TILE_BYTES / 2);
         const char *g = m.g(stage) + at + panel, *x = m.x(stage) + at;
         multiply_columns(sum, g, x);
         if (STRICT) {
-            multiply_columns(sum, g, x + SHEET_BYTES);
-            multiply_columns(sum, g + SHEET_BYTES, x);
+            multiply_columns(sum, g, x + STASH_TILE_BYTES);
+            multiply_columns(sum, g + STASH_TILE_BYTES, x);
         }
     }
 
@@ -128,17 +130,18 @@ template <bool STRICT> struct gradient_block {
     /* A thread has two columns of a quarter of the rows. */
     __device__ void add_columns(int stage, int sixteens, float2 *sum) const {
         const unsigned pair = threadIdx.x % 64, part = threadIdx.x / 64;
-        const int begin = (int)part * size::SHEETS;
-        for (int k = begin; k < begin + size::SHEETS && k < sixteens; k++) {
-            const char *sheet = m.g(stage) + k / 4 * sheet_bytes(STRICT);
+        const int begin = (int)part * size::TILES;
+        for (int k = begin; k < begin + size::TILES && k < sixteens; k++) {
+            const char *tile = m.g(stage) + k / 4 * stash_tile_bytes(STRICT);
             float2 here = {0, 0};
 #pragma unroll
             for (int r = 0; r < 16; r++) {
-                const unsigned at = image_at(SHEET_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
-                float2 x = unpack_halves(*(const uint32_t *)(sheet + 2 * at));
+                const unsigned at =
+                    packed_at(STASH_TILE_ROWS, (unsigned)(k % 4 * 16 + r), 2 * pair);
+                float2 x = unpack_fp16(*(const uint32_t *)(tile + 2 * at));
                 here.x += x.x, here.y += x.y;
                 if (!STRICT) continue;
-                x = unpack_halves(*(const uint32_t *)(sheet + SHEET_BYTES + 2 * at));
+                x = unpack_fp16(*(const uint32_t *)(tile + STASH_TILE_BYTES + 2 * at));
                 here.x += x.x, here.y += x.y;
             }
             const float power = m.powers_g(stage)[k];
@@ -147,24 +150,23 @@ template <bool STRICT> struct gradient_block {
     }
 
     __device__ void store_columns(int slice, float2 sum) const {
-        *(float2 *)(m.sums + threadIdx.x / 64 * TOWER_WIDTH + threadIdx.x % 64 * 2) = sum;
+        *(float2 *)(m.sums + threadIdx.x / 64 * MLP_WIDTH + threadIdx.x % 64 * 2) = sum;
         __syncthreads();
         if ((int)threadIdx.x >= t.m) return;
         float *to = t.sums + slice * t.m + threadIdx.x;
-        const float *part = m.sums + sheet_column(threadIdx.x);
-        const float all = (part[0] + part[TOWER_WIDTH]) +
-                          (part[2 * TOWER_WIDTH] + part[3 * TOWER_WIDTH]);
+        const float *part = m.sums + stash_column(threadIdx.x);
+        const float all = (part[0] + part[MLP_WIDTH]) + (part[2 * MLP_WIDTH] + part[3 * MLP_WIDTH]);
         *to = t.sums_add ? *to + all : all;
     }
 
-    /* A thread's sums are eight numbers side by side (sheet_column) of two rows, four times. Number
+    /* A thread's sums are eight numbers side by side (stash_column) of two rows, four times. Number
      * e of eight k: */
     __device__ static int number_at(int k, int e) {
         return 16 * (k / 2) + e / 2 * 4 + k % 2 * 2 + e % 2;
     }
     __device__ static int row_of(int k) {
         const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
-        return (int)sheet_column(row + (unsigned)k % 2 * 8);
+        return (int)stash_column(row + (unsigned)k % 2 * 8);
     }
     __device__ static int column_of(int k) { return k / 2 * 32 + (int)threadIdx.x % 4 * 8; }
 
@@ -189,11 +191,11 @@ template <bool STRICT> struct gradient_block {
     }
 
     /* Eight numbers, those that there are; returns the sum of their squares. */
-    __device__ static float store_eight(float *to, const float x[8], int left, bool fours) {
+    __device__ static float store_eight(float *to, const float x[8], int left, bool vec4) {
         float squares = 0;
 #pragma unroll
         for (int e = 0; e < 8; e++) squares += e < left ? x[e] * x[e] : 0.0f;
-        if (!fours) {
+        if (!vec4) {
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 if (e < left) to[e] = x[e];
@@ -207,7 +209,7 @@ template <bool STRICT> struct gradient_block {
     /* Returns the sum of the squares of what this thread stores. */
     __device__ float store(int slice, float sum[64]) {
         float *to = t.out + (int64_t)slice * (t.m * t.n), squares = 0;
-        const bool fours = t.n % 4 == 0 && (uintptr_t)to % 16 == 0;
+        const bool vec4 = t.n % 4 == 0 && (uintptr_t)to % 16 == 0;
         change_unit(1, sum);
         if (t.adds) add_stored(to, sum);
 #pragma unroll
@@ -216,7 +218,7 @@ template <bool STRICT> struct gradient_block {
             float x[8];
 #pragma unroll
             for (int e = 0; e < 8; e++) x[e] = sum[number_at(k, e)];
-            if (r < t.m && c < t.n) squares += store_eight(to + r * t.n + c, x, t.n - c, fours);
+            if (r < t.m && c < t.n) squares += store_eight(to + r * t.n + c, x, t.n - c, vec4);
         }
         return squares;
     }
@@ -240,7 +242,7 @@ template <bool STRICT> struct gradient_block {
             for (int s = 0; s < GRADIENT_STAGES; s++) fetch(s);
 #pragma unroll 1
         for (int step = 0; step < all_steps; step++) {
-            const int stage = step % GRADIENT_STAGES, sixteens = 4 * sheets_in(step);
+            const int stage = step % GRADIENT_STAGES, sixteens = 4 * tiles_in(step);
             arrival_wait(&m.there[stage], (unsigned)(step / GRADIENT_STAGES));
             if (step == 0) unit = m.powers_g(stage)[0] * m.powers_x(stage)[0];
             add_products(stage, sixteens, sum);
@@ -264,10 +266,10 @@ __device__ inline void copy_words(gradient *to, const gradient *from) {
 
 template <bool STRICT>
 __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
-    run_gradients(const gradient *list, const __grid_constant__ tower_starts starts) {
-#if GPU_HAS_TOWERS
+    run_gradients(const gradient *list, const __grid_constant__ block_starts starts) {
+#if GPU_HAS_WGMMA
     GPU_SHARED(shared);
-    const gradient_memory<STRICT> m(image_aligned(shared));
+    const gradient_memory<STRICT> m(tile_aligned(shared));
     const int which = which_of(starts, [&](int i) { return list[i].first_block; });
     copy_words(m.t, &list[which]);
     if (threadIdx.x == 0) {
@@ -293,9 +295,9 @@ cudaError_t n2_gradients_prepare(void) {
                                 gradient_sizes<true>::SHARED);
 }
 
-void n2_gradients_launch(const gradient *list, const tower_starts *starts, uint32_t blocks,
+void n2_gradients_launch(const gradient *list, const block_starts *starts, uint32_t blocks,
                          bool strict, cudaStream_t stream, bool early) {
-    const tower_starts copy = *starts;
+    const block_starts copy = *starts;
     if (strict)
         GPU_LAUNCH(run_gradients<true>, blocks, GRADIENT_THREADS, gradient_sizes<true>::SHARED,
                    stream, early, list, copy);

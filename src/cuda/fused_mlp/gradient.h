@@ -1,22 +1,22 @@
-/* Gradients of weights, from what towers stored: g^T x for the gradient g of a layer's output and
- * its input x, both as sheets (tower.h), and the sums of g's columns, the bias's gradient.
+/* Gradients of weights, from what fused MLPs stored: g^T x for the gradient g of a layer's output
+ * and its input x, both from the stash (mlp.h), and the sums of g's columns, the bias's gradient.
  *
- * A block has a slice of the rows and all numbers, 128 x 128 at most, in registers. Sheets come by
- * bulk copies, several on their way at once: the memory's speed is the limit. */
+ * A block has a slice of the rows and all numbers, 128 x 128 at most, in registers. Its tiles come
+ * by bulk copies, several on their way at once: the memory's speed is the limit. */
 #ifndef N2_CUDA_GRADIENT_H
 #define N2_CUDA_GRADIENT_H
 
-#include "tower.h"
+#include "mlp.h"
 
 enum { GRADIENT_STEP = 128 /* rows that are multiplied at once, and whose columns are one sum */ };
 
 typedef struct gradient {
-    const void *g, *x; /* sheets */
+    const void *g, *x; /* in the stash */
     float *out;        /* [slices x m x n] */
     float *sums;       /* [slices x m]; NULL: none */
     float *squares;    /* the sum of all squares, if there is one slice; NULL: not wanted */
     int64_t rows;
-    const void *pair_g, *pair_x; /* sheets whose product goes into the last slice; NULL: none */
+    const void *pair_g, *pair_x; /* likewise, whose product goes into the last slice; NULL: none */
     int64_t pair_rows;
     int32_t m, n;
     int32_t first_block, n_blocks; /* a block has a slice */
@@ -25,7 +25,7 @@ typedef struct gradient {
 } gradient;
 
 cudaError_t n2_gradients_prepare(void);
-void n2_gradients_launch(const gradient *list, const tower_starts *starts, uint32_t blocks,
+void n2_gradients_launch(const gradient *list, const block_starts *starts, uint32_t blocks,
                          bool strict, cudaStream_t stream, bool early);
 
 #endif

@@ -1,15 +1,15 @@
-/* Fewer jobs for gradients, once it is known which are made from sheets: sums that are taken on the
- * way, by who makes what is summed up. */
+/* Fewer jobs for gradients, once it is known which are made from the stash: sums that are taken on
+ * the way, by who makes what is summed up. */
 #include "cuda/runtime/edit.h"
 
 /* ---- one gradient of two ------------------------------------------------- */
 
-/* The gradient from sheets, and the one that adds up its slices: itself, if it has one slice. */
+/* The gradient from the stash, and the one that adds up its slices: itself, if it has one slice. */
 typedef struct made {
     size_t gradient, last;
 } made;
 
-/* How the gradient x, which job i reads and nobody else, was made; false: not from sheets. */
+/* How the gradient x, which job i reads and nobody else, was made; false: not from the stash. */
 static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m) {
     m->last = n2_writer_of(q, i, x, n);
     if (m->last == SIZE_MAX || q->list[m->last].j.out != x) return false;
@@ -17,7 +17,7 @@ static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m)
     const job *last = &q->list[m->last].j;
     const bool slices = last->kind == JOB_SUM_SLICES;
     m->gradient = slices ? n2_maker_of_slices(q, m->last, last->in[0]) : m->last;
-    return m->gradient != SIZE_MAX && q->list[m->gradient].sheets && !q->list[m->gradient].kept;
+    return m->gradient != SIZE_MAX && q->list[m->gradient].from_stash && !q->list[m->gradient].kept;
 }
 
 /* The job before i that sums up the same slices to the same place, if nobody else touches the sums;
@@ -35,7 +35,7 @@ static size_t same_sum_before(const n2_queue *q, size_t i) {
 }
 
 static bool makes_slices(const n2_queue *q, size_t i) {
-    return i != SIZE_MAX && (q->list[i].sheets || q->list[i].taken) && !q->list[i].pair;
+    return i != SIZE_MAX && (q->list[i].from_stash || q->list[i].taken) && !q->list[i].pair;
 }
 
 /* A tile's slices are added to those of the tile before, and summed up after the last tile only. */
@@ -120,7 +120,7 @@ static void apply_pair(n2_queue *q, size_t small, size_t large, const columns *c
 }
 
 /* A weight that is used twice has two gradients, which are added: one gradient of all rows, if both
- * are made from sheets. */
+ * are made from the stash. */
 static bool pair_gradients(n2_queue *q, size_t i) {
     const job *j = &q->list[i].j;
     made a, b;
@@ -138,7 +138,7 @@ static bool pair_gradients(n2_queue *q, size_t i) {
     const float *y = j->in[swap ? 0 : 1];
     for (int f = 0; f < 2; f++)
         if (n2_is_written_between(q, small.gradient, large.gradient, s->in[f],
-                               s->product.k * (f ? s->product.n : s->product.m)))
+                                  s->product.k * (f ? s->product.n : s->product.m)))
             return false;
     if (!n2_find_merger(q, i, large.last, y, &m) ||
         !find_columns(q, small.gradient, large.gradient, &c))
@@ -167,10 +167,12 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
     if (k == SIZE_MAX || to == SIZE_MAX || !n2_is_only_reader(q, i, to, j->out, j->k)) return false;
     noted *maker = &q->list[k], *list = &q->list[to];
     const bool slices = maker->j.kind == JOB_SUM_SLICES, small = n2_is_small(maker);
-    const bool whole = (small || maker->sheets) && !maker->j.add && maker->j.product.slices == 1;
+    const bool whole =
+        (small || maker->from_stash) && !maker->j.add && maker->j.product.slices == 1;
     if (maker->j.more[0] || !(slices || whole)) return false;
-    const int64_t blocks =
-        slices ? maker->j.n_blocks : small ? n2_small_blocks(&maker->j.product) : 1;
+    const int64_t blocks = slices  ? maker->j.n_blocks
+                           : small ? n2_small_blocks(&maker->j.product)
+                                   : 1;
     float *squares = n2_queue_scratch(q, (const char *)j->out + 1, blocks);
     if (!squares) return false;
     maker->j.more[0] = squares;

@@ -2,8 +2,8 @@
 #include "update.h"
 
 #include "cuda/kernels/jobs_find.h"
-#include "jobs_image.h"
 #include "cuda/kernels/jobs_reduce.h"
+#include "pack_weights.h"
 
 enum {
     UPDATE_WARPS = JOB_THREADS / 32,
@@ -148,8 +148,8 @@ struct guard {
 };
 
 /* Eight numbers of a row, those that there are; the others are 0. */
-__device__ inline void load_eight(float x[8], const float *from, uint32_t left, bool fours) {
-    if (fours) {
+__device__ inline void load_eight(float x[8], const float *from, uint32_t left, bool vec4) {
+    if (vec4) {
         const float4 none = {0, 0, 0, 0};
         const float4 a = left > 0 ? *(const float4 *)from : none;
         const float4 b = left > 4 ? *(const float4 *)(from + 4) : none;
@@ -160,8 +160,8 @@ __device__ inline void load_eight(float x[8], const float *from, uint32_t left, 
 #pragma unroll
     for (uint32_t k = 0; k < 8; k++) x[k] = k < left ? from[k] : 0.0f;
 }
-__device__ inline void store_eight(float *to, const float x[8], uint32_t left, bool fours) {
-    if (fours) {
+__device__ inline void store_eight(float *to, const float x[8], uint32_t left, bool vec4) {
+    if (vec4) {
         if (left > 0) *(float4 *)to = float4{x[0], x[1], x[2], x[3]};
         if (left > 4) *(float4 *)(to + 4) = float4{x[4], x[5], x[6], x[7]};
         return;
@@ -173,7 +173,7 @@ __device__ inline void store_eight(float *to, const float x[8], uint32_t left, b
 
 /* in: gradient, rate, factor on the gradient, number of the step. f: betas, eps, decay. */
 struct adam_block {
-    enum { EACH = IMAGE_EACH };
+    enum { EACH = PACK_EACH };
     const job &j;
     uint32_t block; /* of its part */
     const job_update::update_part &part;
@@ -183,8 +183,8 @@ struct adam_block {
     __device__ adam_block(const job &update, uint32_t number)
         : j(update), block(number % j.update.blocks),
           part(j.update.part[number / j.update.blocks]) {
-        const uint32_t column = threadIdx.x % IMAGE_LANES * EACH;
-        const uint32_t row = block * IMAGE_SHARE + threadIdx.x / IMAGE_LANES;
+        const uint32_t column = threadIdx.x % PACK_ROW_THREADS * EACH;
+        const uint32_t row = block * PACK_ROWS + threadIdx.x / PACK_ROW_THREADS;
         at = row * j.update.stride + part.column + column;
         gradient_at = row * part.step + column;
         left = column < part.width ? part.width - column : 0;
@@ -194,13 +194,13 @@ struct adam_block {
 
     /* What the step before left. */
     __device__ void load(float *fix) {
-        load_eight(p, j.out + at, left, part.fours);
-        load_eight(m, j.more[0] + at, left, part.fours);
-        load_eight(v, j.more[1] + at, left, part.fours);
+        load_eight(p, j.out + at, left, part.vec4);
+        load_eight(m, j.more[0] + at, left, part.vec4);
+        load_eight(v, j.more[1] + at, left, part.vec4);
         rate = *j.in[1];
         power = 1;
-        const float *image = part.image ? part.image : part.transposed;
-        if (image) power = inverse_power(image[(j.strict ? 2 : 1) * IMAGE_FLOATS + TOWER_WIDTH]);
+        const float *packed = part.packed ? part.packed : part.transposed;
+        if (packed) power = inverse_power(packed[(j.strict ? 2 : 1) * PACKED_FLOATS + MLP_WIDTH]);
         if (threadIdx.x < 2) fix[threadIdx.x] = bias_fix(j.f[threadIdx.x], *j.in[3]);
     }
 
@@ -219,22 +219,22 @@ struct adam_block {
     }
 
     __device__ void store() const {
-        store_eight(j.out + at, p, left, part.fours);
-        store_eight(j.more[0] + at, m, left, part.fours);
-        store_eight(j.more[1] + at, v, left, part.fours);
+        store_eight(j.out + at, p, left, part.vec4);
+        store_eight(j.more[0] + at, m, left, part.vec4);
+        store_eight(j.more[1] + at, v, left, part.vec4);
         if (j.more[2]) store_eight(j.more[2] + at, p, left, false);
     }
 
-    /* Weights that have grown beyond what halves hold are cut off, until the power is chosen
+    /* Weights that have grown beyond what fp16 holds are cut off, until the power is chosen
      * anew. */
-    __device__ void store_images(float *shared) {
+    __device__ void store_packed(float *shared) {
         const float most = 65504;
 #pragma unroll
         for (uint32_t k = 0; k < EACH; k++) {
             const float x = k < left ? p[k] * power : 0.0f;
             p[k] = x > most ? most : x < -most ? -most : x;
         }
-        put_images(p, j.strict, block, shared, part.image, part.transposed);
+        put_packed(p, j.strict, block, shared, part.packed, part.transposed);
     }
 };
 
@@ -247,7 +247,7 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     b.load(memory.fix);
     if (ahead) grid_wait();
     grid_next();
-    load_eight(g, b.part.gradient + b.gradient_at, b.left, b.part.fours);
+    load_eight(g, b.part.gradient + b.gradient_at, b.left, b.part.vec4);
     ask_for_numbers(w.n < NORM_PARTS ? w.n : (int)NORM_PARTS, memory.parts, shared);
     const bool clips = w.factor && j.in[2] == w.factor;
     const float given = clips ? 1.0f : *j.in[2];
@@ -259,10 +259,10 @@ __device__ inline void run_adam(const update_norm &w, update_memory &memory, flo
     if (memory.held || (memory.norm_counts && !isfinite(norm))) return;
     b.change(g, clips ? clipped : given, memory.fix);
     b.store();
-    if (b.part.image || b.part.transposed) b.store_images(shared);
+    if (b.part.packed || b.part.transposed) b.store_packed(shared);
 }
 
-/* What is updated without images, or ends the run. */
+/* What is updated without packed weights, or ends the run. */
 __device__ static void run_others(const update_norm &w, update_memory &memory, float *shared,
                                   uint32_t block) {
     float norm;

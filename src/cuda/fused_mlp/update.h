@@ -2,8 +2,8 @@
  *
  * What comes last in a step is waited for by everything in the next, so this is made to be short.
  * The gradients' norm and what clipping makes of it every block works out for itself. Numbers that
- * nobody has changed for a while are asked for before the kernel before has ended. And images of
- * the weights (tower.h) are kept up to date here: the numbers are in registers already. */
+ * nobody has changed for a while are asked for before the kernel before has ended. And packed
+ * weights (mlp.h) are kept up to date here: the numbers are in registers already. */
 #ifndef N2_CUDA_UPDATE_H
 #define N2_CUDA_UPDATE_H
 

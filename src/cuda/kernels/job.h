@@ -24,29 +24,29 @@ enum {
     JOB_ROWS = 8,        /* rows of a narrow product, or sums, that a block does: a warp each */
     JOB_DROPS = 1024,    /* rows that a block scatters at most, */
     SCATTER_COLUMNS = 8, /* and columns of them */
-    IMAGE_SHARE = 16,    /* rows of a matrix that a block makes images of, or updates */
+    PACK_ROWS = 16,      /* rows of a matrix that a block packs, or updates */
     SMALL_M = 4,         /* rows and columns that a block of JOB_SMALL makes */
     SMALL_N = 32,
     SMALL_K = 1024 /* and the longest slice of the inner axis */
 };
 
 typedef enum job_kind {
-    JOB_MATMUL,      /* tensor cores; tiles of the output, slices of the inner axis */
-    JOB_NARROW,      /* few columns: a warp per row */
-    JOB_UNARY,       /* one operand, laid out as the output */
-    JOB_BINARY,      /* two, each with steps of its own */
-    JOB_COPY,        /* one, with steps of its own: broadcast, transpose */
-    JOB_MOVE,        /* a rectangle: concat, slice */
-    JOB_PAD,         /* a rectangle, with zeros around it, or a second one beside it */
-    JOB_SUM_CHUNKS,  /* consecutive numbers: a block per chunk */
-    JOB_SUM_LIST,    /* numbers in k places: one block */
-    JOB_SUM_COLUMNS, /* rows of a matrix: a block per slice of rows and stretch of columns */
-    JOB_SUM_SLICES,  /* few long rows: a thread per four columns */
-    JOB_IMAGE,       /* a matrix as tensor cores read it: tower.h */
-    JOB_REDUCE,      /* sum or amax over any axes: a warp per number */
-    JOB_MEDIAN,      /* one block */
-    JOB_RANDOM,      /* normal, uniform, integer */
-    JOB_PERMUTATION, /* one block */
+    JOB_MATMUL,       /* tensor cores; tiles of the output, slices of the inner axis */
+    JOB_NARROW,       /* few columns: a warp per row */
+    JOB_UNARY,        /* one operand, laid out as the output */
+    JOB_BINARY,       /* two, each with steps of its own */
+    JOB_COPY,         /* one, with steps of its own: broadcast, transpose */
+    JOB_MOVE,         /* a rectangle: concat, slice */
+    JOB_PAD,          /* a rectangle, with zeros around it, or a second one beside it */
+    JOB_SUM_CHUNKS,   /* consecutive numbers: a block per chunk */
+    JOB_SUM_LIST,     /* numbers in k places: one block */
+    JOB_SUM_COLUMNS,  /* rows of a matrix: a block per slice of rows and strip of columns */
+    JOB_SUM_SLICES,   /* few long rows: a thread per four columns */
+    JOB_PACK_WEIGHTS, /* a matrix as tensor cores read it: mlp.h */
+    JOB_REDUCE,       /* sum or amax over any axes: a warp per number */
+    JOB_MEDIAN,       /* one block */
+    JOB_RANDOM,       /* normal, uniform, integer */
+    JOB_PERMUTATION,  /* one block */
     JOB_ROW_INDEX,
     JOB_GATHER,
     JOB_SCATTER, /* slices of rows, of one or two sources, into partial tables: a warp per row */
@@ -55,7 +55,7 @@ typedef enum job_kind {
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
     JOB_LIBRARY,   /* a product, by a library: library/library.h */
     JOB_END,       /* of a run: looks at watched numbers, counts */
-    JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: tower.h */
+    JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: mlp.h */
 } job_kind;
 
 /* What a block has of the n elements of an element-wise job: the same for all jobs of as many
@@ -91,18 +91,19 @@ typedef struct job_loops {
     uint32_t step[2][N2_MAX_RANK];
 } job_loops;
 
-/* An operand that a thread of a stretch asks for: element i is at row * step + column * along, with
- * rows of `by` elements. If it is a table's, the row is the one that the table's index says, which
- * is asked for first. */
+/* An operand that a thread of a fused segment asks for: element i is at row * step + column *
+ * along, with rows of `by` elements. If it is a table's, the row is the one that the table's index
+ * says, which is asked for first. */
 typedef struct job_ask {
     const float *at;
     uint32_t by, scale, step;
     uint8_t shift, along, slot;
-    uint8_t gather; /* job number gather - 1 of the stretch knows index and table; 0: no table */
+    uint8_t
+        gather; /* job number gather - 1 of the fused segment knows index and table; 0: no table */
 } job_ask;
 
-/* A stretch: jobs of a chain, functions of one or two numbers, copies, or rows of a table, of as
- * many elements, that threads do without waiting for one another: each needs only what it made
+/* A fused segment: jobs of a chain, functions of one or two numbers, copies, or rows of a table, of
+ * as many elements, that threads do without waiting for one another: each needs only what it made
  * itself, or what was there before. It has one element, or four that lie side by side. Operands are
  * asked for at once, before the first job; they, and what is needed again later, lie in the
  * thread's own slots of shared memory. What a thread needs of a job lies side by side. */
@@ -115,12 +116,12 @@ typedef struct alignas(16) job_brief {
     float a, b; /* of a sum, or f[0] and f[1] */
     int32_t op; /* n2_op_id */
     uint32_t n;
-    uint8_t two, fours; /* operands are two; elements are four */
-    uint8_t from[2];    /* slots of the operands, or SLOT_LAST */
-    uint8_t keep;       /* slot that the result goes to; SLOT_LAST: none */
-    uint8_t asking;     /* of the first: so many jobs of the stretch have asks, */
-    uint8_t looking;    /* and so many of these, before the others, asks for rows of tables */
-    uint8_t form;       /* IS_SUM, with how it is one; 0: it is none */
+    uint8_t two, vec4; /* operands are two; elements are four */
+    uint8_t from[2];   /* slots of the operands, or SLOT_LAST */
+    uint8_t keep;      /* slot that the result goes to; SLOT_LAST: none */
+    uint8_t asking;    /* of the first: so many jobs of the fused segment have asks, */
+    uint8_t looking;   /* and so many of these, before the others, asks for rows of tables */
+    uint8_t form;      /* IS_SUM, with how it is one; 0: it is none */
 } job_brief;
 
 typedef struct job_product {
@@ -131,8 +132,8 @@ typedef struct job_product {
     uint8_t small;           /* tiles have half as many rows and columns */
     int32_t slices, slice_k; /* of k; more than one, of one batch: into partial products */
     uint8_t ta, tb, strict;
-    uint8_t rows;  /* blocks have whole rows, which fit shared memory: row_block */
-    uint8_t tower; /* a layer of a tower, not a job: tower.h */
+    uint8_t rows;      /* blocks have whole rows, which fit shared memory: row_block */
+    uint8_t mlp_layer; /* a layer of a fused MLP, not a job: mlp.h */
     int32_t addend_rows;
     uint8_t finds, keeps; /* a is there already; out is (1), or more[0] (2), for the next */
     uint8_t begun;        /* the first pieces of b are on their way already */
@@ -140,29 +141,29 @@ typedef struct job_product {
     const float *next_b; /* the next b, whose first pieces this product asks for; NULL: none */
 } job_product;
 
-/* Of JOB_ADAM: how blocks divide the tensor up, IMAGE_SHARE rows each. It is a matrix of one part
- * or two side by side, each no wider than 128, with gradients of their own and images that are kept
- * up to date; or, whatever it is else, a matrix 128 wide. */
+/* Of JOB_ADAM: how blocks divide the tensor up, PACK_ROWS rows each. It is a matrix of one part
+ * or two side by side, each no wider than 128, with gradients of their own and packed weights that
+ * are kept up to date; or, whatever it is else, a matrix 128 wide. */
 enum { UPDATE_PARTS = 2 };
 typedef struct job_update {
     int32_t n_parts; /* 0: as a matrix 128 wide */
     uint32_t stride; /* of the tensor's rows */
     uint32_t blocks; /* of a part */
     struct update_part {
-        uint32_t column, width;    /* its first column, and how many */
-        const float *gradient;     /* of the first */
-        uint32_t step;             /* from row to row of the gradient */
-        uint32_t fours;            /* four consecutive numbers lie so everywhere */
-        float *image, *transposed; /* NULL: none */
+        uint32_t column, width;     /* its first column, and how many */
+        const float *gradient;      /* of the first */
+        uint32_t step;              /* from row to row of the gradient */
+        uint32_t vec4;              /* four consecutive numbers lie so everywhere */
+        float *packed, *transposed; /* NULL: none */
     } part[UPDATE_PARTS];
 } job_update;
 
 typedef struct job {
     int32_t kind, op; /* op: n2_op_id, where a kind serves several */
     uint32_t first_block, n_blocks;
-    float *out, *more[3]; /* more: moments of Adam, and a second place for the tensor; out with
-                           * LeakyReLU, of a product; squares; transposed image */
-    const float *in[4];   /* a, b, image of b, bias of a product; as the op has them otherwise */
+    float *out, *more[3]; /* more: moments of Adam, and a second copy of the tensor; out with
+                           * LeakyReLU, of a product; squares; packed transpose */
+    const float *in[4];   /* a, b, packed b, bias of a product; as the op has them otherwise */
     const float *gate, *addend;
     const float *index; /* of a layer: row i of the addend is row index[i] of it, of addend_rows;
                          * JOB_FIRST_ROWS finds rows in[1] of in[0], of product.k, likewise, or
@@ -174,21 +175,25 @@ typedef struct job {
     uint32_t guards, stream;
     float slope, slope_more;
     uint8_t add;
-    uint8_t squares;  /* of JOB_SUM_CHUNKS: sums up the squares; of gradients and JOB_SUM_SLICES: of
-                       * what a block makes too, into more[0] */
-    uint8_t strict;   /* of JOB_IMAGE, and JOB_ADAM with images: what is left over, too */
-    uint8_t lasts;    /* of JOB_IMAGE: a run that follows another finds it as it would be made */
-    uint8_t grows;    /* of JOB_IMAGE: and that is because updates change it, but not its power */
+    uint8_t squares; /* of JOB_SUM_CHUNKS: sums up the squares; of gradients and JOB_SUM_SLICES: of
+                      * what a block makes too, into more[0] */
+    uint8_t
+        strict; /* of JOB_PACK_WEIGHTS, and JOB_ADAM with packed weights: what is left over, too */
+    uint8_t
+        lasts; /* of JOB_PACK_WEIGHTS: a run that follows another finds it as it would be made */
+    uint8_t
+        grows; /* of JOB_PACK_WEIGHTS: and that is because updates change it, but not its power */
     uint8_t kept;     /* what it makes is read after the run */
-    uint8_t fours;    /* of an element-wise job: four consecutive elements lie so everywhere, or
-                         are one and the same number; of JOB_IMAGE: of the matrix */
+    uint8_t vec4;     /* of an element-wise job: four consecutive elements lie so everywhere, or
+                          are one and the same number; of JOB_PACK_WEIGHTS: of the matrix */
     uint8_t found;    /* of an element-wise job: bit i: in[i] is what the job before it in its chain
                          made, which threads still have */
     uint8_t looks_up; /* of JOB_BINARY: bit i: in[i] is a table of k numbers, of which index says
                          one for each row of length[0] elements */
     uint8_t unread;   /* nobody else reads what it makes */
     uint16_t chained; /* so many jobs behind this one are done by the same blocks, in turn */
-    uint8_t stretch;  /* of the first of a stretch, or of jobs of one number: how many it has */
+    uint8_t
+        segment; /* of the first of a fused segment, or of jobs of one number: how many it has */
     union {
         struct {
             job_loops loops;
@@ -196,9 +201,9 @@ typedef struct job {
                 job_loops inner; /* over what a number is reduced from */
                 job_update update;
                 struct {
-                    job_brief brief; /* of a job of a stretch */
-                    job_ask ask[2];  /* a stretch's asks lie two by two, from its first job on;
-                                      * of two with the same slot the second is none */
+                    job_brief brief; /* of a job of a fused segment */
+                    job_ask ask[2]; /* a fused segment's asks lie two by two, from its first job on;
+                                     * of two with the same slot the second is none */
                 };
             };
         };
@@ -225,7 +230,7 @@ enum {
     JOB_SHARED_SMALL = (1 + JOB_ROWS) * JOB_DROPS * 2 /* of one without */
 };
 
-/* Slots that a thread has, in a stretch of one element and of four. */
+/* Slots that a thread has, in a fused segment of one element and of four. */
 enum {
     SLOTS_OF_FOUR = JOB_SHARED_SMALL / (JOB_THREADS * 16),
     SLOTS_OF_ONE = JOB_SHARED_SMALL / (JOB_THREADS * 4)

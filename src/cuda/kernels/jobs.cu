@@ -1,9 +1,9 @@
 /* The kernels: every block finds its job and does its share of it. */
 #include "jobs.h"
 
+#include "cuda/fused_mlp/pack_weights.h"
 #include "jobs_elementwise.h"
 #include "jobs_find.h"
-#include "cuda/fused_mlp/jobs_image.h"
 #include "jobs_matmul.h"
 #include "jobs_reduce.h"
 
@@ -23,8 +23,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_sum_columns(j, shared, block);
     case JOB_SUM_SLICES:
         return run_sum_slices(j, shared, block);
-    case JOB_IMAGE:
-        return run_image(j, shared, block);
+    case JOB_PACK_WEIGHTS:
+        return run_pack_weights(j, shared, block);
     case JOB_REDUCE:
         return run_reduce(j, block);
     case JOB_MEDIAN:
@@ -76,16 +76,16 @@ __device__ inline void run_chain(const job *jobs, int n, float *shared, uint32_t
                                  float4 &last) {
     for (int i = 0; i < n;) {
         __syncthreads(); /* all are done with the job before */
-        const int stretch = PRODUCTS ? 0 : jobs[i].stretch;
+        const int segment = PRODUCTS ? 0 : jobs[i].segment;
         if constexpr (PRODUCTS)
             run_matmul(jobs[i], shared, block);
-        else if (stretch == 0)
+        else if (segment == 0)
             last = run_block(jobs[i], shared, block, last);
         else if (jobs[i].n == 1)
             run_scalars(jobs + i, shared);
         else
-            last = run_stretch(jobs + i, shared, block, last);
-        i += stretch > 0 ? stretch : 1;
+            last = run_segment(jobs + i, shared, block, last);
+        i += segment > 0 ? segment : 1;
     }
 }
 

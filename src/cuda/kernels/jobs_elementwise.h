@@ -123,7 +123,7 @@ __device__ inline float binary(const job &j, float x, float y) {
 /* ---- walking ---- */
 
 /* Where operand `which` has the element that goes to element i. */
-__device__ inline uint32_t place(const job_loops &l, int which, uint32_t i) {
+__device__ inline uint32_t operand_offset(const job_loops &l, int which, uint32_t i) {
     uint32_t at = 0;
 #pragma unroll 1
     for (int k = 0; k + 1 < l.rank; k++) {
@@ -154,25 +154,25 @@ struct share {
  * `end`. */
 struct four {
     uint32_t first, end;
-    bool fours;
+    bool vec4;
 
-    __device__ bool has(uint32_t k) const { return fours || first + k * JOB_THREADS < end; }
+    __device__ bool has(uint32_t k) const { return vec4 || first + k * JOB_THREADS < end; }
 
     /* step: 0 if all four are the same number. */
-    template <typename PLACE>
-    __device__ void load(float x[4], const float *in, uint32_t step, PLACE place_of) const {
-        if (fours) {
-            const float *from = in + place_of(first);
+    template <typename OFFSET>
+    __device__ void load(float x[4], const float *in, uint32_t step, OFFSET offset_of) const {
+        if (vec4) {
+            const float *from = in + offset_of(first);
             const float4 v = step ? *(const float4 *)from : float4{*from, *from, *from, *from};
             x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
             return;
         }
 #pragma unroll
         for (uint32_t k = 0; k < 4; k++)
-            x[k] = has(k) ? in[place_of(first + k * JOB_THREADS)] : 0.0f;
+            x[k] = has(k) ? in[offset_of(first + k * JOB_THREADS)] : 0.0f;
     }
     __device__ void store(float *out, const float x[4]) const {
-        if (fours) {
+        if (vec4) {
             *(float4 *)(out + first) = float4{x[0], x[1], x[2], x[3]};
             return;
         }
@@ -186,10 +186,10 @@ struct four {
  * stored. */
 template <typename F> __device__ inline void each_four(const job &j, uint32_t block, F f) {
     const share mine(j, block);
-    const bool fours = j.fours;
+    const bool vec4 = j.vec4;
 #pragma unroll 1
-    for (uint32_t i = mine.begin + threadIdx.x * (fours ? 4 : 1); i < mine.end; i += JOB_ELEMENTS)
-        f(four{i, mine.end, fours});
+    for (uint32_t i = mine.begin + threadIdx.x * (vec4 ? 4 : 1); i < mine.end; i += JOB_ELEMENTS)
+        f(four{i, mine.end, vec4});
 }
 
 /* What a thread made last stays with it, for the next job of a chain: `last`. */
@@ -238,7 +238,7 @@ __device__ inline void load_operand(const job &j, const four &e, int operand, fl
         copy_four(x, looked_up(j, e, operand));
     else
         e.load(x, j.in[operand], j.loops.step[operand][0],
-               [&](uint32_t i) { return place(j.loops, operand, i); });
+               [&](uint32_t i) { return operand_offset(j.loops, operand, i); });
 }
 
 GPU_JOB float4 run_binary(const job &j, uint32_t block, float4 last) {
@@ -263,7 +263,7 @@ __device__ inline bool is_scalar(const job &j) {
     return j.n == 1 && (j.kind == JOB_UNARY || j.kind == JOB_BINARY);
 }
 GPU_JOB void run_scalars(const job *jobs, float *made) {
-    const int lane = (int)threadIdx.x, n = jobs->stretch;
+    const int lane = (int)threadIdx.x, n = jobs->segment;
     if (lane >= 32) return;
     const job &j = jobs[lane < n ? lane : 0];
     const bool two = j.kind == JOB_BINARY;
@@ -277,24 +277,24 @@ GPU_JOB void run_scalars(const job *jobs, float *made) {
     }
 }
 
-/* ---- stretches ---- */
+/* ---- fused segments ---- */
 
 /* A thread's own slots, and whether they have four numbers each. */
 struct slots {
     float *mine;
-    bool fours;
+    bool vec4;
 
-    __device__ slots(float *shared, bool is_fours)
-        : mine(shared + threadIdx.x * (is_fours ? 4 : 1)), fours(is_fours) {}
+    __device__ slots(float *shared, bool is_vec4)
+        : mine(shared + threadIdx.x * (is_vec4 ? 4 : 1)), vec4(is_vec4) {}
     __device__ float *at(uint32_t k) const {
-        return mine + k * (fours ? JOB_ELEMENTS : JOB_THREADS);
+        return mine + k * (vec4 ? JOB_ELEMENTS : JOB_THREADS);
     }
     __device__ float4 get(uint32_t k, float4 last) const {
         if (k == SLOT_LAST) return last;
-        return fours ? *(const float4 *)at(k) : float4{*at(k), 0.0f, 0.0f, 0.0f};
+        return vec4 ? *(const float4 *)at(k) : float4{*at(k), 0.0f, 0.0f, 0.0f};
     }
     __device__ void put(float *to, float4 x) const {
-        if (fours)
+        if (vec4)
             *(float4 *)to = x;
         else
             *to = x.x;
@@ -320,11 +320,11 @@ __device__ inline void ask_for(const job_ask &a, const float *from, const slots 
                                bool numbers) {
     float *to = mine.at(a.slot);
     if (numbers && a.gather) return copy_4(to, from, 4);
-    if (mine.fours && a.along) return copy_16(to, from, 16);
+    if (mine.vec4 && a.along) return copy_16(to, from, 16);
     copy_4(to, from, 4);
 #pragma unroll
     for (int k = 1; k < 4; k++)
-        if (mine.fours) copy_4(to + k, from, 4);
+        if (mine.vec4) copy_4(to + k, from, 4);
 }
 
 /* Functions of little code are done for all four at once; the others in turn, so that their code is
@@ -338,7 +338,7 @@ template <int OP> __device__ inline float4 four_of_two(const job_brief &b, float
                   binary(OP, b.a, x.w, y.w)};
 }
 __device__ inline float4 in_turn(const job &j, const job_brief &b, float4 x, float4 y) {
-    const int n = b.fours ? 4 : 1;
+    const int n = b.vec4 ? 4 : 1;
 #pragma unroll 1
     for (int k = 0; k < n; k++) {
         const float z = b.two ? binary(b.op, b.a, x.x, y.x) : unary(j, b.op, b.a, b.b, x.x);
@@ -349,7 +349,7 @@ __device__ inline float4 in_turn(const job &j, const job_brief &b, float4 x, flo
     return x;
 }
 
-/* What is no sum, of a job of a stretch; apart, so that the code that most need is short. */
+/* What is no sum, of a job of a fused segment; apart, so that the code that most need is short. */
 GPU_JOB float4 function_of(const job &j, float4 x, float4 y) {
     const job_brief b = j.brief;
     switch (b.op) {
@@ -377,8 +377,8 @@ __device__ inline float4 sum_of(const job_brief &b, float4 x, float4 y) {
                   sum_of(b, x.w, y.w)};
 }
 
-/* All that a stretch asks for, b: of its first job. Rows of tables are asked for when their numbers
- * are there, at once too: two trips to memory, however many tables there are. */
+/* All that a fused segment asks for, b: of its first job. Rows of tables are asked for when their
+ * numbers are there, at once too: two trips to memory, however many tables there are. */
 __device__ inline void ask_for_all(const job *jobs, const job_brief &b, uint32_t i,
                                    const slots &mine) {
     uint32_t pairs = b.asking;
@@ -398,13 +398,13 @@ __device__ inline void ask_for_all(const job *jobs, const job_brief &b, uint32_t
     }
 }
 
-/* The jobs of a stretch, of which the first is given. Nobody waits for others: a barrier comes
- * before and after. */
-GPU_JOB float4 run_stretch(const job *jobs, float *shared, uint32_t block, float4 last) {
+/* The jobs of a fused segment, of which the first is given. Nobody waits for others: a barrier
+ * comes before and after. */
+GPU_JOB float4 run_segment(const job *jobs, float *shared, uint32_t block, float4 last) {
     job_brief b = jobs->brief;
-    const uint32_t n = jobs->stretch;
-    const uint32_t i = (block * JOB_THREADS + threadIdx.x) * (b.fours ? 4 : 1);
-    const slots mine(shared, b.fours);
+    const uint32_t n = jobs->segment;
+    const uint32_t i = (block * JOB_THREADS + threadIdx.x) * (b.vec4 ? 4 : 1);
+    const slots mine(shared, b.vec4);
     if (i >= b.n) return last;
     ask_for_all(jobs, b, i, mine);
 #pragma unroll 1
@@ -446,7 +446,7 @@ template <typename FROM, typename TO>
 __device__ inline float4 move_numbers(const job &j, uint32_t block, FROM from, TO to) {
     const share mine(j, block);
     float4 last = {};
-    if (j.fours) return move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, from, to);
+    if (j.vec4) return move_some<float4>(mine.begin + threadIdx.x * 4, mine.end, from, to);
 #pragma unroll 1
     for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_ELEMENTS)
         last = move_some<float>(i, mine.end, from, to);
@@ -458,7 +458,7 @@ __device__ inline float *moved_to(const job &j, uint32_t i) { return j.unread ? 
 
 GPU_JOB float4 run_copy(const job &j, uint32_t block) {
     return move_numbers(
-        j, block, [&](uint32_t i) { return j.in[0] + place(j.loops, 0, i); },
+        j, block, [&](uint32_t i) { return j.in[0] + operand_offset(j.loops, 0, i); },
         [&](uint32_t i) { return moved_to(j, i); });
 }
 

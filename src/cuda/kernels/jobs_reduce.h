@@ -120,9 +120,9 @@ GPU_JOB void run_sum_list(const job &j, float *shared) {
  * eighth row. */
 GPU_JOB void run_sum_columns(const job &j, float *shared, uint32_t block) {
     enum { WARPS = JOB_THREADS / 32, AT_ONCE = 8 };
-    const uint32_t m = (uint32_t)j.m, n = (uint32_t)j.n, stretches = (m + 31) / 32;
+    const uint32_t m = (uint32_t)j.m, n = (uint32_t)j.n, strips = (m + 31) / 32;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32_t above = block / stretches, column = (block - above * stretches) * 32 + lane;
+    const uint32_t above = block / strips, column = (block - above * strips) * 32 + lane;
     const uint32_t outer = above / (uint32_t)j.k, slice = above - outer * (uint32_t)j.k;
     const uint32_t begin = slice * JOB_SLICE + warp;
     const uint32_t end = n - slice * JOB_SLICE < JOB_SLICE ? n : (slice + 1) * JOB_SLICE;
@@ -196,11 +196,11 @@ GPU_JOB void run_sum_slices(const job &j, float *shared, uint32_t block) {
 GPU_JOB void run_reduce(const job &j, uint32_t block) {
     const int64_t i = (int64_t)block * JOB_ROWS + threadIdx.x / 32;
     if (i >= j.n) return; /* a whole warp */
-    const float *in = j.in[0] + place(j.loops, 0, (uint32_t)i);
+    const float *in = j.in[0] + operand_offset(j.loops, 0, (uint32_t)i);
     double sum = 0;
     float top = -INFINITY;
     for (int64_t r = threadIdx.x % 32; r < j.k; r += 32) {
-        const float x = in[place(j.inner, 0, (uint32_t)r)];
+        const float x = in[operand_offset(j.inner, 0, (uint32_t)r)];
         sum += (double)x;
         top = larger(top, x);
     }
@@ -246,9 +246,9 @@ __device__ inline float finish_small(const job &j, const float *part, uint32_t r
 GPU_JOB void run_small(const job &j, float *shared, uint32_t block) {
     enum { AT_ONCE = 16, WARPS = JOB_THREADS / 32 };
     const uint32_t m = (uint32_t)j.product.m, n = (uint32_t)j.product.n;
-    const uint32_t stretches = (n + SMALL_N - 1) / SMALL_N, rows = (m + SMALL_M - 1) / SMALL_M;
+    const uint32_t strips = (n + SMALL_N - 1) / SMALL_N, rows = (m + SMALL_M - 1) / SMALL_M;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32_t above = block / stretches, column = (block - above * stretches) * SMALL_N;
+    const uint32_t above = block / strips, column = (block - above * strips) * SMALL_N;
     const uint32_t slice = above / rows, row = (above - slice * rows) * SMALL_M;
     const uint32_t most = (uint32_t)j.product.slice_k, begin = slice * most;
     const uint32_t left = (uint32_t)j.product.k - begin, length = left < most ? left : most;
@@ -483,11 +483,11 @@ __device__ inline uint32_t list_rows(const uint8_t *row, uint32_t rows, uint32_t
 GPU_JOB void run_scatter(const job &j, float *shared, uint32_t block) {
     enum { AT_ONCE = 16, TURNS = 32 / SCATTER_COLUMNS };
     const uint32_t m = (uint32_t)j.m, k = (uint32_t)j.k, slice_rows = j.loops.length[0].by;
-    const uint32_t stretches = (m + SCATTER_COLUMNS - 1) / SCATTER_COLUMNS;
+    const uint32_t strips = (m + SCATTER_COLUMNS - 1) / SCATTER_COLUMNS;
     const uint32_t groups = (k + JOB_ROWS - 1) / JOB_ROWS, warp = threadIdx.x / 32;
     const uint32_t lane = threadIdx.x % SCATTER_COLUMNS, turn = threadIdx.x % 32 / SCATTER_COLUMNS;
-    const uint32_t above = block / stretches;
-    const uint32_t column = (block - above * stretches) * SCATTER_COLUMNS + lane;
+    const uint32_t above = block / strips;
+    const uint32_t column = (block - above * strips) * SCATTER_COLUMNS + lane;
     const uint32_t slice = above / groups, table = (above - slice * groups) * JOB_ROWS;
     const int64_t begin = (int64_t)slice * slice_rows, left = j.n - begin;
     const uint32_t rows = left < slice_rows ? (uint32_t)left : slice_rows;

@@ -1,8 +1,8 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
-#include "cuda/runtime/queue.h"
 #include "cuda/fused_mlp/gradient.h"
 #include "cuda/library/library.h"
+#include "cuda/runtime/queue.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,13 +63,13 @@ static bool is_aligned(const float *x) { return (uintptr_t)x % 16 == 0; }
 
 /* Whether the elements of a job can be taken four by four: rows of `width` are so many, and nobody
  * waits for threads that have nothing to do. */
-static bool by_fours(const job *j, int64_t width) {
+static bool can_vec4(const job *j, int64_t width) {
     const bool idle = j->n <= JOB_THREADS || job_share(j->n) < JOB_ELEMENTS;
     return j->n % 4 == 0 && width % 4 == 0 && is_aligned(j->out) && !idle;
 }
 
 /* Whether four elements are consecutive in an operand, or one and the same. */
-static bool goes_by_fours(const job *j, int operand) {
+static bool goes_by_vec4(const job *j, int operand) {
     const uint32_t *step = j->loops.step[operand];
     bool whole = is_aligned(j->in[operand]);
     for (int k = 1; k < j->loops.rank; k++) whole &= step[k] % 4 == 0;
@@ -80,9 +80,9 @@ static bool goes_by_fours(const job *j, int operand) {
 static bool fits(const n2_call *c, int64_t numbers) {
     n2_queue *q = c->queue;
     if (numbers <= UINT32_MAX || q->status != N2CE_OK) return q->status == N2CE_OK;
-    q->status = n2_fail(q->ctx, N2CE_EDEVICE,
-                        "An op reads %lld numbers, more than it can. Use fewer rows.",
-                        (long long)numbers);
+    q->status =
+        n2_fail(q->ctx, N2CE_EDEVICE, "An op reads %lld numbers, more than it can. Use fewer rows.",
+                (long long)numbers);
     return false;
 }
 
@@ -123,11 +123,11 @@ static void note_unary(const n2_call *c) {
     job j = job_of(c, JOB_UNARY);
     j.in[0] = in_of(c, 0);
     j.k = c->node->attr.i[0];
-    j.fours = by_fours(&j, 4) && is_aligned(j.in[0]);
+    j.vec4 = can_vec4(&j, 4) && is_aligned(j.in[0]);
     if (j.op == N2_OP_n2ce_term || j.op == N2_OP_n2ce_weight) j.f[1] = log(j.f[0]);
-    noted *product =
-        j.op == N2_OP_lrelu && j.f[0] <= 1 ? product_of(c->queue, j.in[0], j.out, j.n)
-                                           : (noted *)NULL; /* leaky() of tower.cu */
+    noted *product = j.op == N2_OP_lrelu && j.f[0] <= 1
+                         ? product_of(c->queue, j.in[0], j.out, j.n)
+                         : (noted *)NULL; /* leaky() of mlp_kernel.cu */
     if (product) {
         product->j.more[0] = j.out;
         product->j.slope_more = (float)j.f[0];
@@ -141,11 +141,11 @@ static void note_unary(const n2_call *c) {
 
 static void note_strided(const n2_call *c, job j, int operands) {
     end_axes(&j.loops);
-    j.fours = by_fours(&j, j.loops.length[0].by);
-    for (int k = 0; k < operands; k++) j.fours &= goes_by_fours(&j, k);
-    /* move_some copies what is there; a stretch, of one division, may repeat it */
-    const bool stretch = j.loops.rank <= 2 && job_share(j.n) <= JOB_ELEMENTS;
-    if (operands == 1) j.fours &= j.loops.step[0][0] == 1 || stretch;
+    j.vec4 = can_vec4(&j, j.loops.length[0].by);
+    for (int k = 0; k < operands; k++) j.vec4 &= goes_by_vec4(&j, k);
+    /* move_some copies what is there; a fused segment, of one division, may repeat it */
+    const bool segment = j.loops.rank <= 2 && job_share(j.n) <= JOB_ELEMENTS;
+    if (operands == 1) j.vec4 &= j.loops.step[0][0] == 1 || segment;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     for (int k = 0; k < operands; k++) n2_note_read(n, j.in[k], n_in(c, k));
     n2_note_write(n, j.out, j.n);
@@ -211,7 +211,7 @@ static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t t
     j.loops.length[0] = job_divide_by((uint32_t)width);
     j.loops.step[0][0] = (uint32_t)row_in;
     j.loops.step[1][0] = (uint32_t)row_out;
-    j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && row_in % 4 == 0 && row_out % 4 == 0;
+    j.vec4 = can_vec4(&j, width) && is_aligned(j.in[0]) && row_in % 4 == 0 && row_out % 4 == 0;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_columns(n, {in_of(c, k), in.outer, row_in, from * in.inner, width}, false);
     n2_note_columns(n, {out_of(c), in.outer, row_out, to * out.inner, width}, true);
@@ -241,7 +241,7 @@ static void note_pad(const n2_call *c) {
     j.loops.rank = 1;
     j.loops.length[0] = job_divide_by((uint32_t)width);
     j.loops.step[1][0] = (uint32_t)width;
-    j.fours = by_fours(&j, width) && is_aligned(j.in[0]) && j.m % 4 == 0 && j.k % 4 == 0;
+    j.vec4 = can_vec4(&j, width) && is_aligned(j.in[0]) && j.m % 4 == 0 && j.k % 4 == 0;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_write(n, j.out, j.n);
@@ -397,10 +397,10 @@ static int64_t tiles_of(const job_product *p) {
 
 /* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
  * side by side and are added in their order. */
-static void slice_product(job_product *p, bool towers) {
+static void slice_product(job_product *p, bool fuses_mlps) {
     enum { LEAST = 256, MOST = 32 };
     const int64_t blocks = (int64_t)p->tiles_m.by * p->tiles_n.by;
-    const bool layer = towers && p->ta && p->m <= TOWER_WIDTH && p->n <= TOWER_WIDTH;
+    const bool layer = fuses_mlps && p->ta && p->m <= MLP_WIDTH && p->n <= MLP_WIDTH;
     if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
     const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
     int64_t length = pieces(pieces(p->k, MOST), unit) * unit;
@@ -412,26 +412,26 @@ static void slice_product(job_product *p, bool towers) {
 static void note_product_spans(const n2_call *c, noted *n, const job *j) {
     n2_note_read(n, j->in[0], n_in(c, 0));
     n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
-    n2_note_read(n, j->in[2], image_floats(c->queue->strict));
+    n2_note_read(n, j->in[2], packed_floats(c->queue->strict));
     n2_note_read(n, j->in[3], j->product.n);
     n2_note_read(n, j->gate, n_out(c));
     n2_note_read(n, j->addend, n_out(c));
     n2_note_write(n, j->out, n_out(c) * j->product.slices);
 }
 
-/* Can it be a layer of a tower? Then it wants an image of its weights, unless it is so narrow
+/* Can it be a layer of a fused MLP? Then it wants its weights packed, unless it is so narrow
  * that it needs no tensor cores. */
 static void note_layer(const n2_call *c, job *j) {
     job_product *p = &j->product;
     const bool fits = p->rows && !j->add && p->m > 0 && !(j->gate && j->in[3]);
-    const bool outer = p->k <= TOWER_NARROW && !p->tb;
-    if (!c->queue->towers || !fits) return;
+    const bool outer = p->k <= MLP_NARROW && !p->tb;
+    if (!c->queue->fuses_mlps || !fits) return;
     if (j->kind == JOB_NARROW) {
-        p->tower = p->tb && !j->gate && !j->addend;
+        p->mlp_layer = p->tb && !j->gate && !j->addend;
         return;
     }
-    if (!outer) j->in[2] = n2_queue_image(c->queue, j->in[1], j->in[3], p->n, p->k, p->tb);
-    p->tower = outer || j->in[2];
+    if (!outer) j->in[2] = n2_queue_pack_weights(c->queue, j->in[1], j->in[3], p->n, p->k, p->tb);
+    p->mlp_layer = outer || j->in[2];
 }
 
 /* One function of two, over the elements of the call's output. */
@@ -447,7 +447,7 @@ static void note_pair(const n2_call *c, int op, const float *x, const float *y, 
     j.f[0] = slope;
     add_axis(&j.loops, j.n, 1, 1);
     end_axes(&j.loops);
-    j.fours = by_fours(&j, j.n) && is_aligned(x) && is_aligned(y);
+    j.vec4 = can_vec4(&j, j.n) && is_aligned(x) && is_aligned(y);
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, x, j.n);
     n2_note_read(n, y, j.n);
@@ -492,7 +492,7 @@ static void note_matmul(const n2_call *c) {
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     cut_into_tiles(p, false);
     if (!is_narrow(p) && p->n > 4 && n2_library_takes(c->queue, &j)) return note_library(c, j);
-    if (plain) slice_product(p, c->queue->towers);
+    if (plain) slice_product(p, c->queue->fuses_mlps);
     p->rows =
         !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
     if (p->n <= 4 && !p->ta && p->batches == 1 && p->slices == 1) j.kind = JOB_NARROW;
@@ -510,7 +510,7 @@ static void note_matmul(const n2_call *c) {
 bool n2_is_small(const noted *n) {
     const job_product *p = &n->j.product;
     return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && p->ta && !p->tb && p->batches == 1 &&
-           !n->sheets && n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend &&
+           !n->from_stash && n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend &&
            (!n->j.more[0] || n->j.squares) && p->slice_k <= SMALL_K &&
            p->m * p->n * p->slice_k <= 128 * 128 * 128;
 }
@@ -522,7 +522,7 @@ int64_t n2_small_blocks(const job_product *p) {
 /* Whether it is done tile by tile, and nothing else with it. */
 static bool has_tiles(const n2_queue *q, size_t i) {
     const noted *n = &q->list[i];
-    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && !n->sheets && !n->j.product.rows &&
+    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && !n->from_stash && !n->j.product.rows &&
            n->chain == i && n->j.chained == 0;
 }
 
@@ -530,8 +530,7 @@ static bool has_tiles(const n2_queue *q, size_t i) {
 static bool few_tiles_at(const n2_queue *q, int level) {
     int64_t tiles = 0;
     for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].level == level && has_tiles(q, i))
-            tiles += tiles_of(&q->list[i].j.product);
+        if (q->list[i].level == level && has_tiles(q, i)) tiles += tiles_of(&q->list[i].j.product);
     return tiles * FEW_ROWS <= q->few_most; /* which has so many rows for each of them */
 }
 
@@ -598,7 +597,7 @@ static void note_gather(const n2_call *c) {
     if (!fits(c, j.k)) return;
     j.loops.rank = 1;
     j.loops.length[0] = job_divide_by((uint32_t)j.m);
-    j.fours = by_fours(&j, j.m) && is_aligned(j.in[0]);
+    j.vec4 = can_vec4(&j, j.m) && is_aligned(j.in[0]);
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_read(n, j.in[1], rows);
@@ -688,7 +687,7 @@ static void note_adam(const n2_call *c) {
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
     for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr.t[1 + k]->device;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, IMAGE_SHARE * TOWER_WIDTH));
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, PACK_ROWS * MLP_WIDTH));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);
     n2_note_write(n, j.out, j.n);
@@ -708,5 +707,5 @@ static void note_adam(const n2_call *c) {
 #define UNARY(name)  note_unary,
 #define BINARY(name) note_binary,
 #define OWN(name)    note_##name,
-n2_kernel *const n2_cuda_kernels[N2_OP_COUNT] = {
-    N2_NO_KERNEL_LIST(NONE) N2_UNARY_LIST(UNARY) N2_BINARY_LIST(BINARY) N2_KERNEL_LIST(OWN)};
+n2_kernel *const n2_cuda_kernels[N2_OP_COUNT] = {N2_NO_KERNEL_LIST(NONE) N2_UNARY_LIST(UNARY)
+                                                     N2_BINARY_LIST(BINARY) N2_KERNEL_LIST(OWN)};

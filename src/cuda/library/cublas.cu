@@ -1,10 +1,10 @@
 /* Matrix products by cuBLASLt.
  *
  * Our matrices lie row by row, its matrices column by column; what is [r x c] to us, with rows on
- * end, is [c x r] to it. So out = a b is out^T = b^T a^T to it: b is its first factor, a its second,
- * m and n change places, and since every matrix is transposed by the way it is read, a factor is
- * transposed for it exactly if it is for us. A bias that has a number for each of our columns has
- * one for each of its rows, which is what its epilogue adds.
+ * end, is [c x r] to it. So out = a b is out^T = b^T a^T to it: b is its first factor, a its
+ * second, m and n change places, and since every matrix is transposed by the way it is read, a
+ * factor is transposed for it exactly if it is for us. A bias that has a number for each of our
+ * columns has one for each of its rows, which is what its epilogue adds.
  *
  * Same bytes every time: the algorithm is what the library's heuristics name first for a shape,
  * never what a stopwatch says; partial sums along k lie in the workspace and are added in order. */
@@ -24,30 +24,30 @@ enum { WORKSPACE = 32 << 20, LEAST_VERSION = 120000 };
 
 /* ---- the library --------------------------------------------------------- */
 
-#define FUNCTIONS(F)                                                                       \
-    F(cublasLtCreate)                                                                      \
-    F(cublasLtGetVersion)                                                                  \
-    F(cublasLtGetStatusString)                                                             \
-    F(cublasLtMatmulDescCreate)                                                            \
-    F(cublasLtMatmulDescDestroy)                                                           \
-    F(cublasLtMatmulDescSetAttribute)                                                      \
-    F(cublasLtMatrixLayoutCreate)                                                          \
-    F(cublasLtMatrixLayoutDestroy)                                                         \
-    F(cublasLtMatrixLayoutSetAttribute)                                                    \
-    F(cublasLtMatmulPreferenceCreate)                                                      \
-    F(cublasLtMatmulPreferenceDestroy)                                                     \
-    F(cublasLtMatmulPreferenceSetAttribute)                                                \
-    F(cublasLtMatmulAlgoGetHeuristic)                                                      \
-    F(cublasLtMatmulAlgoConfigGetAttribute)                                                \
+#define FUNCTIONS(F)                        \
+    F(cublasLtCreate)                       \
+    F(cublasLtGetVersion)                   \
+    F(cublasLtGetStatusString)              \
+    F(cublasLtMatmulDescCreate)             \
+    F(cublasLtMatmulDescDestroy)            \
+    F(cublasLtMatmulDescSetAttribute)       \
+    F(cublasLtMatrixLayoutCreate)           \
+    F(cublasLtMatrixLayoutDestroy)          \
+    F(cublasLtMatrixLayoutSetAttribute)     \
+    F(cublasLtMatmulPreferenceCreate)       \
+    F(cublasLtMatmulPreferenceDestroy)      \
+    F(cublasLtMatmulPreferenceSetAttribute) \
+    F(cublasLtMatmulAlgoGetHeuristic)       \
+    F(cublasLtMatmulAlgoConfigGetAttribute) \
     F(cublasLtMatmul)
 
 /* What an algorithm is chosen by. No gaps: compared byte by byte. */
 typedef struct product_key {
     int64_t m, n, k, stride_a, stride_b, stride_out;
     int32_t batches, ta, tb, strict;
-    int32_t biased, adds;            /* adds: something that has the shape of the output */
-    uint32_t align_a, align_b;       /* bytes: powers of two, */
-    uint32_t align_c, align_d;       /* 256 at most */
+    int32_t biased, adds;      /* adds: something that has the shape of the output */
+    uint32_t align_a, align_b; /* bytes: powers of two, */
+    uint32_t align_c, align_d; /* 256 at most */
 } product_key;
 
 typedef struct chosen {
@@ -68,8 +68,8 @@ typedef struct cublas {
 
 /* Returns the name of a function that is missing; NULL: none is. */
 static const char *find_functions(void *file, cublas *b) {
-#define FIND_FUNCTION(name)                                            \
-    b->name = (decltype(b->name))n2_library_function(file, #name);     \
+#define FIND_FUNCTION(name)                                        \
+    b->name = (decltype(b->name))n2_library_function(file, #name); \
     if (!b->name) return #name;
     FUNCTIONS(FIND_FUNCTION)
     return NULL;
@@ -91,8 +91,8 @@ static bool open_functions(cublas *b, char *about, size_t bytes) {
     snprintf(about, bytes, "cuBLASLt %u.%u.%u", version / 10000, version / 100 % 100,
              version % 100);
     if (version < LEAST_VERSION) {
-        snprintf(about, bytes, "This machine has cuBLASLt %u.%u; n2ce wants 12.0.",
-                 version / 10000, version / 100 % 100);
+        snprintf(about, bytes, "This machine has cuBLASLt %u.%u; n2ce wants 12.0.", version / 10000,
+                 version / 100 % 100);
         return false;
     }
     return true;
@@ -156,8 +156,8 @@ typedef struct product_call {
 /* A matrix of ours, [rows x columns] with rows on end, and its batches. */
 static cublasStatus_t make_layout(const cublas *b, cublasLtMatrixLayout_t *out, int64_t rows,
                                   int64_t columns, int32_t batches, int64_t stride) {
-    cublasStatus_t status = b->cublasLtMatrixLayoutCreate(out, CUDA_R_32F, (uint64_t)columns,
-                                                          (uint64_t)rows, columns);
+    cublasStatus_t status =
+        b->cublasLtMatrixLayoutCreate(out, CUDA_R_32F, (uint64_t)columns, (uint64_t)rows, columns);
     if (status != CUBLAS_STATUS_SUCCESS || batches == 1) return status;
     status = b->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches,
                                                  sizeof batches);
@@ -258,8 +258,8 @@ static cublasStatus_t prefer(const cublas *b, cublasLtMatmulPreference_t prefere
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &key->align_d, sizeof key->align_d},
     };
     for (const auto &wish : wishes) {
-        const cublasStatus_t status = b->cublasLtMatmulPreferenceSetAttribute(
-            preference, wish.name, wish.value, wish.bytes);
+        const cublasStatus_t status =
+            b->cublasLtMatmulPreferenceSetAttribute(preference, wish.name, wish.value, wish.bytes);
         if (status != CUBLAS_STATUS_SUCCESS) return status;
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -347,8 +347,7 @@ static n2ce_status fill_call(n2_queue *q, cublas *b, const job *j, product_call 
     c->algorithm = algorithm.algorithm;
     c->workspace_bytes = algorithm.workspace;
     if (c->workspace_bytes > 0)
-        c->workspace =
-            n2_queue_scratch(q, b, (int64_t)(c->workspace_bytes / sizeof(float) + 1));
+        c->workspace = n2_queue_scratch(q, b, (int64_t)(c->workspace_bytes / sizeof(float) + 1));
     return q->status;
 }
 

@@ -18,7 +18,7 @@ void n2_library_open(library *l) {
     const char *word = getenv("N2CE_CUDA_LIBRARY");
     memset(l, 0, sizeof *l);
     pthread_mutex_init(&l->lock, NULL);
-    l->use = !word                        ? N2_LIBRARY_AUTO
+    l->use = !word                         ? N2_LIBRARY_AUTO
              : strcmp(word, "off") == 0    ? N2_LIBRARY_OFF
              : strcmp(word, "always") == 0 ? N2_LIBRARY_ALWAYS
                                            : N2_LIBRARY_AUTO;

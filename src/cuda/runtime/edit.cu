@@ -52,15 +52,14 @@ void n2_redirect(n2_queue *q, size_t first, size_t last, const float *x, float *
         at->j.out = instead;
         for (int s = 0; s < at->n_spans; s++)
             if (at->spans[s].begin == (uintptr_t)x)
-                at->spans[s] = span{(uintptr_t)instead, (uintptr_t)(instead + n),
-                                    at->spans[s].written, 0, 0, 0};
+                at->spans[s] = span{
+                    (uintptr_t)instead, (uintptr_t)(instead + n), at->spans[s].written, 0, 0, 0};
     }
 }
 
 bool n2_is_sum_of_two(const job *j) {
-    return j->kind == JOB_BINARY && j->op == N2_OP_add && !j->add && j->n > 1 &&
-           j->n_blocks > 0 && j->loops.rank == 1 && j->loops.step[0][0] == 1 &&
-           j->loops.step[1][0] == 1;
+    return j->kind == JOB_BINARY && j->op == N2_OP_add && !j->add && j->n > 1 && j->n_blocks > 0 &&
+           j->loops.rank == 1 && j->loops.step[0][0] == 1 && j->loops.step[1][0] == 1;
 }
 
 size_t n2_maker_of_slices(const n2_queue *q, size_t i, const float *x) {

@@ -90,15 +90,15 @@ __device__ inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* ---- halves ---- */
+/* ---- fp16 ---- */
 
-/* To nearest; x in the low half. */
-__device__ inline uint32_t pack_halves(float x, float y) {
+/* To nearest; x in the low 16 bits. */
+__device__ inline uint32_t pack_fp16(float x, float y) {
     uint32_t both;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
     return both;
 }
-__device__ inline float2 unpack_halves(uint32_t both) {
+__device__ inline float2 unpack_fp16(uint32_t both) {
     float2 x;
     asm("{\n"
         ".reg .f16 low, high;\n"
@@ -111,7 +111,7 @@ __device__ inline float2 unpack_halves(uint32_t both) {
     return x;
 }
 /* The larger magnitudes of two pairs. */
-__device__ inline uint32_t larger_halves(uint32_t a, uint32_t b) {
+__device__ inline uint32_t larger_fp16(uint32_t a, uint32_t b) {
     uint32_t top;
     asm("{\n"
         ".reg .b32 x, y;\n"
@@ -123,8 +123,8 @@ __device__ inline uint32_t larger_halves(uint32_t a, uint32_t b) {
         : "r"(a), "r"(b));
     return top;
 }
-/* LeakyReLU of both, for a slope up to 1 in both halves. */
-__device__ inline uint32_t leaky_halves(uint32_t x, uint32_t slope) {
+/* LeakyReLU of both, for a slope up to 1 in both 16-bit parts. */
+__device__ inline uint32_t leaky_fp16(uint32_t x, uint32_t slope) {
     uint32_t y;
     asm("{\n"
         ".reg .b32 slanted;\n"

@@ -27,8 +27,8 @@ typedef struct rows_to_come {
     size_t rows, row_bytes;
 } rows_to_come;
 
-static n2ce_status fill_by_halves(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, char *to,
-                                  const rows_to_come *r) {
+static n2ce_status fill_by_turns(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, char *to,
+                                 const rows_to_come *r) {
     const size_t most = HALF / r->row_bytes;
     int k = 0;
     for (size_t at = 0; at < r->rows; at += most, k = !k) {
@@ -52,8 +52,7 @@ static n2ce_status fill_ordinary(n2ce_ctx *ctx, cudaStream_t stream, void *to,
     n2ce_status status = n2_write_rows(ctx, r->write, r->arg, 0, r->rows, r->row_bytes, all);
     if (status == N2CE_OK)
         status = n2_gpu_check(
-            ctx,
-            cudaMemcpyAsync(to, all, r->rows * r->row_bytes, cudaMemcpyHostToDevice, stream),
+            ctx, cudaMemcpyAsync(to, all, r->rows * r->row_bytes, cudaMemcpyHostToDevice, stream),
             "take numbers");
     if (status == N2CE_OK)
         status = n2_gpu_check(ctx, cudaStreamSynchronize(stream), "finish its work");
@@ -67,7 +66,7 @@ n2ce_status n2_gpu_fill(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void
     if (rows == 0 || row_bytes == 0) return N2CE_OK;
     if (!s->half[0] || row_bytes > HALF) return fill_ordinary(ctx, stream, to, &r);
     pthread_mutex_lock(&s->lock);
-    const n2ce_status status = fill_by_halves(s, ctx, stream, (char *)to, &r);
+    const n2ce_status status = fill_by_turns(s, ctx, stream, (char *)to, &r);
     pthread_mutex_unlock(&s->lock);
     N2_TRY(status);
     GPU_TRY(ctx, cudaStreamSynchronize(stream), "finish its work");

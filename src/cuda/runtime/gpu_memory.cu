@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t MOST_KEPT = (size_t)1 << 30;
+static const size_t MOST_CACHED = (size_t)1 << 30;
 
 void n2_gpu_memory_open(gpu_memory *m, cudaStream_t stream) {
     memset(m, 0, sizeof *m);
@@ -16,15 +16,15 @@ static gpu_block remove_block(gpu_memory *m, size_t i) {
     const gpu_block block = m->blocks[i];
     memmove(m->blocks + i, m->blocks + i + 1, (m->n - i - 1) * sizeof block);
     m->n--;
-    if (block.kept) m->kept -= block.bytes;
+    if (block.cached) m->cached -= block.bytes;
     return block;
 }
 
-/* The blocks that are kept, the longest first, go back to the driver until no more than so many
+/* The blocks that are cached, the longest first, go back to the driver until no more than so many
  * bytes are left. */
 static void release(gpu_memory *m, size_t most) {
-    for (size_t i = 0; i < m->n && m->kept > most;) {
-        if (m->blocks[i].kept)
+    for (size_t i = 0; i < m->n && m->cached > most;) {
+        if (m->blocks[i].cached)
             cudaFree(remove_block(m, i).memory);
         else
             i++;
@@ -44,12 +44,12 @@ static bool has_room(gpu_memory *m) {
 static cudaError_t find_block(gpu_memory *m, size_t bytes, gpu_block *out) {
     *out = gpu_block{NULL, bytes, false};
     for (size_t i = m->n; i-- > 0;)
-        if (m->blocks[i].kept && m->blocks[i].bytes == bytes) {
+        if (m->blocks[i].cached && m->blocks[i].bytes == bytes) {
             out->memory = remove_block(m, i).memory;
             return cudaSuccess;
         }
     const cudaError_t error = cudaMalloc(&out->memory, bytes);
-    if (error != cudaErrorMemoryAllocation || m->kept == 0) return error;
+    if (error != cudaErrorMemoryAllocation || m->cached == 0) return error;
     cudaGetLastError();
     release(m, 0);
     return cudaMalloc(&out->memory, bytes);
@@ -83,9 +83,9 @@ void n2_gpu_memory_give(gpu_memory *m, void *memory) {
     while (m->blocks[i].memory != memory) i++;
     gpu_block block = remove_block(m, i);
     m->taken -= block.bytes;
-    m->kept += block.bytes;
-    block.kept = true;
+    m->cached += block.bytes;
+    block.cached = true;
     m->blocks[m->n++] = block;
-    release(m, MOST_KEPT);
+    release(m, MOST_CACHED);
     pthread_mutex_unlock(&m->lock);
 }

@@ -1,4 +1,4 @@
-/* Memory of a GPU. What is given back is kept for the next who wants as much: asking the driver
+/* Memory of a GPU. What is given back is cached for the next who wants as much: asking the driver
  * takes longer than most of what is then done with it, and whoever trains several networks asks for
  * the same again and again. All work is in one stream, in order, so what is given back may be taken
  * at once. */
@@ -13,15 +13,15 @@
 typedef struct gpu_block {
     void *memory;
     size_t bytes;
-    bool kept; /* nobody has it */
+    bool cached; /* nobody has it */
 } gpu_block;
 
 typedef struct gpu_memory {
     pthread_mutex_t lock;
     cudaStream_t stream;
-    gpu_block *blocks; /* the longer they are kept, the further in front */
+    gpu_block *blocks; /* the longer they are cached, the further in front */
     size_t n, room;
-    size_t taken, most_taken, kept; /* bytes */
+    size_t taken, most_taken, cached; /* bytes */
 } gpu_memory;
 
 void n2_gpu_memory_open(gpu_memory *m, cudaStream_t stream);

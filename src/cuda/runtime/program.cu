@@ -1,9 +1,9 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
-#include "gpu_device.h"
 #include "cuda/fused_mlp/gradient.h"
-#include "cuda/kernels/jobs.h"
-#include "cuda/fused_mlp/tower.h"
+#include "cuda/fused_mlp/mlp.h"
 #include "cuda/fused_mlp/update.h"
+#include "cuda/kernels/jobs.h"
+#include "gpu_device.h"
 
 #include <string.h>
 
@@ -12,34 +12,34 @@ enum { SOME_RUNS = 8, MORE_RUNS = 32, MOST_NODES = 8192 };
 
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
-typedef enum lane {
-    LANE_ASIDE, /* gradients that may be at work for several levels */
-    LANE_JOBS,
-    LANE_PRODUCTS,
-    LANE_LIBRARY, /* calls of a library, one after the other */
-    LANE_UPDATES, /* Adam, and what else is changed at its level */
-    LANE_GRADIENTS,
-    LANE_TOWERS,
-    LANE_SMALL_TOWERS,
-    LANE_FEW_ROWS,
-    N_LANES
-} lane;
+typedef enum launch_kind {
+    LAUNCH_SIDE, /* gradients that may be at work for several levels */
+    LAUNCH_JOBS,
+    LAUNCH_PRODUCTS,
+    LAUNCH_LIBRARY, /* calls of a library, one after the other */
+    LAUNCH_UPDATES, /* Adam, and what else is changed at its level */
+    LAUNCH_GRADIENTS,
+    LAUNCH_MLPS,
+    LAUNCH_SMALL_MLPS,
+    LAUNCH_FEW_ROWS,
+    N_LAUNCH_KINDS
+} launch_kind;
 
 typedef struct launch {
     int level;
-    int until; /* of LANE_ASIDE: the level before which it must be through */
-    lane way;
+    int until; /* of LAUNCH_SIDE: the level before which it must be through */
+    launch_kind way;
     job_list list;
     uint32_t blocks;
-    const tower *towers;
+    const fused_mlp *fused_mlps;
     const gradient *gradients;
-    tower_starts starts; /* of the towers or gradients */
+    block_starts starts; /* of the fused MLPs or gradients */
     size_t first_call;   /* of a library; there are as many as blocks */
     update_norm norm;    /* of updates, */
     bool apart;          /* and whether each block has a multiprocessor */
 } launch;
 
-struct n2_program {
+struct n2_device_program {
     gpu_device *device;
     n2_queue *queue; /* owns the scratch memory */
     launch *launches;
@@ -47,8 +47,8 @@ struct n2_program {
     size_t n_launches;
     job *jobs; /* on the device, with the starts behind them */
     uint32_t *starts;
-    tower *towers;       /* on the device, with the jobs */
-    gradient *gradients; /* the same */
+    fused_mlp *fused_mlps;           /* on the device, with the jobs */
+    gradient *gradients;             /* the same */
     cudaGraphExec_t one, some, more; /* one run; SOME_RUNS, MORE_RUNS; NULL: not made yet */
 };
 
@@ -107,7 +107,7 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     int left = q->list[first].j.chained;
     if (left >= l->list.at_once) l->list.at_once = left < CHAIN_JOBS ? left + 1 : (int)CHAIN_JOBS;
     hand_over_all(q, first);
-    n2_chain_stretch(q, first);
+    n2_chain_segments(q, first);
     for (size_t i = first;; i = next_of_chain(q, i)) {
         add_job(l, &q->list[i].j, begin, i == first ? q->list[i].j.n_blocks : 0, jobs, starts);
         if (left-- == 0) return;
@@ -120,10 +120,10 @@ static bool has_adam(const n2_queue *q, int level) {
     return false;
 }
 
-static lane lane_of(const job *j, bool adam) {
+static launch_kind launch_kind_of(const job *j, bool adam) {
     const bool update = j->kind == JOB_ADAM || j->kind == JOB_ASSIGN || j->kind == JOB_END;
-    if (j->kind == JOB_LIBRARY) return LANE_LIBRARY;
-    return j->kind == JOB_MATMUL ? LANE_PRODUCTS : update && adam ? LANE_UPDATES : LANE_JOBS;
+    if (j->kind == JOB_LIBRARY) return LAUNCH_LIBRARY;
+    return j->kind == JOB_MATMUL ? LAUNCH_PRODUCTS : update && adam ? LAUNCH_UPDATES : LAUNCH_JOBS;
 }
 
 /* The jobs of a level that go this way. */
@@ -131,32 +131,34 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     const bool adam = has_adam(q, l->level);
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || n2_is_tower(n)) continue;
-        if (n->sheets || n->taken || n->j.n_blocks == 0) continue;
-        if (lane_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
+        if (n->level != l->level || n->chain != i || n2_is_mlp_layer(n)) continue;
+        if (n->from_stash || n->taken || n->j.n_blocks == 0) continue;
+        if (launch_kind_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
     }
 }
 
-static bool makes_gradients(lane way) { return way == LANE_GRADIENTS || way == LANE_ASIDE; }
-
-static int rows_of(lane way) {
-    return way == LANE_TOWERS ? TOWER_ROWS : way == LANE_SMALL_TOWERS ? SMALL_ROWS : FEW_ROWS;
+static bool makes_gradients(launch_kind way) {
+    return way == LAUNCH_GRADIENTS || way == LAUNCH_SIDE;
 }
 
-/* Another tower or gradient begins: its number. */
+static int rows_of(launch_kind way) {
+    return way == LAUNCH_MLPS ? MLP_ROWS : way == LAUNCH_SMALL_MLPS ? SMALL_ROWS : FEW_ROWS;
+}
+
+/* Another fused MLP or gradient begins: its number. */
 static int add_start(launch *l) {
     const int k = l->starts.n++;
     if (k < MOST_STARTS) l->starts.first[k] = (int32_t)l->blocks;
     return k;
 }
 
-static void fill_towers(n2_queue *q, launch *l, tower *towers) {
+static void fill_mlps(n2_queue *q, launch *l, fused_mlp *fused_mlps) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || !n2_is_tower(n)) continue;
-        if (n2_tower_rows(q, i) != rows_of(l->way)) continue;
-        tower *t = &towers[add_start(l)];
-        n2_tower_make(q, i, l->blocks, t);
+        if (n->level != l->level || n->chain != i || !n2_is_mlp_layer(n)) continue;
+        if (n2_fused_mlp_rows(q, i) != rows_of(l->way)) continue;
+        fused_mlp *t = &fused_mlps[add_start(l)];
+        n2_fused_mlp_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
     }
 }
@@ -165,8 +167,8 @@ static void fill_towers(n2_queue *q, launch *l, tower *towers) {
 static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
     for (size_t k = 0; k < 2 * q->n; k++) {
         const size_t i = k % q->n;
-        if (q->list[i].level != l->level || !q->list[i].sheets) continue;
-        if ((q->list[i].until > 0) != (l->way == LANE_ASIDE)) continue;
+        if (q->list[i].level != l->level || !q->list[i].from_stash) continue;
+        if ((q->list[i].until > 0) != (l->way == LAUNCH_SIDE)) continue;
         if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
         if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
         if (l->until == 0 || q->list[i].until < l->until) l->until = q->list[i].until;
@@ -177,14 +179,14 @@ static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
 }
 
 /* The first launch, if it is one of jobs, once more, for a run that follows another and finds
- * images that last; behind all others. */
-static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
+ * packed weights that last; behind all others. */
+static void fill_again(n2_device_program *p, size_t at, job *jobs, uint32_t *starts) {
     const launch *first = &p->launches[0];
     const size_t from = (size_t)(first->list.jobs - p->jobs);
     launch *l = &p->again[0];
     *l = (launch){};
-    if (p->n_launches == 0 || first->level > 0 || first->way != LANE_JOBS) return;
-    l->way = LANE_JOBS;
+    if (p->n_launches == 0 || first->level > 0 || first->way != LAUNCH_JOBS) return;
+    l->way = LAUNCH_JOBS;
     l->list.jobs = p->jobs + at;
     l->list.first = p->starts + at + p->n_launches;
     l->list.at_once = first->list.at_once;
@@ -198,29 +200,29 @@ static void fill_again(n2_program *p, size_t at, job *jobs, uint32_t *starts) {
 }
 
 /* All launches, in the order of their levels; memory of the host, to be copied. */
-static void fill_launches(n2_program *p, size_t levels, job *jobs, uint32_t *starts, tower *towers,
-                          gradient *gradients) {
-    size_t at = 0, towers_at = 0, gradients_at = 0;
-    for (size_t k = 0; k < levels * N_LANES; k++) {
+static void fill_launches(n2_device_program *p, size_t levels, job *jobs, uint32_t *starts,
+                          fused_mlp *fused_mlps, gradient *gradients) {
+    size_t at = 0, mlps_at = 0, gradients_at = 0;
+    for (size_t k = 0; k < levels * N_LAUNCH_KINDS; k++) {
         launch *l = &p->launches[p->n_launches];
         *l = (launch){};
-        l->level = (int)(k / N_LANES);
-        l->way = (lane)(k % N_LANES);
+        l->level = (int)(k / N_LAUNCH_KINDS);
+        l->way = (launch_kind)(k % N_LAUNCH_KINDS);
         l->list.jobs = p->jobs + at;
         l->list.first = p->starts + at + p->n_launches;
-        l->towers = p->towers + towers_at;
+        l->fused_mlps = p->fused_mlps + mlps_at;
         l->gradients = p->gradients + gradients_at;
-        if (l->way >= LANE_TOWERS)
-            fill_towers(p->queue, l, towers + towers_at);
+        if (l->way >= LAUNCH_MLPS)
+            fill_mlps(p->queue, l, fused_mlps + mlps_at);
         else if (makes_gradients(l->way))
             fill_gradients(p->queue, l, gradients + gradients_at);
-        else if (l->way == LANE_LIBRARY)
+        else if (l->way == LAUNCH_LIBRARY)
             l->blocks = (uint32_t)n2_library_calls_at(p->queue, l->level, &l->first_call);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
-        l->apart = p->queue->towers && (int64_t)l->blocks * FEW_ROWS <= p->queue->few_most;
+        l->apart = p->queue->fuses_mlps && (int64_t)l->blocks * FEW_ROWS <= p->queue->few_most;
         at += (size_t)l->list.n;
-        *(makes_gradients(l->way) ? &gradients_at : &towers_at) += (size_t)l->starts.n;
+        *(makes_gradients(l->way) ? &gradients_at : &mlps_at) += (size_t)l->starts.n;
         p->n_launches += l->blocks > 0;
     }
     fill_again(p, at, jobs, starts);
@@ -297,10 +299,18 @@ static bool find_norm(const launch *one, update_norm *out) {
     const int n = one->list.n;
     if (n != 2 && n != 5) return false;
     memcpy(j, one->list.inline_words, (size_t)n * sizeof *j);
-    const bool norm =
-        j[0].kind == JOB_SUM_LIST && follows(&j[1], JOB_UNARY, N2_OP_sqrt, j[0].out);
-    *out = update_norm{(const job_part *)j[0].in[0], (int32_t)j[0].k, 0, 0, j[0].out, j[1].out,
-                       NULL, NULL, NULL, NULL, NULL};
+    const bool norm = j[0].kind == JOB_SUM_LIST && follows(&j[1], JOB_UNARY, N2_OP_sqrt, j[0].out);
+    *out = update_norm{(const job_part *)j[0].in[0],
+                       (int32_t)j[0].k,
+                       0,
+                       0,
+                       j[0].out,
+                       j[1].out,
+                       NULL,
+                       NULL,
+                       NULL,
+                       NULL,
+                       NULL};
     if (n == 2 || !norm) return norm;
     out->a = (float)j[2].f[0];
     out->b = (float)j[2].f[1];
@@ -316,16 +326,16 @@ static bool find_norm(const launch *one, update_norm *out) {
 
 /* What one block does, alone at its level, is done by all blocks of the next launch: that takes
  * less time than a launch. */
-static bool can_be_prelude(const n2_program *p, const launch *one, const launch *next) {
+static bool can_be_prelude(const n2_device_program *p, const launch *one, const launch *next) {
     enum { MOST_BLOCKS = 512 };
     const n2_queue *q = p->queue;
-    if (one->way != LANE_JOBS || one->blocks != 1 || one->list.n > CHAIN_JOBS ||
+    if (one->way != LAUNCH_JOBS || one->blocks != 1 || one->list.n > CHAIN_JOBS ||
         one->list.n_prelude)
         return false;
-    if (next->way == LANE_UPDATES) {
+    if (next->way == LAUNCH_UPDATES) {
         update_norm norm;
         if (!find_norm(one, &norm)) return false;
-    } else if (next->way != LANE_JOBS || next->blocks > MOST_BLOCKS) {
+    } else if (next->way != LAUNCH_JOBS || next->blocks > MOST_BLOCKS) {
         return false;
     }
     for (size_t i = 0; i < q->n; i++)
@@ -333,19 +343,19 @@ static bool can_be_prelude(const n2_program *p, const launch *one, const launch 
     return true;
 }
 
-static bool is_alone(const n2_program *p, size_t k) {
+static bool is_alone(const n2_device_program *p, size_t k) {
     const launch *l = &p->launches[k];
     return (k == 0 || l[-1].level != l->level) &&
            (k + 1 == p->n_launches || l[1].level != l->level);
 }
 
-static void find_preludes(n2_program *p) {
+static void find_preludes(n2_device_program *p) {
     size_t n = 0;
     for (size_t k = 0; k < p->n_launches; k++) {
         launch *l = &p->launches[k], *next = l + 1;
         const bool joins = k + 1 < p->n_launches && is_alone(p, k) && is_alone(p, k + 1) &&
                            can_be_prelude(p, l, next);
-        if (joins && next->way == LANE_UPDATES) {
+        if (joins && next->way == LAUNCH_UPDATES) {
             find_norm(l, &next->norm);
         } else if (joins) {
             next->list.prelude = l->list.jobs;
@@ -358,32 +368,32 @@ static void find_preludes(n2_program *p) {
 }
 
 /* What a run does that follows another: the same, but for the first launch. */
-static void complete_again(n2_program *p) {
+static void complete_again(n2_device_program *p) {
     const launch first = p->again[0];
     memcpy(p->again, p->launches, p->n_launches * sizeof *p->again);
-    if (first.way == LANE_JOBS && p->launches[0].list.n_prelude == 0) p->again[0] = first;
+    if (first.way == LAUNCH_JOBS && p->launches[0].list.n_prelude == 0) p->again[0] = first;
 }
 
-/* Jobs, towers, gradients and starts in one block of the device's memory. */
-static n2ce_status upload_jobs(n2_program *p, size_t levels) {
+/* Jobs, fused MLPs, gradients and starts in one block of the device's memory. */
+static n2ce_status upload_jobs(n2_device_program *p, size_t levels) {
     n2_queue *q = p->queue;
     n2_device *d = &p->device->api;
     size_t n_jobs = q->n; /* those of the first level twice */
     for (size_t i = 0; i < q->n; i++) n_jobs += q->list[i].level == 0;
-    const size_t towers_at = (n_jobs * sizeof(job) + 15) / 16 * 16;
-    const size_t gradients_at = towers_at + q->n_towers * sizeof(tower);
+    const size_t mlps_at = (n_jobs * sizeof(job) + 15) / 16 * 16;
+    const size_t gradients_at = mlps_at + q->n_mlps * sizeof(fused_mlp);
     const size_t starts_at = gradients_at + q->n_gradients * sizeof(gradient);
-    const size_t bytes = starts_at + (n_jobs + levels * N_LANES + 2) * sizeof(uint32_t);
+    const size_t bytes = starts_at + (n_jobs + levels * N_LAUNCH_KINDS + 2) * sizeof(uint32_t);
     void *memory;
     N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
     p->jobs = (job *)memory;
-    p->towers = (tower *)((char *)memory + towers_at);
+    p->fused_mlps = (fused_mlp *)((char *)memory + mlps_at);
     p->gradients = (gradient *)((char *)memory + gradients_at);
     p->starts = (uint32_t *)((char *)memory + starts_at);
     char *host = (char *)n2_alloc(q->ctx, bytes, 1);
     if (!host) return N2CE_ENOMEM;
     fill_launches(p, levels, (job *)host, (uint32_t *)(host + starts_at),
-                  (tower *)(host + towers_at), (gradient *)(host + gradients_at));
+                  (fused_mlp *)(host + mlps_at), (gradient *)(host + gradients_at));
     const n2ce_status status = d->upload(d, q->ctx, memory, host, bytes);
     n2_free(q->ctx, host);
     return status;
@@ -391,33 +401,35 @@ static n2ce_status upload_jobs(n2_program *p, size_t levels) {
 
 /* ---- graphs -------------------------------------------------------------- */
 
-/* Streams that part where a level has launches of several ways, and meet again; what goes aside
- * meets the others where it is needed. */
-typedef struct lanes {
-    cudaStream_t stream[N_LANES], aside;
-    cudaEvent_t parted, met[N_LANES], back;
-    int until; /* the level before which the one aside is met; 0: none is at work */
-} lanes;
+/* Streams that part where a level has launches of several ways, and meet again; what runs on the
+ * side stream meets the others where it is needed. */
+typedef struct streams {
+    cudaStream_t stream[N_LAUNCH_KINDS], side;
+    cudaEvent_t parted, met[N_LAUNCH_KINDS], back;
+    int until; /* the level before which the side stream is joined; 0: none is at work */
+} streams;
 
-static void launch_one(const n2_program *p, const launch *l, cudaStream_t stream, bool early,
+static void launch_one(const n2_device_program *p, const launch *l, cudaStream_t stream, bool early,
                        bool ahead) {
     const bool strict = p->device->strict;
-    if (l->way == LANE_LIBRARY)
+    if (l->way == LAUNCH_LIBRARY)
         n2_library_launch(p->queue, l->first_call, l->blocks, stream);
-    else if (l->way == LANE_UPDATES)
+    else if (l->way == LAUNCH_UPDATES)
         n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
-    else if (l->way >= LANE_TOWERS)
-        n2_towers_launch(l->towers, &l->starts, l->blocks, rows_of(l->way), strict, stream, early);
+    else if (l->way >= LAUNCH_MLPS)
+        n2_fused_mlps_launch(l->fused_mlps, &l->starts, l->blocks, rows_of(l->way), strict, stream,
+                             early);
     else if (makes_gradients(l->way))
         n2_gradients_launch(l->gradients, &l->starts, l->blocks, strict, stream, early);
     else
-        n2_jobs_launch(&l->list, l->blocks, l->way == LANE_PRODUCTS, stream, early);
+        n2_jobs_launch(&l->list, l->blocks, l->way == LAUNCH_PRODUCTS, stream, early);
 }
 
-/* The last, which are towers if there are any, goes on in the first stream, the others beside it.
- * early: that one may begin before the kernel before it ends; ahead: and read what it changes. */
-static void launch_level(const n2_program *p, const launch *l, size_t n, const lanes *s, bool early,
-                         bool ahead) {
+/* The last, which are fused MLPs if there are any, goes on in the first stream, the others beside
+ * it. early: that one may begin before the kernel before it ends; ahead: and read what it changes.
+ */
+static void launch_level(const n2_device_program *p, const launch *l, size_t n, const streams *s,
+                         bool early, bool ahead) {
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) {
         cudaStreamWaitEvent(s->stream[k], s->parted, 0);
@@ -430,15 +442,15 @@ static void launch_level(const n2_program *p, const launch *l, size_t n, const l
     }
 }
 
-static void launch_aside(const n2_program *p, const launch *l, lanes *s) {
+static void launch_on_side_stream(const n2_device_program *p, const launch *l, streams *s) {
     cudaEventRecord(s->parted, s->stream[0]);
-    cudaStreamWaitEvent(s->aside, s->parted, 0);
-    launch_one(p, l, s->aside, false, false);
-    cudaEventRecord(s->back, s->aside);
+    cudaStreamWaitEvent(s->side, s->parted, 0);
+    launch_one(p, l, s->side, false, false);
+    cudaEventRecord(s->back, s->side);
     s->until = l->until;
 }
 
-static void meet_aside(lanes *s) {
+static void join_side_stream(streams *s) {
     if (s->until > 0) cudaStreamWaitEvent(s->stream[0], s->back, 0);
     s->until = 0;
 }
@@ -451,7 +463,7 @@ static size_t count_level(const launch *l, size_t most) {
 }
 
 /* Whether a job changes what an update reads ahead: numbers, moments, rate, number of the step, and
- * the powers of images. */
+ * the powers of packed weights. */
 static bool changes_ahead(const noted *n, const job *update) {
     bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
                    n2_noted_touches(n, update->in[3], 1, false) ||
@@ -459,8 +471,8 @@ static bool changes_ahead(const noted *n, const job *update) {
                    n2_noted_touches(n, update->more[0], update->n, false) ||
                    n2_noted_touches(n, update->more[1], update->n, false);
     for (const auto &part : update->update.part) {
-        const float *image = part.image ? part.image : part.transposed;
-        changes |= image && n2_noted_touches(n, image, image_floats(update->strict), false);
+        const float *packed = part.packed ? part.packed : part.transposed;
+        changes |= packed && n2_noted_touches(n, packed, packed_floats(update->strict), false);
     }
     return changes;
 }
@@ -481,50 +493,49 @@ static bool may_read_ahead(const n2_queue *q, int since, int level) {
 }
 
 /* alone: what comes before is one kernel. Returns whether this ends with one. */
-static bool launch_all(const n2_program *p, const launch *launches, bool alone, lanes *s) {
+static bool launch_all(const n2_device_program *p, const launch *launches, bool alone, streams *s) {
     /* the last level that did not begin before others ended; -1: of the run before */
     int since = -1;
     for (size_t k = 0, n; k < p->n_launches; k += n) {
         const launch *l = &launches[k];
         n = count_level(l, p->n_launches - k);
-        const bool aside = l->way == LANE_ASIDE;
-        const bool met = s->until > 0 && (aside || l->level >= s->until);
-        if (met) meet_aside(s);
+        const bool side = l->way == LAUNCH_SIDE;
+        const bool met = s->until > 0 && (side || l->level >= s->until);
+        if (met) join_side_stream(s);
         alone = alone && !met;
-        if (aside) launch_aside(p, l, s);
-        /* aside, or nothing is left of it */
-        const size_t before = aside + (aside < n && l[aside].blocks == 0);
+        if (side) launch_on_side_stream(p, l, s);
+        /* on the side stream, or nothing is left of it */
+        const size_t before = side + (side < n && l[side].blocks == 0);
         if (n == before) continue;
-        const bool early = p->device->waits && alone && l[n - 1].way != LANE_LIBRARY;
+        const bool early = p->device->waits && alone && l[n - 1].way != LAUNCH_LIBRARY;
         if (!early) since = l->level;
         const bool ahead =
-            l[n - 1].way == LANE_UPDATES && may_read_ahead(p->queue, since, l->level);
+            l[n - 1].way == LAUNCH_UPDATES && may_read_ahead(p->queue, since, l->level);
         launch_level(p, l + before, n - before, s, early, ahead);
         /* a library may launch what is not one kernel, or no kernel */
-        alone = n - before == 1 && l[n - 1].way != LANE_LIBRARY;
+        alone = n - before == 1 && l[n - 1].way != LAUNCH_LIBRARY;
     }
     if (s->until > 0) alone = false;
-    meet_aside(s);
+    join_side_stream(s);
     return alone;
 }
 
 /* Captured in a stream of its own: others may be at work in the device's. */
-static cudaError_t capture(const n2_program *p, int runs, lanes *s, cudaGraph_t *graph) {
+static cudaError_t capture(const n2_device_program *p, int runs, streams *s, cudaGraph_t *graph) {
     cudaError_t error = cudaStreamBeginCapture(s->stream[0], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) return error;
     bool alone = false;
-    for (int k = 0; k < runs; k++)
-        alone = launch_all(p, k ? p->again : p->launches, alone, s);
+    for (int k = 0; k < runs; k++) alone = launch_all(p, k ? p->again : p->launches, alone, s);
     error = cudaGetLastError();
     const cudaError_t ended = cudaStreamEndCapture(s->stream[0], graph);
     return error != cudaSuccess ? error : ended;
 }
 
-static cudaError_t open_lanes(lanes *s) {
+static cudaError_t open_streams(streams *s) {
     cudaError_t error = cudaEventCreateWithFlags(&s->parted, cudaEventDisableTiming);
     if (error == cudaSuccess) error = cudaEventCreateWithFlags(&s->back, cudaEventDisableTiming);
-    if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&s->aside, cudaStreamNonBlocking);
-    for (int k = 0; k < N_LANES && error == cudaSuccess; k++) {
+    if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&s->side, cudaStreamNonBlocking);
+    for (int k = 0; k < N_LAUNCH_KINDS && error == cudaSuccess; k++) {
         error = cudaStreamCreateWithFlags(&s->stream[k], cudaStreamNonBlocking);
         if (error == cudaSuccess)
             error = cudaEventCreateWithFlags(&s->met[k], cudaEventDisableTiming);
@@ -532,26 +543,26 @@ static cudaError_t open_lanes(lanes *s) {
     return error;
 }
 
-static void close_lanes(const lanes *s) {
+static void close_streams(const streams *s) {
     if (s->parted) cudaEventDestroy(s->parted);
     if (s->back) cudaEventDestroy(s->back);
-    if (s->aside) cudaStreamDestroy(s->aside);
-    for (int k = 0; k < N_LANES; k++) {
+    if (s->side) cudaStreamDestroy(s->side);
+    for (int k = 0; k < N_LAUNCH_KINDS; k++) {
         if (s->met[k]) cudaEventDestroy(s->met[k]);
         if (s->stream[k]) cudaStreamDestroy(s->stream[k]);
     }
 }
 
 /* A library's failure has a sentence already. */
-static n2ce_status make_graph(n2_program *p, n2ce_ctx *ctx, int runs, cudaGraphExec_t *out) {
-    lanes s = {};
+static n2ce_status make_graph(n2_device_program *p, n2ce_ctx *ctx, int runs, cudaGraphExec_t *out) {
+    streams s = {};
     cudaGraph_t graph = NULL;
-    cudaError_t error = open_lanes(&s);
+    cudaError_t error = open_streams(&s);
     if (error == cudaSuccess) error = capture(p, runs, &s, &graph);
     n2ce_status status = p->queue->status;
     if (error == cudaSuccess && status == N2CE_OK) error = cudaGraphInstantiate(out, graph, 0);
     if (graph) cudaGraphDestroy(graph);
-    close_lanes(&s);
+    close_streams(&s);
     if (status == N2CE_OK) status = n2_gpu_check(ctx, error, "make a graph of the plan");
     return status;
 }
@@ -568,7 +579,7 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     q->state = state;
     q->watched = watched;
     q->strict = ((gpu_device *)d)->strict;
-    q->towers = ((gpu_device *)d)->towers;
+    q->fuses_mlps = ((gpu_device *)d)->fuses_mlps;
     q->few_most = ((gpu_device *)d)->few_most;
     return N2CE_OK;
 }
@@ -592,7 +603,7 @@ static size_t note_end(n2_queue *q, size_t levels) {
 
 static size_t schedule(n2_queue *q) {
     const size_t levels = n2_queue_schedule(q);
-    if (q->towers) n2_towers_settle(q);
+    if (q->fuses_mlps) n2_fused_mlps_settle(q);
     return levels;
 }
 
@@ -613,12 +624,12 @@ static noted *copy_jobs(n2_queue *q) {
     return list;
 }
 
-/* Two gradients become one on condition that they are still made from sheets at their new
+/* Two gradients become one on condition that they are still made from the stash at their new
  * levels. */
 static size_t unite(n2_queue *q, size_t levels) {
     noted *before = copy_jobs(q);
     if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);
-    if (q->status == N2CE_OK && !n2_towers_hold(q, before)) {
+    if (q->status == N2CE_OK && !n2_fused_mlps_hold(q, before)) {
         for (size_t i = 0; i < q->n; i++) {
             const noted swap = q->list[i];
             q->list[i] = before[i];
@@ -631,27 +642,27 @@ static size_t unite(n2_queue *q, size_t levels) {
     return levels;
 }
 
-static n2ce_status build(n2_program *p, bool ends) {
+static n2ce_status build(n2_device_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
     n2_queue_simplify(q);
-    n2_queue_settle_updates(q, q->towers && ends);
-    if (q->towers) n2_towers_trim(q);
+    n2_queue_settle_updates(q, q->fuses_mlps && ends);
+    if (q->fuses_mlps) n2_fused_mlps_trim(q);
     size_t levels = schedule(q);
-    if (q->towers && ends) levels = unite(q, levels);
+    if (q->fuses_mlps && ends) levels = unite(q, levels);
     n2_library_settle(q);
     n2_products_settle(q);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
-    n2_queue_set_aside(q, levels);
+    n2_queue_choose_side_stream(q, levels);
     N2_TRY(q->status);
-    p->launches = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->launches);
-    p->again = (launch *)n2_alloc(q->ctx, levels * N_LANES + 1, sizeof *p->again);
+    p->launches = (launch *)n2_alloc(q->ctx, levels * N_LAUNCH_KINDS + 1, sizeof *p->launches);
+    p->again = (launch *)n2_alloc(q->ctx, levels * N_LAUNCH_KINDS + 1, sizeof *p->again);
     if (!p->launches || !p->again) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
     for (size_t i = 0; i < q->n; i++) {
-        q->n_towers += q->list[i].chain == i && n2_is_tower(&q->list[i]);
-        q->n_gradients += q->list[i].sheets;
+        q->n_mlps += q->list[i].chain == i && n2_is_mlp_layer(&q->list[i]);
+        q->n_gradients += q->list[i].from_stash;
     }
     N2_TRY(upload_jobs(p, levels));
     find_preludes(p);
@@ -659,9 +670,9 @@ static n2ce_status build(n2_program *p, bool ends) {
     return make_graph(p, q->ctx, 1, &p->one);
 }
 
-n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_program **out) {
+n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_device_program **out) {
     *out = NULL;
-    n2_program *p = (n2_program *)n2_alloc(queue->ctx, 1, sizeof *p);
+    n2_device_program *p = (n2_device_program *)n2_alloc(queue->ctx, 1, sizeof *p);
     if (!p) {
         n2_queue_free(queue);
         return N2CE_ENOMEM;
@@ -676,7 +687,7 @@ n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_program **out) {
     return status;
 }
 
-void n2_cuda_program_free(n2_program *p) {
+void n2_cuda_program_free(n2_device_program *p) {
     if (!p) return;
     n2ce_ctx *ctx = p->queue->ctx;
     cudaStreamSynchronize(p->device->stream);
@@ -691,7 +702,7 @@ void n2_cuda_program_free(n2_program *p) {
 }
 
 /* As many of n runs as graphs of so many have room for; the graph is made if it pays. */
-static n2ce_status run_several(n2_program *p, n2ce_ctx *ctx, int runs, uint64_t least,
+static n2ce_status run_several(n2_device_program *p, n2ce_ctx *ctx, int runs, uint64_t least,
                                cudaGraphExec_t *graph, uint64_t *n) {
     if (*n >= least && !*graph && p->n_launches * (size_t)runs <= MOST_NODES)
         N2_TRY(make_graph(p, ctx, runs, graph));
@@ -700,7 +711,7 @@ static n2ce_status run_several(n2_program *p, n2ce_ctx *ctx, int runs, uint64_t 
     return N2CE_OK;
 }
 
-n2ce_status n2_cuda_program_run(n2_program *p, n2ce_ctx *ctx, uint64_t n) {
+n2ce_status n2_cuda_program_run(n2_device_program *p, n2ce_ctx *ctx, uint64_t n) {
     if (p->n_launches == 0) return N2CE_OK;
     GPU_TRY(ctx, cudaSetDevice(p->device->index), "choose the GPU");
     N2_TRY(run_several(p, ctx, MORE_RUNS, 2 * MORE_RUNS, &p->more, &n));
@@ -709,9 +720,9 @@ n2ce_status n2_cuda_program_run(n2_program *p, n2ce_ctx *ctx, uint64_t n) {
     return N2CE_OK;
 }
 
-size_t n2_cuda_program_launches(const n2_program *p) {
+size_t n2_cuda_program_launches(const n2_device_program *p) {
     size_t n = 0;
     for (size_t k = 0; k < p->n_launches; k++)
-        n += p->launches[k].way == LANE_LIBRARY ? p->launches[k].blocks : 1;
+        n += p->launches[k].way == LAUNCH_LIBRARY ? p->launches[k].blocks : 1;
     return n;
 }

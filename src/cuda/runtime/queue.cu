@@ -1,8 +1,8 @@
 #include "queue.h"
 
-#include "edit.h"
-#include "cuda/fused_mlp/tower.h"
+#include "cuda/fused_mlp/mlp.h"
 #include "cuda/library/library.h"
+#include "edit.h"
 
 #include <string.h>
 
@@ -144,7 +144,7 @@ typedef struct matrix {
 
 static int64_t floats_of(const matrix *m) { return (m->height - 1) * m->stride + m->width; }
 
-static bool goes_by_fours(const matrix *m) {
+static bool goes_by_vec4(const matrix *m) {
     const bool whole = m->stride == m->width || (m->stride % 4 == 0 && m->width % 4 == 0);
     return whole && m->height * m->width % 4 == 0 && (uintptr_t)m->at % 16 == 0;
 }
@@ -164,56 +164,56 @@ static matrix original_of(const n2_queue *q, matrix m) {
     return m;
 }
 
-/* The last job that makes images of a matrix, if it is still the same; SIZE_MAX: none. */
-static size_t find_images(const n2_queue *q, const matrix *m) {
+/* The last job that packs a matrix, if it is still the same; SIZE_MAX: none. */
+static size_t find_packed(const n2_queue *q, const matrix *m) {
     for (size_t i = q->n; i-- > 0;) {
         const job *j = &q->list[i].j;
-        if (j->kind == JOB_IMAGE && j->in[0] == m->at && j->m == m->height && j->k == m->width &&
-            j->loops.step[0][0] == m->stride)
+        if (j->kind == JOB_PACK_WEIGHTS && j->in[0] == m->at && j->m == m->height &&
+            j->k == m->width && j->loops.step[0][0] == m->stride)
             return is_written_after(q, i, m->at, floats_of(m)) ? SIZE_MAX : i;
     }
     return SIZE_MAX;
 }
 
-/* The job that makes images of a matrix, or could: its index. */
-static size_t note_images(n2_queue *q, const matrix *m) {
+/* The job that packs a matrix, or could: its index. */
+static size_t note_packing(n2_queue *q, const matrix *m) {
     job j;
     memset(&j, 0, sizeof j);
-    j.kind = JOB_IMAGE;
+    j.kind = JOB_PACK_WEIGHTS;
     j.in[0] = m->at;
-    j.n = image_floats(q->strict);
+    j.n = packed_floats(q->strict);
     j.strict = q->strict;
-    j.fours = goes_by_fours(m);
+    j.vec4 = goes_by_vec4(m);
     j.m = m->height;
     j.k = m->width;
     j.loops.step[0][0] = (uint32_t)m->stride;
     const bool gap = m->stride > m->width;
-    j.inner.length[0].by = gap ? (uint32_t)m->width : (uint32_t)TOWER_WIDTH;
+    j.inner.length[0].by = gap ? (uint32_t)m->width : (uint32_t)MLP_WIDTH;
     j.inner.length[1].by = (uint32_t)floats_of(m);
-    j.inner.step[0][0] = gap ? (uint32_t)m->stride : (uint32_t)TOWER_WIDTH;
-    noted *image = n2_queue_add(q, &j, TOWER_WIDTH / IMAGE_SHARE);
-    if (!image) return SIZE_MAX;
-    n2_note_read(image, m->at, floats_of(m));
+    j.inner.step[0][0] = gap ? (uint32_t)m->stride : (uint32_t)MLP_WIDTH;
+    noted *packed = n2_queue_add(q, &j, MLP_WIDTH / PACK_ROWS);
+    if (!packed) return SIZE_MAX;
+    n2_note_read(packed, m->at, floats_of(m));
     return q->n - 1;
 }
 
-const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
-                            bool tb) {
+const float *n2_queue_pack_weights(n2_queue *q, const float *b, const float *bias, int64_t n,
+                                   int64_t k, bool tb) {
     const matrix m = original_of(q, matrix{b, tb ? n : k, tb ? k : n, tb ? k : n});
-    const int64_t floats = image_floats(q->strict);
-    size_t i = find_images(q, &m);
+    const int64_t floats = packed_floats(q->strict);
+    size_t i = find_packed(q, &m);
     const job *j = i != SIZE_MAX && !is_written_after(q, i, bias, n) ? &q->list[i].j : NULL;
     const float *there = j ? tb ? j->out : j->more[0] : NULL;
     if (there && j->in[tb ? 1 : 2] == bias && !is_written_after(q, i, there, floats)) return there;
     float *memory = n2_queue_scratch(q, (const char *)m.at + 1 + tb + (bias ? 2 : 0), floats);
     /* the job that makes the other may make this one too, if nobody minds it there as soon */
-    if (!j || there || is_touched_after(q, i, memory, floats, true)) i = note_images(q, &m);
+    if (!j || there || is_touched_after(q, i, memory, floats, true)) i = note_packing(q, &m);
     if (!memory || i == SIZE_MAX) return NULL;
-    noted *image = &q->list[i];
-    *(tb ? &image->j.out : &image->j.more[0]) = memory;
-    image->j.in[tb ? 1 : 2] = bias;
-    n2_note_read(image, bias, n);
-    n2_note_write(image, memory, floats);
+    noted *packed = &q->list[i];
+    *(tb ? &packed->j.out : &packed->j.more[0]) = memory;
+    packed->j.in[tb ? 1 : 2] = bias;
+    n2_note_read(packed, bias, n);
+    n2_note_write(packed, memory, floats);
     return memory;
 }
 
@@ -288,7 +288,7 @@ static bool touches_own_rows(const job *j, uintptr_t x) {
 
 static bool has_whole_rows(const job *j) {
     const job_product *p = &j->product;
-    const bool layer = j->kind == JOB_FIRST_ROWS || (j->kind == JOB_NARROW && p->tower);
+    const bool layer = j->kind == JOB_FIRST_ROWS || (j->kind == JOB_NARROW && p->mlp_layer);
     return (layer || j->kind == JOB_MATMUL) && !p->ta && p->batches == 1 && p->slices == 1 &&
            p->tiles_n.by == 1;
 }
@@ -324,9 +324,9 @@ bool n2_noted_alike(const noted *a, const noted *b) {
 
 bool n2_noted_chain(const noted *a, const noted *b) {
     if (is_single(&a->j) && is_single(&b->j)) return true;
-    const bool products =
-        has_whole_rows(&a->j) && has_whole_rows(&b->j) && a->j.product.m == b->j.product.m &&
-        a->j.product.tower == b->j.product.tower;
+    const bool products = has_whole_rows(&a->j) && has_whole_rows(&b->j) &&
+                          a->j.product.m == b->j.product.m &&
+                          a->j.product.mlp_layer == b->j.product.mlp_layer;
     return products ? both_touch(a, b, touches_own_rows) : n2_noted_alike(a, b);
 }
 
@@ -335,7 +335,7 @@ static bool share_threads(const job *a, const job *b) {
     const bool makes = a->kind == JOB_UNARY || a->kind == JOB_BINARY || a->kind == JOB_COPY ||
                        a->kind == JOB_GATHER || a->kind == JOB_PAD;
     const bool takes = b->kind == JOB_UNARY || b->kind == JOB_BINARY;
-    return makes && takes && a->n == b->n && a->n > 1 && a->fours == b->fours &&
+    return makes && takes && a->n == b->n && a->n > 1 && a->vec4 == b->vec4 &&
            job_share(a->n) <= JOB_ELEMENTS;
 }
 

@@ -37,10 +37,11 @@ typedef struct noted {
     size_t chain;    /* the first job of its chain: itself, if it has no other */
     size_t last;     /* of the first of a chain: the last product that joined it */
     bool kept;       /* what it writes is read after the run */
-    bool sheets;     /* a weight's gradient from sheets, not a job: gradient.h */
+    bool from_stash; /* a weight's gradient from the stash, not a job: gradient.h */
     bool taken;      /* sums of columns: along with such a gradient */
     size_t pair;     /* of such a gradient: another that goes into the same sums; 0: none */
-    int until;       /* of such a gradient: launched aside, it is met before this level; 0: not */
+    int until;       /* of such a gradient: launched on the side stream, which is joined before this
+                        level; 0: not */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
 } noted;
 
@@ -55,11 +56,11 @@ struct n2_queue {
     n2_device *device;
     n2ce_ctx *ctx;
     n2_device_state *state;
-    void *const *watched; /* behind them NULL */
-    bool strict, towers;  /* towers: the GPU can */
-    int few_most;         /* rows of a tower of few */
+    void *const *watched;    /* behind them NULL */
+    bool strict, fuses_mlps; /* fuses_mlps: the GPU has the instructions */
+    int few_most;            /* rows of a fused MLP of few */
     noted *list;
-    size_t n, capacity, n_towers, n_gradients;
+    size_t n, capacity, n_mlps, n_gradients;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
     /* While levels are looked for (schedule.cu): the jobs before job i that it conflicts with are
@@ -85,10 +86,10 @@ bool n2_writes_watched(const n2_queue *q, const noted *n);
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
 
-/* The image of a product's factor b [n x k], or [k x n] if not `tb`, with its bias, if it has one;
- * noted, if it is not there already. NULL after a failure. */
-const float *n2_queue_image(n2_queue *q, const float *b, const float *bias, int64_t n, int64_t k,
-                            bool tb);
+/* The packed form of a product's factor b [n x k], or [k x n] if not `tb`, with its bias, if it has
+ * one; noted, if it is not there already. NULL after a failure. */
+const float *n2_queue_pack_weights(n2_queue *q, const float *b, const float *bias, int64_t n,
+                                   int64_t k, bool tb);
 
 /* Whether a job after i, or the caller after the run, reads what job i wrote to x before it is
  * written anew. */
@@ -113,25 +114,26 @@ bool n2_noted_alike(const noted *a, const noted *b);
 /* Whether element i of the job reads element i of an operand. */
 bool n2_goes_along(const job *j, int operand);
 
-/* stretch.cu: finds the stretches of a chain, once its jobs have been handed over. */
-void n2_chain_stretch(n2_queue *q, size_t chain);
+/* segment.cu: finds the fused segments of a chain, once its jobs have been handed over. */
+void n2_chain_segments(n2_queue *q, size_t chain);
 
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
-/* unite.cu: the same for gradients, once it is known which are made from sheets. True if something
- * has changed: then levels are to be found anew, and whether they still are. */
+/* unite.cu: the same for gradients, once it is known which are made from the stash. True if
+ * something has changed: then levels are to be found anew, and whether they still are. */
 bool n2_queue_unite(n2_queue *q);
-/* updates.cu: updates whose gradients are two matrices side by side read both; */
+/* update_passes.cu: updates whose gradients are two matrices side by side read both; */
 void n2_queue_update_from_both(n2_queue *q);
-/* and once their operands are known, if `images`, updates of weights update their images, too. */
-void n2_queue_settle_updates(n2_queue *q, bool images);
+/* and once their operands are known, if `packed`, updates of weights update their packed form, too.
+ */
+void n2_queue_settle_updates(n2_queue *q, bool packed);
 /* Lists of sums go to the device. */
 void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
-/* Once all is known: which gradients from sheets are launched aside. */
-void n2_queue_set_aside(n2_queue *q, size_t levels);
+/* Once all is known: which gradients from the stash are launched on the side stream. */
+void n2_queue_choose_side_stream(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
  * that go along: what touches the same comes LONG_LEVELS later at the earliest, and what does not
@@ -144,38 +146,38 @@ static inline bool n2_is_long(const noted *n) {
 
 void n2_queue_free(n2_queue *q);
 
-/* ---- towers.cu: chains of products as towers (tower.h) ---- */
+/* ---- mlp_make.cu: chains of products as fused MLPs (mlp.h) ---- */
 
 /* The products whose output nobody reads, only its LeakyReLU, do not store it. */
-void n2_towers_trim(n2_queue *q);
-/* True if it is a layer, and so its chain a tower. */
-static inline bool n2_is_tower(const noted *n) {
-    return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_FIRST_ROWS) && n->j.product.tower;
+void n2_fused_mlps_trim(n2_queue *q);
+/* True if it is a layer, and so its chain a fused MLP. */
+static inline bool n2_is_mlp_layer(const noted *n) {
+    return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_FIRST_ROWS) && n->j.product.mlp_layer;
 }
 
 /* True if job i, which conflicts with this chain only, may become part of it. */
-bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i);
-/* Once levels are known: which gradients are made from sheets, and which sums go along. */
-void n2_towers_settle(n2_queue *q);
-/* Whether those that were made from sheets, and taken along, before still are. */
-bool n2_towers_hold(const n2_queue *q, const noted *before);
+bool n2_fused_mlp_admits(const n2_queue *q, size_t chain, size_t i);
+/* Once levels are known: which gradients are made from the stash, and which sums go along. */
+void n2_fused_mlps_settle(n2_queue *q);
+/* Whether those that were made from the stash, and taken along, before still are. */
+bool n2_fused_mlps_hold(const n2_queue *q, const noted *before);
 /* The sums of columns that go along with gradient i; SIZE_MAX: none. */
 size_t n2_sums_of(const n2_queue *q, size_t i);
 /* Rows that its blocks have. */
-int n2_tower_rows(const n2_queue *q, size_t chain);
-int64_t n2_tower_blocks(const n2_queue *q, size_t chain);
-struct tower;
-/* The chain that begins with a job as a tower whose blocks begin at first_block. */
-void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, struct tower *out);
+int n2_fused_mlp_rows(const n2_queue *q, size_t chain);
+int64_t n2_fused_mlp_blocks(const n2_queue *q, size_t chain);
+struct fused_mlp;
+/* The chain that begins with a job as a fused MLP whose blocks begin at first_block. */
+void n2_fused_mlp_make(n2_queue *q, size_t chain, uint32_t first_block, struct fused_mlp *out);
 struct gradient;
 /* Job i as a gradient, likewise. */
 void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
 
-/* record.cu: once it is known which products are gradients from sheets, the small ones among the
+/* record.cu: once it is known which products are gradients from the stash, the small ones among the
  * others become jobs that need no tensor cores, and those of levels with few have small tiles. */
 void n2_products_settle(n2_queue *q);
-/* Whether it will be one: not a layer, not from sheets, in no chain, and so small that tensor cores
- * would not pay; and how many blocks it will have. */
+/* Whether it will be one: not a layer, not from the stash, in no chain, and so small that tensor
+ * cores would not pay; and how many blocks it will have. */
 bool n2_is_small(const noted *n);
 int64_t n2_small_blocks(const job_product *p);
 
@@ -185,9 +187,9 @@ extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];
 /* program.cu */
 n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,
                               void *const *watched, n2_queue **out);
-n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_program **out);
-void n2_cuda_program_free(n2_program *program);
-n2ce_status n2_cuda_program_run(n2_program *program, n2ce_ctx *ctx, uint64_t n);
-size_t n2_cuda_program_launches(const n2_program *program);
+n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_device_program **out);
+void n2_cuda_program_free(n2_device_program *program);
+n2ce_status n2_cuda_program_run(n2_device_program *program, n2ce_ctx *ctx, uint64_t n);
+size_t n2_cuda_program_launches(const n2_device_program *program);
 
 #endif

@@ -1,8 +1,8 @@
 /* Which launch a job goes to. Jobs go into as few as their memory allows: a job's level is the one
- * after the last that touches what it touches, and towers wait for one another, to run side by
+ * after the last that touches what it touches, and fused MLPs wait for one another, to run side by
  * side. */
+#include "cuda/fused_mlp/mlp.h"
 #include "edit.h"
-#include "cuda/fused_mlp/tower.h"
 
 #include <stdlib.h>
 
@@ -164,15 +164,15 @@ static size_t find_chain(const n2_queue *q, size_t i, int level) {
         [&](size_t k) {
             const noted *n = &q->list[k];
             const bool other = chain != SIZE_MAX && n->chain != chain;
-            possible = n2_noted_chain(n, &q->list[i]) &&
-                       !(other && !can_unite(q, i, chain, n->chain));
+            possible =
+                n2_noted_chain(n, &q->list[i]) && !(other && !can_unite(q, i, chain, n->chain));
             if (chain == SIZE_MAX || n->chain < chain) chain = n->chain;
             return possible;
         });
     if (chain == SIZE_MAX || !possible) return SIZE_MAX;
     const noted *first = &q->list[chain];
-    if (first->j.kind == JOB_NARROW || n2_is_tower(first))
-        return n2_tower_admits(q, chain, i) ? chain : SIZE_MAX;
+    if (first->j.kind == JOB_NARROW || n2_is_mlp_layer(first))
+        return n2_fused_mlp_admits(q, chain, i) ? chain : SIZE_MAX;
     const int most = first->j.n_blocks == 1 ? MOST_SINGLES : MOST_CHAIN;
     return first->j.chained < most ? chain : SIZE_MAX;
 }
@@ -214,13 +214,13 @@ static int find_levels(n2_queue *q, const int *earliest) {
 
 /* ---- side by side -------------------------------------------------------- */
 
-/* What the towers of a level take. */
+/* What the fused MLPs of a level take. */
 typedef struct load {
     int64_t longest, all, blocks;
 } load;
 
 /* What a level has. */
-enum { HAS_JOBS = 1, HAS_TOWERS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS_TOWERS };
+enum { HAS_JOBS = 1, HAS_MLPS = 2, HAS_PRODUCTS = 4, IS_MIXED = HAS_JOBS | HAS_MLPS };
 typedef struct level {
     uint8_t has;
     bool takes_long; /* its jobs are so slow that a chain beside them would not matter */
@@ -246,45 +246,45 @@ static void find_again(schedule *s) {
     s->work += q->n + (q->conflicts_end && q->n ? q->conflicts_end[q->n - 1] : 0);
 }
 
-static bool begins_tower(const n2_queue *q, size_t i) {
-    return q->list[i].chain == i && n2_is_tower(&q->list[i]);
+static bool begins_mlp(const n2_queue *q, size_t i) {
+    return q->list[i].chain == i && n2_is_mlp_layer(&q->list[i]);
 }
 
-static void add_tower(const n2_queue *q, size_t i, load *l) {
-    const int rows = n2_tower_rows(q, i);
-    const int64_t layer = rows == TOWER_ROWS ? 3 : rows == SMALL_ROWS ? 2 : 1;
+static void add_mlp(const n2_queue *q, size_t i, load *l) {
+    const int rows = n2_fused_mlp_rows(q, i);
+    const int64_t layer = rows == MLP_ROWS ? 3 : rows == SMALL_ROWS ? 2 : 1;
     const int64_t time = (q->list[i].j.chained + 1) * layer;
     l->all += time;
     if (time > l->longest) l->longest = time;
-    l->blocks += n2_tower_blocks(q, i);
+    l->blocks += n2_fused_mlp_blocks(q, i);
 }
 
-/* What the step costs, about, in halves of a small tower's layer: a level has its price, and lasts
- * as long as its longest tower; towers that would fill the GPU are done in turn. */
+/* What the step costs, about, in half layers of a small fused MLP: a level has its price, and lasts
+ * as long as its longest fused MLP; fused MLPs that would fill the GPU are done in turn. */
 static int64_t cost_of(schedule *s) {
     enum { LEVEL = 8, FULL = 120 };
     const n2_queue *q = s->q;
     int64_t cost = (int64_t)s->levels * LEVEL;
     for (int l = 0; l < s->levels; l++) s->loads[l] = load{0, 0, 0};
     for (size_t i = 0; i < q->n; i++)
-        if (begins_tower(q, i)) add_tower(q, i, &s->loads[q->list[i].level]);
+        if (begins_mlp(q, i)) add_mlp(q, i, &s->loads[q->list[i].level]);
     for (int l = 0; l < s->levels; l++)
         cost += s->loads[l].blocks > FULL ? s->loads[l].all : s->loads[l].longest;
     return cost;
 }
 
-/* The first level after this one that has a tower; the number of levels: none. */
-static int next_with_tower(const schedule *s, int level) {
+/* The first level after this one that has a fused MLP; the number of levels: none. */
+static int next_with_mlp(const schedule *s, int level) {
     for (level++; level < s->levels && s->loads[level].blocks == 0;) level++;
     return level;
 }
 
-/* Tower i waits for others, one level after the other, as long as no level is added; and stays
+/* Fused MLP i waits for others, one level after the other, as long as no level is added; and stays
  * where the cost is least. */
-static void place_tower(schedule *s, size_t i, int64_t *least) {
+static void schedule_mlp(schedule *s, size_t i, int64_t *least) {
     const int levels = s->levels, was = s->earliest[i];
     int best = was;
-    int to = next_with_tower(s, s->q->list[i].level);
+    int to = next_with_mlp(s, s->q->list[i].level);
     while (to < levels) {
         s->earliest[i] = to;
         find_again(s);
@@ -294,23 +294,23 @@ static void place_tower(schedule *s, size_t i, int64_t *least) {
             *least = cost;
             best = to;
         }
-        to = next_with_tower(s, to);
+        to = next_with_mlp(s, to);
     }
     s->earliest[i] = best;
     find_again(s);
     cost_of(s);
 }
 
-/* Towers with time to spare go where another is at work anyway, high ones first; then those that
- * had been beside one which went. */
-static void gather_towers(schedule *s) {
+/* Fused MLPs with time to spare go where another is at work anyway, high ones first; then those
+ * that had been beside one which went. */
+static void gather_mlps(schedule *s) {
     enum { PASSES = 3, HIGH = 8 };
     int64_t least = cost_of(s);
     for (size_t k = 0; k < PASSES * s->q->n; k++) {
         const size_t i = k % s->q->n;
         const int layers = s->q->list[i].j.chained + 1;
-        if (begins_tower(s->q, i) && (layers >= HIGH || k >= s->q->n) && has_time(s))
-            place_tower(s, i, &least);
+        if (begins_mlp(s->q, i) && (layers >= HIGH || k >= s->q->n) && has_time(s))
+            schedule_mlp(s, i, &least);
     }
 }
 
@@ -318,8 +318,8 @@ static void gather_towers(schedule *s) {
 
 static uint8_t sort_of(const n2_queue *q, size_t i) {
     const noted *first = &q->list[q->list[i].chain];
-    if (n2_is_tower(first)) return HAS_TOWERS;
-    if (first->sheets) return 0; /* it may go aside */
+    if (n2_is_mlp_layer(first)) return HAS_MLPS;
+    if (first->from_stash) return 0; /* it may go to the side stream */
     if (first->j.kind == JOB_LIBRARY) return HAS_PRODUCTS;
     return first->j.kind == JOB_MATMUL && !n2_is_small(first) ? HAS_PRODUCTS : HAS_JOBS;
 }
@@ -378,7 +378,7 @@ static void move_jobs(schedule *s, int from, int to) {
 }
 
 /* A launch that is alone at its level begins while the one before ends; one beside others cannot.
- * So jobs that need not be done beside towers are done later, if that takes no more levels. */
+ * So jobs that need not be done beside fused MLPs are done later, if that takes no more levels. */
 static void part_jobs(schedule *s) {
     look_at_levels(s);
     for (int l = 0; l < s->levels && has_time(s); l++) {
@@ -432,8 +432,8 @@ static size_t next_in_line(n2_queue *q, size_t i) {
     if (n->j.n < MANY || job_share(n->j.n) > JOB_ELEMENTS) return SIZE_MAX;
     for (size_t k = i + 1; k < q->n; k++) {
         if (!n2_noted_touches(&q->list[k], n->j.out, n->j.n, true)) continue;
-        const bool alone = n2_noted_alike(n, &q->list[k]) &&
-                           n2_is_only_reader(q, i, k, n->j.out, n->j.n);
+        const bool alone =
+            n2_noted_alike(n, &q->list[k]) && n2_is_only_reader(q, i, k, n->j.out, n->j.n);
         return alone ? k : SIZE_MAX;
     }
     return SIZE_MAX;
@@ -458,18 +458,18 @@ static void wait_for_readers(schedule *s) {
     for (size_t i = s->q->n; i-- > 0 && has_time(s);) wait_for_reader(s, i);
 }
 
-/* ---- images that are there -------------------------------------------------- */
+/* ---- packed weights that are there -------------------------------------------------- */
 
-/* A run that follows another finds images that last, and a first level of nothing else is no launch
- * then. So what else is done there waits for the towers of the next level, if that takes no more
- * levels, nor more of towers' time. */
-static void leave_images(schedule *s) {
+/* A run that follows another finds packed weights that last, and a first level of nothing else is
+ * no launch then. So what else is done there waits for the fused MLPs of the next level, if that
+ * takes no more levels, nor more of fused MLPs' time. */
+static void leave_packed(schedule *s) {
     const n2_queue *q = s->q;
     const int levels = s->levels;
     const int64_t cost = cost_of(s);
     bool lasting = false;
     look_at_levels(s);
-    if (levels < 2 || s->at[0].has != HAS_JOBS || !(s->at[1].has & HAS_TOWERS)) return;
+    if (levels < 2 || s->at[0].has != HAS_JOBS || !(s->at[1].has & HAS_MLPS)) return;
     remember(s);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
@@ -483,8 +483,8 @@ static void leave_images(schedule *s) {
 
 /* What may be done better than as early as possible, one thing after the other. */
 static void improve(schedule *s) {
-    gather_towers(s);
-    leave_images(s);
+    gather_mlps(s);
+    leave_packed(s);
     delay_chains(s);
     part_jobs(s);
     delay_chains(s); /* some only now can wait */
@@ -502,7 +502,7 @@ size_t n2_queue_schedule(n2_queue *q) {
     note_conflicts(q);
     if (s.earliest && s.before && s.loads && s.at) {
         find_again(&s);
-        if (q->towers) improve(&s);
+        if (q->fuses_mlps) improve(&s);
     } else {
         q->status = N2CE_ENOMEM;
     }
@@ -514,12 +514,12 @@ size_t n2_queue_schedule(n2_queue *q) {
     return (size_t)s.levels;
 }
 
-/* ---- aside ----------------------------------------------------------------- */
+/* ---- the side stream ----------------------------------------------------------------- */
 
-/* Whether a later job has to wait for a gradient. Its sheets may lie elsewhere than the rows that
- * they are of: a layer that reads these may store them there again. */
+/* Whether a later job has to wait for a gradient. Its stash may lie elsewhere than the rows that
+ * it saves: a layer that reads these may store them there again. */
 static bool waits_for(const noted *n, const noted *gradient) {
-    for (int s = 0; s < gradient->n_spans && n2_is_tower(n); s++) {
+    for (int s = 0; s < gradient->n_spans && n2_is_mlp_layer(n); s++) {
         const float *x = (const float *)gradient->spans[s].begin;
         if (n2_noted_touches(n, x, (const float *)gradient->spans[s].end - x, true)) return true;
     }
@@ -547,12 +547,13 @@ static int next_needed(const n2_queue *q, size_t i, int levels) {
 }
 
 static bool is_made_at(const noted *n, int level) {
-    return n->sheets && n->level == level && n->j.n_blocks > 0;
+    return n->from_stash && n->level == level && n->j.n_blocks > 0;
 }
 
-/* Gradients of a level go aside if they are not needed for so many levels; all, or, with long ones,
- * those that are as patient. Returns the level at which the first is needed; 0: none goes. */
-static int set_aside(n2_queue *q, int level, bool with_long, int levels) {
+/* Gradients of a level go to the side stream if they are not needed for so many levels; all, or,
+ * with long ones, those that are as patient. Returns the level at which the first is needed; 0:
+ * none goes. */
+static int choose_side_stream(n2_queue *q, int level, bool with_long, int levels) {
     const int least = level + (with_long ? (int)LONG_LEVELS : 2);
     int until = levels;
     bool any = false, all = true;
@@ -571,15 +572,15 @@ static int set_aside(n2_queue *q, int level, bool with_long, int levels) {
     return 0;
 }
 
-/* One launch is aside at a time; those with long ones go in any case. */
-void n2_queue_set_aside(n2_queue *q, size_t levels) {
+/* One launch is on the side stream at a time; those with long ones go in any case. */
+void n2_queue_choose_side_stream(n2_queue *q, size_t levels) {
     int busy = 0;
     for (int level = 0; level < (int)levels; level++) {
         bool with_long = false;
         for (size_t i = 0; i < q->n && !with_long; i++)
             with_long = is_made_at(&q->list[i], level) && n2_is_long(&q->list[i]);
         if (level < busy && !with_long) continue;
-        const int until = set_aside(q, level, with_long, (int)levels);
+        const int until = choose_side_stream(q, level, with_long, (int)levels);
         if (until > 0) busy = until;
     }
 }

@@ -1,7 +1,7 @@
 /* Fewer jobs for the same numbers, before they are put into launches: what a GPU waits for is the
  * length of the longest chain of launches, and norms of gradients are the longest there are. */
+#include "cuda/fused_mlp/mlp.h"
 #include "edit.h"
-#include "cuda/fused_mlp/tower.h"
 
 #include <string.h>
 
@@ -60,18 +60,18 @@ static void gate_products(n2_queue *q, size_t i) {
 
 /* ---- rows of a table ----------------------------------------------------- */
 
-/* The job that gathers x, rows of TOWER_WIDTH, for job i alone, from a table that is still the
+/* The job that gathers x, rows of MLP_WIDTH, for job i alone, from a table that is still the
  * same; SIZE_MAX: none. */
 static size_t gather_for(n2_queue *q, size_t i, const float *x, int64_t rows) {
-    enum { MOST = 1 << 24 }; /* rows of the table: towers have 31 bits for its numbers */
-    const int64_t floats = rows * TOWER_WIDTH;
+    enum { MOST = 1 << 24 }; /* rows of the table: fused MLPs have 31 bits for its numbers */
+    const int64_t floats = rows * MLP_WIDTH;
     const size_t k = n2_writer_of(q, i, x, floats);
     if (k == SIZE_MAX || q->list[k].j.kind != JOB_GATHER || !n2_is_only_reader(q, k, i, x, floats))
         return SIZE_MAX;
     const job *gather = &q->list[k].j;
     const float *table = gather->in[0], *index = gather->in[1];
-    const bool fits = gather->m == TOWER_WIDTH && gather->k <= MOST && (uintptr_t)table % 16 == 0;
-    const bool changed = n2_is_written_between(q, k, i, table, gather->k * TOWER_WIDTH) ||
+    const bool fits = gather->m == MLP_WIDTH && gather->k <= MOST && (uintptr_t)table % 16 == 0;
+    const bool changed = n2_is_written_between(q, k, i, table, gather->k * MLP_WIDTH) ||
                          n2_is_written_between(q, k, i, index, rows);
     return fits && !changed ? k : SIZE_MAX;
 }
@@ -81,12 +81,12 @@ static void add_from_table(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     const float *x = n->j.addend;
     const int64_t rows = n->j.product.m;
-    if (!n2_is_tower(n) || !x || n->j.product.n != TOWER_WIDTH) return;
+    if (!n2_is_mlp_layer(n) || !x || n->j.product.n != MLP_WIDTH) return;
     const size_t k = gather_for(q, i, x, rows);
     if (k == SIZE_MAX) return;
     const job *gather = &q->list[k].j;
     const float *table = gather->in[0], *index = gather->in[1];
-    n2_replace_read(n, x, table, gather->k * TOWER_WIDTH);
+    n2_replace_read(n, x, table, gather->k * MLP_WIDTH);
     n2_note_read(n, index, rows);
     n->j.addend = table;
     n->j.index = index;
@@ -94,16 +94,16 @@ static void add_from_table(n2_queue *q, size_t i) {
     n2_drop(&q->list[k]);
 }
 
-/* ---- rows that a tower makes itself --------------------------------------- */
+/* ---- rows that a fused MLP makes itself --------------------------------------- */
 
 /* Whether a layer multiplies x, so many rows, as job i left it. */
 static bool is_multiplied(const n2_queue *q, size_t i, const float *x, int64_t rows) {
     for (size_t k = i + 1; x && k < q->n; k++) {
         const noted *n = &q->list[k];
-        if (n2_is_tower(n) && n->j.in[0] == x && n->j.in[2] && n->j.product.m == rows &&
-            n->j.product.k == TOWER_WIDTH)
+        if (n2_is_mlp_layer(n) && n->j.in[0] == x && n->j.in[2] && n->j.product.m == rows &&
+            n->j.product.k == MLP_WIDTH)
             return true;
-        if (n2_noted_touches(n, x, rows * TOWER_WIDTH, false)) return false;
+        if (n2_noted_touches(n, x, rows * MLP_WIDTH, false)) return false;
     }
     return false;
 }
@@ -134,23 +134,23 @@ static bool writes_what_it_reads(const noted *n) {
     return false;
 }
 
-/* Rows [rows x TOWER_WIDTH] at `out`, as a layer. */
+/* Rows [rows x MLP_WIDTH] at `out`, as a layer. */
 static job layer_of_rows(float *out, int64_t rows) {
     job j;
     memset(&j, 0, sizeof j);
     j.kind = JOB_FIRST_ROWS;
     j.n_blocks = 1;
     j.out = out;
-    j.n = rows * TOWER_WIDTH;
+    j.n = rows * MLP_WIDTH;
     j.product.m = rows;
-    j.product.n = TOWER_WIDTH;
+    j.product.n = MLP_WIDTH;
     j.product.batches = j.product.slices = 1;
     j.product.tiles_n.by = 1;
-    j.product.tower = true;
+    j.product.mlp_layer = true;
     return j;
 }
 
-/* Job i becomes this layer, with the LeakyReLU of it, if a tower begins with one of them. */
+/* Job i becomes this layer, with the LeakyReLU of it, if a fused MLP begins with one of them. */
 static bool become_rows(n2_queue *q, size_t i, job *j) {
     const int64_t rows = j->product.m;
     const size_t leaky = leaky_of(q, i, j->out, j->n);
@@ -162,9 +162,9 @@ static bool become_rows(n2_queue *q, size_t i, job *j) {
         made.kept |= q->list[leaky].kept;
     }
     made.j = *j;
-    n2_note_read(&made, j->in[0], j->product.k * TOWER_WIDTH);
+    n2_note_read(&made, j->in[0], j->product.k * MLP_WIDTH);
     n2_note_read(&made, j->in[1], rows);
-    n2_note_read(&made, j->addend, (int64_t)j->product.addend_rows * TOWER_WIDTH);
+    n2_note_read(&made, j->addend, (int64_t)j->product.addend_rows * MLP_WIDTH);
     n2_note_read(&made, j->index, rows);
     n2_note_write(&made, j->out, j->n);
     n2_note_write(&made, j->more[0], j->n);
@@ -176,11 +176,11 @@ static bool become_rows(n2_queue *q, size_t i, job *j) {
     return true;
 }
 
-/* The sum of rows of two tables, if a tower of few rows begins with it, is made there. */
+/* The sum of rows of two tables, if a fused MLP of few rows begins with it, is made there. */
 static void begin_with_tables(n2_queue *q, size_t i) {
     const job *sum = &q->list[i].j;
-    const int64_t rows = sum->n / TOWER_WIDTH;
-    if (!n2_is_sum_of_two(sum) || sum->n % TOWER_WIDTH != 0 || rows > q->few_most) return;
+    const int64_t rows = sum->n / MLP_WIDTH;
+    if (!n2_is_sum_of_two(sum) || sum->n % MLP_WIDTH != 0 || rows > q->few_most) return;
     const size_t a = gather_for(q, i, sum->in[0], rows), b = gather_for(q, i, sum->in[1], rows);
     if (a == SIZE_MAX || b == SIZE_MAX || a == b) return;
     job j = layer_of_rows(sum->out, rows);
@@ -198,8 +198,8 @@ static void begin_with_tables(n2_queue *q, size_t i) {
 /* And so is the sum of a few rows on end. */
 static void begin_with_sums(n2_queue *q, size_t i) {
     const job *sum = &q->list[i].j;
-    const int64_t rows = sum->n_blocks / (TOWER_WIDTH / 32);
-    if (sum->kind != JOB_SUM_COLUMNS || sum->add || sum->m != TOWER_WIDTH || sum->k != 1 ||
+    const int64_t rows = sum->n_blocks / (MLP_WIDTH / 32);
+    if (sum->kind != JOB_SUM_COLUMNS || sum->add || sum->m != MLP_WIDTH || sum->k != 1 ||
         sum->n < 1 || sum->n > MOST_SUMMED || rows > q->few_most || (uintptr_t)sum->in[0] % 16 != 0)
         return;
     job j = layer_of_rows(sum->out, rows);
@@ -242,7 +242,7 @@ static void pad_both(n2_queue *q, size_t i) {
     j.in[1] = beside->in[0];
     j.out = n->j.out;
     j.kept = n->j.kept;
-    j.fours &= beside->fours && (uintptr_t)j.out % 16 == 0;
+    j.vec4 &= beside->vec4 && (uintptr_t)j.out % 16 == 0;
     n2_drop(&q->list[a]);
     n2_drop(&q->list[b]);
     n2_forget_spans(n);
@@ -252,7 +252,7 @@ static void pad_both(n2_queue *q, size_t i) {
     n2_note_write(n, j.out, j.n);
 }
 
-/* What is copied for nobody: images are made of the original. */
+/* What is copied for nobody: weights are packed from the original. */
 static void drop_move(n2_queue *q, size_t i) {
     noted *n = &q->list[i];
     if (n->j.kind == JOB_MOVE && n->j.loops.step[1][0] == n->j.m &&
@@ -280,7 +280,7 @@ static void move_from_table(n2_queue *q, size_t i) {
     n->j.in[0] = table;
     n->j.index = index;
     n->j.k = gather->k;
-    n->j.fours &= (uintptr_t)table % 16 == 0;
+    n->j.vec4 &= (uintptr_t)table % 16 == 0;
     n2_drop(&q->list[k]);
 }
 
@@ -344,7 +344,7 @@ static void move_further(noted *n, noted *copy) {
     *span_of(n, true) = n2_span_of(&there, true);
     n->j.out = j->out + column;
     n->j.loops.step[1][0] = j->loops.step[1][0];
-    n->j.fours &= (uintptr_t)n->j.out % 16 == 0 && pitch % 4 == 0;
+    n->j.vec4 &= (uintptr_t)n->j.out % 16 == 0 && pitch % 4 == 0;
     n->kept = copy->kept;
 }
 
@@ -364,8 +364,7 @@ static void move_at_once(n2_queue *q, size_t i) {
 /* Whether a job reduces each of the rows that lie on end at in[0]. */
 static bool reduces_rows(const job *j) {
     return j->kind == JOB_REDUCE && j->loops.rank == 1 && j->inner.rank == 1 &&
-           j->inner.step[0][0] == 1 && j->inner.length[0].by == j->k &&
-           j->loops.step[0][0] == j->k;
+           j->inner.step[0][0] == 1 && j->inner.length[0].by == j->k && j->loops.step[0][0] == j->k;
 }
 
 /* Columns that are copied only to be reduced are read where they are. */
@@ -443,8 +442,8 @@ static bool is_read_by(const noted *n, const float *x) {
     return false;
 }
 
-/* A tile's row numbers and what its towers begin with are read until its end. Those of each second
- * tile lie elsewhere, so that the next tile's are there when its turn comes. */
+/* A tile's row numbers and what its fused MLPs begin with are read until its end. Those of each
+ * second tile lie elsewhere, so that the next tile's are there when its turn comes. */
 static void alternate(n2_queue *q, size_t i) {
     enum { MOST = 1 << 19 };
     const job *j = &q->list[i].j;
@@ -779,9 +778,9 @@ void n2_queue_simplify(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) alternate(q, i);
     for (size_t i = 0; i < q->n; i++) look_up(q, i);
     for (size_t i = 0; i < q->n; i++) gate_products(q, i);
-    for (size_t i = 0; i < q->n && q->towers; i++) add_from_table(q, i);
-    for (size_t i = 0; i < q->n && q->towers; i++) begin_with_tables(q, i);
-    for (size_t i = 0; i < q->n && q->towers; i++) begin_with_sums(q, i);
+    for (size_t i = 0; i < q->n && q->fuses_mlps; i++) add_from_table(q, i);
+    for (size_t i = 0; i < q->n && q->fuses_mlps; i++) begin_with_tables(q, i);
+    for (size_t i = 0; i < q->n && q->fuses_mlps; i++) begin_with_sums(q, i);
     for (size_t i = 0; i < q->n; i++) pad_both(q, i);
     for (size_t i = 0; i < q->n; i++) sum_tables(q, i);
     for (size_t i = 0; i < q->n; i++) sum_squares(q, i);

@@ -1,4 +1,4 @@
-/* Networks on a GPU (src/cuda/fused_mlp/tower.h) beside the processor: rows that are cut into
+/* Networks on a GPU (src/cuda/fused_mlp/mlp.h) beside the processor: rows that are cut into
  * tiles, layers of many widths, numbers of many sizes. What a step changes in the tensors of its
  * store must be the same. Where there is no GPU the tests say so and are skipped. */
 #define _POSIX_C_SOURCE 200809L
@@ -175,7 +175,7 @@ static n2_node wide_network_and_input(n2_graph *g, const step *s) {
     return loss;
 }
 
-/* Rows that do not fill the last sheet, or the last block; one block only. */
+/* Rows that do not fill the last stash tile, or the last block; one block only. */
 static void gradients_of_wide_networks_are_the_processors(void **state) {
     (void)state;
     const int64_t rows[] = {256, 300, 97, 128};
@@ -184,7 +184,7 @@ static void gradients_of_wide_networks_are_the_processors(void **state) {
               open_cuda_or_skip(false), false);
 }
 
-/* Halves end at 65504, and have fewer digits below 0.00006. */
+/* fp16 ends at 65504, and has fewer digits below 0.00006. */
 static void powers_of_two_keep_numbers_in_range(void **state) {
     (void)state;
     const double size[] = {1e6, 1e-6};
@@ -224,8 +224,9 @@ static void check_tiles(int64_t rows, int64_t tile, bool strict) {
     check(&s, &cuda, strict);
 }
 
-/* Whole tiles of whole sheets; a shorter last tile, and tiles that end inside a sheet; tiles whose
- * gradients are made in slices, but for that of the last; the 128 rows in tiles, too. */
+/* Whole tiles of rows, of whole stash tiles; a shorter last tile, and tiles that end inside a stash
+ * tile; tiles whose gradients are made in slices, but for that of the last; the 128 rows in tiles,
+ * too. */
 static void rows_in_tiles_are_learned_from_as_a_whole(void **state) {
     (void)state;
     check_tiles(768, 192, false);
@@ -345,7 +346,7 @@ static void layers_that_read_the_same_are_the_processors(void **state) {
     }
 }
 
-/* ---- rows that a tower begins with ---------------------------------------------- */
+/* ---- rows that a fused MLP begins with ---------------------------------------------- */
 
 /* How pairs are made, and what else is read of them. */
 typedef enum pairing { SUMS, DIFFERENCES, READ_SUMS, READ_LEAKY, READ_ROWS } pairing;
@@ -397,7 +398,8 @@ static n2_node pairs_with_nine(n2_graph *g, const step *s) {
     return network_of_pairs(g, s, 9, SUMS);
 }
 
-/* Pairs that are few on any GPU; that do not fill sheets, or blocks; as many as the paper's. */
+/* Pairs that are few on any GPU; that do not fill stash tiles, or blocks; as many as the paper's.
+ */
 static void rows_made_of_tables_are_the_processors(void **state) {
     (void)state;
     const int64_t rows[] = {2, 11};
@@ -424,28 +426,29 @@ static size_t launches_of(const step *s, const n2_backend *cuda) {
 /* The way back adds up the rows of as many pairs where it multiplies the sums; not of nine. */
 static void sums_of_few_rows_need_no_launch(void **state) {
     (void)state;
-    size_t in_tower[2], before[2];
+    size_t in_fused_mlp[2], before[2];
     for (way back = FORWARD; back <= TO_ROWS; back++) {
         const step seven = {.build = sums_of_pairs, .rows = 1, .runs = 1, .back = back};
         const step nine = {.build = pairs_with_nine, .rows = 1, .runs = 1, .back = back};
-        in_tower[back] = launches_of(&seven, open_cuda_or_skip(false));
+        in_fused_mlp[back] = launches_of(&seven, open_cuda_or_skip(false));
         before[back] = launches_of(&nine, open_cuda_or_skip(false));
     }
-    assert_int_equal(in_tower[TO_ROWS] - in_tower[FORWARD] + 1, before[TO_ROWS] - before[FORWARD]);
+    assert_int_equal(in_fused_mlp[TO_ROWS] - in_fused_mlp[FORWARD] + 1,
+                     before[TO_ROWS] - before[FORWARD]);
 }
 
 /* The sum of two tables' rows is made where it is multiplied; what else is made of them is not. */
 static void rows_made_of_tables_need_no_launch(void **state) {
     (void)state;
     for (way back = FORWARD; back <= TO_ROWS; back++) {
-        const step in_tower = {.build = sums_of_pairs, .rows = 2, .runs = 1, .back = back};
+        const step in_fused_mlp = {.build = sums_of_pairs, .rows = 2, .runs = 1, .back = back};
         const step before = {.build = differences_of_pairs, .rows = 2, .runs = 1, .back = back};
         const n2_backend *cuda = open_cuda_or_skip(false);
-        assert_int_equal(launches_of(&in_tower, cuda) + 1, launches_of(&before, cuda));
+        assert_int_equal(launches_of(&in_fused_mlp, cuda) + 1, launches_of(&before, cuda));
     }
 }
 
-/* ---- images that last --------------------------------------------------------------- */
+/* ---- packed weights that last --------------------------------------------------------------- */
 
 /* Two layers, which may learn, and what they make times noise, or times rows that are there. */
 static n2_node layers_times(n2_graph *g, const step *s, bool noise) {
@@ -467,8 +470,8 @@ static n2_node layers_times(n2_graph *g, const step *s, bool noise) {
 static n2_node layers_times_noise(n2_graph *g, const step *s) { return layers_times(g, s, true); }
 static n2_node layers_times_rows(n2_graph *g, const step *s) { return layers_times(g, s, false); }
 
-/* Noise is made beside the layers, so that nothing but images comes before them. */
-static void images_that_last_are_alone(void **state) {
+/* Noise is made beside the layers, so that nothing but packed weights comes before them. */
+static void packed_weights_that_last_are_alone(void **state) {
     (void)state;
     const n2_backend *cuda = open_cuda_or_skip(false);
     const step noise = {.build = layers_times_noise, .rows = 70, .runs = 1};
@@ -476,8 +479,8 @@ static void images_that_last_are_alone(void **state) {
     assert_int_equal(launches_of(&noise, cuda), launches_of(&rows, cuda) + 1);
 }
 
-/* Runs that follow one another, and do not make images again, are as those that begin anew. */
-static void images_that_last_are_as_made(void **state) {
+/* Runs that follow one another, and do not pack weights again, are as those that begin anew. */
+static void packed_weights_that_last_are_as_made(void **state) {
     (void)state;
     enum { RUNS = 75 }; /* graphs of many runs, of some, and of one */
     const way ways[] = {FORWARD, TO_ALL};
@@ -571,8 +574,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(layers_that_read_the_same_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_need_no_launch),
-        cmocka_unit_test(images_that_last_are_alone),
-        cmocka_unit_test(images_that_last_are_as_made),
+        cmocka_unit_test(packed_weights_that_last_are_alone),
+        cmocka_unit_test(packed_weights_that_last_are_as_made),
         cmocka_unit_test(sums_of_few_rows_need_no_launch),
         cmocka_unit_test(jumps_in_size_are_followed),
     };

@@ -1,12 +1,12 @@
-/* What both kernels of towers do: tower.cu, tower_few.cu. */
-#ifndef N2_CUDA_TOWER_PARTS_H
-#define N2_CUDA_TOWER_PARTS_H
+/* What both kernels of fused MLPs do: mlp_kernel.cu, mlp_few_rows.cu. */
+#ifndef N2_CUDA_MLP_PARTS_H
+#define N2_CUDA_MLP_PARTS_H
 
-#include "tower.h"
+#include "mlp.h"
 
 #include "gpu_tensor.h"
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 
 /* Right for slopes up to 1, and others are not let in. */
 __device__ inline float leaky(float x, float slope) { return fmaxf(x, slope * x); }
@@ -21,13 +21,14 @@ __device__ inline int table_row(float index, int rows) {
     return (int)fminf(fmaxf(index, 0.0f), (float)(rows - 1)); /* NaN: 0 */
 }
 
-/* The tower that this block is of. */
-__device__ inline const tower *tower_of_block(const tower *towers, const tower_starts &starts) {
-    const int which = which_of(starts, [&](int i) { return towers[i].first_block; });
-    return &towers[which];
+/* The fused MLP that this block is of. */
+__device__ inline const fused_mlp *mlp_of_block(const fused_mlp *fused_mlps,
+                                                const block_starts &starts) {
+    const int which = which_of(starts, [&](int i) { return fused_mlps[i].first_block; });
+    return &fused_mlps[which];
 }
 
-__device__ inline void copy_tower(tower *to, const tower *from) {
+__device__ inline void copy_mlp(fused_mlp *to, const fused_mlp *from) {
     static_assert(sizeof *to % 16 == 0, "copied by 16 bytes");
 #pragma unroll 4
     for (int i = (int)threadIdx.x; i < (int)(sizeof *to / 16); i += (int)blockDim.x)
@@ -36,9 +37,9 @@ __device__ inline void copy_tower(tower *to, const tower *from) {
 
 #endif
 
-/* tower_few.cu; asked for by n2_towers_prepare and n2_towers_launch. */
+/* mlp_few_rows.cu; asked for by n2_fused_mlps_prepare and n2_fused_mlps_launch. */
 cudaError_t n2_few_rows_prepare();
-void n2_few_rows_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
+void n2_few_rows_launch(const fused_mlp *fused_mlps, const block_starts *starts, uint32_t blocks,
                         bool strict, cudaStream_t stream, bool early);
 
 #endif

@@ -1,5 +1,5 @@
-/* The kernel of towers: tower.h. */
-#include "tower_parts.h"
+/* The kernel of fused MLPs: mlp.h. */
+#include "mlp_parts.h"
 
 /* Sixteen rows of every 64 are a warp's, and nothing else of the block touches them: warps share
  * weights only, so nobody waits for others but for those. What is done for every layer works on
@@ -9,70 +9,72 @@
 enum {
     WARP_ROWS = 16,
     WARP_FLOATS = WARP_ROWS * ROW_FLOATS, /* a warp's rows, on their way in or out */
-    TOWER_WARPS = TOWER_THREADS / 32,
+    MLP_WARPS = MLP_THREADS / 32,
     FETCH_THREADS = 128, /* more, for one that fetches weights: registers are given by four warps */
     FETCH_REGISTERS = 24,
-    TOWER_REGISTERS = 240
+    MLP_REGISTERS = 240
 };
 
-template <bool STRICT> struct tower_sizes {
+template <bool STRICT> struct mlp_sizes {
     enum {
-        PARTS = STRICT ? 2 : 1,                   /* of a factor */
-        STAGES = STRICT ? 2 : 4,                  /* of weights */
-        STAGE_BYTES = PARTS * IMAGE_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
-        SHARED = STAGES * STAGE_BYTES + TOWER_WARPS * WARP_FLOATS * 4 + (int)sizeof(tower) +
+        PARTS = STRICT ? 2 : 1,                    /* of a factor */
+        STAGES = STRICT ? 2 : 4,                   /* of weights */
+        STAGE_BYTES = PARTS * PACKED_BYTES + 1024, /* bias and power, too, at a multiple of 1024 */
+        SHARED = STAGES * STAGE_BYTES + MLP_WARPS * WARP_FLOATS * 4 + (int)sizeof(fused_mlp) +
                  STAGES * 16 + 1024
     };
-    static_assert(PARTS * IMAGE_BYTES + IMAGE_BEHIND * 4 <= STAGE_BYTES, "room for an image");
+    static_assert(PARTS * PACKED_BYTES + PACKED_BEHIND * 4 <= STAGE_BYTES,
+                  "room for packed weights");
 };
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 
 /* What a block has in shared memory. */
-template <bool STRICT> struct tower_memory {
-    typedef tower_sizes<STRICT> size;
+template <bool STRICT> struct mlp_memory {
+    typedef mlp_sizes<STRICT> size;
     char *weights;   /* [STAGES x STAGE_BYTES] */
     float *rows;     /* this warp's, on their way in or out */
     uint64_t *there; /* a barrier a stage: the weights are there, */
     uint64_t *done;  /* and no warp needs them any more */
-    tower *t;
+    fused_mlp *t;
 
-    __device__ explicit tower_memory(char *shared) {
+    __device__ explicit mlp_memory(char *shared) {
         weights = shared;
         float *all = (float *)(shared + size::STAGES * size::STAGE_BYTES);
         rows = all + threadIdx.x / 32 * WARP_FLOATS;
-        there = (uint64_t *)(all + TOWER_WARPS * WARP_FLOATS);
+        there = (uint64_t *)(all + MLP_WARPS * WARP_FLOATS);
         done = there + size::STAGES;
-        t = (tower *)(done + size::STAGES); /* at a multiple of 16 bytes */
+        t = (fused_mlp *)(done + size::STAGES); /* at a multiple of 16 bytes */
     }
     __device__ char *stage(int which) const { return weights + which * size::STAGE_BYTES; }
 };
 
 /* Where a thread is: of its warp's rows the first that it has, and the first of each eight
  * columns. */
-struct tower_place {
+struct mlp_position {
     int row, column;
     int rows;     /* that the warp has; none, or less than none, beyond the last */
     int64_t row0; /* the warp's first */
     bool speaks;  /* for its warp: the first lane */
-    bool stores;  /* sheets; they are whole: rows of the last one that nobody has are there, too */
-    uint32_t sheet, power; /* where the thread's are, from the first sheet on; in bytes */
-    uint32_t gates;        /* where the thread's are, from the first gates on; in words */
+    bool stores;  /* tiles of the stash; they are whole: rows of the last one that nobody has are
+                     there, too */
+    uint32_t tile, power; /* where the thread's are, from the first tile on; in bytes */
+    uint32_t gates;       /* where the thread's are, from the first gates on; in words */
 
-    __device__ tower_place(const tower &t, int block, bool strict) {
+    __device__ mlp_position(const fused_mlp &t, int block, bool strict) {
         const int lane = threadIdx.x % 32;
         row = lane / 4;
         column = lane % 4 * 2;
         row0 = (int64_t)block * t.block_rows + threadIdx.x / 32 * WARP_ROWS;
         const int64_t left = t.rows - row0;
         rows = left < WARP_ROWS ? (int)left : WARP_ROWS;
-        const int64_t which = row0 / SHEET_ROWS;
+        const int64_t which = row0 / STASH_TILE_ROWS;
         const int warp = (int)threadIdx.x / 32 % 4;
         speaks = lane == 0;
-        stores = which < sheets_of(t.rows);
-        sheet = (uint32_t)(which * sheet_bytes(strict) + (warp * WARP_ROWS + row) * 128 +
-                           (lane % 4 ^ row) * 16);
-        power = (uint32_t)((char *)(powers_of(NULL, t.rows, strict) + which * SHEET_POWERS + warp) -
+        stores = which < stash_tiles(t.rows);
+        tile = (uint32_t)(which * stash_tile_bytes(strict) + (warp * WARP_ROWS + row) * 128 +
+                          (lane % 4 ^ row) * 16);
+        power = (uint32_t)((char *)(powers_of(NULL, t.rows, strict) + which * STASH_POWERS + warp) -
                            (char *)NULL);
         gates = (uint32_t)(which * GATE_WORDS + threadIdx.x % 128);
     }
@@ -88,12 +90,12 @@ template <typename F> __device__ inline void each_pair(F f) {
 
 /* ---- rows in shared memory ---- */
 
-__device__ inline float2 *pair_at(float *rows, const tower_place &p, int h, int j) {
+__device__ inline float2 *pair_at(float *rows, const mlp_position &p, int h, int j) {
     return (float2 *)(rows + (p.row + 8 * h) * ROW_FLOATS + 8 * j + p.column);
 }
 
 /* f(i, row) for the numbers of a warp's rows of n, which lie one after the other. */
-template <typename F> __device__ inline void each_number(const tower_place &p, int n, F f) {
+template <typename F> __device__ inline void each_number(const mlp_position &p, int n, F f) {
     const unsigned count = p.rows > 0 ? (unsigned)(p.rows * n) : 0;
     const unsigned part = (1u << 20) / (unsigned)n + 1; /* i * part >> 20 is i / n up to 2048 */
 #pragma unroll 4
@@ -102,14 +104,14 @@ template <typename F> __device__ inline void each_number(const tower_place &p, i
 
 /* Asks for n columns of this warp's rows, zeros around them: they are there when each_of_rows has
  * waited. */
-__device__ inline void ask_rows(float *to, const float *from, int n, const tower_place &p) {
+__device__ inline void ask_rows(float *to, const float *from, int n, const mlp_position &p) {
     const float *x = from + p.row0 * n;
     const unsigned lane = threadIdx.x % 32;
     __syncwarp();
-    if (n == TOWER_WIDTH && (uintptr_t)from % 16 == 0) {
+    if (n == MLP_WIDTH && (uintptr_t)from % 16 == 0) {
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++)
-            copy_16(to + r * ROW_FLOATS + lane * 4, x + r * TOWER_WIDTH + lane * 4,
+            copy_16(to + r * ROW_FLOATS + lane * 4, x + r * MLP_WIDTH + lane * 4,
                     r < p.rows ? 16 : 0);
         copies_commit();
         return;
@@ -124,7 +126,7 @@ __device__ inline void ask_rows(float *to, const float *from, int n, const tower
 }
 
 /* The same for 128 columns of a table's rows. */
-__device__ inline void ask_table(float *to, const tower_layer &l, const tower_place &p) {
+__device__ inline void ask_table(float *to, const mlp_layer &l, const mlp_position &p) {
     const int lane = (int)threadIdx.x % 32;
     const float index = lane < p.rows ? l.index[p.row0 + lane] : 0.0f;
     const int row = table_row(index, l.table_rows);
@@ -132,7 +134,7 @@ __device__ inline void ask_table(float *to, const tower_layer &l, const tower_pl
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
         const int at = __shfl_sync(0xffffffffu, row, r);
-        copy_16(to + r * ROW_FLOATS + lane * 4, l.addend + at * TOWER_WIDTH + lane * 4,
+        copy_16(to + r * ROW_FLOATS + lane * 4, l.addend + at * MLP_WIDTH + lane * 4,
                 r < p.rows ? 16 : 0);
     }
     copies_commit();
@@ -140,7 +142,7 @@ __device__ inline void ask_table(float *to, const tower_layer &l, const tower_pl
 
 /* use(i, pair) for what a thread has of rows that were asked for. */
 template <typename F>
-__device__ inline void each_of_rows(float *rows, const tower_place &p, F use) {
+__device__ inline void each_of_rows(float *rows, const mlp_position &p, F use) {
     copies_wait<0>();
     __syncwarp();
     each_pair([&](int i, int h, int j) { use(i, *pair_at(rows, p, h, j)); });
@@ -149,13 +151,13 @@ __device__ inline void each_of_rows(float *rows, const tower_place &p, F use) {
 
 /* The LeakyReLU of what a thread has, times `unit`; `rows` in between, unless the matrix is 128
  * wide. */
-__device__ inline void rows_out(float *to, int n, bool wide, float *rows, const tower_place &p,
+__device__ inline void rows_out(float *to, int n, bool wide, float *rows, const mlp_position &p,
                                 const float x[64], float unit, float slope) {
     float *out = to + p.row0 * n;
     if (wide) {
         each_pair([&](int i, int h, int j) {
             if (p.row + 8 * h < p.rows)
-                *(float2 *)(out + (p.row + 8 * h) * TOWER_WIDTH + 8 * j + p.column) =
+                *(float2 *)(out + (p.row + 8 * h) * MLP_WIDTH + 8 * j + p.column) =
                     float2{leaky(x[i] * unit, slope), leaky(x[i + 1] * unit, slope)};
         });
         return;
@@ -173,9 +175,9 @@ __device__ inline void rows_out(float *to, int n, bool wide, float *rows, const 
 
 /* ---- factors ---- */
 
-/* What a warp multiplies next, as halves. All numbers that it has in registers are `power` times as
+/* What a warp multiplies next, as fp16. All numbers that it has in registers are `power` times as
  * large as they should be, so that they fit. */
-template <bool STRICT> struct tower_factors {
+template <bool STRICT> struct mlp_factors {
     uint32_t a[32];
     uint32_t rest[STRICT ? 32 : 1]; /* what they leave over */
     float power;
@@ -196,15 +198,14 @@ __device__ inline uint32_t top_bits(const float x[64]) {
     return warp_most(top);
 }
 
-/* Whether factors of x fit; or all are zero, and not only as halves. */
+/* Whether factors of x fit; or all are zero, and not only as fp16. */
 __device__ inline bool is_in_range(const uint32_t a[32], const float x[64], bool strict) {
     uint32_t top[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) top[k] = larger_halves(a[k], a[k + 4]);
+    for (int k = 0; k < 4; k++) top[k] = larger_fp16(a[k], a[k + 4]);
 #pragma unroll
-    for (int i = 8; i < 32; i++) top[i % 4] = larger_halves(top[i % 4], a[i]);
-    const uint32_t all =
-        larger_halves(larger_halves(top[0], top[1]), larger_halves(top[2], top[3]));
+    for (int i = 8; i < 32; i++) top[i % 4] = larger_fp16(top[i % 4], a[i]);
+    const uint32_t all = larger_fp16(larger_fp16(top[0], top[1]), larger_fp16(top[2], top[3]));
     const uint32_t low = all & 0xffffu, high = all >> 16;
     const uint32_t most = warp_most(low > high ? low : high);
     const uint32_t least = strict ? 0x5c00u : 0x3000u; /* 256, 1/8 */
@@ -213,29 +214,29 @@ __device__ inline bool is_in_range(const uint32_t a[32], const float x[64], bool
     return most >= least && most < end;
 }
 
-__device__ inline void pack(tower_factors<false> *f, const float x[64], float slope) {
+__device__ inline void pack(mlp_factors<false> *f, const float x[64], float slope) {
 #pragma unroll
-    for (int i = 0; i < 32; i++) f->a[i] = pack_halves(x[2 * i], x[2 * i + 1]);
+    for (int i = 0; i < 32; i++) f->a[i] = pack_fp16(x[2 * i], x[2 * i + 1]);
     if (slope == 1.0f) return;
-    const uint32_t slopes = pack_halves(slope, slope);
+    const uint32_t slopes = pack_fp16(slope, slope);
 #pragma unroll
-    for (int i = 0; i < 32; i++) f->a[i] = leaky_halves(f->a[i], slopes);
+    for (int i = 0; i < 32; i++) f->a[i] = leaky_fp16(f->a[i], slopes);
 }
 
-__device__ inline void pack(tower_factors<true> *f, const float x[64], float slope) {
+__device__ inline void pack(mlp_factors<true> *f, const float x[64], float slope) {
 #pragma unroll
     for (int i = 0; i < 32; i++) {
         const float u = leaky(x[2 * i], slope), v = leaky(x[2 * i + 1], slope);
-        f->a[i] = pack_halves(u, v);
-        const float2 packed = unpack_halves(f->a[i]);
-        f->rest[i] = pack_halves(u - packed.x, v - packed.y);
+        f->a[i] = pack_fp16(u, v);
+        const float2 packed = unpack_fp16(f->a[i]);
+        f->rest[i] = pack_fp16(u - packed.x, v - packed.y);
     }
 }
 
 /* The LeakyReLU of what a thread has, as factors. Whether they fit is looked at later, when there
  * is time. */
 template <bool STRICT>
-__device__ inline void make_factors(tower_factors<STRICT> *f, const float x[64], float slope,
+__device__ inline void make_factors(mlp_factors<STRICT> *f, const float x[64], float slope,
                                     int of) {
     f->of = of;
     f->slope = slope;
@@ -244,7 +245,7 @@ __device__ inline void make_factors(tower_factors<STRICT> *f, const float x[64],
 }
 
 /* Once more, with a power of two for which they fit. */
-template <bool STRICT> __device__ inline void refit(tower_factors<STRICT> *f, float x[64]) {
+template <bool STRICT> __device__ inline void refit(mlp_factors<STRICT> *f, float x[64]) {
     const float power = times_power(f->power, __uint_as_float(power_bits(top_bits(x), STRICT)));
     const float ratio = power * inverse_power(f->power);
 #pragma unroll
@@ -253,13 +254,13 @@ template <bool STRICT> __device__ inline void refit(tower_factors<STRICT> *f, fl
     pack(f, x, f->slope);
 }
 
-template <bool STRICT> __device__ inline void settle(tower_factors<STRICT> *f, float x[64]) {
+template <bool STRICT> __device__ inline void settle(mlp_factors<STRICT> *f, float x[64]) {
     if (!f->settled && !is_in_range(f->a, x, STRICT)) refit(f, x);
     f->settled = true;
 }
 
 /* What a thread has of rows of memory; straight to registers, if pairs of numbers are together. */
-__device__ inline void load_rows(const float *from, int n, const tower_place &p, float *rows,
+__device__ inline void load_rows(const float *from, int n, const mlp_position &p, float *rows,
                                  float x[64]) {
     if (n % 2 == 0 && (uintptr_t)from % 8 == 0) {
         const float *first = from + (p.row0 + p.row) * n + p.column;
@@ -276,8 +277,8 @@ __device__ inline void load_rows(const float *from, int n, const tower_place &p,
 
 /* Of rows of memory. */
 template <bool STRICT>
-__device__ inline void load_factors(const tower_layer &l, const tower_place &p, float *rows,
-                                    float last[64], tower_factors<STRICT> *f) {
+__device__ inline void load_factors(const mlp_layer &l, const mlp_position &p, float *rows,
+                                    float last[64], mlp_factors<STRICT> *f) {
     float x[64];
     load_rows(l.a, l.k, p, rows, x);
     const uint32_t top = top_bits(x);
@@ -299,13 +300,13 @@ __device__ inline void load_factors(const tower_layer &l, const tower_place &p, 
 /* Bits of a thread, 1: the number is negative. Number i's is in byte i % 4 of word i / 32. */
 __device__ constexpr uint32_t gate_bit(int i) { return 1u << (i % 4 * 8 + i / 4 % 8); }
 
-/* A thread's words of its sheet. */
-__device__ inline uint32_t *gate_words(const uint32_t *gates, const tower_place &p) {
+/* A thread's words of its stash tile. */
+__device__ inline uint32_t *gate_words(const uint32_t *gates, const mlp_position &p) {
     return (uint32_t *)gates + p.gates;
 }
 
 /* Which of the factors are negative. */
-__device__ inline void store_gates(uint32_t *to, const tower_place &p, const uint32_t a[32]) {
+__device__ inline void store_gates(uint32_t *to, const mlp_position &p, const uint32_t a[32]) {
     uint32_t *at = gate_words(to, p);
     if (p.rows <= 0) return;
 #pragma unroll
@@ -313,12 +314,12 @@ __device__ inline void store_gates(uint32_t *to, const tower_place &p, const uin
         uint32_t closed = 0;
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            closed |= negative_halves(a[16 * w + 2 * k], a[16 * w + 2 * k + 1]) & 0x01010101u << k;
+            closed |= negative_fp16(a[16 * w + 2 * k], a[16 * w + 2 * k + 1]) & 0x01010101u << k;
         at[w * (GATE_WORDS / 2)] = closed;
     }
 }
 
-__device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
+__device__ inline void load_gates(const uint32_t *gates, const mlp_position &p,
                                   uint32_t closed[2]) {
     const uint32_t *at = gate_words(gates, p);
     closed[0] = p.rows > 0 ? at[0] : 0;
@@ -326,7 +327,7 @@ __device__ inline void load_gates(const uint32_t *gates, const tower_place &p,
 }
 
 /* Of rows that were asked for. */
-__device__ inline void find_gates(const tower_place &p, float *rows, uint32_t closed[2]) {
+__device__ inline void find_gates(const mlp_position &p, float *rows, uint32_t closed[2]) {
     closed[0] = closed[1] = 0;
     each_of_rows(rows, p, [&](int i, float2 v) {
         if (!(v.x > 0.0f)) closed[i / 32] |= gate_bit(i);
@@ -339,7 +340,7 @@ __device__ inline void find_gates(const tower_place &p, float *rows, uint32_t cl
 
 /* What sums are added to: the layer before, if `adds`, and the bias. */
 __device__ inline void begin_sums(bool adds, bool has_bias, const float *bias, float power,
-                                  const tower_place &p, float last[64]) {
+                                  const mlp_position &p, float last[64]) {
     if (!adds) {
         asm volatile(""); /* a branch: most add */
 #pragma unroll
@@ -369,8 +370,8 @@ __device__ inline void end_sums(bool gated, float unit, float slope, const uint3
             add_gated(&last[i], sum[i], closed[i / 32], gate_bit(i), slanted, unit);
 }
 
-/* k <= TOWER_NARROW: no tensor cores. */
-__device__ inline void outer_sums(const tower_layer &l, const tower_place &p, float sum[64]) {
+/* k <= MLP_NARROW: no tensor cores. */
+__device__ inline void outer_sums(const mlp_layer &l, const mlp_position &p, float sum[64]) {
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
     for (int k = 0; k < l.k; k++) {
@@ -386,8 +387,8 @@ __device__ inline void outer_sums(const tower_layer &l, const tower_place &p, fl
     }
 }
 
-/* n <= TOWER_NARROW; the four threads of a row add what they have. */
-__device__ inline void narrow_product(const tower_layer &l, const tower_place &p, float unit,
+/* n <= MLP_NARROW; the four threads of a row add what they have. */
+__device__ inline void narrow_product(const mlp_layer &l, const mlp_position &p, float unit,
                                       const float last[64]) {
     const float slope = l.source == FROM_MORE ? l.slope_a : 1.0f;
     for (int c = 0; c < l.n; c++) {
@@ -411,49 +412,49 @@ __device__ inline void narrow_product(const tower_layer &l, const tower_place &p
 
 /* ---- a block ---- */
 
-template <bool STRICT> struct tower_block {
-    typedef tower_sizes<STRICT> size;
-    typedef tower_factors<STRICT> factors;
-    tower_memory<STRICT> m;
-    tower_place p;
-    int used;                /* products begun */
-    void *waiting;           /* factors are still to be stored here, as a sheet, */
-    uint32_t *waiting_gates; /* and their gates here; NULL: not */
+template <bool STRICT> struct mlp_block {
+    typedef mlp_sizes<STRICT> size;
+    typedef mlp_factors<STRICT> factors;
+    mlp_memory<STRICT> m;
+    mlp_position p;
+    int used;                     /* products begun */
+    void *waiting;                /* factors are still to be stored here, in the stash, */
+    uint32_t *waiting_gates;      /* and their gates here; NULL: not */
     uint32_t closed[2], ahead[2]; /* gates of this layer, and of the next, if stored as such */
 
-    __device__ tower_block(const tower_memory<STRICT> &memory, int b)
+    __device__ mlp_block(const mlp_memory<STRICT> &memory, int b)
         : m(memory), p(*memory.t, b, STRICT), used(0), waiting(NULL), waiting_gates(NULL) {}
 
     /* ---- weights ---- */
 
     /* Where the next product's are, once they are there. */
-    __device__ const char *next_image() {
+    __device__ const char *next_packed() {
         const int stage = used % size::STAGES;
         arrival_wait(&m.there[stage], (unsigned)(used / size::STAGES));
         return m.stage(stage);
     }
 
-    __device__ static const float *behind(const char *image) {
-        return (const float *)(image + size::PARTS * IMAGE_BYTES);
+    __device__ static const float *behind(const char *packed) {
+        return (const float *)(packed + size::PARTS * PACKED_BYTES);
     }
 
     /* No thread of the warp needs them any more. */
-    __device__ void image_done() {
+    __device__ void packed_done() {
         arrive(&m.done[used % size::STAGES]);
         used++;
     }
 
-    /* ---- sheets ---- */
+    /* ---- stash ---- */
 
-    /* One of eight parts of factors to a sheet. Four registers of a row lie side by side there:
-     * sheet_column. */
+    /* One of eight parts of factors to a stash tile. Four registers of a row lie side by side
+     * there: stash_column. */
     __device__ void store_part(const factors *f, int i) const {
-        char *at = (char *)waiting + (p.sheet ^ i / 2 % 2 * 64) + i / 4 % 2 * (SHEET_BYTES / 2) +
-                   i % 2 * (8 * 128);
+        char *at = (char *)waiting + (p.tile ^ i / 2 % 2 * 64) +
+                   i / 4 % 2 * (STASH_TILE_BYTES / 2) + i % 2 * (8 * 128);
 #pragma unroll
         for (int part = 0; part < size::PARTS; part++) {
             const uint32_t *a = (part ? f->rest : f->a) + i / 2 * 8 + i % 2;
-            store_far(waiting && p.stores, at + part * SHEET_BYTES, a[0], a[2], a[4], a[6]);
+            store_far(waiting && p.stores, at + part * STASH_TILE_BYTES, a[0], a[2], a[4], a[6]);
         }
     }
 
@@ -469,22 +470,22 @@ template <bool STRICT> struct tower_block {
     /* ---- layers ---- */
 
     /* Factors go to memory meanwhile, again if they turn out not to fit. */
-    __device__ void multiply(const char *image, const factors *f, float sum[64]) {
+    __device__ void multiply(const char *packed, const factors *f, float sum[64]) {
         const auto nothing = [](int) {};
         products_begin(sum);
-        multiply_rows(sum, f->a, image, true, [&](int i) { store_part(f, i); });
+        multiply_rows(sum, f->a, packed, true, [&](int i) { store_part(f, i); });
         if (STRICT) {
-            multiply_rows(sum, f->a, image + IMAGE_BYTES, false, nothing);
-            multiply_rows(sum, f->rest, image, false, nothing);
+            multiply_rows(sum, f->a, packed + PACKED_BYTES, false, nothing);
+            multiply_rows(sum, f->rest, packed, false, nothing);
         }
         products_end();
     }
 
     /* What was multiplied turns out not to fit, for one of four warps that multiply together. */
-    __device__ void multiply_again(const char *image, float last[64], float sum[64], factors *f) {
+    __device__ void multiply_again(const char *packed, float last[64], float sum[64], factors *f) {
         products_wait(sum);
         settle(f, last);
-        multiply(image, f, sum);
+        multiply(packed, f, sum);
     }
 
     /* Gates are far away: they are asked for a layer ahead. */
@@ -494,23 +495,23 @@ template <bool STRICT> struct tower_block {
     }
 
     __device__ void product(int k, float last[64], float sum[64], factors *f) {
-        const tower_layer &l = m.t->layer[k];
-        const char *image = next_image();
-        multiply(image, f, sum);
+        const mlp_layer &l = m.t->layer[k];
+        const char *packed = next_packed();
+        multiply(packed, f, sum);
         load_ahead(k + 1);
-        look(image, last, sum, f);
-        begin_sums(l.adds_last, l.bias, behind(image), f->power, p, last);
-        const float unit = behind(image)[TOWER_WIDTH], slope = l.slope;
+        look(packed, last, sum, f);
+        begin_sums(l.adds_last, l.bias, behind(packed), f->power, p, last);
+        const float unit = behind(packed)[MLP_WIDTH], slope = l.slope;
         products_wait(sum);
-        image_done();
+        packed_done();
         if (l.gate && !l.gates) find_gates(p, m.rows, closed);
         end_sums(l.gate, unit, slope, closed, sum, last);
     }
 
     /* While tensor cores multiply factors: whether they fit, and where they go. */
-    __device__ void look(const char *image, float last[64], float sum[64], factors *f) {
+    __device__ void look(const char *packed, float last[64], float sum[64], factors *f) {
         if (any_of_four(!f->settled && !is_in_range(f->a, last, STRICT)))
-            multiply_again(image, last, sum, f);
+            multiply_again(packed, last, sum, f);
         f->settled = true;
         end_waiting(f);
     }
@@ -519,23 +520,23 @@ template <bool STRICT> struct tower_block {
      * this does nothing but what they need, and asks nothing that is the same for all. */
     template <bool BACK>
     __device__ void run_of_layers(int k, int n, float last[64], float sum[64], factors *f) {
-        const tower_layer *l = &m.t->layer[k];
+        const mlp_layer *l = &m.t->layer[k];
         const float slope = BACK ? l->slope : l->slope_more;
 #pragma unroll 1
-        for (const tower_layer *end = l + n; l < end; l++, k++) {
-            const char *image = next_image();
-            multiply(image, f, sum);
-            void *sheet = BACK ? l->out_sheets : l->more_sheets;
+        for (const mlp_layer *end = l + n; l < end; l++, k++) {
+            const char *packed = next_packed();
+            multiply(packed, f, sum);
+            void *tile = BACK ? l->out_stash : l->more_stash;
             uint32_t *gates = BACK ? NULL : l->more_gates;
             if (BACK) load_ahead(k + 1);
-            look(image, last, sum, f);
-            const float unit = behind(image)[TOWER_WIDTH];
-            begin_sums(true, !BACK, behind(image), f->power, p, last);
+            look(packed, last, sum, f);
+            const float unit = behind(packed)[MLP_WIDTH];
+            begin_sums(true, !BACK, behind(packed), f->power, p, last);
             products_wait(sum);
-            image_done();
+            packed_done();
             end_sums(BACK, unit, slope, closed, sum, last);
             make_factors(f, last, BACK ? 1.0f : slope, BACK ? OF_OUT : OF_MORE);
-            waiting = sheet;
+            waiting = tile;
             waiting_gates = gates;
             if (BACK) closed[0] = ahead[0], closed[1] = ahead[1];
         }
@@ -543,7 +544,7 @@ template <bool STRICT> struct tower_block {
         closed[0] = ahead[0], closed[1] = ahead[1];
     }
 
-    __device__ void outer(const tower_layer &l, float last[64], float sum[64], float power) {
+    __device__ void outer(const mlp_layer &l, float last[64], float sum[64], float power) {
         outer_sums(l, p, sum);
         if (l.gate && !l.gates) find_gates(p, m.rows, closed);
         begin_sums(l.adds_last, false, NULL, power, p, last);
@@ -558,7 +559,7 @@ template <bool STRICT> struct tower_block {
 
     /* What a layer needs besides its factors is asked for before they are multiplied: gates, or
      * else an addend. */
-    __device__ void ask_for(const tower_layer &l) {
+    __device__ void ask_for(const mlp_layer &l) {
         const bool gated = l.gate && !l.gates;
         if (gated)
             ask_rows(m.rows, l.gate, l.n, p);
@@ -566,7 +567,7 @@ template <bool STRICT> struct tower_block {
             ask_addend(l);
     }
 
-    __device__ void ask_addend(const tower_layer &l) {
+    __device__ void ask_addend(const mlp_layer &l) {
         if (l.index)
             ask_table(m.rows, l, p);
         else
@@ -574,11 +575,11 @@ template <bool STRICT> struct tower_block {
     }
 
     /* What is added to a layer's output, but for the layer before. */
-    __device__ static const float *addend_of(const tower_layer &l) {
+    __device__ static const float *addend_of(const mlp_layer &l) {
         return l.adds_last ? NULL : l.addend;
     }
 
-    __device__ void add_rows(const tower_layer &l, float power, float last[64]) {
+    __device__ void add_rows(const mlp_layer &l, float power, float last[64]) {
         if (l.gate && !l.gates) ask_addend(l);
         each_of_rows(m.rows, p, [&](int i, float2 v) {
             last[i] = fmaf(v.x, power, last[i]);
@@ -586,21 +587,21 @@ template <bool STRICT> struct tower_block {
         });
     }
 
-    /* Sheets and gates leave when the next product is under way. */
-    __device__ void make_next(const tower_layer &l, bool more, float last[64], factors *f) {
+    /* Stash tiles and gates leave when the next product is under way. */
+    __device__ void make_next(const mlp_layer &l, bool more, float last[64], factors *f) {
         make_factors(f, last, more ? l.slope_more : 1.0f, more ? OF_MORE : OF_OUT);
-        waiting = more ? l.more_sheets : l.out_sheets;
+        waiting = more ? l.more_stash : l.out_stash;
         waiting_gates = more ? l.more_gates : NULL;
     }
 
-    __device__ void store(const tower_layer &l, float last[64], factors *f) {
+    __device__ void store(const mlp_layer &l, float last[64], factors *f) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) { /* one copy of the code */
             float *to = more ? l.more : l.out;
             if (to)
                 rows_out(to, l.n, l.wide, m.rows, p, last, inverse_power(f->power),
                          more ? l.slope_more : 1.0f);
-            if (!(more ? l.more_sheets || l.more_gates : l.out_sheets != NULL)) continue;
+            if (!(more ? l.more_stash || l.more_gates : l.out_stash != NULL)) continue;
             finish_waiting(last, f);
             make_next(l, more, last, f);
         }
@@ -616,13 +617,13 @@ template <bool STRICT> struct tower_block {
     }
 
     /* What a layer multiplies, if it is not there already. */
-    __device__ void prepare_factors(const tower_layer &l, float last[64], factors *f) {
+    __device__ void prepare_factors(const mlp_layer &l, float last[64], factors *f) {
         const int wanted = l.source == FROM_MORE ? OF_MORE : OF_OUT;
         if (l.source == FROM_SAME) return;
         if (l.source == FROM_MEMORY) {
             finish_waiting(last, f);
             load_factors(l, p, m.rows, last, f);
-            waiting = l.in_sheets;
+            waiting = l.in_stash;
         } else if (f->of != wanted) {
             finish_waiting(last, f);
             make_factors(f, last, l.source == FROM_MORE ? l.slope_a : 1.0f, wanted);
@@ -630,7 +631,7 @@ template <bool STRICT> struct tower_block {
     }
 
     /* A layer that reads or stores more than factors. */
-    __device__ void finish_layer(const tower_layer &l, float last[64], factors *f) {
+    __device__ void finish_layer(const mlp_layer &l, float last[64], factors *f) {
         f->of = OF_NOTHING;
         if (addend_of(l)) add_rows(l, f->power, last);
         store(l, last, f);
@@ -638,7 +639,7 @@ template <bool STRICT> struct tower_block {
 
     /* Most layers are plain, and have a short way. */
     __device__ void layer(int k, float last[64], float sum[64], factors *f) {
-        const tower_layer &l = m.t->layer[k];
+        const mlp_layer &l = m.t->layer[k];
         if (l.kind == LAYER_NARROW) {
             narrow_product(l, p, inverse_power(f->power), last);
             return;
@@ -674,7 +675,7 @@ template <bool STRICT> struct tower_block {
         closed[0] = ahead[0], closed[1] = ahead[1];
 #pragma unroll 1
         for (int k = 0; k < m.t->n_layers;) {
-            const tower_layer &l = m.t->layer[k];
+            const mlp_layer &l = m.t->layer[k];
             const int n = f.of == (l.gate ? OF_OUT : OF_MORE) ? l.run : 0;
             if (n && l.gate)
                 run_of_layers<true>(k, n, last, sum, &f);
@@ -689,11 +690,11 @@ template <bool STRICT> struct tower_block {
 };
 
 template <bool STRICT>
-__device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower *towers,
-                                     const tower_starts &starts) {
-    copy_tower(m.t, tower_of_block(towers, starts));
+__device__ inline void prepare_block(const mlp_memory<STRICT> &m, const fused_mlp *fused_mlps,
+                                     const block_starts &starts) {
+    copy_mlp(m.t, mlp_of_block(fused_mlps, starts));
     if (threadIdx.x == 0) {
-        for (int s = 0; s < tower_sizes<STRICT>::STAGES; s++) {
+        for (int s = 0; s < mlp_sizes<STRICT>::STAGES; s++) {
             arrival_init(&m.there[s], 1);
             arrival_init(&m.done[s], blockDim.x - FETCH_THREADS);
         }
@@ -702,70 +703,69 @@ __device__ inline void prepare_block(const tower_memory<STRICT> &m, const tower 
     __syncthreads();
 }
 
-/* One thread: every image, as soon as there is room. */
-template <bool STRICT> __device__ inline void fetch_weights(const tower_memory<STRICT> &m) {
-    typedef tower_sizes<STRICT> size;
+/* One thread: all packed weights, one by one, as soon as there is room. */
+template <bool STRICT> __device__ inline void fetch_weights(const mlp_memory<STRICT> &m) {
+    typedef mlp_sizes<STRICT> size;
     if (threadIdx.x != blockDim.x - FETCH_THREADS) return;
-    for (int k = 0; k < m.t->n_images; k++) {
+    for (int k = 0; k < m.t->n_packed; k++) {
         const int stage = k % size::STAGES, round = k / size::STAGES;
         if (round) arrival_wait(&m.done[stage], (unsigned)round - 1);
-        arrival_expect(&m.there[stage], image_floats(STRICT) * 4);
-        copy_bulk(m.stage(stage), m.t->images[k], image_floats(STRICT) * 4, &m.there[stage]);
+        arrival_expect(&m.there[stage], packed_floats(STRICT) * 4);
+        copy_bulk(m.stage(stage), m.t->packed[k], packed_floats(STRICT) * 4, &m.there[stage]);
     }
 }
 #endif
 
 template <bool STRICT>
-__global__ void __launch_bounds__(TOWER_THREADS + FETCH_THREADS, 1)
-    run_towers(const tower *towers, const __grid_constant__ tower_starts starts) {
-#if GPU_HAS_TOWERS
+__global__ void __launch_bounds__(MLP_THREADS + FETCH_THREADS, 1)
+    run_fused_mlps(const fused_mlp *fused_mlps, const __grid_constant__ block_starts starts) {
+#if GPU_HAS_WGMMA
     GPU_SHARED(shared);
-    const tower_memory<STRICT> m(image_aligned(shared));
-    prepare_block(m, towers, starts);
+    const mlp_memory<STRICT> m(tile_aligned(shared));
+    prepare_block(m, fused_mlps, starts);
     grid_wait();
     grid_next();
     if (threadIdx.x >= blockDim.x - FETCH_THREADS) {
         fewer_registers<FETCH_REGISTERS>();
         fetch_weights(m);
     } else {
-        more_registers<TOWER_REGISTERS>();
-        tower_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
+        more_registers<MLP_REGISTERS>();
+        mlp_block<STRICT>(m, (int)blockIdx.x - m.t->first_block).run();
     }
 #else
-    (void)towers, (void)starts;
+    (void)fused_mlps, (void)starts;
 #endif
 }
 
 /* Every architecture that the file is compiled for has its own. */
-__device__ int code_has_towers = GPU_HAS_TOWERS;
+__device__ int code_has_wgmma = GPU_HAS_WGMMA;
 
-cudaError_t n2_towers_prepare(bool *there) {
+cudaError_t n2_fused_mlps_prepare(bool *there) {
     int has = 0;
-    const cudaError_t error = cudaMemcpyFromSymbol(&has, code_has_towers, sizeof has);
+    const cudaError_t error = cudaMemcpyFromSymbol(&has, code_has_wgmma, sizeof has);
     *there = has != 0;
     if (error != cudaSuccess || !has) return error;
     const cudaError_t first =
-        cudaFuncSetAttribute(run_towers<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             tower_sizes<false>::SHARED);
+        cudaFuncSetAttribute(run_fused_mlps<false>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             mlp_sizes<false>::SHARED);
     if (first != cudaSuccess) return first;
-    const cudaError_t second =
-        cudaFuncSetAttribute(run_towers<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             tower_sizes<true>::SHARED);
+    const cudaError_t second = cudaFuncSetAttribute(
+        run_fused_mlps<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, mlp_sizes<true>::SHARED);
     return second != cudaSuccess ? second : n2_few_rows_prepare();
 }
 
-void n2_towers_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
-                      int block_rows, bool strict, cudaStream_t stream, bool early) {
-    const tower_starts copy = *starts;
+void n2_fused_mlps_launch(const fused_mlp *fused_mlps, const block_starts *starts, uint32_t blocks,
+                          int block_rows, bool strict, cudaStream_t stream, bool early) {
+    const block_starts copy = *starts;
     const unsigned threads = (unsigned)block_rows * 2 + FETCH_THREADS;
     if (block_rows == FEW_ROWS) {
-        n2_few_rows_launch(towers, starts, blocks, strict, stream, early);
+        n2_few_rows_launch(fused_mlps, starts, blocks, strict, stream, early);
         return;
     }
     if (strict)
-        GPU_LAUNCH(run_towers<true>, blocks, threads, tower_sizes<true>::SHARED, stream, early,
-                   towers, copy);
+        GPU_LAUNCH(run_fused_mlps<true>, blocks, threads, mlp_sizes<true>::SHARED, stream, early,
+                   fused_mlps, copy);
     else
-        GPU_LAUNCH(run_towers<false>, blocks, threads, tower_sizes<false>::SHARED, stream, early,
-                   towers, copy);
+        GPU_LAUNCH(run_fused_mlps<false>, blocks, threads, mlp_sizes<false>::SHARED, stream, early,
+                   fused_mlps, copy);
 }

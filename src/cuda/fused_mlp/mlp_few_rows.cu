@@ -1,33 +1,33 @@
-/* The kernel of towers of few rows: tower.h.
+/* The kernel of fused MLPs of few rows: mlp.h.
  *
- * With many rows what counts is how many are done at once (tower.cu); with few, how long a layer
- * takes. A block has 16 rows and multiplies weights with them, not them with weights: tensor cores
- * want 64 rows on the left, which weights have, and are content with 16 on the right. So eight
- * warps have 16 columns of the output each, and a thread eight numbers. What a layer makes goes to
- * all warps through shared memory, as factors: one barrier a layer. */
-#include "tower_parts.h"
+ * With many rows what counts is how many are done at once (mlp_kernel.cu); with few, how long a
+ * layer takes. A block has 16 rows and multiplies weights with them, not them with weights: tensor
+ * cores want 64 rows on the left, which weights have, and are content with 16 on the right. So
+ * eight warps have 16 columns of the output each, and a thread eight numbers. What a layer makes
+ * goes to all warps through shared memory, as factors: one barrier a layer. */
+#include "mlp_parts.h"
 
 enum {
     FEW_WARPS = 8,
     FEW_THREADS = 32 * FEW_WARPS, /* that have rows; a warp more fetches weights */
-    FACTOR_BYTES = FEW_ROWS * TOWER_WIDTH * 2,
+    FACTOR_BYTES = FEW_ROWS * MLP_WIDTH * 2,
     NUMBERS = 8, /* of a thread */
     PAIRS = NUMBERS / 2
 };
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 
 template <bool STRICT> struct few_memory {
     enum {
-        PARTS = STRICT ? 2 : 1,                  /* of a factor */
-        STAGES = STRICT ? 3 : 5,                 /* of weights */
-        STAGE_BYTES = PARTS * IMAGE_BYTES + 1024 /* bias and power, too, at a multiple of 1024 */
+        PARTS = STRICT ? 2 : 1,                   /* of a factor */
+        STAGES = STRICT ? 3 : 5,                  /* of weights */
+        STAGE_BYTES = PARTS * PACKED_BYTES + 1024 /* bias and power, too, at a multiple of 1024 */
     };
     char weights[STAGES][STAGE_BYTES];
-    char factors[2][PARTS][FACTOR_BYTES]; /* as images of 16 rows, in turn */
+    char factors[2][PARTS][FACTOR_BYTES]; /* as tiles of 16 rows, in turn */
     uint8_t gates[MOST_LAYERS][FEW_THREADS];
-    float parts[TOWER_NARROW][FEW_WARPS][FEW_ROWS]; /* of the sums of a narrow product */
-    tower t;
+    float parts[MLP_NARROW][FEW_WARPS][FEW_ROWS]; /* of the sums of a narrow product */
+    fused_mlp t;
     alignas(16) uint32_t tops[2][FEW_WARPS]; /* the largest of the factors, before a LeakyReLU */
     uint64_t there[STAGES];                  /* a barrier a stage: the weights are there, */
     uint64_t done[STAGES];                   /* and no thread needs them any more */
@@ -37,13 +37,13 @@ template <bool STRICT> struct few_memory {
 
 /* Of the block's rows the first that a thread has, and its first column. Number i is of row
  * row + row_of(i), column column + column_of(i). */
-struct few_place {
+struct few_rows_position {
     int row, column, warp, lane;
     int rows; /* that the block has; none, or less than none, beyond the last */
     int block;
     int row0;
 
-    __device__ explicit few_place(const tower &t) {
+    __device__ explicit few_rows_position(const fused_mlp &t) {
         lane = (int)threadIdx.x % 32;
         warp = (int)threadIdx.x / 32;
         row = lane % 4 * 2;
@@ -60,7 +60,7 @@ __device__ constexpr int column_of(int i) { return i / 2 % 2 * 8; }
 /* What a thread has of rows of n; row k of them is at[k], at most 4, numbers from the first on;
  * less than 0: zeros. */
 __device__ inline void load_numbers(float x[NUMBERS], const float *from, const int at[4], int n,
-                                    const few_place &p) {
+                                    const few_rows_position &p) {
 #pragma unroll
     for (int i = 0; i < NUMBERS; i++) {
         const int k = at[i / 4 * 2 + i % 2], c = p.column + column_of(i);
@@ -68,7 +68,8 @@ __device__ inline void load_numbers(float x[NUMBERS], const float *from, const i
     }
 }
 
-__device__ inline void load_rows(float x[NUMBERS], const float *from, int n, const few_place &p) {
+__device__ inline void load_rows(float x[NUMBERS], const float *from, int n,
+                                 const few_rows_position &p) {
     int at[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -78,7 +79,8 @@ __device__ inline void load_rows(float x[NUMBERS], const float *from, int n, con
     load_numbers(x, from, at, n, p);
 }
 
-__device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const few_place &p) {
+__device__ inline void load_addend(float x[NUMBERS], const mlp_layer &l,
+                                   const few_rows_position &p) {
     if (!l.index) return load_rows(x, l.addend, l.n, p);
     int at[4];
 #pragma unroll
@@ -91,13 +93,13 @@ __device__ inline void load_addend(float x[NUMBERS], const tower_layer &l, const
 }
 
 /* The LeakyReLU of what a thread has, times `unit`. Mostly all numbers are there. */
-__device__ inline void store_rows(float *to, int n, const few_place &p, const float x[NUMBERS],
-                                  float unit, float slope) {
-    if (n == TOWER_WIDTH && p.rows == FEW_ROWS) {
-        float *first = to + (p.row0 + p.row) * TOWER_WIDTH + p.column;
+__device__ inline void store_rows(float *to, int n, const few_rows_position &p,
+                                  const float x[NUMBERS], float unit, float slope) {
+    if (n == MLP_WIDTH && p.rows == FEW_ROWS) {
+        float *first = to + (p.row0 + p.row) * MLP_WIDTH + p.column;
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++)
-            first[row_of(i) * TOWER_WIDTH + column_of(i)] = leaky(x[i] * unit, slope);
+            first[row_of(i) * MLP_WIDTH + column_of(i)] = leaky(x[i] * unit, slope);
         return;
     }
     float *first = to + (p.row0 + p.row) * n + p.column;
@@ -113,22 +115,22 @@ __device__ inline void store_rows(float *to, int n, const few_place &p, const fl
  * thread. They go to those who have them through shared memory: */
 enum { MADE = FEW_ROWS / FEW_WARPS };
 __device__ inline int made_at(int row, int column) {
-    return row * TOWER_WIDTH + (column ^ row / 2 % 4 * 8); /* in other banks than other rows */
+    return row * MLP_WIDTH + (column ^ row / 2 % 4 * 8); /* in other banks than other rows */
 }
 
-__device__ inline float4 add_fours(float4 a, float4 b) {
+__device__ inline float4 add_vec4(float4 a, float4 b) {
     return float4{a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
 /* The sums of two tables' rows. Both indices are asked for before one of them is there. */
-__device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+__device__ inline void find_rows(float4 x[MADE], const mlp_layer &l, const int row[MADE],
                                  int column) {
     float4 y[MADE];
     int a[MADE], b[MADE];
 #pragma unroll
     for (int i = 0; i < MADE; i++) {
-        a[i] = table_row(l.b[row[i]], l.k) * TOWER_WIDTH + column;
-        b[i] = table_row(l.index[row[i]], l.table_rows) * TOWER_WIDTH + column;
+        a[i] = table_row(l.b[row[i]], l.k) * MLP_WIDTH + column;
+        b[i] = table_row(l.index[row[i]], l.table_rows) * MLP_WIDTH + column;
     }
 #pragma unroll
     for (int i = 0; i < MADE; i++) {
@@ -136,18 +138,18 @@ __device__ inline void find_rows(float4 x[MADE], const tower_layer &l, const int
         y[i] = *(const float4 *)(l.addend + b[i]);
     }
 #pragma unroll
-    for (int i = 0; i < MADE; i++) x[i] = add_fours(x[i], y[i]);
+    for (int i = 0; i < MADE; i++) x[i] = add_vec4(x[i], y[i]);
 }
 
 /* The sums of rows on end, two by two: there are few, and doubles would take longer than memory. */
-__device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int row[MADE],
+__device__ inline void sum_rows(float4 x[MADE], const mlp_layer &l, const int row[MADE],
                                 int column) {
     const int n = l.sums;
     float4 y[MADE][MOST_SUMMED];
 #pragma unroll
     for (int i = 0; i < MADE * MOST_SUMMED; i++) {
         const int k = i % MOST_SUMMED, r = row[i / MOST_SUMMED] * n + (k < n ? k : 0);
-        y[i / MOST_SUMMED][k] = *(const float4 *)(l.a + r * TOWER_WIDTH + column);
+        y[i / MOST_SUMMED][k] = *(const float4 *)(l.a + r * MLP_WIDTH + column);
     }
 #pragma unroll
     for (int i = 0; i < MADE; i++) {
@@ -155,8 +157,8 @@ __device__ inline void sum_rows(float4 x[MADE], const tower_layer &l, const int 
         for (int k = 0; k < MOST_SUMMED; k++)
             if (k >= n) y[i][k] = float4{};
         const float4 *of = y[i];
-        x[i] = add_fours(add_fours(add_fours(of[0], of[1]), add_fours(of[2], of[3])),
-                         add_fours(add_fours(of[4], of[5]), add_fours(of[6], of[7])));
+        x[i] = add_vec4(add_vec4(add_vec4(of[0], of[1]), add_vec4(of[2], of[3])),
+                        add_vec4(add_vec4(of[4], of[5]), add_vec4(of[6], of[7])));
     }
 }
 
@@ -189,33 +191,34 @@ __device__ inline uint8_t negative_of(const uint32_t a[PAIRS]) {
 template <bool STRICT> struct few_block {
     typedef few_memory<STRICT> memory;
     memory *m;
-    few_place p;
+    few_rows_position p;
     float last[NUMBERS];  /* what the last layer made, times `power` */
     float rows[NUMBERS];  /* what is to be multiplied, from memory, */
     float extra[NUMBERS]; /* and a gate or an addend: of the next layers that have any */
     uint32_t a[PAIRS];    /* what is multiplied, as factors: pair i in a[i / 2] */
     float power;
-    int images;              /* that have not been waited for */
+    int packed;              /* that have not been waited for */
     int stage;               /* where the next product's is, */
     unsigned round;          /* and how many there have been before it */
     int turn;                /* which of the factors are multiplied */
-    void *waiting;           /* factors are still to be stored here, as a sheet, */
+    void *waiting;           /* factors are still to be stored here, in the stash, */
     uint32_t *waiting_gates; /* and their gates here; NULL: not */
     unsigned publishes;      /* where a thread stores rows of factors, */
-    unsigned reads, sheet;   /* where it reads and stores those of sheets, */
+    unsigned reads, tile;    /* where it reads and stores those of stash tiles, */
     unsigned powers;         /* and the block its power; in bytes */
 
     __device__ explicit few_block(memory *shared)
-        : m(shared), p(shared->t), power(1), images((int)shared->t.n_images), stage(0), round(0),
+        : m(shared), p(shared->t), power(1), packed((int)shared->t.n_packed), stage(0), round(0),
           turn(0), waiting(NULL), waiting_gates(NULL) {
-        enum { PARTS = SHEET_ROWS / FEW_ROWS };
+        enum { PARTS = STASH_TILE_ROWS / FEW_ROWS };
         const unsigned unit = threadIdx.x % 16, row = threadIdx.x / 16, lane = threadIdx.x % 32;
         for (int i = 0; i < NUMBERS; i++) last[i] = rows[i] = extra[i] = 0;
-        publishes = 2 * image_at(FEW_ROWS, lane / 16 * 8 + lane % 8,
-                                 (unsigned)p.warp * 16 + lane / 8 % 2 * 8);
-        reads = 2 * image_at(FEW_ROWS, row, unit / 4 * 32 + unit % 4 * 2);
-        sheet = (unsigned)(p.block / PARTS * sheet_bytes(STRICT)) +
-                2 * image_at(SHEET_ROWS, (unsigned)(p.block % PARTS * FEW_ROWS) + row, unit * 8);
+        publishes = 2 * packed_at(FEW_ROWS, lane / 16 * 8 + lane % 8,
+                                  (unsigned)p.warp * 16 + lane / 8 % 2 * 8);
+        reads = 2 * packed_at(FEW_ROWS, row, unit / 4 * 32 + unit % 4 * 2);
+        tile =
+            (unsigned)(p.block / PARTS * stash_tile_bytes(STRICT)) +
+            2 * packed_at(STASH_TILE_ROWS, (unsigned)(p.block % PARTS * FEW_ROWS) + row, unit * 8);
         powers =
             (unsigned)((char *)(powers_of(NULL, shared->t.rows, STRICT) + p.block) - (char *)NULL);
     }
@@ -223,16 +226,16 @@ template <bool STRICT> struct few_block {
     /* ---- weights ---- */
 
     /* Nobody needs a product's any more, as far as this thread knows; the next one's are next. */
-    __device__ void image_done() {
+    __device__ void packed_done() {
         arrive(&m->done[stage]);
         stage = stage + 1 < memory::STAGES ? stage + 1 : 0;
         round += stage == 0;
     }
 
     /* Until the next product's is there, or, if `ahead` is 1, the one's after it. */
-    __device__ void wait_for_image(int ahead) {
+    __device__ void wait_for_packed(int ahead) {
         const bool wraps = stage + ahead >= memory::STAGES;
-        if (images-- <= 0) return;
+        if (packed-- <= 0) return;
         arrival_wait(&m->there[wraps ? 0 : stage + ahead], round + wraps);
     }
 
@@ -244,8 +247,8 @@ template <bool STRICT> struct few_block {
         float top = 0;
 #pragma unroll
         for (int q = 0; q < PAIRS && !STRICT; q++) {
-            a[q] = pack_halves(x[2 * q], x[2 * q + 1]);
-            if (is_leaky) a[q] = leaky_halves(a[q], pack_halves(slope, slope));
+            a[q] = pack_fp16(x[2 * q], x[2 * q + 1]);
+            if (is_leaky) a[q] = leaky_fp16(a[q], pack_fp16(slope, slope));
         }
         if (STRICT)
             publish_both(to, x, slope);
@@ -264,9 +267,9 @@ template <bool STRICT> struct few_block {
 #pragma unroll
         for (int q = 0; q < PAIRS; q++) {
             const float u = leaky(x[2 * q], slope), v = leaky(x[2 * q + 1], slope);
-            a[q] = pack_halves(u, v);
-            const float2 packed = unpack_halves(a[q]);
-            rest[q] = pack_halves(u - packed.x, v - packed.y);
+            a[q] = pack_fp16(u, v);
+            const float2 packed = unpack_fp16(a[q]);
+            rest[q] = pack_fp16(u - packed.x, v - packed.y);
         }
         store_transposed(to, a);
         store_transposed(to + FACTOR_BYTES, rest);
@@ -300,13 +303,13 @@ template <bool STRICT> struct few_block {
         turn ^= 1;
     }
 
-    /* ---- sheets ---- */
+    /* ---- stash ---- */
 
     /* Factors that all warps have published go to memory, while they are multiplied. */
     __device__ void store_waiting() {
         if (waiting) {
-            store_sheet(0);
-            if (STRICT) store_sheet(1);
+            store_tile(0);
+            if (STRICT) store_tile(1);
             if (threadIdx.x == 0) *(float *)((char *)waiting + powers) = inverse_power(power);
         }
         if (waiting_gates) *gate_of(waiting_gates) = negative_of(a);
@@ -314,14 +317,14 @@ template <bool STRICT> struct few_block {
         waiting_gates = NULL;
     }
 
-    /* Four pairs of columns lie side by side in a sheet: sheet_column. */
-    __device__ void store_sheet(int part) const {
+    /* Four pairs of columns lie side by side in a stash tile: stash_column. */
+    __device__ void store_tile(int part) const {
         uint32_t pair[4];
 #pragma unroll
         for (int j = 0; j < 4; j++)
             pair[j] =
                 *(const uint32_t *)(m->factors[turn][0] + part * FACTOR_BYTES + (reads ^ j * 16));
-        *(four_words *)((char *)waiting + sheet + part * SHEET_BYTES) =
+        *(four_words *)((char *)waiting + tile + part * STASH_TILE_BYTES) =
             four_words{pair[0], pair[1], pair[2], pair[3]};
     }
 
@@ -329,8 +332,8 @@ template <bool STRICT> struct few_block {
         return (uint8_t *)gates + p.block * FEW_THREADS + (int)threadIdx.x;
     }
 
-    /* What is stored as a sheet, but not multiplied next. */
-    __device__ void store_strays(const tower_layer &l, uint32_t does) {
+    /* What is stashed, but not multiplied next. */
+    __device__ void store_strays(const mlp_layer &l, uint32_t does) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) {
             if (!(does & (more ? STRAYS_LEAKY : STRAYS))) continue;
@@ -343,7 +346,7 @@ template <bool STRICT> struct few_block {
                 publish(x, true, more ? l.slope_more : 1.0f);
                 barrier_of_eight();
             }
-            waiting = more ? l.more_sheets : l.out_sheets;
+            waiting = more ? l.more_stash : l.out_stash;
             waiting_gates = more ? l.more_gates : NULL;
             store_waiting();
         }
@@ -353,7 +356,7 @@ template <bool STRICT> struct few_block {
 
     /* Rows of LAYER_ROWS, in place of factors, which are not there yet: for take_rows behind the
      * next barrier. Beyond the last they are zeros, whatever is found. */
-    __device__ void make_rows(const tower_layer &l) {
+    __device__ void make_rows(const mlp_layer &l) {
         const int column = p.lane * 4;
         float4 x[MADE];
         int row[MADE];
@@ -366,7 +369,7 @@ template <bool STRICT> struct few_block {
             sum_rows(x, l, row, column);
         else
             find_rows(x, l, row, column);
-        static_assert(sizeof m->factors >= FEW_ROWS * TOWER_WIDTH * sizeof(float), "room for them");
+        static_assert(sizeof m->factors >= FEW_ROWS * MLP_WIDTH * sizeof(float), "room for them");
 #pragma unroll
         for (int i = 0; i < MADE; i++) {
             const int r = p.warp + i * FEW_WARPS;
@@ -374,17 +377,17 @@ template <bool STRICT> struct few_block {
         }
     }
 
-    /* Returns 1 if that was all of the layer: most are multiplied, and stored as sheets meanwhile.
+    /* Returns 1 if that was all of the layer: most are multiplied, and stashed meanwhile.
      * Its stores are those of any layer, whose code need not be fetched if it has none. */
-    __device__ int take_rows(const tower_layer &l) {
+    __device__ int take_rows(const mlp_layer &l) {
         const float *made = (const float *)m->factors;
         const int first = made_at(p.row, p.column);
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) /* its other rows have their columns in the same order */
-            last[i] = made[(first ^ column_of(i)) + row_of(i) * TOWER_WIDTH];
+            last[i] = made[(first ^ column_of(i)) + row_of(i) * MLP_WIDTH];
         barrier_of_eight(); /* there will be factors */
         if (l.does & (STORES | STORES_LEAKY | STRAYS | STRAYS_LEAKY)) return 0;
-        waiting = l.does & RIDES ? l.out_sheets : l.more_sheets;
+        waiting = l.does & RIDES ? l.out_stash : l.more_stash;
         waiting_gates = l.more_gates;
         return 1;
     }
@@ -393,7 +396,7 @@ template <bool STRICT> struct few_block {
      * runs once is slow, and there is much of it. */
     __device__ void load_layers_rows(int k) {
         if (k >= MOST_LAYERS) return;
-        const tower_layer &l = m->t.layer[k];
+        const mlp_layer &l = m->t.layer[k];
         if (l.does & MULTIPLIES)
             load_rows(rows, l.a, l.k, p);
         else
@@ -401,7 +404,7 @@ template <bool STRICT> struct few_block {
     }
     __device__ void load_layers_extra(int k) {
         if (k >= MOST_LAYERS) return;
-        const tower_layer &l = m->t.layer[k];
+        const mlp_layer &l = m->t.layer[k];
         if (l.does & IS_NARROW)
             load_narrow(l, 0);
         else if (l.does & HAS_GATE_ROWS)
@@ -417,11 +420,11 @@ template <bool STRICT> struct few_block {
 
     /* Where tensor cores find the weights, and the factors. */
     struct factors {
-        decltype(image_lower(NULL, 16)) w, x;
+        decltype(tile_lower(NULL, 16)) w, x;
     };
     __device__ factors find_factors() const {
-        return factors{uniform(image_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16)),
-                       uniform(image_lower(m->factors[turn][0], 16))};
+        return factors{uniform(tile_lower(m->weights[stage] + p.warp / 4 * (64 * 128), 16)),
+                       uniform(tile_lower(m->factors[turn][0], 16))};
     }
 
     __device__ void multiply(float sum[NUMBERS], const factors &at) const {
@@ -429,16 +432,16 @@ template <bool STRICT> struct few_block {
         products_begin<NUMBERS>(sum);
         multiply_few(sum, w, x, true);
         if (STRICT) {
-            multiply_few(sum, w + IMAGE_BYTES / 16, x, false);
+            multiply_few(sum, w + PACKED_BYTES / 16, x, false);
             multiply_few(sum, w, x + FACTOR_BYTES / 16, false);
         }
         products_end();
     }
 
     /* What is done while tensor cores are at work. Returns the layer's gates. */
-    __device__ uint32_t meanwhile(int k, const tower_layer &l, uint32_t does) {
+    __device__ uint32_t meanwhile(int k, const mlp_layer &l, uint32_t does) {
         store_waiting();
-        wait_for_image(1);
+        wait_for_packed(1);
         return gates_for(k, l, does);
     }
 
@@ -450,14 +453,14 @@ template <bool STRICT> struct few_block {
 
     /* A product of a layer that does KNOWN; 0: what it says itself. */
     template <uint32_t KNOWN>
-    __device__ void product(int k, const tower_layer &l, uint32_t says, raw *y) {
+    __device__ void product(int k, const mlp_layer &l, uint32_t says, raw *y) {
         const uint32_t does = KNOWN ? KNOWN : says;
-        const float *behind = (const float *)(m->weights[stage] + memory::PARTS * IMAGE_BYTES);
+        const float *behind = (const float *)(m->weights[stage] + memory::PARTS * PACKED_BYTES);
         float x[NUMBERS];
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++)
             x[i] = !KNOWN && does & TAKES_MEMORY ? rows[i] * power : last[i];
-        if (!KNOWN && does & TAKES_MEMORY) waiting = l.in_sheets;
+        if (!KNOWN && does & TAKES_MEMORY) waiting = l.in_stash;
         for (bool again = false;;) {
             if (KNOWN || !(does & TAKES_SAME))
                 publish(x, !KNOWN || KNOWN & TAKES_LEAKY, does & TAKES_LEAKY ? l.slope_a : 1.0f);
@@ -470,15 +473,15 @@ template <bool STRICT> struct few_block {
             refit(top, x);
             again = true;
         }
-        y->by = behind[TOWER_WIDTH];
+        y->by = behind[MLP_WIDTH];
         y->bias[0] = behind[p.column], y->bias[1] = behind[p.column + 8];
         y->closed = meanwhile(k, l, does);
         products_wait<NUMBERS>(y->sum);
-        image_done();
+        packed_done();
     }
 
-    /* k <= TOWER_NARROW: no tensor cores. Or none at all, for rows that are made already. */
-    __device__ void outer(int k, const tower_layer &l, uint32_t does, raw *out) {
+    /* k <= MLP_NARROW: no tensor cores. Or none at all, for rows that are made already. */
+    __device__ void outer(int k, const mlp_layer &l, uint32_t does, raw *out) {
         const int inner = does & MAKES_ROWS ? 0 : l.k;
         if (does & READS_OWN) barrier_of_eight();
         for (int i = 0; i < NUMBERS; i++) out->sum[i] = 0;
@@ -495,7 +498,7 @@ template <bool STRICT> struct few_block {
     }
 
     /* What it multiplies: number j of a thread's four rows, and of its two columns. */
-    __device__ void load_outer(const tower_layer &l, int j) {
+    __device__ void load_outer(const mlp_layer &l, int j) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const int r = p.row + k / 2 * 8 + k % 2;
@@ -507,13 +510,13 @@ template <bool STRICT> struct few_block {
     }
 
     /* What a thread multiplies to get column n of a narrow layer. */
-    __device__ void load_narrow(const tower_layer &l, int n) {
+    __device__ void load_narrow(const mlp_layer &l, int n) {
         extra[0] = p.column < l.k ? l.b[n * l.k + p.column] : 0.0f;
         extra[1] = p.column + 8 < l.k ? l.b[n * l.k + p.column + 8] : 0.0f;
     }
 
-    /* n <= TOWER_NARROW; the rows that the block has stay as they are. */
-    __device__ void narrow(const tower_layer &l) {
+    /* n <= MLP_NARROW; the rows that the block has stay as they are. */
+    __device__ void narrow(const mlp_layer &l) {
         const float slope = l.source == FROM_MORE ? l.slope_a : 1.0f;
         barrier_of_eight();
         for (int n = 0; n < l.n; n++) {
@@ -536,13 +539,13 @@ template <bool STRICT> struct few_block {
         l.out[(p.row0 + r) * l.n + n] = fmaf(sum, inverse_power(power), l.bias ? l.bias[n] : 0.0f);
     }
 
-    __device__ uint32_t gates_for(int k, const tower_layer &l, uint32_t does) {
+    __device__ uint32_t gates_for(int k, const mlp_layer &l, uint32_t does) {
         if (does & HAS_GATE_ROWS) return closed_of(extra);
         if (!(does & HAS_GATES)) return 0;
         return does & READS_OWN ? *gate_of(l.gates) : m->gates[k][threadIdx.x];
     }
 
-    __device__ void add_rows(const tower_layer &l, uint32_t does) {
+    __device__ void add_rows(const mlp_layer &l, uint32_t does) {
         if (does & HAS_GATE_ROWS) load_addend(extra, l, p);
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) last[i] = fmaf(extra[i], power, last[i]);
@@ -550,7 +553,7 @@ template <bool STRICT> struct few_block {
 
     /* What comes with a product. */
     template <uint32_t KNOWN>
-    __device__ void finish(const tower_layer &l, uint32_t does, const raw &y) {
+    __device__ void finish(const mlp_layer &l, uint32_t does, const raw &y) {
         const float by = y.by, slanted = does & (HAS_GATES | HAS_GATE_ROWS) ? by * l.slope : by;
         const float bias_power = does & ADDS_BIAS ? power : 0.0f;
 #pragma unroll
@@ -564,12 +567,12 @@ template <bool STRICT> struct few_block {
         }
         if (does & ADDS_ROWS) add_rows(l, does);
         if (does & (STORES | STORES_LEAKY | STRAYS | STRAYS_LEAKY)) store_all(l, does);
-        if (does & RIDES) waiting = l.out_sheets;
-        if (does & RIDES_LEAKY) waiting = l.more_sheets, waiting_gates = l.more_gates;
+        if (does & RIDES) waiting = l.out_stash;
+        if (does & RIDES_LEAKY) waiting = l.more_stash, waiting_gates = l.more_gates;
     }
 
     /* As it is, or its LeakyReLU, one after the other: so the code is there once. */
-    __device__ void store_all(const tower_layer &l, uint32_t does) {
+    __device__ void store_all(const mlp_layer &l, uint32_t does) {
 #pragma unroll 1
         for (int more = 0; more < 2; more++) {
             if (!(does & (more ? STORES_LEAKY : STORES))) continue;
@@ -583,7 +586,7 @@ template <bool STRICT> struct few_block {
     __device__ void ask_for_gates() {
         enum { UNITS = FEW_THREADS / 16 };
         for (int i = (int)threadIdx.x; i < m->t.n_layers * UNITS; i += FEW_THREADS) {
-            const tower_layer &l = m->t.layer[i / UNITS];
+            const mlp_layer &l = m->t.layer[i / UNITS];
             if (!(l.does & HAS_GATES) || l.does & READS_OWN) continue;
             const char *from = (const char *)l.gates + p.block * FEW_THREADS + i % UNITS * 16;
             copy_16((float *)m->gates + i * 4, (const float *)from, 16);
@@ -593,7 +596,7 @@ template <bool STRICT> struct few_block {
 
     /* Layers of the same form, from layer k on; returns the next. */
     template <uint32_t KNOWN> __device__ int run_of(int k) {
-        const tower_layer *l = &m->t.layer[k];
+        const mlp_layer *l = &m->t.layer[k];
 #pragma unroll 1
         for (int end = k + l->run; k < end; k++, l++) {
             raw y;
@@ -604,7 +607,7 @@ template <bool STRICT> struct few_block {
     }
 
     /* Any layer. */
-    __device__ void layer(int k, const tower_layer &l, uint32_t does) {
+    __device__ void layer(int k, const mlp_layer &l, uint32_t does) {
         raw y;
         if (does & IS_NARROW) return narrow(l);
         if (does & MULTIPLIES)
@@ -622,11 +625,11 @@ template <bool STRICT> struct few_block {
         copies_wait<0>();
         barrier_of_eight();
         const int first = makes ? take_rows(m->t.layer[0]) : 0;
-        wait_for_image(0);
+        wait_for_packed(0);
         return first;
     }
 
-    /* What others wrote is asked for ahead; what this tower did, only now, for layer k. */
+    /* What others wrote is asked for ahead; what this fused MLP did, only now, for layer k. */
     __device__ void load_more(int k, int next_rows, int next_extra) {
         const uint32_t does = m->t.layer[k].does;
         if (does & READS_OWN && does & TAKES_MEMORY) next_rows = k;
@@ -642,7 +645,7 @@ template <bool STRICT> struct few_block {
         ask_for_gates();
 #pragma unroll 1
         for (int k = 0; k < n_layers;) {
-            const tower_layer *l = &m->t.layer[k];
+            const mlp_layer *l = &m->t.layer[k];
             uint32_t does = l->does;
             if (next_rows + next_extra < 2 * MOST_LAYERS || does & READS_OWN) { /* not both none */
                 load_more(k, next_rows, next_extra);
@@ -668,8 +671,8 @@ template <bool STRICT> struct few_block {
 };
 
 template <bool STRICT>
-__device__ inline void prepare_block(few_memory<STRICT> *m, const tower *from) {
-    copy_tower(&m->t, from);
+__device__ inline void prepare_block(few_memory<STRICT> *m, const fused_mlp *from) {
+    copy_mlp(&m->t, from);
     if (threadIdx.x == 0) {
         for (int s = 0; s < few_memory<STRICT>::STAGES; s++) {
             arrival_init(&m->there[s], 1);
@@ -680,15 +683,15 @@ __device__ inline void prepare_block(few_memory<STRICT> *m, const tower *from) {
     __syncthreads();
 }
 
-/* A warp: every image, as soon as there is room; a lane has a stage. */
+/* A warp: all packed weights, one by one, as soon as there is room; a lane has a stage. */
 template <bool STRICT> __device__ inline void fetch_weights(few_memory<STRICT> *m) {
     enum { STAGES = few_memory<STRICT>::STAGES };
     const int stage = (int)threadIdx.x % 32;
     if (stage >= STAGES) return;
-    for (int image = stage; image < m->t.n_images; image += STAGES) {
-        if (image >= STAGES) arrival_wait(&m->done[stage], (unsigned)(image / STAGES - 1));
-        arrival_expect(&m->there[stage], image_floats(STRICT) * 4);
-        copy_bulk(m->weights[stage], m->t.images[image], image_floats(STRICT) * 4,
+    for (int packed = stage; packed < m->t.n_packed; packed += STAGES) {
+        if (packed >= STAGES) arrival_wait(&m->done[stage], (unsigned)(packed / STAGES - 1));
+        arrival_expect(&m->there[stage], packed_floats(STRICT) * 4);
+        copy_bulk(m->weights[stage], m->t.packed[packed], packed_floats(STRICT) * 4,
                   &m->there[stage]);
     }
 }
@@ -696,11 +699,11 @@ template <bool STRICT> __device__ inline void fetch_weights(few_memory<STRICT> *
 
 template <bool STRICT>
 __global__ void __launch_bounds__(FEW_THREADS + 32, 1)
-    run_few_rows(const tower *towers, const __grid_constant__ tower_starts starts) {
-#if GPU_HAS_TOWERS
+    run_few_rows(const fused_mlp *fused_mlps, const __grid_constant__ block_starts starts) {
+#if GPU_HAS_WGMMA
     GPU_SHARED(shared);
-    few_memory<STRICT> *m = (few_memory<STRICT> *)image_aligned(shared);
-    prepare_block(m, tower_of_block(towers, starts));
+    few_memory<STRICT> *m = (few_memory<STRICT> *)tile_aligned(shared);
+    prepare_block(m, mlp_of_block(fused_mlps, starts));
     if (threadIdx.x >= FEW_THREADS) {
         grid_wait();
         fetch_weights(m);
@@ -711,53 +714,53 @@ __global__ void __launch_bounds__(FEW_THREADS + 32, 1)
         block.run();
     }
 #else
-    (void)towers, (void)starts;
+    (void)fused_mlps, (void)starts;
 #endif
 }
 
 /* ---- what layers do -------------------------------------------------------- */
 
-static bool is_own(const tower *t, int k, const void *x) {
+static bool is_own(const fused_mlp *t, int k, const void *x) {
     for (int i = 0; x && i < k; i++) {
-        const tower_layer *l = &t->layer[i];
+        const mlp_layer *l = &t->layer[i];
         if (x == l->out || x == l->more || x == l->more_gates) return true;
     }
     return false;
 }
 
-static bool reads_own(const tower *t, int k) {
-    const tower_layer *l = &t->layer[k];
+static bool reads_own(const fused_mlp *t, int k) {
+    const mlp_layer *l = &t->layer[k];
     return is_own(t, k, l->gate) || is_own(t, k, l->gates) || is_own(t, k, l->addend) ||
            (l->source == FROM_MEMORY && is_own(t, k, l->a)) || (uintptr_t)l->gates % 16;
 }
 
-static uint32_t stores_of(const tower_layer *l, const tower_layer *next) {
+static uint32_t stores_of(const mlp_layer *l, const mlp_layer *next) {
     const bool multiplied = next && next->kind == LAYER_PRODUCT;
-    const bool leaky = l->more_sheets || l->more_gates;
+    const bool leaky = l->more_stash || l->more_gates;
     uint32_t does = (l->out ? STORES : 0) | (l->more ? STORES_LEAKY : 0);
-    if (l->out_sheets) does |= multiplied && next->source == FROM_OUT ? RIDES : STRAYS;
+    if (l->out_stash) does |= multiplied && next->source == FROM_OUT ? RIDES : STRAYS;
     if (leaky) does |= multiplied && next->source == FROM_MORE ? RIDES_LEAKY : STRAYS_LEAKY;
     return does;
 }
 
-static uint32_t takes_of(const tower_layer *l, bool own) {
-    static const uint32_t takes[] = {TAKES_MEMORY, 0, TAKES_LEAKY, TAKES_SAME}; /* tower_source */
+static uint32_t takes_of(const mlp_layer *l, bool own) {
+    static const uint32_t takes[] = {TAKES_MEMORY, 0, TAKES_LEAKY, TAKES_SAME}; /* layer_source */
     if (l->kind == LAYER_OUTER) return own ? 0 : TAKES_MEMORY;
     return l->kind == LAYER_PRODUCT ? MULTIPLIES | takes[l->source] : 0;
 }
 
-static uint32_t what_it_does(const tower *t, int k) {
-    const tower_layer *l = &t->layer[k];
+static uint32_t what_it_does(const fused_mlp *t, int k) {
+    const mlp_layer *l = &t->layer[k];
     const uint32_t stores = stores_of(l, k + 1 < t->n_layers ? l + 1 : NULL);
     if (l->kind == LAYER_NARROW) return IS_NARROW;
     if (l->kind == LAYER_ROWS) return MAKES_ROWS | ADDS_LAST | stores;
     return takes_of(l, reads_own(t, k)) | stores | (l->adds_last ? ADDS_LAST : 0) |
-           (l->bias ? ADDS_BIAS : 0) |
-           (l->addend && !l->adds_last ? ADDS_ROWS : 0) | (l->gates ? HAS_GATES : 0) |
-           (l->gate && !l->gates ? HAS_GATE_ROWS : 0) | (reads_own(t, k) ? READS_OWN : 0);
+           (l->bias ? ADDS_BIAS : 0) | (l->addend && !l->adds_last ? ADDS_ROWS : 0) |
+           (l->gates ? HAS_GATES : 0) | (l->gate && !l->gates ? HAS_GATE_ROWS : 0) |
+           (reads_own(t, k) ? READS_OWN : 0);
 }
 
-/* Layers that store no sheets may be of a form that does: there is none to store. */
+/* Layers that stash nothing may be of a form that does: there is none to store. */
 static uint32_t form_of(uint32_t does) {
     if ((does | RIDES) == GOES_BACK) return GOES_BACK;
     return (does | RIDES_LEAKY) == GOES_FORWARD ? (uint32_t)GOES_FORWARD : does;
@@ -765,10 +768,10 @@ static uint32_t form_of(uint32_t does) {
 
 static bool has_form(uint32_t does) { return does == GOES_FORWARD || does == GOES_BACK; }
 
-void n2_few_rows_make(tower *t) {
+void n2_few_rows_make(fused_mlp *t) {
     int rows = MOST_LAYERS, extra = MOST_LAYERS; /* none */
     for (int k = t->n_layers; k-- > 0;) {
-        tower_layer *l = &t->layer[k];
+        mlp_layer *l = &t->layer[k];
         l->does = form_of(what_it_does(t, k));
         l->run = 1;
         if (k + 1 < t->n_layers && has_form(l->does) && l->does == l[1].does)
@@ -785,7 +788,7 @@ void n2_few_rows_make(tower *t) {
 
 /* ---- launches -------------------------------------------------------------- */
 
-#if GPU_HAS_TOWERS
+#if GPU_HAS_WGMMA
 template <bool STRICT> static constexpr int shared_bytes() {
     static_assert(sizeof(few_memory<STRICT>) + 1024 <= 227 * 1024, "what a block may have");
     return (int)sizeof(few_memory<STRICT>) + 1024;
@@ -799,14 +802,14 @@ cudaError_t n2_few_rows_prepare() {
                                 shared_bytes<true>());
 }
 
-void n2_few_rows_launch(const tower *towers, const tower_starts *starts, uint32_t blocks,
+void n2_few_rows_launch(const fused_mlp *fused_mlps, const block_starts *starts, uint32_t blocks,
                         bool strict, cudaStream_t stream, bool early) {
-    const tower_starts copy = *starts;
+    const block_starts copy = *starts;
     if (strict)
         GPU_LAUNCH(run_few_rows<true>, blocks, FEW_THREADS + 32, shared_bytes<true>(), stream,
-                   early, towers, copy);
+                   early, fused_mlps, copy);
     else
         GPU_LAUNCH(run_few_rows<false>, blocks, FEW_THREADS + 32, shared_bytes<false>(), stream,
-                   early, towers, copy);
+                   early, fused_mlps, copy);
 }
 #endif

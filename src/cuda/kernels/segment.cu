@@ -1,12 +1,12 @@
-/* Stretches: jobs of a chain that threads do without waiting for one another (job.h). */
-#include "jobs.h"
+/* Fused segments: jobs of a chain that threads do without waiting for one another (job.h). */
 #include "cuda/runtime/queue.h"
+#include "jobs.h"
 
-typedef struct stretch {
+typedef struct segment {
     noted *list[CHAIN_JOBS];
     int n, n_asks, n_slots;
     int n_looks; /* of the asks, before the others: rows of tables */
-} stretch;
+} segment;
 
 static bool is_function(const job *j) { return j->kind == JOB_UNARY || j->kind == JOB_BINARY; }
 static int operands_of(const job *j) { return j->kind == JOB_BINARY ? 2 : 1; }
@@ -17,7 +17,7 @@ static bool is_simple(const job *j) {
     if (!is_function(j) && !moves) return false;
     if (j->n < 2 || job_share(j->n) > JOB_ELEMENTS) return false;
     const bool one = j->n <= JOB_THREADS || job_share(j->n) == JOB_THREADS;
-    return (one || j->fours) && j->loops.rank <= 2 && j->loops.step[0][0] <= 1;
+    return (one || j->vec4) && j->loops.rank <= 2 && j->loops.step[0][0] <= 1;
 }
 
 /* Without the slot, and without the job that knows the index. Operands that go along, or are one
@@ -49,14 +49,14 @@ static uint8_t *slot_of(job *j, int operand) {
     return &j->brief.from[exchanged ? 1 - operand : operand];
 }
 
-/* Where an operand comes from, if it is there already: made by a job of the stretch (`maker`), or
- * asked for by one. */
+/* Where an operand comes from, if it is there already: made by a job of the fused segment
+ * (`maker`), or asked for by one. */
 typedef struct source {
     int slot; /* -1: none so far */
     job *maker;
 } source;
 
-static source source_of(const stretch *s, const job *j, int operand) {
+static source source_of(const segment *s, const job *j, int operand) {
     const job_ask ask = ask_of(j, operand);
     if (j->found >> operand & 1) return source{SLOT_LAST, NULL};
     for (int k = s->n; k-- > 0;) {
@@ -73,23 +73,23 @@ static source source_of(const stretch *s, const job *j, int operand) {
 
 /* Whether a job may be the next one: it has as many elements, so do its threads, of which none
  * needs what another makes, and there are slots left. */
-static bool admits(const stretch *s, const noted *n) {
+static bool admits(const segment *s, const noted *n) {
     const job *j = &n->j;
     int slots = s->n_slots;
-    if (s->n == 0 || s->n == CHAIN_JOBS || s->list[0]->j.fours != j->fours) return false;
+    if (s->n == 0 || s->n == CHAIN_JOBS || s->list[0]->j.vec4 != j->vec4) return false;
     for (int k = 0; k < s->n; k++)
         if (!n2_noted_alike(s->list[k], n)) return false;
     for (int k = 0; k < operands_of(j); k++) slots += source_of(s, j, k).slot < 0;
-    return slots <= (j->fours ? SLOTS_OF_FOUR : SLOTS_OF_ONE);
+    return slots <= (j->vec4 ? SLOTS_OF_FOUR : SLOTS_OF_ONE);
 }
 
-static void put_ask(stretch *s, int at, job_ask a) {
+static void put_ask(segment *s, int at, job_ask a) {
     job_ask *pair = s->list[at / 2]->j.ask;
     pair[at % 2] = a;
     if (at % 2 == 0 && at + 1 >= s->n_asks) pair[1] = a; /* no second so far */
 }
 
-static void ask_for(stretch *s, const job *j, int operand, int slot) {
+static void ask_for(segment *s, const job *j, int operand, int slot) {
     job_brief *first = &s->list[0]->j.brief;
     job_ask a = ask_of(j, operand);
     int at = s->n_asks++;
@@ -106,7 +106,7 @@ static void ask_for(stretch *s, const job *j, int operand, int slot) {
 }
 
 /* A slot for an operand that has none. */
-static int new_slot(stretch *s, const job *j, int operand, job *maker) {
+static int new_slot(segment *s, const job *j, int operand, job *maker) {
     const int slot = s->n_slots++;
     if (maker)
         maker->brief.keep = (uint8_t)slot;
@@ -150,7 +150,7 @@ static void make_brief(job *j) {
     b.op = j->op;
     b.n = (uint32_t)j->n;
     b.two = j->kind == JOB_BINARY;
-    b.fours = j->fours;
+    b.vec4 = j->vec4;
     b.from[0] = b.from[1] = b.keep = SLOT_LAST;
     make_sum(j, &b);
     if (j->kind == JOB_GATHER) j->index = j->in[1]; /* where asked_at finds it */
@@ -158,7 +158,7 @@ static void make_brief(job *j) {
     j->ask[0] = j->ask[1] = job_ask{};
 }
 
-static void append(stretch *s, noted *n) {
+static void append(segment *s, noted *n) {
     job *j = &n->j;
     make_brief(j);
     s->list[s->n] = n;
@@ -167,13 +167,13 @@ static void append(stretch *s, noted *n) {
         const int slot = from.slot < 0 ? new_slot(s, j, k, from.maker) : from.slot;
         *slot_of(j, k) = (uint8_t)slot;
     }
-    s->list[0]->j.stretch = (uint8_t)++s->n;
+    s->list[0]->j.segment = (uint8_t)++s->n;
 }
 
-/* A stretch ends where threads fetch the next jobs of the chain. Jobs of one number are only
+/* A fused segment ends where threads fetch the next jobs of the chain. Jobs of one number are only
  * counted: run_scalars. */
-void n2_chain_stretch(n2_queue *q, size_t chain) {
-    stretch s = {};
+void n2_chain_segments(n2_queue *q, size_t chain) {
+    segment s = {};
     job *scalars = NULL; /* the first of those that job i follows */
     int at = 0;
     for (size_t i = chain; i < q->n && at <= q->list[chain].j.chained; i++) {
@@ -181,8 +181,8 @@ void n2_chain_stretch(n2_queue *q, size_t chain) {
         if (n->chain != chain) continue;
         const bool anew = at++ % CHAIN_JOBS == 0, scalar = is_function(&n->j) && n->j.n == 1;
         scalars = !scalar ? NULL : scalars && !anew ? scalars : &n->j;
-        if (scalars) scalars->stretch++;
-        if (anew || !is_simple(&n->j) || !admits(&s, n)) s = stretch{};
+        if (scalars) scalars->segment++;
+        if (anew || !is_simple(&n->j) || !admits(&s, n)) s = segment{};
         if (is_simple(&n->j)) append(&s, n);
     }
 }

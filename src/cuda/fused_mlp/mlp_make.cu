@@ -1,4 +1,4 @@
-/* Which jobs a tower consists of, and the tower made of them: tower.h. */
+/* Which jobs a fused MLP consists of, and the fused MLP made of them: mlp.h. */
 #include "gradient.h"
 
 #include "cuda/runtime/queue.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool is_layer(const noted *n) {
-    return n2_is_tower(n) || (n->j.kind == JOB_NARROW && n->j.product.tower);
+    return n2_is_mlp_layer(n) || (n->j.kind == JOB_NARROW && n->j.product.mlp_layer);
 }
 
 static bool overlaps(const span *s, const float *x, int64_t floats) {
@@ -15,11 +15,11 @@ static bool overlaps(const span *s, const float *x, int64_t floats) {
 
 /* ---- what need not be stored --------------------------------------------- */
 
-/* The layer before job i in its tower that made what is in registers; SIZE_MAX: none. */
+/* The layer before job i in its fused MLP that made what is in registers; SIZE_MAX: none. */
 static size_t layer_before(const n2_queue *q, size_t i) {
     const size_t chain = q->list[i].chain;
     while (i-- > chain)
-        if (q->list[i].chain == chain && n2_is_tower(&q->list[i])) return i;
+        if (q->list[i].chain == chain && n2_is_mlp_layer(&q->list[i])) return i;
     return SIZE_MAX;
 }
 
@@ -27,7 +27,7 @@ static bool is_made_by(const noted *layer, const float *x) {
     return x && (x == layer->j.out || x == layer->j.more[0]);
 }
 
-/* From registers: it is the next layer of the same tower. */
+/* From registers: it is the next layer of the same fused MLP. */
 static bool in_registers(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k], *layer = &q->list[i];
     if (n->chain != layer->chain) return false;
@@ -40,18 +40,18 @@ static bool as_gate(const noted *n, const noted *layer) {
     const float *x = layer->j.more[0];
     return is_layer(n) && n->j.gate == x && n->j.in[0] != x && n->j.addend != x &&
            n->j.product.m == layer->j.product.m && n->j.product.n == layer->j.product.n &&
-           layer->j.n >= sheets_of(layer->j.product.m) * GATE_WORDS; /* room for them */
+           layer->j.n >= stash_tiles(layer->j.product.m) * GATE_WORDS; /* room for them */
 }
 
 /* How what a layer made is read. */
-enum { READ_FLOATS = 1, READ_SHEETS = 2, READ_GATES = 4 };
+enum { READ_FLOATS = 1, READ_STASH = 2, READ_GATES = 4 };
 typedef int reading(const n2_queue *q, size_t k, size_t i); /* by job k what job i made */
 
 static int as_numbers(const n2_queue *, size_t, size_t) { return READ_FLOATS; }
 
 static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k];
-    if (n->sheets || n->taken) return READ_SHEETS;
+    if (n->from_stash || n->taken) return READ_STASH;
     if (!is_layer(&q->list[i]) || !is_layer(n)) return READ_FLOATS;
     if (in_registers(q, k, i)) return 0;
     return as_gate(n, &q->list[i]) ? READ_GATES : READ_FLOATS;
@@ -100,11 +100,10 @@ static void forget_write(noted *n, const float *x) {
             n->spans[s--] = n->spans[--n->n_spans];
 }
 
-void n2_towers_trim(n2_queue *q) {
+void n2_fused_mlps_trim(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         noted *n = &q->list[i];
-        if (!is_layer(n) || !n->j.more[0] || n2_is_read_later(q, i, n->j.out, n->j.n))
-            continue;
+        if (!is_layer(n) || !n->j.more[0] || n2_is_read_later(q, i, n->j.out, n->j.n)) continue;
         forget_write(n, n->j.out);
         n->j.out = NULL;
     }
@@ -121,23 +120,23 @@ static bool is_spread(const n2_queue *q, size_t chain, size_t i) {
     return false;
 }
 
-bool n2_tower_admits(const n2_queue *q, size_t chain, size_t i) {
+bool n2_fused_mlp_admits(const n2_queue *q, size_t chain, size_t i) {
     const noted *first = &q->list[chain], *n = &q->list[i];
-    if (!n2_is_tower(first)) return false;
+    if (!n2_is_mlp_layer(first)) return false;
     if (!is_layer(n) || first->j.chained >= MOST_LAYERS - 1) return false;
     if (n->j.kind == JOB_NARROW) return is_made_by(&q->list[first->last], n->j.in[0]);
     return n->j.kind == JOB_MATMUL && n->j.in[2] && !is_spread(q, chain, i);
 }
 
-int n2_tower_rows(const n2_queue *q, size_t chain) {
+int n2_fused_mlp_rows(const n2_queue *q, size_t chain) {
     const int64_t rows = q->list[chain].j.product.m;
-    return rows <= q->few_most ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : TOWER_ROWS;
+    return rows <= q->few_most ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : MLP_ROWS;
 }
 
-/* Sheets are stored whole, even if their last rows are nobody's. */
-int64_t n2_tower_blocks(const n2_queue *q, size_t chain) {
-    const int64_t rows = sheets_of(q->list[chain].j.product.m) * SHEET_ROWS;
-    const int each = n2_tower_rows(q, chain);
+/* Stash tiles are stored whole, even if their last rows are nobody's. */
+int64_t n2_fused_mlp_blocks(const n2_queue *q, size_t chain) {
+    const int64_t rows = stash_tiles(q->list[chain].j.product.m) * STASH_TILE_ROWS;
+    const int each = n2_fused_mlp_rows(q, chain);
     return (rows + each - 1) / each;
 }
 
@@ -145,14 +144,13 @@ int64_t n2_tower_blocks(const n2_queue *q, size_t chain) {
 
 static bool is_gradient(const job *j) {
     const job_product *p = &j->product;
-    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m <= TOWER_WIDTH &&
-           p->n <= TOWER_WIDTH && !j->in[3] && !j->gate && !j->addend &&
-           (!j->more[0] || j->squares) &&
-           (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
+    return j->kind == JOB_MATMUL && p->ta && !p->tb && p->batches == 1 && p->m <= MLP_WIDTH &&
+           p->n <= MLP_WIDTH && !j->in[3] && !j->gate && !j->addend &&
+           (!j->more[0] || j->squares) && (p->slices == 1 || p->slice_k % GRADIENT_STEP == 0);
 }
 
 static bool is_column_sum(const job *j) {
-    return j->kind == JOB_SUM_COLUMNS && j->m <= TOWER_WIDTH &&
+    return j->kind == JOB_SUM_COLUMNS && j->m <= MLP_WIDTH &&
            j->n_blocks == j->k * ((j->m + 31) / 32);
 }
 
@@ -161,13 +159,13 @@ static size_t maker_of(const n2_queue *q, size_t i, const float *x, int64_t floa
     while (i-- > 0) {
         const noted *n = &q->list[i];
         if (n2_noted_touches(n, x, floats, false))
-            return n2_is_tower(n) && is_made_by(n, x) ? i : SIZE_MAX;
+            return n2_is_mlp_layer(n) && is_made_by(n, x) ? i : SIZE_MAX;
     }
     return SIZE_MAX;
 }
 
-/* The layer that made x [rows x width] for job i and can store it as sheets; SIZE_MAX: none. */
-static size_t sheet_maker(const n2_queue *q, size_t i, const float *x, int64_t rows,
+/* The layer that made x [rows x width] for job i and can stash it; SIZE_MAX: none. */
+static size_t stash_maker(const n2_queue *q, size_t i, const float *x, int64_t rows,
                           int64_t width) {
     const size_t maker = maker_of(q, i, x, rows * width);
     if (maker == SIZE_MAX) return SIZE_MAX;
@@ -176,13 +174,13 @@ static size_t sheet_maker(const n2_queue *q, size_t i, const float *x, int64_t r
 }
 
 static bool reads_rows(const noted *n, const float *x, int64_t rows, int64_t width) {
-    return n2_is_tower(n) && n->j.in[0] == x && n->j.in[2] && n->j.product.m == rows &&
+    return n2_is_mlp_layer(n) && n->j.in[0] == x && n->j.in[2] && n->j.product.m == rows &&
            n->j.product.k == width;
 }
 
-/* The layer that reads x from memory, before job i, and can store it as sheets; SIZE_MAX: none, or
+/* The layer that reads x from memory, before job i, and can stash it; SIZE_MAX: none, or
  * they would not stay until then. */
-static size_t sheet_reader(const n2_queue *q, size_t i, const float *x, int64_t rows,
+static size_t stash_reader(const n2_queue *q, size_t i, const float *x, int64_t rows,
                            int64_t width) {
     size_t found = SIZE_MAX;
     for (size_t k = 0; k < q->n; k++) {
@@ -200,27 +198,27 @@ static size_t sheet_reader(const n2_queue *q, size_t i, const float *x, int64_t 
     return found;
 }
 
-static bool can_be_sheets(const n2_queue *q, size_t i, const float *x, int64_t width) {
+static bool can_be_stash(const n2_queue *q, size_t i, const float *x, int64_t width) {
     const int64_t rows = q->list[i].j.product.k;
-    return sheet_maker(q, i, x, rows, width) != SIZE_MAX ||
-           sheet_reader(q, i, x, rows, width) != SIZE_MAX;
+    return stash_maker(q, i, x, rows, width) != SIZE_MAX ||
+           stash_reader(q, i, x, rows, width) != SIZE_MAX;
 }
 
-/* Where the sheets of x are, which layer i made: where it would be itself, or elsewhere if it is
+/* Where the stash of x is, which layer i made: where it would be itself, or elsewhere if it is
  * there too. */
-static float *sheets_at(n2_queue *q, size_t i, float *x) {
+static float *stash_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int64_t rows = j->product.m;
     const bool alone = !(readers_of(q, i, x, j->n) & READ_FLOATS);
-    const int64_t floats = sheet_floats(rows, q->strict);
+    const int64_t floats = stash_floats(rows, q->strict);
     if (alone && floats <= j->n && (uintptr_t)x % 16 == 0) return x;
     return n2_queue_scratch(q, (char *)x + 3, floats);
 }
 
 /* And those of x, which layer i reads. */
-static float *read_sheets_at(n2_queue *q, size_t i, const float *x) {
+static float *read_stash_at(n2_queue *q, size_t i, const float *x) {
     const int64_t rows = q->list[i].j.product.m;
-    return n2_queue_scratch(q, (const char *)x + 2, sheet_floats(rows, q->strict));
+    return n2_queue_scratch(q, (const char *)x + 2, stash_floats(rows, q->strict));
 }
 
 /* Whether sums of columns k are of the same rows as gradient i, and made at the same time. */
@@ -280,7 +278,7 @@ static void take_sums(n2_queue *q, size_t i) {
 static void unsettle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         noted *n = &q->list[i];
-        n->sheets = false;
+        n->from_stash = false;
         if (n->j.n_blocks > 0) n->taken = false;
         if (n->pair) q->list[n->pair].level = n->level;
     }
@@ -292,51 +290,51 @@ static bool has_little(const n2_queue *q, int level) {
     enum { MOST = 2, MOST_ROWS = 128 };
     int n = 0;
     for (size_t i = 0; i < q->n; i++) {
-        if (!q->list[i].sheets || q->list[i].level != level) continue;
+        if (!q->list[i].from_stash || q->list[i].level != level) continue;
         if (q->list[i].pair || q->list[i].j.product.k > MOST_ROWS) return false;
         n++;
     }
     return n <= MOST;
 }
 
-void n2_towers_settle(n2_queue *q) {
+void n2_fused_mlps_settle(n2_queue *q) {
     unsettle(q);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
-        q->list[i].sheets = is_gradient(j) && can_be_sheets(q, i, j->in[0], j->product.m) &&
-                            can_be_sheets(q, i, j->in[1], j->product.n);
+        q->list[i].from_stash = is_gradient(j) && can_be_stash(q, i, j->in[0], j->product.m) &&
+                                can_be_stash(q, i, j->in[1], j->product.n);
     }
     for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].sheets && has_little(q, q->list[i].level)) q->list[i].sheets = false;
+        if (q->list[i].from_stash && has_little(q, q->list[i].level)) q->list[i].from_stash = false;
     for (size_t i = 0; i < q->n; i++) {
-        if (!q->list[i].sheets) continue;
+        if (!q->list[i].from_stash) continue;
         use_fewer_slices(q, i);
         take_sums(q, i);
     }
 }
 
-bool n2_towers_hold(const n2_queue *q, const noted *before) {
+bool n2_fused_mlps_hold(const n2_queue *q, const noted *before) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->pair && !q->list[n->pair].sheets) return false;
+        if (n->pair && !q->list[n->pair].from_stash) return false;
         if (n->j.n_blocks == 0) continue;
-        if (before[i].sheets != n->sheets || before[i].taken != n->taken) return false;
+        if (before[i].from_stash != n->from_stash || before[i].taken != n->taken) return false;
     }
     return true;
 }
 
-/* The sheets of x, as job i finds them. */
-static const void *sheets_for(n2_queue *q, size_t i, const float *x, int64_t width) {
+/* The stash of x, as job i finds it. */
+static const void *stash_for(n2_queue *q, size_t i, const float *x, int64_t width) {
     const int64_t rows = q->list[i].j.product.k;
-    const size_t maker = sheet_maker(q, i, x, rows, width);
-    if (maker != SIZE_MAX) return sheets_at(q, maker, (float *)x);
-    return read_sheets_at(q, sheet_reader(q, i, x, rows, width), x);
+    const size_t maker = stash_maker(q, i, x, rows, width);
+    if (maker != SIZE_MAX) return stash_at(q, maker, (float *)x);
+    return read_stash_at(q, stash_reader(q, i, x, rows, width), x);
 }
 
 static void make_pair(n2_queue *q, size_t pair, gradient *t) {
     const job *j = &q->list[pair].j;
-    t->pair_g = sheets_for(q, pair, j->in[0], j->product.m);
-    t->pair_x = sheets_for(q, pair, j->in[1], j->product.n);
+    t->pair_g = stash_for(q, pair, j->in[0], j->product.m);
+    t->pair_x = stash_for(q, pair, j->in[1], j->product.n);
     t->pair_rows = j->product.k;
 }
 
@@ -344,8 +342,8 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) 
     const job *j = &q->list[i].j;
     const size_t sums = n2_sums_of(q, i);
     memset(t, 0, sizeof *t);
-    t->g = sheets_for(q, i, j->in[0], j->product.m);
-    t->x = sheets_for(q, i, j->in[1], j->product.n);
+    t->g = stash_for(q, i, j->in[0], j->product.m);
+    t->x = stash_for(q, i, j->in[1], j->product.n);
     t->m = (int32_t)j->product.m;
     t->n = (int32_t)j->product.n;
     t->out = j->out;
@@ -353,7 +351,7 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) 
     t->first_block = (int32_t)first_block;
     t->n_blocks = j->product.slices;
     t->slice_rows =
-        t->n_blocks > 1 ? j->product.slice_k : (int32_t)(sheets_of(t->rows) * SHEET_ROWS);
+        t->n_blocks > 1 ? j->product.slice_k : (int32_t)(stash_tiles(t->rows) * STASH_TILE_ROWS);
     t->adds = j->add;
     t->squares = j->squares ? j->more[0] : NULL;
     if (q->list[i].pair) make_pair(q, q->list[i].pair, t);
@@ -362,11 +360,11 @@ void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) 
     t->sums_add = q->list[sums].j.add;
 }
 
-/* ---- the tower ----------------------------------------------------------- */
+/* ---- the fused MLP ----------------------------------------------------------- */
 
 static bool is_even(const void *x) { return (uintptr_t)x % 8 == 0; }
 
-static void connect(const noted *before, const job *j, tower_layer *l) {
+static void connect(const noted *before, const job *j, mlp_layer *l) {
     l->source = FROM_MEMORY;
     if (!before) return;
     const int64_t n = before->j.product.n;
@@ -377,17 +375,17 @@ static void connect(const noted *before, const job *j, tower_layer *l) {
 }
 
 /* Whether a gradient wants the rows that layer i reads from memory. */
-static bool wants_sheets(const n2_queue *q, size_t i) {
+static bool wants_stash(const n2_queue *q, size_t i) {
     const job *layer = &q->list[i].j;
     const int64_t rows = layer->product.m, width = layer->product.k;
     for (size_t k = i + 1; k < q->n; k++) {
         const job *j = &q->list[k].j;
         if (reads_rows(&q->list[k], layer->in[0], rows, width)) return false; /* ask that one */
-        if (!q->list[k].sheets || j->product.k != rows) continue;
+        if (!q->list[k].from_stash || j->product.k != rows) continue;
         for (int f = 0; f < 2; f++)
             if (j->in[f] == layer->in[0] && (f ? j->product.n : j->product.m) == width &&
-                sheet_maker(q, k, j->in[f], rows, width) == SIZE_MAX &&
-                sheet_reader(q, k, j->in[f], rows, width) == i)
+                stash_maker(q, k, j->in[f], rows, width) == SIZE_MAX &&
+                stash_reader(q, k, j->in[f], rows, width) == i)
                 return true;
     }
     return false;
@@ -398,24 +396,24 @@ static uint32_t *gates_at(n2_queue *q, size_t i, float *x) {
     const job *j = &q->list[i].j;
     const int ways = readers_of(q, i, x, j->n);
     if (!(ways & READ_GATES) || x != j->more[0]) return NULL;
-    if (ways & READ_SHEETS) return gates_of(sheets_at(q, i, x), j->product.m, q->strict);
+    if (ways & READ_STASH) return gates_of(stash_at(q, i, x), j->product.m, q->strict);
     return ways & READ_FLOATS ? NULL : (uint32_t *)x;
 }
 
-static void make_stores(n2_queue *q, size_t i, tower_layer *l) {
+static void make_stores(n2_queue *q, size_t i, mlp_layer *l) {
     const job *j = &q->list[i].j;
     const int out = j->out ? readers_of(q, i, j->out, j->n) : 0;
     const int more = j->more[0] ? readers_of(q, i, j->more[0], j->n) : 0;
     if (l->kind == LAYER_NARROW || out & (READ_FLOATS | READ_GATES)) l->out = j->out;
-    if (out & READ_SHEETS) l->out_sheets = sheets_at(q, i, j->out);
-    if (more & READ_SHEETS) l->more_sheets = sheets_at(q, i, j->more[0]);
+    if (out & READ_STASH) l->out_stash = stash_at(q, i, j->out);
+    if (more & READ_STASH) l->more_stash = stash_at(q, i, j->more[0]);
     if (more) l->more_gates = gates_at(q, i, j->more[0]);
     if (more & READ_FLOATS) l->more = j->more[0];
-    if (l->source == FROM_MEMORY && l->kind == LAYER_PRODUCT && wants_sheets(q, i))
-        l->in_sheets = read_sheets_at(q, i, l->a);
+    if (l->source == FROM_MEMORY && l->kind == LAYER_PRODUCT && wants_stash(q, i))
+        l->in_stash = read_stash_at(q, i, l->a);
 }
 
-static void make_gate(n2_queue *q, size_t i, tower_layer *l) {
+static void make_gate(n2_queue *q, size_t i, mlp_layer *l) {
     const job *j = &q->list[i].j;
     const size_t maker = j->gate ? maker_of(q, i, j->gate, j->n) : SIZE_MAX;
     if (maker != SIZE_MAX && as_gate(&q->list[i], &q->list[maker]))
@@ -428,7 +426,7 @@ static layer_kind kind_of(const job *j) {
     return j->in[2] ? LAYER_PRODUCT : LAYER_OUTER;
 }
 
-static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
+static void make_layer(n2_queue *q, size_t i, mlp_layer *l) {
     const noted *n = &q->list[i];
     const job *j = &n->j;
     const size_t at = layer_before(q, i);
@@ -451,55 +449,54 @@ static void make_layer(n2_queue *q, size_t i, tower_layer *l) {
     make_stores(q, i, l);
     make_gate(q, i, l);
     l->plain = l->kind == LAYER_PRODUCT && l->source != FROM_MEMORY && !l->out && !l->more &&
-               (!l->gate || l->gates) &&
-               !(l->out_sheets && (l->more_sheets || l->more_gates));
-    l->plain_more = l->more_sheets || l->more_gates;
-    l->wide = l->n == TOWER_WIDTH && is_even(l->out) && is_even(l->more);
+               (!l->gate || l->gates) && !(l->out_stash && (l->more_stash || l->more_gates));
+    l->plain_more = l->more_stash || l->more_gates;
+    l->wide = l->n == MLP_WIDTH && is_even(l->out) && is_even(l->more);
 }
 
 /* Whether a layer multiplies what the layer before did, and that is still there. */
-static bool multiplies_same(const tower_layer *before, const tower_layer *l) {
+static bool multiplies_same(const mlp_layer *before, const mlp_layer *l) {
     const bool products = l->kind == LAYER_PRODUCT && before->kind == LAYER_PRODUCT;
-    const bool stays = !before->plain && !before->out_sheets && !before->more_sheets &&
-                       !before->more_gates;
+    const bool stays =
+        !before->plain && !before->out_stash && !before->more_stash && !before->more_gates;
     return products && stays && l->a == before->a && l->k == before->k &&
-           l->source == FROM_MEMORY && !l->in_sheets;
+           l->source == FROM_MEMORY && !l->in_stash;
 }
 
 /* A block of a residual network, or of its way back: most layers are one or the other. */
-static bool is_forward(const tower_layer *l) {
+static bool is_forward(const mlp_layer *l) {
     return l->plain && l->plain_more && l->adds_last && l->source == FROM_MORE && l->bias &&
            !l->gate;
 }
-static bool is_back(const tower_layer *l) {
+static bool is_back(const mlp_layer *l) {
     return l->plain && !l->plain_more && l->adds_last && l->source == FROM_OUT && !l->bias &&
            l->gates;
 }
 
 /* How many layers from k on are alike, if they are of such a form. */
-static uint8_t find_run(const tower *t, int k) {
-    const tower_layer *l = &t->layer[k], *next = l + 1;
+static uint8_t find_run(const fused_mlp *t, int k) {
+    const mlp_layer *l = &t->layer[k], *next = l + 1;
     if (!is_forward(l) && !is_back(l)) return 0;
     const bool goes_on = k + 1 < t->n_layers && is_forward(next) == is_forward(l) &&
                          next->slope == l->slope && next->slope_more == l->slope_more;
     return (uint8_t)(1 + (goes_on ? next->run : 0));
 }
 
-void n2_tower_make(n2_queue *q, size_t chain, uint32_t first_block, tower *t) {
+void n2_fused_mlp_make(n2_queue *q, size_t chain, uint32_t first_block, fused_mlp *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
-    t->block_rows = n2_tower_rows(q, chain);
-    t->n_blocks = (int32_t)n2_tower_blocks(q, chain);
+    t->block_rows = n2_fused_mlp_rows(q, chain);
+    t->n_blocks = (int32_t)n2_fused_mlp_blocks(q, chain);
     t->n_layers = 0;
-    t->n_images = 0;
+    t->n_packed = 0;
     for (size_t i = chain; i < q->n; i++) {
         if (q->list[i].chain != chain) continue;
-        tower_layer *l = &t->layer[t->n_layers++];
+        mlp_layer *l = &t->layer[t->n_layers++];
         make_layer(q, i, l);
-        if (l->kind == LAYER_PRODUCT) t->images[t->n_images++] = l->b;
+        if (l->kind == LAYER_PRODUCT) t->packed[t->n_packed++] = l->b;
     }
     for (int k = 0; k + 1 < t->n_layers; k++)
-        t->layer[k].plain_more |= !t->layer[k].out_sheets && t->layer[k + 1].source == FROM_MORE;
+        t->layer[k].plain_more |= !t->layer[k].out_stash && t->layer[k + 1].source == FROM_MORE;
     for (int k = 1; k < t->n_layers; k++)
         if (multiplies_same(&t->layer[k - 1], &t->layer[k])) t->layer[k].source = FROM_SAME;
     for (int k = t->n_layers; k-- > 0 && t->block_rows > FEW_ROWS;)
