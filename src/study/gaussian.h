@@ -70,9 +70,6 @@ double n2_gaussian_work(const n2_gaussian_setting *setting);
 /* Score of gradient ascent on the exact likelihood: no sampling at all. */
 double n2_gaussian_mle_score(const n2_gaussian_setting *setting);
 
-/* Squared norm of  grad L_M - grad L_MLE  at the point a, by quadrature. */
-double n2_gaussian_squared_bias(const double *a, const double *target, size_t dim, double m);
-
 /* Squared bias against M from 1 to 1e6 at one point, and the slope of the
  * least-squares line through (ln M, ln bias^2) for M from 10 to 1000; NaN where
  * the bias is zero. */

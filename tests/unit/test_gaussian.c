@@ -5,6 +5,7 @@
 #include "base/isa.h"
 #include "base/numerics.h"
 #include "base/random.h"
+#include "objective/gaussian_bias.h"
 #include "objective/linear_moments.h"
 #include "study/gaussian.h"
 
