@@ -590,6 +590,14 @@ N2CE_API n2ce_status n2ce_optimizer_fit(n2ce_ctx *ctx, const n2ce_options *optio
                                         n2ce_optimizer **out);
 N2CE_API void n2ce_optimizer_free(n2ce_optimizer *optimizer); /**< NULL is fine */
 
+/** Gives the columns names, which else are their numbers, and categories texts:
+ *  levels[j][v], of n_levels[j], is that of the number v in column j of the
+ *  designs. n_levels[j] is 0 for a column of numbers; both may be NULL. Fails
+ *  with N2CE_EINVAL (a name twice, a category without a text) and changes nothing
+ *  then. */
+N2CE_API n2ce_status n2ce_optimizer_name(n2ce_optimizer *optimizer, const char *const *names,
+                                         const char *const *const *levels, const size_t *n_levels);
+
 /** At most n new designs, fewer only if the columns allow no more. *out is owned
  *  by the optimiser, until it is asked again. The same n gives the same bytes
  *  every time, on the same device. */

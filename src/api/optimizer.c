@@ -1,12 +1,11 @@
 /* n2ce_optimizer: the model behind "optimize", kept to propose again, to be saved and loaded. */
-#include "design/design_space.h"
 #include "io/bundle.h"
 #include "io/json.h"
 #include "task/device_options.h"
 #include "task/verb_optimize.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char FORMAT[] = "n2ce optimizer 1";
@@ -48,6 +47,7 @@ static void add_number(n2_text *out, const char *name, double value) {
 }
 
 static n2ce_status describe(n2ce_optimizer *o) {
+    o->json = NULL;
     const n2_latent_record *r = n2_latent_seen(o->model);
     n2_text text = n2_text_new(o->ctx);
     n2_text_add(&text, "{\"columns\": [");
@@ -110,21 +110,106 @@ n2ce_status n2ce_optimizer_fit(n2ce_ctx *ctx, const n2ce_options *options,
     return finish(o, status, out);
 }
 
+/* ---- names --------------------------------------------------------------- */
+
+static n2ce_status check_names(n2ce_ctx *ctx, const char *const *names, size_t n) {
+    for (size_t j = 0; j < n; j++)
+        for (size_t k = 0; k < j; k++)
+            if (strcmp(names[j], names[k]) == 0)
+                return n2_fail(ctx, N2CE_EINVAL, "Two columns are called \"%s\".", names[j]);
+    return N2CE_OK;
+}
+
+/* The texts of a category's levels, whose texts were numbers so far. */
+static n2ce_status name_levels(const n2_design_table *t, size_t j, const char *name,
+                               const char *const *texts, size_t n, n2_levels *to) {
+    const size_t levels = n2_levels_count(t->levels, t->names[j]);
+    for (size_t k = 0; k < levels; k++) {
+        const char *old = n2_levels_text(t->levels, t->names[j], k);
+        const double number = strtod(old, NULL);
+        size_t code;
+        if (n > 0 && !(number >= 0 && number < (double)n && number == floor(number)))
+            return n2_fail(t->ctx, N2CE_EINVAL,
+                           "Column \"%s\" holds the level %s, which has no text among %zu.", name,
+                           old, n);
+        N2_TRY(n2_levels_add(to, name, n > 0 ? texts[(size_t)number] : old, &code));
+        if (code != k)
+            return n2_fail(t->ctx, N2CE_EINVAL, "Two levels of column \"%s\" are called \"%s\".",
+                           name, texts[(size_t)number]);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status rename_columns(n2ce_optimizer *o, const char *const *names,
+                                  const char *const *const *levels, const size_t *n_levels,
+                                  n2_levels *to) {
+    const size_t n = o->t.designs.space.n;
+    const char **own = n2_arena_alloc(&o->arena, n, sizeof *own);
+    if (!own) return N2CE_ENOMEM;
+    N2_TRY(check_names(o->ctx, names, n));
+    for (size_t j = 0; j < n; j++) {
+        if (!(own[j] = n2_arena_strdup(&o->arena, names[j]))) return N2CE_ENOMEM;
+        if (o->t.designs.space.factor[j].kind != N2_CATEGORY) continue;
+        const size_t count = n_levels ? n_levels[j] : 0;
+        N2_TRY(name_levels(&o->t, j, names[j], count ? levels[j] : NULL, count, to));
+    }
+    memcpy(o->t.names, own, n * sizeof *own);
+    return N2CE_OK;
+}
+
+n2ce_status n2ce_optimizer_name(n2ce_optimizer *o, const char *const *names,
+                                const char *const *const *levels, const size_t *n_levels) {
+    n2_levels *renamed, *old = o->t.levels;
+    N2_TRY(n2_levels_new(o->ctx, &renamed));
+    n2ce_status status = rename_columns(o, names, levels, n_levels, renamed);
+    if (status == N2CE_OK) o->t.levels = renamed;
+    n2_levels_free(status == N2CE_OK ? old : renamed);
+    n2_free(o->ctx, status == N2CE_OK ? o->json : NULL);
+    return status == N2CE_OK ? describe(o) : status;
+}
+
 /* ---- proposing ----------------------------------------------------------- */
 
-static n2ce_status propose(n2ce_optimizer *o, size_t n) {
-    const n2_designs *d = &o->t.designs;
-    n2_proposals p = {.rows = n};
-    p.x = n2_arena_alloc(&o->answer, n * d->space.n, sizeof *p.x);
-    p.predicted = n2_arena_alloc(&o->answer, n, sizeof *p.predicted);
-    p.log_prior = n2_arena_alloc(&o->answer, n, sizeof *p.log_prior);
-    double *spread = n2_arena_alloc(&o->answer, n, sizeof *spread);
+/* Into memory of the last answer. */
+static n2ce_status ask(n2ce_optimizer *o, n2_optimize_result *r) {
+    const size_t n = r->asked;
+    n2_proposals *p = &r->proposals;
+    p->rows = n;
+    p->x = n2_arena_alloc(&o->answer, n * o->t.designs.space.n, sizeof *p->x);
+    p->predicted = n2_arena_alloc(&o->answer, n, sizeof *p->predicted);
+    p->log_prior = n2_arena_alloc(&o->answer, n, sizeof *p->log_prior);
+    r->spread = n2_arena_alloc(&o->answer, n, sizeof *r->spread);
+    if (!p->x || !p->predicted || !p->log_prior || !r->spread) return N2CE_ENOMEM;
+    N2_TRY(n2_latent_propose(o->model, p));
+    if (p->rows == 0)
+        return n2_fail(o->ctx, N2CE_EDATA,
+                       "No design was found that is new and plausible: all that the columns allow "
+                       "may have been tried.");
+    return n2_latent_appraise(o->model, p->x, p->rows, NULL, r->spread, NULL);
+}
+
+static n2ce_status keep(n2ce_optimizer *o, const n2_optimize_result *r) {
+    const size_t n = r->proposals.rows;
     double *distance = n2_arena_alloc(&o->answer, n, sizeof *distance);
-    if (!p.x || !p.predicted || !p.log_prior || !spread || !distance) return N2CE_ENOMEM;
-    N2_TRY(n2_latent_propose(o->model, &p));
-    if (p.rows > 0) N2_TRY(n2_latent_appraise(o->model, p.x, p.rows, NULL, spread, NULL));
-    n2_space_nearest(&d->space, p.x, p.rows, d->x, d->rows, false, distance, NULL);
-    return n2_design_proposals(&o->t, &p, spread, distance, &o->answer, &o->proposals);
+    if (!distance) return N2CE_ENOMEM;
+    memcpy(distance, r->worth.distance, n * sizeof *distance);
+    return n2_design_proposals(&o->t, &r->proposals, r->spread, distance, &o->answer,
+                               &o->proposals);
+}
+
+static n2ce_status propose(n2ce_optimizer *o, size_t n) {
+    n2_backtest nothing_hidden;
+    n2_optimize_result r = {
+        .t = &o->t, .asked = n, .record = *n2_latent_seen(o->model), .worth = {.ctx = o->ctx}};
+    n2ce_status status = n2_backtest_begin(o->ctx, &o->t.designs, 0, &nothing_hidden);
+    if (status == N2CE_OK) status = ask(o, &r);
+    if (status == N2CE_OK)
+        status = n2_appraise(&nothing_hidden, &r.proposals, r.record.y_best, &r.worth);
+    if (status == N2CE_OK) status = keep(o, &r);
+    if (status == N2CE_OK) n2_optimize_warn(o->ctx, &r);
+    n2_appraisal_free(&r.worth);
+    n2_backtest_end(&nothing_hidden);
+    return status;
 }
 
 n2ce_status n2ce_optimizer_propose(n2ce_optimizer *o, size_t n, const n2ce_proposals **out) {

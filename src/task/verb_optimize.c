@@ -275,6 +275,7 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     s->r.t = &s->t;
     s->r.backtest = &s->backtest;
     s->r.options = o;
+    s->r.asked = (size_t)n2_options_count(o, "count");
     return n2_optimize_answer(s->ctx, &s->r, answer);
 }
 

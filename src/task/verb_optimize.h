@@ -20,11 +20,15 @@ typedef struct n2_optimize_result {
     const char *path;            /* of the CSV; NULL: standard output */
     const char *device, *reason; /* and why that one */
     n2_proposals proposals;
+    size_t asked; /* designs that were wanted */
     n2_latent_record record;
     double *spread; /* of each prediction */
     const n2_backtest *backtest;
     n2_appraisal worth; /* values as the file has them, not turned */
 } n2_optimize_result;
+
+/* Logs what to be careful about, as warnings. */
+void n2_optimize_warn(n2ce_ctx *ctx, const n2_optimize_result *r);
 
 n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_answer *answer);
 

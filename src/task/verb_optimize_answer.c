@@ -27,7 +27,6 @@ static void add_warning(warnings *w, const char *format, double a, double b) {
 
 static warnings find_warnings(const n2_optimize_result *r) {
     warnings w = {.n = 0};
-    const double asked = n2ce_options_number(r->options, "count");
     if (r->record.r2 < 0.1)
         add_warning(&w,
                     "The value networks explain %.2g of the variance of held-out rows: the values "
@@ -43,9 +42,9 @@ static warnings find_warnings(const n2_optimize_result *r) {
                     "%.0f %% of the proposals are predicted to be better than anything seen; such "
                     "predictions tend to be too good.",
                     100 * r->worth.above, 0);
-    if ((double)r->proposals.rows < asked)
+    if (r->proposals.rows < r->asked)
         add_warning(&w, "Only %.0f of %.0f designs were found that are new and plausible.",
-                    (double)r->proposals.rows, asked);
+                    (double)r->proposals.rows, (double)r->asked);
     if (r->record.out_of_time)
         add_warning(&w,
                     "Training was cut short by --time-limit after %.0f of %.0f steps; another "
@@ -54,6 +53,11 @@ static warnings find_warnings(const n2_optimize_result *r) {
     if (r->record.rows < 100)
         add_warning(&w, "%.0f designs are few to learn from.", (double)r->record.rows, 0);
     return w;
+}
+
+void n2_optimize_warn(n2ce_ctx *ctx, const n2_optimize_result *r) {
+    const warnings w = find_warnings(r);
+    for (size_t i = 0; i < w.n; i++) n2_log(ctx, N2CE_LOG_WARNING, "%s", w.text[i]);
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -401,8 +405,7 @@ n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_
     n2_text_add(&writer.kept, "nothing\n");
     if (!r->path && chose_device(r))
         n2_log(ctx, N2CE_LOG_INFO, "trained on %s (%s)", r->device, r->reason);
-    if (!r->path)
-        for (size_t i = 0; i < w.n; i++) n2_log(ctx, N2CE_LOG_WARNING, "%s", w.text[i]);
+    if (!r->path) n2_optimize_warn(ctx, r);
     n2ce_status status = note(r, answer);
     if (status == N2CE_OK) status = write_page(ctx, r, &w, &page);
     if (status == N2CE_OK) status = n2_text_take(&page, &answer->html);

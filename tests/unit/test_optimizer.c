@@ -124,6 +124,38 @@ static void mistakes_are_told(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Names and the texts of levels come with the proposals, and with the file. */
+static void columns_have_names(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2ce_optimizer *optimizer = new_optimizer(ctx), *loaded;
+    const char *const colours[] = {"-", "-", "-", "red", "green, or so", "blue"};
+    const char *const *const levels[] = {NULL, NULL, colours};
+    static const char *const names[] = {"2", "cars", "colour"}, *const twice[] = {"a", "b", "a"};
+    const size_t n_levels[] = {0, 0, 6}, too_few[] = {0, 0, 5};
+    const n2ce_proposals *p;
+    assert_int_equal(n2ce_optimizer_name(optimizer, twice, NULL, NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_optimizer_name(optimizer, names, levels, too_few), N2CE_EINVAL);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "\"colour\" holds the level 5"));
+    propose(ctx, optimizer); /* as before */
+    assert_int_equal(n2ce_optimizer_name(optimizer, names, levels, n_levels), N2CE_OK);
+    unlink(PATH);
+    assert_int_equal(n2ce_optimizer_save(optimizer, PATH, false), N2CE_OK);
+    if (n2ce_optimizer_load(ctx, PATH, &loaded) != N2CE_OK) fail_msg("%s", n2ce_errmsg(ctx));
+    n2ce_optimizer *const both[] = {optimizer, loaded};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(n2ce_optimizer_propose(both[i], WANTED, &p), N2CE_OK);
+        for (size_t j = 0; j < COLS; j++) assert_string_equal(p->names[j], names[j]);
+        for (size_t k = 0; k < 3; k++)
+            assert_true(!strcmp(p->levels[2][k], "red") + !strcmp(p->levels[2][k], "blue") +
+                            !strcmp(p->levels[2][k], "green, or so") ==
+                        1);
+        assert_non_null(strstr(n2ce_optimizer_json(both[i]), "\"cars\""));
+        n2ce_optimizer_free(both[i]);
+    }
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- files ----------------------------------------------------------------- */
 
 static void one_that_was_loaded_proposes_the_same_bytes(void **state) {
@@ -225,6 +257,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_proposes_what_the_verb_does),
         cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(columns_have_names),
         cmocka_unit_test(one_that_was_loaded_proposes_the_same_bytes), /* leaves its file */
         cmocka_unit_test(a_damaged_file_is_refused),
         cmocka_unit_test(a_ratio_is_no_optimizer),

@@ -259,31 +259,36 @@ def _read_answer(context, answer):
 # ---- models ----------------------------------------------------------------------------------
 
 class _Handle:
-    """Owns an n2ce_model, and keeps the context that it was made in."""
+    """Owns a model of the library, and keeps the context that it was made in."""
 
-    def __init__(self, context, handle):
+    def __init__(self, context, handle, free):
         self.context, self.handle, self.made_in = context, handle, os.getpid()
-        free_with(self, lib.n2ce_model_free, handle, context)
+        free_with(self, free, handle, context)
 
 
-class Model:
-    """A fitted log ratio. May be used from any thread; they take turns."""
+class _Model:
+    """What can be saved and loaded. May be used from any thread; they take turns."""
 
-    _ROWS = 65536  # scored in one call, so that Ctrl-C is seen between calls
+    _KIND = None  # of the library's functions: "model", "optimizer"
 
     def __init__(self, context, handle):
-        self._live = _Handle(context, handle)
+        self._live = _Handle(context, handle, self._function("free"))
         self._lock = threading.Lock()
 
     @classmethod
-    def load(cls, path):
-        context, handle = Context(), ctypes.c_void_p()
-        context.check(lib.n2ce_model_load(context.handle, os.fsencode(path), ctypes.byref(handle)))
+    def _function(cls, name):
+        return getattr(lib, f"n2ce_{cls._KIND}_{name}")
+
+    @classmethod
+    def load(cls, path, threads=0):
+        context, handle = Context(threads), ctypes.c_void_p()
+        context.check(cls._function("load")(context.handle, os.fsencode(path),
+                                            ctypes.byref(handle)))
         return cls(context, handle)
 
     def save(self, path, overwrite=False):
         live = self._live
-        live.context.check(lib.n2ce_model_save(live.handle, os.fsencode(path), overwrite))
+        live.context.check(self._function("save")(live.handle, os.fsencode(path), overwrite))
 
     def to_bytes(self):
         """The safetensors file, in memory."""
@@ -300,18 +305,30 @@ class Model:
             return cls.load(path)
 
     def __reduce__(self):
-        return Model.from_bytes, (self.to_bytes(),)
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    @property
+    def details(self):
+        """What the model is: options, how it was fitted."""
+        return json.loads(self._function("json")(self._live.handle))
+
+    def _renew_after_fork(self):
+        """A forked child has the context's memory but not its threads: it makes its own."""
+        if os.getpid() != self._live.made_in:
+            self._live = type(self).from_bytes(self.to_bytes())._live
+
+
+class Model(_Model):
+    """A fitted log ratio."""
+
+    _KIND = "model"
+    _ROWS = 65536  # scored in one call, so that Ctrl-C is seen between calls
 
     @property
     def columns(self):
         handle = self._live.handle
         return [lib.n2ce_model_column(handle, i).decode()
                 for i in range(lib.n2ce_model_columns(handle))]
-
-    @property
-    def details(self):
-        """What the model is: method, options, how it was fitted."""
-        return json.loads(lib.n2ce_model_json(self._live.handle))
 
     def score(self, array):
         """Log ratios in nats of the rows of an array of as_samples()."""
@@ -324,7 +341,59 @@ class Model:
                 self._live.context.check(lib.n2ce_model_score(self._live.handle, rows, out))
         return log_ratios
 
-    def _renew_after_fork(self):
-        """A forked child has the context's memory but not its threads: it makes its own."""
-        if os.getpid() != self._live.made_in:
-            self._live = Model.from_bytes(self.to_bytes())._live
+
+def _texts(words):
+    return (ctypes.c_char_p * len(words))(*(str(word).encode() for word in words))
+
+
+class OptimizerModel(_Model):
+    """A fitted model of designs, which proposes new ones."""
+
+    _KIND = "optimizer"
+
+    @classmethod
+    def fit(cls, designs, values, keywords, threads, caller):
+        """Learns from arrays of as_samples()."""
+        context, handle = Context(threads), ctypes.c_void_p()
+        options = Options(context, find_task("optimize"), keywords, caller)
+
+        def call():
+            return lib.n2ce_optimizer_fit(context.handle, options.handle, matrix(designs),
+                                          matrix(values), ctypes.byref(handle))
+
+        context.check(run_interruptibly(context, call))
+        model = cls(context, handle)
+        context.emit_warnings()
+        return model
+
+    def name(self, names, levels):
+        """Names the columns, and by column the levels of categories, in the order of their
+        numbers."""
+        lists = [_texts(levels[j]) if j in levels else None for j in range(len(names))]
+        pointers = (ctypes.POINTER(ctypes.c_char_p) * len(names))(
+            *(ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)) for texts in lists))
+        counts = (ctypes.c_size_t * len(names))(*(len(texts or ()) for texts in lists))
+        self._live.context.check(lib.n2ce_optimizer_name(self._live.handle, _texts(names),
+                                                         pointers, counts))
+
+    def propose(self, n):
+        """(names, levels by column, and arrays: designs, predicted, spread, log_prior,
+        distance)."""
+        with self._lock:
+            self._renew_after_fork()
+            live, found = self._live, ctypes.POINTER(_library.Proposals)()
+            live.context.check(run_interruptibly(
+                live.context,
+                lambda: lib.n2ce_optimizer_propose(live.handle, n, ctypes.byref(found))))
+            result = _read_proposals(found.contents)
+        live.context.emit_warnings()
+        return result
+
+
+def _read_proposals(p):
+    names = [p.names[j].decode() for j in range(p.cols)]
+    levels = {j: [p.levels[j][k].decode() for k in range(p.n_levels[j])]
+              for j in range(p.cols) if p.n_levels[j]}
+    designs = np.ctypeslib.as_array(p.designs, (p.rows, p.cols)).copy()
+    columns = (p.predicted, p.spread, p.log_prior, p.distance)
+    return names, levels, designs, *(np.ctypeslib.as_array(x, (p.rows,)).copy() for x in columns)

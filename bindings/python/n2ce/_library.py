@@ -56,6 +56,14 @@ class Matrix(ctypes.Structure):
                 ("row_stride", c_ssize_t), ("col_stride", c_ssize_t)]
 
 
+class Proposals(ctypes.Structure):
+    _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("designs", POINTER(c_double)),
+                ("names", POINTER(c_char_p)), ("n_levels", POINTER(c_size_t)),
+                ("levels", POINTER(POINTER(c_char_p))), ("predicted", POINTER(c_double)),
+                ("spread", POINTER(c_double)), ("log_prior", POINTER(c_double)),
+                ("distance", POINTER(c_double))]
+
+
 # Handles are c_void_p. Name: (result, arguments).
 _LOSS = (c_int, [c_void_p, POINTER(Objective), POINTER(Logits), POINTER(c_double),
                  POINTER(Diagnostics)])
@@ -93,6 +101,15 @@ _FUNCTIONS = {
     "n2ce_model_column": (c_char_p, [c_void_p, c_size_t]),
     "n2ce_model_score": (c_int, [c_void_p, POINTER(Matrix), POINTER(c_double)]),
     "n2ce_model_json": (c_char_p, [c_void_p]),
+    "n2ce_optimizer_fit": (c_int, [c_void_p, c_void_p, POINTER(Matrix), POINTER(Matrix),
+                                   POINTER(c_void_p)]),
+    "n2ce_optimizer_name": (c_int, [c_void_p, POINTER(c_char_p), POINTER(POINTER(c_char_p)),
+                                    POINTER(c_size_t)]),
+    "n2ce_optimizer_propose": (c_int, [c_void_p, c_size_t, POINTER(POINTER(Proposals))]),
+    "n2ce_optimizer_load": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "n2ce_optimizer_save": (c_int, [c_void_p, c_char_p, c_bool]),
+    "n2ce_optimizer_free": (None, [c_void_p]),
+    "n2ce_optimizer_json": (c_char_p, [c_void_p]),
 }
 
 

@@ -1,11 +1,12 @@
 """OfflineOptimizer: designs to try next, from designs that were tried."""
+import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ._arrays import as_samples
 from ._base import BaseEstimator, NotFittedError
-from ._core import run_task, seed_of, threads_of
+from ._core import OptimizerModel, seed_of, threads_of
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Proposals:
     spread: np.ndarray  # how much the members of the model disagree about it
     log_prior: np.ndarray  # how usual the design is, nats, up to a constant
     distance: np.ndarray  # from the nearest design of X, in ranges of the columns
-    details: dict = field(repr=False)  # the JSON object of the command line
+    details: dict = field(repr=False)  # what the model is: rows it saw, how well it explains them
 
     def __len__(self):
         return len(self.designs)
@@ -24,9 +25,9 @@ class Proposals:
 
 def _numbers(X, categorical):
     """(array, levels of each categorical column); texts become their places among the levels."""
-    table = np.asarray(X, dtype=object) if categorical else X
     if not categorical:
-        return as_samples(table, "X", flat_is_column=False), {}
+        return as_samples(X, "X", flat_is_column=False), {}
+    table = np.asarray(X, dtype=object)
     if table.ndim != 2:
         raise ValueError(f"X has {table.ndim} dimension(s); Expected 2D array, one design a row.")
     out, levels = np.empty(table.shape), {}
@@ -56,6 +57,12 @@ class OfflineOptimizer(BaseEstimator):
     options : dict of further options of ``n2ce optimize``, with _ for -, e.g. {"effort": 0.5}.
     random_state : None (a fixed seed), a whole number, a numpy Generator or a RandomState.
     n_jobs : threads; None or -1 for one a core. The result does not depend on it.
+
+    Attributes
+    ----------
+    n_features_in_ : columns.
+    details_ : what the model is, a dict: columns, rows it saw, best value, share of the variance of
+        held-out rows that it explains, device.
     """
 
     def __init__(self, minimize=False, categorical=None, ambition=0.5, time_limit=None,
@@ -68,34 +75,66 @@ class OfflineOptimizer(BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    # ---- fitting ----
+
     def fit(self, X, y):
-        """Takes the designs, one a row, and their values. Training is part of propose(), whose
-        chains start from as many designs as it is asked for. Returns self."""
-        self._X, self._levels = _numbers(X, _places(X, self.categorical))
-        self._y = as_samples(y, "y")
-        if len(self._y) != len(self._X):
-            raise ValueError(f"X has {len(self._X)} rows and y has {len(self._y)}; they must be "
+        """Learns from designs, one a row, and their values. Returns self."""
+        designs, levels = _numbers(X, _places(X, self.categorical))
+        values = as_samples(y, "y")
+        if len(values) != len(designs):
+            raise ValueError(f"X has {len(designs)} rows and y has {len(values)}; they must be "
                              "pairs.")
-        self.n_features_in_ = self._X.shape[1]
+        keywords = {"ambition": self.ambition, "time_limit": self.time_limit,
+                    "minimize" if self.minimize else "maximize": "y",
+                    "categorical": ",".join(map(str, sorted(levels))) or None,
+                    **(self.options or {}), "seed": seed_of(self.random_state)}
+        model = OptimizerModel.fit(designs, values, keywords, threads_of(self.n_jobs),
+                                   "OfflineOptimizer")
+        names = getattr(X, "columns", range(designs.shape[1]))
+        model.name([str(name) for name in names], levels)
+        return self._adopt(model)
+
+    def _adopt(self, model):
+        self._model = model
+        self.details_ = model.details
+        self.n_features_in_ = len(self.details_["columns"])
         return self
 
-    def propose(self, q=256):
-        """At most q new designs, as Proposals; fewer only if the columns allow no more."""
-        if not hasattr(self, "_X"):
-            raise NotFittedError("This OfflineOptimizer is not fitted yet; call fit() first.")
-        keywords = {"count": q, "ambition": self.ambition, "time_limit": self.time_limit,
-                    "minimize" if self.minimize else "maximize": "y",
-                    "categorical": ",".join(map(str, sorted(self._levels))) or None,
-                    **(self.options or {}), "seed": seed_of(self.random_state)}
-        answer = run_task("optimize", (self._X, self._y), keywords, threads_of(self.n_jobs),
-                          "OfflineOptimizer")
-        found = answer.details
-        numbers = (found[key] for key in ("predicted", "spread", "log_prior", "distance"))
-        return Proposals(self._designs(found["proposals"]), *map(np.array, numbers), found)
+    # ---- using ----
 
-    def _designs(self, rows):
-        """The rows as X had them: numbers, or objects where there are categories."""
-        if not self._levels:
-            return np.array(rows, dtype=float).reshape(-1, self.n_features_in_)
-        return np.array([[self._levels[j][int(float(x))] if j in self._levels else float(x)
-                          for j, x in enumerate(row)] for row in rows], dtype=object)
+    def _fitted_model(self):
+        if not hasattr(self, "_model"):
+            raise NotFittedError("This OfflineOptimizer is not fitted yet; call fit() first.")
+        return self._model
+
+    def propose(self, q=256):
+        """At most q new designs, as Proposals; fewer only if the columns allow no more. The same q
+        gives the same designs every time."""
+        model = self._fitted_model()
+        if not isinstance(q, numbers.Integral) or q < 1:
+            raise ValueError(f"q is {q!r}; it must be a positive whole number.")
+        _, levels, designs, *columns = model.propose(int(q))
+        return Proposals(_with_levels(designs, levels), *columns, self.details_)
+
+    # ---- keeping ----
+
+    def save(self, path, overwrite=False):
+        """Writes the fitted optimiser, the designs included, as a safetensors file, whole or not at
+        all. FileExistsError if it is there and may not be overwritten."""
+        self._fitted_model().save(path, overwrite)
+
+    @classmethod
+    def load(cls, path, n_jobs=None):
+        """A fitted OfflineOptimizer from a file of save(). It proposes what the saved one does."""
+        model = OptimizerModel.load(path, threads_of(n_jobs))
+        return cls(minimize=model.details["direction"] == "minimize", n_jobs=n_jobs)._adopt(model)
+
+
+def _with_levels(designs, levels):
+    """Designs as X had them: numbers, or objects where there are categories."""
+    if not levels:
+        return designs
+    table = designs.astype(object)
+    for j, texts in levels.items():
+        table[:, j] = [texts[int(code)] for code in designs[:, j]]
+    return table

@@ -1,6 +1,9 @@
 """OfflineOptimizer: proposals in the caller's own columns."""
+import pickle
+import tempfile
 import unittest
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -17,9 +20,12 @@ def designs(n=150, seed=0):
 
 class Optimizer(unittest.TestCase):
     def propose(self, optimizer, X, y, q=16):
+        return self.quietly(lambda: optimizer.fit(X, y).propose(q))
+
+    def quietly(self, call, *arguments):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", n2ce.Warning)
-            return optimizer.fit(X, y).propose(q)
+            return call(*arguments)
 
     def test_proposals_are_new_and_good(self):
         X, y = designs()
@@ -43,10 +49,49 @@ class Optimizer(unittest.TestCase):
         found = self.propose(n2ce.OfflineOptimizer(categorical=[2], options=FAST), table, y)
         self.assertTrue(set(found.designs[:, 2]) <= {"red", "blue"})
 
+    def test_fit_fits_and_propose_proposes(self):
+        X, y = designs()
+        optimizer = n2ce.OfflineOptimizer(options=FAST)
+        found = self.propose(optimizer, X, y)
+        self.assertEqual(optimizer.details_["seen"], len(X))
+        X[:] = y[:] = np.nan  # they are not needed any more
+        again = self.quietly(optimizer.propose, 16)
+        np.testing.assert_array_equal(found.designs, again.designs)
+        np.testing.assert_array_equal(found.predicted, again.predicted)
+        self.assertEqual(len(self.quietly(optimizer.propose, 5)), 5)
+
+    def test_saved_loaded_and_pickled(self):
+        X, y = designs()
+        words = np.array(["red", "blue, or so"])[(X[:, 0] > 0).astype(int)]
+        table = np.column_stack([X.astype(object), words])
+        optimizer = n2ce.OfflineOptimizer(minimize=True, categorical=[2], options=FAST)
+        found = self.propose(optimizer, table, -y)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "designs.safetensors")
+            optimizer.save(path)
+            with self.assertRaises(FileExistsError):
+                optimizer.save(path)
+            loaded = n2ce.OfflineOptimizer.load(path, n_jobs=1)
+            with self.assertRaises(n2ce.BadData):
+                n2ce.DensityRatio.load(path)
+            path.write_bytes(path.read_bytes()[:-1])
+            with self.assertRaises(n2ce.BadData):
+                n2ce.OfflineOptimizer.load(path)
+        self.assertTrue(loaded.minimize)
+        for other in loaded, pickle.loads(pickle.dumps(optimizer)):
+            same = self.quietly(other.propose, 16)
+            self.assertEqual(found.designs.tolist(), same.designs.tolist())
+            np.testing.assert_array_equal(found.predicted, same.predicted)
+            self.assertEqual(other.details_, optimizer.details_)
+
     def test_mistakes(self):
         X, y = designs(20)
         with self.assertRaises(n2ce.BadData):
-            n2ce.OfflineOptimizer().fit(X, np.ones(20)).propose(4)
+            n2ce.OfflineOptimizer().fit(X, np.ones(20))
+        with self.assertRaisesRegex(TypeError, "did you mean 'effort'"):
+            n2ce.OfflineOptimizer(options={"efort": 1}).fit(X, y)
+        with self.assertRaisesRegex(ValueError, "q is 0"):
+            self.propose(n2ce.OfflineOptimizer(options=FAST), X, y, 0)
         with self.assertRaises(ValueError):
             n2ce.OfflineOptimizer().fit(X, y[:5])
         with self.assertRaises(ValueError):
