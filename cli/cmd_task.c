@@ -44,22 +44,41 @@ static bool may_replace(const arguments *args) {
     return own || switched_on(args->common, "force");
 }
 
+/* Where the report goes: a task with --report in its table writes it itself. */
+static const char *report_folder(const arguments *args, bool *itself) {
+    const char *own = n2ce_options_get(args->own, "report");
+    *itself = own;
+    return own ? own : n2ce_options_get(args->common, "report");
+}
+
 static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
                         const arguments *args) {
     const n2ce_options *common = args->common;
-    const char *folder = n2ce_options_get(common, "report");
+    bool itself;
+    const char *folder = report_folder(args, &itself);
     if (!folder || !n2ce_answer_page(answer)) return EXIT_OK;
-    const n2ce_status status = n2ce_report_write(ctx, answer, folder, may_replace(args));
+    n2ce_status status = N2CE_OK;
+    if (!itself) status = n2ce_report_write(ctx, answer, folder, may_replace(args));
     if (status != N2CE_OK) return fail(ctx, status);
     const bool prose = !switched_on(common, "json") && !switched_on(common, "quiet");
     if (prose) printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
     return EXIT_OK;
 }
 
+/* Prints the answer, and the report's failure to be written by the task. */
+static int finish(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
+                  n2ce_status status, const arguments *args) {
+    const int printed = print_answer(answer, args->common);
+    if (status != N2CE_OK && status != N2CE_ECANCELED) return fail(ctx, status);
+    const int saved = write_report(ctx, task, answer, args);
+    return printed != EXIT_OK ? printed : saved != EXIT_OK ? saved : exit_code(status);
+}
+
 static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
-    const char *folder = n2ce_options_get(args->common, "report");
+    bool itself;
+    const char *folder = report_folder(args, &itself);
     n2ce_status status = N2CE_OK;
-    if (folder) status = n2ce_report_check(ctx, task, folder, may_replace(args));
+    if (folder && !itself) status = n2ce_report_check(ctx, task, folder, may_replace(args));
     if (status != N2CE_OK) return fail(ctx, status);
     n2ce_answer *answer;
     cancel_on_interrupt(ctx);
@@ -73,10 +92,9 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
     if (status == N2CE_ECANCELED)
         complain("interrupted; kept what was finished: %.*s.",
                  (int)strcspn(n2ce_answer_kept(answer), "\n"), n2ce_answer_kept(answer));
-    const int printed = print_answer(answer, args->common);
-    const int saved = write_report(ctx, task, answer, args);
+    const int code = finish(ctx, task, answer, status, args);
     n2ce_answer_free(answer);
-    return printed != EXIT_OK ? printed : saved != EXIT_OK ? saved : exit_code(status);
+    return code;
 }
 
 static int with_arguments(const n2ce_task *task, const arguments *args) {

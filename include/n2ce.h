@@ -393,7 +393,9 @@ N2CE_API const char *n2ce_task_operands(const n2ce_task *task);
 typedef struct n2ce_answer n2ce_answer;
 
 /** Runs a task with options made from its table. After N2CE_ECANCELED *out
- *  holds what was finished by then, or NULL if nothing was.
+ *  holds what was finished by then, or NULL if nothing was. A task that has an
+ *  option "report" writes its report into that folder; if only that fails, *out
+ *  holds the answer all the same.
  *
  *  Results do not depend on the number of threads. Same options, same bytes, on
  *  the same device and instruction set. So what a stopwatch decides may differ

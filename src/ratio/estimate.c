@@ -102,6 +102,20 @@ static n2_estimate balance(const n2_scores *s, size_t side, double log_m) {
     return (n2_estimate){mean[0] - mean[1], sqrt(var)};
 }
 
+n2_estimate n2_estimate_balance(const n2_scores *s, double magnitude) {
+    return balance(s, 1, log(magnitude));
+}
+
+/* Pairs of x and y are no more independent rows than those that they were made of. */
+n2_estimate n2_estimate_mean_ratio(const n2_scores *s, size_t side, double *share) {
+    const size_t n = s->influence || s->n[side] < s->n[1] ? s->n[side] : s->n[1];
+    n2_quality q;
+    weigh(s, side, side ? -1 : 1, &q);
+    *share = q.ess;
+    return (n2_estimate){q.normalisation,
+                         q.normalisation * sqrt(fmax(1 / q.ess - 1, 0) / (double)n)};
+}
+
 /* The balance at the largest M at which its noise is small beside the estimate's own. Of
  * m rows hardly any can have a ratio above m, so a larger M would see too few to tell. */
 static void choose_balance(const n2_scores *s, size_t side, double error, n2_quality *q) {

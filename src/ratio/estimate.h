@@ -30,6 +30,13 @@ typedef struct n2_quality {
 n2_estimate n2_estimate_kl(const n2_scores *s, const n2_fit_record *r, n2_quality *q);
 n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r);
 
+/* balance(M) of KL(num || den) and its standard error. */
+n2_estimate n2_estimate_balance(const n2_scores *s, double magnitude);
+
+/* The mean of r over the denominator (side 0) or of 1/r over the numerator (side 1), 1 if f is
+ * right, with its standard error; *share is the effective share of those rows. */
+n2_estimate n2_estimate_mean_ratio(const n2_scores *s, size_t side, double *share);
+
 /* (1 + M) D_alpha, alpha = M / (1 + M): twice JS at M = 1, KL at infinity. */
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude);
 

@@ -17,7 +17,8 @@
 /* Means over pairs, in nats, and their standard errors. */
 typedef struct n2_column_part {
     double num, num_error; /* the fall of log ratios of numerator rows */
-    double den, den_error; /* the rise of log ratios of denominator rows */
+    double den, den_error; /* the rise of log ratios of denominator rows; with dx it means little:
+                              a pair of x and y of different rows is one after the exchange, too */
 } n2_column_part;
 
 /* Means over the pairs' numerator rows, in nats: all stages add up to the mean log ratio. */

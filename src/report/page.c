@@ -47,7 +47,18 @@ static const char css_blocks[] =
     "strong{font-weight:650}\n"
     "pre{padding:.9rem 1rem;overflow-x:auto;background:var(--code);border-radius:6px;"
     "font:.85rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n"
-    "code{font:inherit}\n";
+    "code{font:inherit}\n"
+    ".n2-numbers{display:flex;flex-wrap:wrap;gap:1rem 3.5rem}\n"
+    ".n2-numbers p{margin:0;color:var(--soft);font-size:.875rem}\n"
+    ".n2-numbers b{display:block;margin:.1rem 0;color:var(--fg);font-size:2.1rem;line-height:1.2;"
+    "font-weight:650;font-variant-numeric:tabular-nums}\n"
+    ".n2-numbers small{font-size:1rem;font-weight:400;color:var(--soft)}\n"
+    ".n2-verdict{padding:.45rem .9rem;border-left:4px solid;font-weight:600}\n"
+    ".n2-good{border-color:var(--c2)}.n2-bad{border-color:var(--c1)}\n"
+    "dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.35rem 1.5rem}\n"
+    "dt{color:var(--soft)}dd{margin:0}\n"
+    "@media(max-width:32rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}"
+    "td:first-child{white-space:normal}th,td{padding-right:.8rem}}\n";
 
 static const char css_plots[] =
     ".n2-plot{display:block;width:100%;height:auto;font-variant-numeric:tabular-nums}\n"
@@ -59,6 +70,7 @@ static const char css_plots[] =
     ".n2-dash{stroke-dasharray:6 5;stroke-linecap:butt}\n"
     ".n2-dot{stroke:currentColor;stroke-width:6.5;stroke-linecap:round}\n"
     ".n2-band{fill:currentColor;fill-opacity:.16}\n"
+    ".n2-bar{fill:currentColor;fill-opacity:.75}\n"
     ".n2-tick,.n2-key{font-size:12px}\n"
     ".n2-tick{fill:var(--soft)}\n"
     ".n2-sup{font-size:9px}\n"
@@ -104,27 +116,75 @@ void n2_page_end(n2_text *out, const char *footer) {
 
 void n2_page_section(n2_text *out, const char *heading) { add_element(out, "h2", heading); }
 
-void n2_page_paragraph(n2_text *out, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    const int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+static void add_formatted(n2_text *out, const char *tag, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (n < 0 || out->failed) return;
     char *plain = n2_alloc(out->ctx, (size_t)n + 1, 1);
     if (!plain) {
         out->failed = true;
         return;
     }
-    va_start(args, format);
     vsnprintf(plain, (size_t)n + 1, format, args);
-    va_end(args);
-    add_element(out, "p", plain);
+    add_element(out, tag, plain);
     n2_free(out->ctx, plain);
+}
+
+void n2_page_paragraph(n2_text *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_formatted(out, "p", format, args);
+    va_end(args);
+}
+
+void n2_page_numbers(n2_text *out, const n2_page_number *numbers, size_t n) {
+    n2_text_add(out, "<div class=\"n2-numbers\">\n");
+    for (size_t i = 0; i < n; i++) {
+        n2_text_add(out, "<p>");
+        n2_text_add_xml(out, numbers[i].what);
+        n2_text_add(out, " <b>");
+        n2_text_add_xml(out, numbers[i].value);
+        if (numbers[i].unit) {
+            n2_text_add(out, " <small>");
+            n2_text_add_xml(out, numbers[i].unit);
+            n2_text_add(out, "</small>");
+        }
+        n2_text_add(out, "</b> ");
+        if (numbers[i].note) n2_text_add_xml(out, numbers[i].note);
+        n2_text_add(out, "</p>\n");
+    }
+    n2_text_add(out, "</div>\n");
+}
+
+void n2_page_verdict(n2_text *out, bool good, const char *text) {
+    n2_text_add(out, "<p class=\"n2-verdict %s\">", good ? "n2-good" : "n2-bad");
+    n2_text_add_xml(out, text);
+    n2_text_add(out, "</p>\n");
+}
+
+void n2_page_facts_begin(n2_text *out) { n2_text_add(out, "<dl>\n"); }
+void n2_page_facts_end(n2_text *out) { n2_text_add(out, "</dl>\n"); }
+
+void n2_page_fact(n2_text *out, const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_element(out, "dt", name);
+    add_formatted(out, "dd", format, args);
+    va_end(args);
 }
 
 void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption) {
     n2_text_add(out, "<figure>\n");
     n2_plot_svg(out, plot);
+    add_element(out, "figcaption", caption);
+    n2_text_add(out, "</figure>\n");
+}
+
+void n2_page_bars(n2_text *out, const n2_bars *bars, const char *caption) {
+    n2_text_add(out, "<figure>\n");
+    n2_bars_svg(out, bars);
     add_element(out, "figcaption", caption);
     n2_text_add(out, "</figure>\n");
 }

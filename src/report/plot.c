@@ -1,21 +1,21 @@
 #include "plot.h"
 
-#include "axis.h"
+#include "svg.h"
 
 #include <math.h>
 #include <stdio.h>
 
 /* User units of the view box; the page scales them to the width it has. */
 enum {
-    WIDTH = 640,
+    WIDTH = N2_SVG_WIDTH,
     HEIGHT = 300,       /* of the plotting area */
     EQUAL_HEIGHT = 360, /* of the plotting area of a plane, at most */
-    MARGIN = 12,        /* the outer edge, where nothing is written */
-    LEFT_LEAST = 68,    /* the same left edge for most plots of a page */
-    RIGHT = 28,         /* room for half a tick label */
-    TICK_SIZE = 12,     /* font sizes; page.c sets the same */
-    LABEL_SIZE = 13,
-    TITLE_SIZE = 15,
+    MARGIN = N2_SVG_MARGIN,
+    LEFT_LEAST = 68, /* the same left edge for most plots of a page */
+    RIGHT = 28,      /* room for half a tick label */
+    TICK_SIZE = N2_SVG_TICK,
+    LABEL_SIZE = N2_SVG_LABEL,
+    TITLE_SIZE = N2_SVG_TITLE,
     KEY_ROW = 20, /* legend: row height, length of the line, gap between columns */
     KEY_LINE = 24,
     KEY_GAP = 22,
@@ -37,52 +37,6 @@ typedef struct canvas {
     legend key;
     bool empty;
 } canvas;
-
-/* Adds the text escaped, cut with an ellipsis where it would be too wide. */
-static void add_fitted(n2_text *out, const char *s, double size, double room) {
-    const bool cut = n2_label_width(s, size) > room;
-    const size_t n = n2_label_fit(s, size, cut ? room - size : room);
-    for (size_t i = 0; i < n; i++) n2_text_add_xml(out, (const char[]){s[i], '\0'});
-    if (cut) n2_text_add(out, "\u2026");
-}
-
-/* A coordinate with at most two decimals, whatever the locale. The limit is far
- * outside every plot and keeps lines to points out of range short to write. */
-static void add_coordinate(n2_text *out, double value) {
-    const long n = lround(100 * fmax(-1e5, fmin(1e5, value)));
-    const long size = n < 0 ? -n : n;
-    n2_text_add(out, "%s%ld", n < 0 ? "-" : "", size / 100);
-    if (size % 10)
-        n2_text_add(out, ".%02ld", size % 100);
-    else if (size % 100)
-        n2_text_add(out, ".%ld", size % 100 / 10);
-}
-
-static void add_pair(n2_text *out, const char *command, double x, double y) {
-    n2_text_add(out, "%s", command);
-    add_coordinate(out, x);
-    n2_text_add(out, " ");
-    add_coordinate(out, y);
-}
-
-static void add_attribute(n2_text *out, const char *name, double value) {
-    n2_text_add(out, " %s=\"", name);
-    add_coordinate(out, value);
-    n2_text_add(out, "\"");
-}
-
-static void open_text(n2_text *out, const char *class, double x, double y, const char *anchor) {
-    n2_text_add(out, "<text class=\"%s\"", class);
-    add_attribute(out, "x", x);
-    add_attribute(out, "y", y);
-    if (anchor) n2_text_add(out, " text-anchor=\"%s\"", anchor);
-    n2_text_add(out, ">");
-}
-
-static void add_raised(n2_text *out, int power) {
-    n2_text_add(out, "<tspan class=\"n2-sup\" dy=\"-4\">%s%d</tspan>", power < 0 ? "\u2212" : "",
-                power < 0 ? -power : power);
-}
 
 /* --------------------------------------------------------------------------
  * Ranges and layout
@@ -182,36 +136,19 @@ static void place_legend(canvas *c) {
  * Axes, grid, labels
  * ----------------------------------------------------------------------- */
 
-/* A label at its usual size, a smaller one or a cut, whatever has room. */
-static void draw_label(n2_text *out, const char *class, const char *s, double size, double room,
-                       const char *place) {
-    if (!s) return;
-    const double width = n2_label_width(s, size);
-    const double fitted = fmax(0.75 * size, fmin(size, size * room / fmax(width, 1)));
-    n2_text_add(out, "<text class=\"%s\"%s", class, place);
-    if (fitted < size) {
-        n2_text_add(out, " style=\"font-size:");
-        add_coordinate(out, fitted);
-        n2_text_add(out, "px\"");
-    }
-    n2_text_add(out, ">");
-    add_fitted(out, s, fitted, room);
-    n2_text_add(out, "</text>\n");
-}
-
 static void draw_grid(const canvas *c) {
     n2_text_add(c->out, "<path class=\"n2-grid\" d=\"");
     for (size_t i = 0; i < c->x.n_ticks; i++) {
         if (!c->x.ticks[i].major) continue;
-        add_pair(c->out, "M", c->left + c->x.ticks[i].at * c->width, c->top);
+        n2_svg_pair(c->out, "M", c->left + c->x.ticks[i].at * c->width, c->top);
         n2_text_add(c->out, "v");
-        add_coordinate(c->out, c->height);
+        n2_svg_coordinate(c->out, c->height);
     }
     for (size_t i = 0; i < c->y.n_ticks; i++) {
         if (!c->y.ticks[i].major) continue;
-        add_pair(c->out, "M", c->left, c->top + (1 - c->y.ticks[i].at) * c->height);
+        n2_svg_pair(c->out, "M", c->left, c->top + (1 - c->y.ticks[i].at) * c->height);
         n2_text_add(c->out, "h");
-        add_coordinate(c->out, c->width);
+        n2_svg_coordinate(c->out, c->width);
     }
     n2_text_add(c->out, "\"/>\n");
 }
@@ -219,49 +156,32 @@ static void draw_grid(const canvas *c) {
 static void draw_axis_lines(const canvas *c) {
     const double base = c->top + c->height;
     n2_text_add(c->out, "<path class=\"n2-axis\" d=\"");
-    add_pair(c->out, "M", c->left, c->top);
-    add_pair(c->out, "L", c->left, base);
-    add_pair(c->out, "L", c->left + c->width, base);
+    n2_svg_pair(c->out, "M", c->left, c->top);
+    n2_svg_pair(c->out, "L", c->left, base);
+    n2_svg_pair(c->out, "L", c->left + c->width, base);
     for (size_t i = 0; i < c->x.n_ticks; i++) {
-        add_pair(c->out, "M", c->left + c->x.ticks[i].at * c->width, base);
+        n2_svg_pair(c->out, "M", c->left + c->x.ticks[i].at * c->width, base);
         n2_text_add(c->out, c->x.ticks[i].major ? "v5" : "v3");
     }
     for (size_t i = 0; i < c->y.n_ticks; i++) {
-        add_pair(c->out, "M", c->left, base - c->y.ticks[i].at * c->height);
+        n2_svg_pair(c->out, "M", c->left, base - c->y.ticks[i].at * c->height);
         n2_text_add(c->out, c->y.ticks[i].major ? "h-5" : "h-3");
     }
     n2_text_add(c->out, "\"/>\n");
-}
-
-static void draw_tick_label(const canvas *c, const n2_tick *tick, double x, double y,
-                            const char *anchor) {
-    if (!tick->major) return;
-    open_text(c->out, "n2-tick", x, y, anchor);
-    n2_text_add_xml(c->out, tick->label);
-    if (tick->raised) add_raised(c->out, tick->power);
-    n2_text_add(c->out, "</text>\n");
 }
 
 static void draw_tick_labels(const canvas *c) {
     for (size_t i = 0; i < c->x.n_ticks; i++) {
         const n2_tick *tick = &c->x.ticks[i];
         const double x = c->left + tick->at * c->width;
-        draw_tick_label(c, tick, fmin(x, WIDTH - n2_tick_width(tick, TICK_SIZE) / 2),
-                        c->top + c->height + 19, "middle");
+        n2_svg_tick_label(c->out, tick, fmin(x, WIDTH - n2_tick_width(tick, TICK_SIZE) / 2),
+                          c->top + c->height + 19, "middle");
     }
     for (size_t i = 0; i < c->y.n_ticks; i++) {
         const n2_tick *tick = &c->y.ticks[i];
-        draw_tick_label(c, tick, c->left - 9, c->top + (1 - tick->at) * c->height + 4, "end");
+        n2_svg_tick_label(c->out, tick, c->left - 9, c->top + (1 - tick->at) * c->height + 4,
+                          "end");
     }
-}
-
-/* The factor of the labels of a linear axis, at its far end. */
-static void draw_power(const canvas *c, int power, double x, double y, const char *anchor) {
-    if (power == 0) return;
-    open_text(c->out, "n2-tick", x, y, anchor);
-    n2_text_add(c->out, "\u00d710");
-    add_raised(c->out, power);
-    n2_text_add(c->out, "</text>\n");
 }
 
 static void draw_labels(const canvas *c) {
@@ -271,15 +191,15 @@ static void draw_labels(const canvas *c) {
     const int left = (int)c->left, middle = (int)(c->left + c->width / 2);
     const int base = (int)(c->top + c->height);
     snprintf(place, sizeof place, " x=\"%d\" y=\"%d\"", left, MARGIN + TITLE_SIZE - 1);
-    draw_label(c->out, "n2-title", plot->title, TITLE_SIZE, bold_room, place);
+    n2_svg_label(c->out, "n2-title", plot->title, TITLE_SIZE, bold_room, place);
     snprintf(place, sizeof place, " x=\"%d\" y=\"%d\" text-anchor=\"middle\"", middle, base + 40);
-    draw_label(c->out, "n2-label", plot->x_label, LABEL_SIZE, c->width - 100, place);
+    n2_svg_label(c->out, "n2-label", plot->x_label, LABEL_SIZE, c->width - 100, place);
     snprintf(place, sizeof place,
              " transform=\"translate(%d %d) rotate(-90)\" text-anchor=\"middle\"",
              MARGIN + LABEL_SIZE - 2, (int)(c->top + c->height / 2));
-    draw_label(c->out, "n2-label", plot->y_label, LABEL_SIZE, c->height, place);
-    draw_power(c, c->x.power, c->left + c->width, base + 38, "end");
-    draw_power(c, c->y.power, c->left, c->top - 10, "middle");
+    n2_svg_label(c->out, "n2-label", plot->y_label, LABEL_SIZE, c->height, place);
+    n2_svg_power(c->out, c->x.power, c->left + c->width, base + 38, "end");
+    n2_svg_power(c->out, c->y.power, c->left, c->top - 10, "middle");
 }
 
 /* --------------------------------------------------------------------------
@@ -347,10 +267,7 @@ static size_t thin(const canvas *c, const n2_series *s, size_t *out) {
 }
 
 static void open_series(const canvas *c, const n2_series *s) {
-    if (s->colour < 0)
-        n2_text_add(c->out, "<g class=\"n2-cn\">");
-    else
-        n2_text_add(c->out, "<g class=\"n2-c%d\">", s->colour % N2_PLOT_COLOURS);
+    n2_svg_colour(c->out, s->colour);
     if (!s->label) return;
     n2_text_add(c->out, "<title>");
     n2_text_add_xml(c->out, s->label);
@@ -371,7 +288,7 @@ static void draw_line(const canvas *c, const n2_series *s, const size_t *index, 
         run = on ? run + 1 : 0;
         if (!on) continue;
         const point p = place_point(c, s->x[index[k]], s->y[index[k]]);
-        add_pair(c->out, run == 1 ? "M" : "L", p.x, p.y);
+        n2_svg_pair(c->out, run == 1 ? "M" : "L", p.x, p.y);
     }
     n2_text_add(c->out, "\"/>");
 }
@@ -381,7 +298,7 @@ static void draw_dots(const canvas *c, const n2_series *s, const size_t *index, 
     for (size_t k = 0; k < n; k++) {
         if (!shown(c, s, index[k])) continue;
         const point p = place_point(c, s->x[index[k]], s->y[index[k]]);
-        add_pair(c->out, "M", p.x, p.y);
+        n2_svg_pair(c->out, "M", p.x, p.y);
         n2_text_add(c->out, "h0");
     }
     n2_text_add(c->out, "\"/>");
@@ -406,12 +323,12 @@ static void draw_band(const canvas *c, const n2_series *s, const size_t *index, 
     for (size_t k = 0; k <= n; k++) {
         if (k < n && band_shown(c, s, index[k])) {
             const point p = place_point(c, s->x[index[k]], s->high[index[k]]);
-            add_pair(c->out, k == start ? "M" : "L", p.x, p.y);
+            n2_svg_pair(c->out, k == start ? "M" : "L", p.x, p.y);
             continue;
         }
         for (size_t back = k; back > start; back--) {
             const point p = low_point(c, s, index[back - 1]);
-            add_pair(c->out, "L", p.x, p.y);
+            n2_svg_pair(c->out, "L", p.x, p.y);
         }
         if (k > start) n2_text_add(c->out, "Z");
         start = k + 1;
@@ -424,10 +341,10 @@ static void draw_band(const canvas *c, const n2_series *s, const size_t *index, 
 static void draw_series(const canvas *c) {
     size_t index[POINTS_MAX];
     n2_text_add(c->out, "<svg class=\"n2-area\"");
-    add_attribute(c->out, "x", c->left);
-    add_attribute(c->out, "y", c->top);
-    add_attribute(c->out, "width", c->width);
-    add_attribute(c->out, "height", c->height);
+    n2_svg_attribute(c->out, "x", c->left);
+    n2_svg_attribute(c->out, "y", c->top);
+    n2_svg_attribute(c->out, "width", c->width);
+    n2_svg_attribute(c->out, "height", c->height);
     n2_text_add(c->out, " overflow=\"hidden\">\n");
     for (size_t k = 0; k < c->plot->n_series; k++) {
         const n2_series *s = &c->plot->series[k];
@@ -449,21 +366,21 @@ static void draw_key(const canvas *c, const n2_series *s, double x, double y) {
     open_series(c, s);
     if (has_band(s)) {
         n2_text_add(c->out, "<path class=\"n2-band\" d=\"");
-        add_pair(c->out, "M", x, y - 9);
+        n2_svg_pair(c->out, "M", x, y - 9);
         n2_text_add(c->out, "h%dv10h-%dZ\"/>", KEY_LINE, KEY_LINE);
     }
     if (s->n != 1 || !s->markers) { /* a single marker has no line */
         open_line(c->out, s->dashed);
-        add_pair(c->out, "M", x, y - 4);
+        n2_svg_pair(c->out, "M", x, y - 4);
         n2_text_add(c->out, "h%d\"/>", KEY_LINE);
     }
     if (s->markers) {
         n2_text_add(c->out, "<path class=\"n2-dot\" d=\"");
-        add_pair(c->out, "M", x + KEY_LINE / 2, y - 4);
+        n2_svg_pair(c->out, "M", x + KEY_LINE / 2, y - 4);
         n2_text_add(c->out, "h0\"/>");
     }
-    open_text(c->out, "n2-key", x + KEY_LINE + 8, y, NULL);
-    add_fitted(c->out, s->label, TICK_SIZE, WIDTH - MARGIN - (x + KEY_LINE + 8));
+    n2_svg_open_text(c->out, "n2-key", x + KEY_LINE + 8, y, NULL);
+    n2_svg_fitted(c->out, s->label, TICK_SIZE, WIDTH - MARGIN - (x + KEY_LINE + 8));
     n2_text_add(c->out, "</text></g>\n");
 }
 
@@ -479,7 +396,7 @@ static void draw_legend(const canvas *c) {
 }
 
 static void draw_nothing(const canvas *c) {
-    open_text(c->out, "n2-tick", c->left + c->width / 2, c->top + c->height / 2, "middle");
+    n2_svg_open_text(c->out, "n2-tick", c->left + c->width / 2, c->top + c->height / 2, "middle");
     n2_text_add(c->out, "No data to show</text>\n");
 }
 

@@ -8,8 +8,9 @@
 #define N2_PLOT_H
 
 #include "base/text.h"
+#include "svg.h"
 
-enum { N2_PLOT_COLOURS = 10 }; /* distinct line colours; later ones repeat */
+enum { N2_PLOT_COLOURS = N2_SVG_COLOURS }; /* distinct line colours; later ones repeat */
 
 typedef struct n2_series {
     const char *label; /* legend entry; NULL: none */

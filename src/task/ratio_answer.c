@@ -1,6 +1,7 @@
 #include "ratio_answer.h"
 
 #include "base/numerics.h"
+#include "ratio_report.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,6 +88,10 @@ static void add_quality(n2_text *json, const n2_quality *q) {
 
 void n2_headline_end(const n2_session *s, const n2_headline *h, const char *kept, n2_writer *w) {
     add_quality(&w->json, &h->quality);
+    if (s->report) {
+        n2_report_json(s, &w->json);
+        n2_text_add(&w->json, "}");
+    }
     n2_text_add(&w->json, ", ");
     n2_session_json(s, &w->json);
     n2_text_add(&w->json, "}\n");
@@ -95,23 +100,10 @@ void n2_headline_end(const n2_session *s, const n2_headline *h, const char *kept
     n2_text_add(&w->kept, "%s\n", kept);
 }
 
-static void say_samples(n2_text *text, const n2_session *s) {
-    const size_t rows = s->rows[0] + s->rows[1], seen = s->seen[0] + s->seen[1];
-    n2_text_add(text, "samples    %zu", s->rows[1]);
-    if (s->den) n2_text_add(text, " and %zu", s->rows[0]);
-    n2_text_add(text, " rows");
-    if (seen - s->dropped > rows) {
-        n2_text_add(text, " of %zu", s->seen[1]);
-        if (s->den) n2_text_add(text, " and %zu", s->seen[0]);
-        n2_text_add(text, " (a random subset, see --max-rows)");
-    }
-    if (s->dropped) n2_text_add(text, ", %zu left out for missing values", s->dropped);
-    n2_text_add(text, ", %zu column%s\n", s->num->cols, s->num->cols == 1 ? "" : "s");
-}
-
 void n2_headline_say(const n2_session *s, const n2_headline *h, n2_text *text) {
+    n2_text_add(text, "\nsamples    ");
+    n2_session_samples(s, text);
     n2_text_add(text, "\n");
-    say_samples(text, s);
     n2_text_add(text, "chosen     ");
     n2_session_say(s, text);
     n2_text_add(text,

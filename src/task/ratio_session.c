@@ -2,6 +2,7 @@
 
 #include "base/numerics.h"
 #include "base/pool.h"
+#include "ratio_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
         .folds = count(o, "folds"),
         .max_seconds = number(o, "time-limit"),
         .seed = n2_options_count(o, "seed"),
+        .explain = n2ce_options_get(o, "report") != NULL,
     };
     const bool separable = m->contrast <= N2_CONTRAST_NEG_REWEIGHT;
     if (!separable && f->critic.stages > 1)
@@ -101,6 +103,7 @@ void n2_session_close(n2_session *s) {
     if (s->levels) n2_levels_free(s->levels);
     n2_ratio_free(s->ratio);
     if (s->scores.ctx) n2_scores_free(&s->scores);
+    n2_report_free(s->ctx, s->report);
 }
 
 n2ce_status n2_session_run(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
@@ -350,6 +353,7 @@ n2ce_status n2_session_fit(n2_session *s) {
         status = n2_choice_settle(&s->choice, s->ctx, 0, NULL, NULL);
     n2_choice_explain(&s->choice);
     n2_free(s->ctx, levels);
+    if (status == N2CE_OK && s->fit.explain) status = n2_report_new(s);
     return status;
 }
 
@@ -388,6 +392,20 @@ bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[
             "stage; try --stages",
             100 * q->saturated);
     return reason[0] == '\0';
+}
+
+void n2_session_samples(const n2_session *s, n2_text *text) {
+    const size_t rows = s->rows[0] + s->rows[1], seen = s->seen[0] + s->seen[1];
+    n2_text_add(text, "%zu", s->rows[1]);
+    if (s->den) n2_text_add(text, " and %zu", s->rows[0]);
+    n2_text_add(text, " rows");
+    if (seen - s->dropped > rows) {
+        n2_text_add(text, " of %zu", s->seen[1]);
+        if (s->den) n2_text_add(text, " and %zu", s->seen[0]);
+        n2_text_add(text, " (a random subset, see --max-rows)");
+    }
+    if (s->dropped) n2_text_add(text, ", %zu left out for missing values", s->dropped);
+    n2_text_add(text, ", %zu column%s", s->num->cols, s->num->cols == 1 ? "" : "s");
 }
 
 static const char *parts_name(const n2_session *s) {

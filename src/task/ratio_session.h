@@ -57,6 +57,8 @@ typedef struct n2_samples {
     const char *label;         /* what messages call a matrix */
 } n2_samples;
 
+typedef struct n2_ratio_report n2_ratio_report; /* ratio_report.h */
+
 typedef struct n2_session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
@@ -72,6 +74,7 @@ typedef struct n2_session {
     n2_ratio *ratio;
     n2_scores scores;
     n2_fit_record record;
+    n2_ratio_report *report; /* NULL if none was asked for */
 } n2_session;
 
 n2ce_status n2_session_open(n2ce_ctx *ctx, const n2ce_options *o, n2_session *s);
@@ -100,6 +103,9 @@ n2ce_status n2_session_fit(n2_session *s);
 
 /* Whether to trust it; the reason if not, else "". */
 bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]);
+
+/* "5000 and 4000 rows, 3 columns", and how many were left out. */
+void n2_session_samples(const n2_session *s, n2_text *text);
 
 /* One line: what was chosen and why. */
 void n2_session_say(const n2_session *s, n2_text *out);

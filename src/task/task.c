@@ -16,9 +16,19 @@ const char *n2ce_task_operands(const n2ce_task *task) {
     return task->operands ? task->operands : "";
 }
 
+/* The folder of a task that writes its report itself, because it is told of it; NULL: no. */
+static const char *own_report(const n2ce_options *options, bool *overwrite) {
+    const char *folder = n2ce_options_get(options, "report");
+    *overwrite = folder && n2_options_flag(options, "force");
+    return folder;
+}
+
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                        const n2ce_matrix *data, n2ce_answer **out) {
+    bool overwrite;
+    const char *folder = own_report(options, &overwrite);
     *out = NULL;
+    if (folder) N2_TRY(n2ce_report_check(ctx, task, folder, overwrite));
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
     if (!answer) return N2CE_ENOMEM;
     answer->ctx = ctx;
@@ -35,7 +45,9 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options 
         *out = answer;
     else
         n2ce_answer_free(answer);
-    return status;
+    if (!usable || !folder) return status;
+    const n2ce_status written = n2ce_report_write(ctx, *out, folder, overwrite);
+    return written == N2CE_OK ? status : written;
 }
 
 n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,

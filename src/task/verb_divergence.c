@@ -1,6 +1,6 @@
 /* divergence: KL, JS and the M-path between two samples. */
 #include "base/numerics.h"
-#include "ratio_answer.h"
+#include "ratio_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@ static const n2ce_option divergence_options[] = {
     N2_SAMPLE_OPTIONS,
     N2_INTERVAL_OPTIONS,
     N2_FIT_OPTIONS,
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 
@@ -47,23 +49,56 @@ static void write_named(const n2_session *s, const char *heading, const char *ke
     n2_text_add(&w->json, "}");
 }
 
-static void write_divergence(const n2_session *s, const double *m, size_t n, n2_writer *w) {
-    const n2ce_options *o = s->options;
-    const n2_headline h = n2_headline_of(s);
+/* What is found besides KL(num || den). */
+typedef struct divergences {
+    n2_headline h;
+    n2_interval reverse, js;
+} divergences;
+
+static divergences diverge(const n2_session *s) {
     const n2_estimate back = n2_estimate_reverse_kl(&s->scores, &s->record);
     n2_estimate js = n2_estimate_path(&s->scores, 1);
     js = (n2_estimate){js.value / 2, js.error / 2};
-    const n2_interval reverse = n2_interval_of(o, back, N2_INFINITY);
-    const n2_interval shannon = n2_interval_of(o, js, log(2));
-    n2_headline_begin(s, &h, "kl", w);
-    write_named(s, "KL(num || den)", "kl", h.v, w);
-    write_named(s, "KL(den || num)", "kl_reverse", reverse, w);
-    write_named(s, "JS(num, den)", "js", shannon, w);
-    n2_headline_note(s, &h, "kl_reverse", reverse);
-    n2_headline_note(s, &h, "js", shannon);
-    write_path(s, &h, m, n, w);
-    n2_headline_say(s, &h, &w->text);
-    n2_headline_end(s, &h, "nothing", w);
+    return (divergences){n2_headline_of(s), n2_interval_of(s->options, back, N2_INFINITY),
+                         n2_interval_of(s->options, js, log(2))};
+}
+
+static void write_divergence(const n2_session *s, const divergences *d, const double *m, size_t n,
+                             n2_writer *w) {
+    n2_headline_begin(s, &d->h, "kl", w);
+    write_named(s, "KL(num || den)", "kl", d->h.v, w);
+    write_named(s, "KL(den || num)", "kl_reverse", d->reverse, w);
+    write_named(s, "JS(num, den)", "js", d->js, w);
+    n2_headline_note(s, &d->h, "kl_reverse", d->reverse);
+    n2_headline_note(s, &d->h, "js", d->js);
+    write_path(s, &d->h, m, n, w);
+    n2_headline_say(s, &d->h, &w->text);
+    n2_headline_end(s, &d->h, "nothing", w);
+}
+
+static n2ce_status write_page(const n2_session *s, const divergences *d, n2ce_answer *answer) {
+    char title[200], text[3][2][N2_REPORT_TEXT];
+    snprintf(title, sizeof title, "Divergence of %.80s from %.80s", n2_report_sample(s, 1),
+             n2_report_sample(s, 0));
+    const n2_page_number numbers[] = {
+        n2_report_number(s->options, "KL(num || den)", d->h.v, text[0][0], text[0][1]),
+        n2_report_number(s->options, "KL(den || num)", d->reverse, text[1][0], text[1][1]),
+        n2_report_number(s->options, "Jensen-Shannon", d->js, text[2][0], text[2][1])};
+    const n2_report_front front = {.verb = "divergence",
+                                   .title = title,
+                                   .numbers = numbers,
+                                   .n_numbers = 3,
+                                   .reason = d->h.reason};
+    return n2_report_page(s, &front, answer);
+}
+
+static n2ce_status write_answer(const n2_session *s, const double *m, size_t n,
+                                n2ce_answer *answer) {
+    const divergences d = diverge(s);
+    n2_writer w = n2_writer_new(s->ctx);
+    write_divergence(s, &d, m, n, &w);
+    N2_TRY(n2_writer_take(&w, answer));
+    return write_page(s, &d, answer);
 }
 
 static n2ce_status divergence_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
@@ -73,11 +108,7 @@ static n2ce_status divergence_session(n2_session *s, const n2ce_matrix *data, n2
     n2ce_status status = n2_session_read_num_den(s, "divergence", data);
     if (status == N2CE_OK) status = n2_options_reals(s->options, "path", &arena, &m, &n);
     if (status == N2CE_OK) status = n2_session_fit(s);
-    if (status == N2CE_OK) {
-        n2_writer w = n2_writer_new(s->ctx);
-        write_divergence(s, m, n, &w);
-        status = n2_writer_take(&w, answer);
-    }
+    if (status == N2CE_OK) status = write_answer(s, m, n, answer);
     n2_arena_free(&arena);
     return status;
 }
@@ -94,7 +125,10 @@ const n2ce_task n2_divergence_task = {
         "KL both ways, Jensen-Shannon, and the M-path (1+M) D_alpha between them, from two files\n"
         "of samples. Negative values happen where the truth is near 0; they are not clipped.\n",
     .examples = "n2ce divergence --num new.csv --den old.csv\n"
-                "n2ce divergence --num a.npy --den b.npy --columns 0-4 --unit bits --json\n",
+                "n2ce divergence --num a.npy --den b.npy --columns 0-4 --unit bits --json\n"
+                "n2ce divergence --num new.csv --den old.csv --report out\n",
+    .page = "divergence.html",
+    .data = "divergence.json",
     .options = divergence_options,
     .run_on = run_divergence,
     .matrices = 2,

@@ -1,6 +1,8 @@
 /* fit: two samples in, a model of their log ratio out. */
 #include "io/file.h"
-#include "ratio_answer.h"
+#include "ratio_report.h"
+
+#include <stdio.h>
 
 static const n2ce_option fit_options[] = {
     {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
@@ -13,16 +15,27 @@ static const n2ce_option fit_options[] = {
     N2_SAMPLE_OPTIONS,
     N2_FIT_OPTIONS,
     N2_INTERVAL_OPTIONS,
+    N2_REPORT_OPTION,
     {0},
 };
 
-static void write_fit(const n2_session *s, const char *path, n2_writer *w) {
-    const n2_headline h = n2_headline_of(s);
+static void write_fit(const n2_session *s, const n2_headline *h, const char *path, n2_writer *w) {
     if (path) n2_text_add(&w->text, "%s: ln p_num/p_den in nats\n", path);
-    n2_interval_say(&w->text, s->options, "KL(num || den)", h.v);
-    n2_headline_say(s, &h, &w->text);
-    n2_headline_begin(s, &h, "kl", w);
-    n2_headline_end(s, &h, "the model", w);
+    n2_interval_say(&w->text, s->options, "KL(num || den)", h->v);
+    n2_headline_say(s, h, &w->text);
+    n2_headline_begin(s, h, "kl", w);
+    n2_headline_end(s, h, "the model", w);
+}
+
+static n2ce_status write_page(const n2_session *s, const n2_headline *h, n2ce_answer *answer) {
+    char title[200], text[2][N2_REPORT_TEXT];
+    snprintf(title, sizeof title, "Log ratio of %.80s to %.80s", n2_report_sample(s, 1),
+             n2_report_sample(s, 0));
+    const n2_page_number number =
+        n2_report_number(s->options, "KL(num || den)", h->v, text[0], text[1]);
+    const n2_report_front front = {
+        .verb = "fit", .title = title, .numbers = &number, .n_numbers = 1, .reason = h->reason};
+    return n2_report_page(s, &front, answer);
 }
 
 static n2ce_status fit_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
@@ -36,9 +49,11 @@ static n2ce_status fit_session(n2_session *s, const n2ce_matrix *data, n2ce_answ
     }
     N2_TRY(n2_session_read_num_den(s, "fit", data));
     N2_TRY(n2_session_fit(s));
+    const n2_headline h = n2_headline_of(s);
     n2_writer w = n2_writer_new(s->ctx);
-    write_fit(s, path, &w);
+    write_fit(s, &h, path, &w);
     N2_TRY(n2_writer_take(&w, answer));
+    N2_TRY(write_page(s, &h, answer));
     N2_TRY(n2_session_model(s, &answer->model));
     return path ? n2ce_model_save(answer->model, path, force) : N2CE_OK;
 }
@@ -56,8 +71,9 @@ const n2ce_task n2_fit_task = {
         "file with its scaling and options inside; n2ce score applies it to new rows.\n",
     .examples = "n2ce fit --num new.csv --den old.csv -o model.safetensors\n"
                 "n2ce score model.safetensors rows.csv\n",
+    .page = "fit.html",
+    .data = "fit.json",
     .options = fit_options,
-    .data = NULL,
     .run_on = run_fit,
     .matrices = 2,
 };

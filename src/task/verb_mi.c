@@ -1,5 +1,5 @@
 /* mi: mutual information of two groups of columns. */
-#include "ratio_answer.h"
+#include "ratio_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +17,8 @@ static const n2ce_option mi_options[] = {
     N2_SAMPLE_OPTIONS,
     N2_INTERVAL_OPTIONS,
     N2_FIT_OPTIONS,
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 
@@ -40,16 +42,38 @@ static n2ce_status choose_columns(n2ce_ctx *ctx, const n2ce_options *o, char x[4
     return N2CE_OK;
 }
 
-static void write_mi(const n2_session *s, n2_writer *w) {
-    const n2_headline h = n2_headline_of(s);
-    n2_headline_begin(s, &h, "mi", w);
-    n2_headline_end(s, &h, "nothing", w);
+static void write_mi(const n2_session *s, const n2_headline *h, n2_writer *w) {
+    n2_headline_begin(s, h, "mi", w);
+    n2_headline_end(s, h, "nothing", w);
     if (n2_options_flag(s->options, "bmi")) {
         n2_text_add_raw(&w->text, w->brief.data, w->brief.length);
         return;
     }
-    n2_interval_say(&w->text, s->options, "mutual information", h.v);
-    n2_headline_say(s, &h, &w->text);
+    n2_interval_say(&w->text, s->options, "mutual information", h->v);
+    n2_headline_say(s, h, &w->text);
+}
+
+/* "temp, pressure and 3 more" */
+static void name_columns(const n2_session *s, size_t first, size_t end, char *out, size_t size) {
+    enum { NAMED = 3 };
+    const size_t shown = end - first > NAMED ? NAMED - 1 : end - first;
+    size_t at = 0;
+    for (size_t c = first; c < first + shown; c++)
+        at += (size_t)snprintf(out + at, size - at, "%s%.24s", c > first ? ", " : "",
+                               s->num->names[c]);
+    if (shown < end - first) snprintf(out + at, size - at, " and %zu more", end - first - shown);
+}
+
+static n2ce_status write_page(const n2_session *s, const n2_headline *h, n2ce_answer *answer) {
+    char title[300], text[2][N2_REPORT_TEXT], x[120], y[120];
+    name_columns(s, 0, s->x_cols, x, sizeof x);
+    name_columns(s, s->x_cols, s->num->cols, y, sizeof y);
+    snprintf(title, sizeof title, "Mutual information of x (%s) and y (%s)", x, y);
+    const n2_page_number number =
+        n2_report_number(s->options, "mutual information", h->v, text[0], text[1]);
+    const n2_report_front front = {
+        .verb = "mi", .title = title, .numbers = &number, .n_numbers = 1, .reason = h->reason};
+    return n2_report_page(s, &front, answer);
 }
 
 static n2ce_status mi_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
@@ -63,9 +87,11 @@ static n2ce_status mi_session(n2_session *s, const n2ce_matrix *data, n2ce_answe
     }
     N2_TRY(n2_session_read_joint(s, &joint, x_text, y_text));
     N2_TRY(n2_session_fit(s));
+    const n2_headline h = n2_headline_of(s);
     n2_writer w = n2_writer_new(s->ctx);
-    write_mi(s, &w);
+    write_mi(s, &h, &w);
     N2_TRY(n2_writer_take(&w, answer));
+    N2_TRY(write_page(s, &h, answer));
     return n2_session_model(s, &answer->model);
 }
 
@@ -83,6 +109,8 @@ const n2ce_task n2_mi_task = {
     .examples = "n2ce mi --x temp,pressure --y yield runs.csv\n"
                 "n2ce mi --x 0-9 --y 10-19 data.npy --quiet\n"
                 "n2ce mi --bmi samples.csv 3 2\n",
+    .page = "mi.html",
+    .data = "mi.json",
     .options = mi_options,
     .operands = "file dim-x dim-y",
     .run_on = run_mi,

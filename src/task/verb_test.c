@@ -1,8 +1,9 @@
 /* test: do two samples have one distribution? */
 #include "base/random.h"
-#include "ratio_session.h"
+#include "ratio_report.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const n2ce_option test_options[] = {
@@ -14,6 +15,8 @@ static const n2ce_option test_options[] = {
     N2_SAMPLE_OPTIONS,
     N2_INTERVAL_OPTIONS,
     N2_FIT_OPTIONS,
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 
@@ -41,32 +44,62 @@ static double draw_sum(double *score, size_t n, size_t all, uint64_t seed, uint6
     return sum;
 }
 
+/* The statistic, the mean score of the rows with the numerator's label, and what it is if labels
+ * are permuted: its exact mean and spread, and a histogram of those that were drawn. */
+typedef struct null_distribution {
+    double observed, mean, spread;
+    n2_bins bins;
+    n2_histogram drawn;
+} null_distribution;
+
+/* n scores of all are drawn without replacement. */
+static null_distribution null_of(const double *score, size_t n, size_t all) {
+    double sum = 0, square = 0, observed = 0;
+    for (size_t i = 0; i < n; i++) observed += score[i];
+    for (size_t i = 0; i < all; i++) sum += score[i];
+    const double mean = sum / (double)all;
+    for (size_t i = 0; i < all; i++) square += (score[i] - mean) * (score[i] - mean);
+    const double left = (double)(all - n) / (double)(all - 1);
+    null_distribution d = {.observed = observed / (double)n, .mean = mean};
+    d.spread = sqrt(square / (double)all / (double)n * left);
+    d.bins = n2_bins_between(mean - 4.5 * d.spread, mean + 4.5 * d.spread, 40);
+    return d;
+}
+
 /* Share of permutations whose numerator sum is at least as large; ties with rounding
  * count as such. */
-static double permutation_p(double *score, size_t n, size_t all, size_t permutations,
-                            uint64_t seed) {
+static double permutation_p(double *score, size_t n, size_t all, size_t permutations, uint64_t seed,
+                            null_distribution *null) {
     double observed = 0, size = 0;
     for (size_t i = 0; i < n; i++) observed += score[i];
     for (size_t i = 0; i < all; i++) size += fabs(score[i]);
     size_t as_large = 1;
     uint64_t at = 0;
-    for (size_t k = 0; k < permutations; k++)
-        as_large += draw_sum(score, n, all, seed, &at) >= observed - 1e-12 * size;
+    *null = null_of(score, n, all);
+    for (size_t k = 0; k < permutations; k++) {
+        const double sum = draw_sum(score, n, all, seed, &at);
+        as_large += sum >= observed - 1e-12 * size;
+        n2_histogram_add(&null->drawn, &null->bins, sum / (double)n);
+    }
     return (double)as_large / (double)(permutations + 1);
 }
 
 typedef struct test_result {
     double p, accuracy; /* accuracy: share of held-out rows on the right side, both samples alike */
-    size_t n[2];
+    size_t n[2];        /* num, den */
+    null_distribution null;
+    char reason[200]; /* why the fit has not converged; "": it has */
 } test_result;
 
 /* Scores of held-out rows, bounded so that no single one decides. */
 static n2ce_status judge(n2_session *s, double *const rows[2], test_result *t) {
-    const size_t n = t->n[0], all = n + t->n[1];
+    const size_t n = t->n[0], all = n + t->n[1], sizes[2] = {t->n[1], n};
     double *f = n2_alloc(s->ctx, all, sizeof *f), right[2] = {0, 0};
     if (!f) return N2CE_ENOMEM;
     n2ce_status status = n2_ratio_score(s->ratio, rows[0], n, f);
     if (status == N2CE_OK) status = n2_ratio_score(s->ratio, rows[1], all - n, f + n);
+    if (status == N2CE_OK && s->report)
+        n2_report_show(s->report, (const double *[]){f + n, f}, sizes);
     for (size_t i = 0; i < all && status == N2CE_OK; i++) {
         const double vote = f[i] > 0 ? 1 : f[i] < 0 ? 0 : 0.5;
         right[i >= n] += i < n ? vote : 1 - vote;
@@ -75,31 +108,103 @@ static n2ce_status judge(n2_session *s, double *const rows[2], test_result *t) {
     if (status == N2CE_OK) {
         t->accuracy = 0.5 * (right[0] / (double)n + right[1] / (double)(all - n));
         t->p = permutation_p(f, n, all, (size_t)n2_options_count(s->options, "permutations"),
-                             s->fit.seed);
+                             s->fit.seed, &t->null);
     }
     n2_free(s->ctx, f);
     return status;
 }
 
-static void note_test(const n2_session *s, const test_result *t, const char *reason) {
+static const char *finding(const test_result *t) {
+    return t->p < 0.05 ? "the samples differ at the 5 % level"
+                       : "no difference found at the 5 % level";
+}
+
+/* ---- the page ---- */
+
+/* Farther out than this many spreads the observed value is drawn at the edge. */
+static const double FAR = 25;
+
+static void add_null(const void *about, n2_text *page) {
+    const test_result *t = about;
+    const null_distribution *d = &t->null;
+    double x[N2_MOST_STEPS], y[N2_MOST_STEPS], zero[N2_MOST_STEPS] = {0}, top = 0;
+    const size_t n = n2_histogram_steps(&d->drawn, &d->bins, x, y);
+    for (size_t i = 0; i < n; i++) top = fmax(top, y[i]);
+    const double away = d->spread > 0 ? (d->observed - d->mean) / d->spread : 0;
+    const double at = fabs(away) > FAR ? d->mean + copysign(FAR * d->spread, away) : d->observed;
+    const double mark[2] = {at, at}, height[2] = {0, top};
+    char observed[120];
+    snprintf(observed, sizeof observed, "observed: %.4g, %.1f standard deviations away%s",
+             d->observed, away, fabs(away) > FAR ? " (beyond the edge)" : "");
+    const n2_series series[] = {
+        {.label = "permuted labels", .x = x, .y = y, .n = n, .low = zero, .high = y, .colour = -1},
+        {.label = observed, .x = mark, .y = height, .n = 2, .colour = 1}};
+    const n2_plot plot = {.title = "The statistic under permuted labels",
+                          .x_label = "mean score of rows labelled num",
+                          .y_label = "density of permutations",
+                          .series = series,
+                          .n_series = 2};
+    n2_page_section(page, "The test");
+    n2_page_figure(page, &plot,
+                   "The score of a row is tanh(f/2), f its log ratio by a fit to the other half of "
+                   "the rows. If the distributions are the same, the observed mean is one like "
+                   "those of permuted labels; p is the share of them that is as large.");
+}
+
+static n2ce_status write_page(const n2_session *s, const test_result *t, n2ce_answer *answer) {
+    char title[200], p[32], accuracy[32], rows[96], verdict[96];
+    snprintf(title, sizeof title, "Do %.70s and %.70s have one distribution?",
+             n2_report_sample(s, 1), n2_report_sample(s, 0));
+    snprintf(p, sizeof p, "%.4g", t->p);
+    snprintf(accuracy, sizeof accuracy, "%.4f", t->accuracy);
+    snprintf(rows, sizeof rows, "0.5 is chance; on %zu and %zu rows", t->n[0], t->n[1]);
+    snprintf(verdict, sizeof verdict, "%s", finding(t));
+    const n2_page_number numbers[] = {
+        {"p-value of the two-sample test", p, NULL, "small: the distributions differ"},
+        {"accuracy of telling rows apart", accuracy, NULL, rows}};
+    const n2_report_front front = {.verb = "test",
+                                   .title = title,
+                                   .numbers = numbers,
+                                   .n_numbers = 2,
+                                   .reason = "",
+                                   .verdict = verdict,
+                                   .more = add_null,
+                                   .about = t};
+    return n2_report_page(s, &front, answer);
+}
+
+/* ---- text and JSON ---- */
+
+static void add_null_json(const null_distribution *d, n2_text *json) {
+    const n2_histogram *const drawn[1] = {&d->drawn};
+    const char *const names[1] = {"permutations"};
+    n2_text_add(json, ", \"null\": {\"observed\": ");
+    n2_text_add_number(json, d->observed);
+    n2_text_add(json, ", \"mean\": ");
+    n2_text_add_number(json, d->mean);
+    n2_text_add(json, ", \"spread\": ");
+    n2_text_add_number(json, d->spread);
+    n2_text_add(json, ", \"histogram\": ");
+    n2_report_json_bins(json, &d->bins, drawn, names, 1);
+    n2_text_add(json, "}");
+}
+
+static void note_test(const n2_session *s, const test_result *t) {
     const n2ce_test_result result = {.p = t->p,
                                      .accuracy = t->accuracy,
                                      .permutations =
                                          (size_t)n2_options_count(s->options, "permutations"),
                                      .n_num = t->n[0],
                                      .n_den = t->n[1],
-                                     .converged = !*reason};
+                                     .converged = !*t->reason};
     n2_note_test(s->answer, &result);
     n2_note_number(s->answer, "p", t->p);
     n2_note_number(s->answer, "accuracy", t->accuracy);
     n2_note_number(s->answer, "permutations", (double)result.permutations);
 }
 
-static void write_test(const n2_session *s, const test_result *t, const char *reason,
-                       n2_writer *w) {
-    n2_text_add(&w->text, "two-sample test        p = %.4g   (%s)\n", t->p,
-                t->p < 0.05 ? "the samples differ at the 5 % level"
-                            : "no difference found at the 5 % level");
+static void write_test(const n2_session *s, const test_result *t, n2_writer *w) {
+    n2_text_add(&w->text, "two-sample test        p = %.4g   (%s)\n", t->p, finding(t));
     n2_text_add(&w->text, "held-out accuracy      %.4f   (0.5 is chance; %zu and %zu rows)\n",
                 t->accuracy, t->n[0], t->n[1]);
     n2_text_add(&w->text, "chosen     ");
@@ -108,9 +213,15 @@ static void write_test(const n2_session *s, const test_result *t, const char *re
     n2_text_add_number(&w->json, t->p);
     n2_text_add(&w->json, ", \"accuracy\": ");
     n2_text_add_number(&w->json, t->accuracy);
-    n2_text_add(&w->json, ", \"permutations\": %llu, \"converged\": %s, ",
+    n2_text_add(&w->json, ", \"permutations\": %llu, \"converged\": %s",
                 (unsigned long long)n2_options_count(s->options, "permutations"),
-                *reason ? "false" : "true");
+                *t->reason ? "false" : "true");
+    if (s->report) {
+        n2_report_json(s, &w->json);
+        add_null_json(&t->null, &w->json);
+        n2_text_add(&w->json, "}");
+    }
+    n2_text_add(&w->json, ", ");
     n2_session_json(s, &w->json);
     n2_text_add(&w->json, "}\n");
     n2_text_add_number(&w->brief, t->p);
@@ -134,13 +245,13 @@ static n2ce_status test_session(n2_session *s, const n2ce_matrix *data, n2ce_ans
     n2_free(s->ctx, rows[1]);
     N2_TRY(status);
     n2_quality q;
-    char reason[200];
     n2_estimate_kl(&s->scores, &s->record, &q);
-    n2_session_converged(s, &q, reason);
+    n2_session_converged(s, &q, t.reason);
     n2_writer w = n2_writer_new(s->ctx);
-    note_test(s, &t, reason);
-    write_test(s, &t, reason, &w);
-    return n2_writer_take(&w, answer);
+    note_test(s, &t);
+    write_test(s, &t, &w);
+    N2_TRY(n2_writer_take(&w, answer));
+    return write_page(s, &t, answer);
 }
 
 static n2ce_status run_test(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
@@ -156,6 +267,8 @@ const n2ce_task n2_test_task = {
         "If the distributions are the same, p is uniform, whatever the ratio is like.\n",
     .examples = "n2ce test --num monday.csv --den friday.csv\n"
                 "n2ce test --num a.npy --den b.npy --quiet\n",
+    .page = "test.html",
+    .data = "test.json",
     .options = test_options,
     .run_on = run_test,
     .matrices = 2,

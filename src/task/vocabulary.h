@@ -16,6 +16,12 @@
 #define N2_FORCE_OPTION                                                                          \
     {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace files that are there"}
 
+/* Of a verb that is told of its report, because it costs something; others leave it to the program
+ * (cli/args.c), which has the same row. */
+#define N2_REPORT_OPTION                                                                         \
+    {"report", 'r', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",                                   \
+     "write a page with plots, and the JSON, into this folder"}
+
 #define N2_TIME_LIMIT_OPTION                                                                     \
     {"time-limit", 't', N2CE_OPTION_REAL, "auto", 0.1, 1e9, NULL, "S",                           \
      "stop training after so many seconds and use what is there; the result then depends on "    \

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "report/axis.h"
+#include "report/histogram.h"
 #include "report/page.h"
 
 /* --------------------------------------------------------------------------
@@ -415,6 +416,16 @@ static void write_page(n2_text *out) {
     const n2_series series = {.label = "a", .x = x, .y = y, .n = 3};
     const n2_plot plot = {.title = "plot", .series = &series, .n_series = 1};
     const char *cells[] = {"name", "value", "<a>", "*1.5", "b", NULL};
+    static const n2_bar columns[] = {{"<c>", {2, -1}, {0.5, 0.25}}, {"d", {1, 0}, {0, 0}}};
+    static const n2_bars bars = {.title = "t & u",
+                                 .x_label = "x",
+                                 .key = {"one", "<two>"},
+                                 .colour = {0, -1},
+                                 .series = 2,
+                                 .bars = columns,
+                                 .n = 2};
+    static const n2_page_number numbers[] = {{"KL <", "0.5", "nats", "0.4 to 0.6"},
+                                             {"p", "0.01", NULL, NULL}};
     n2_page_begin(out, "A & B", "sub");
     n2_page_section(out, "one < two");
     n2_page_paragraph(out, "%d %s", 7, "<b>");
@@ -422,6 +433,12 @@ static void write_page(n2_text *out) {
     n2_page_figure(out, &plot, NULL);
     n2_page_table(out, cells, 3, 2, "table");
     n2_page_code(out, "n2ce < in > out");
+    n2_page_numbers(out, numbers, 2);
+    n2_page_verdict(out, false, "not <good>");
+    n2_page_facts_begin(out);
+    n2_page_fact(out, "M & N", "%d of <%s>", 3, "x");
+    n2_page_facts_end(out);
+    n2_page_bars(out, &bars, "bars");
     n2_page_end(out, "end");
 }
 
@@ -449,6 +466,10 @@ static void page_is_complete_and_escaped(void **state) {
     assert_non_null(strstr(page, "<th>name</th><th>value</th>"));
     assert_non_null(strstr(page, "<td>&lt;a&gt;</td><td><strong>1.5</strong></td>"));
     assert_non_null(strstr(page, "<code>n2ce &lt; in &gt; out</code>"));
+    assert_non_null(strstr(page, "<p>KL &lt; <b>0.5 <small>nats</small></b> 0.4 to 0.6</p>"));
+    assert_non_null(strstr(page, "<p>p <b>0.01</b> </p>"));
+    assert_non_null(strstr(page, "<p class=\"n2-verdict n2-bad\">not &lt;good&gt;</p>"));
+    assert_non_null(strstr(page, "<dt>M &amp; N</dt>\n<dd>3 of &lt;x&gt;</dd>"));
     blank_style(page);
     assert_true(well_formed(page));
     n2_free(*state, page);
@@ -498,6 +519,97 @@ static void *failing_alloc(void *user, void *ptr, size_t size) {
     return (*left)-- != 0 ? realloc(ptr, size) : NULL;
 }
 
+/* --------------------------------------------------------------------------
+ * Bars and histograms
+ * ----------------------------------------------------------------------- */
+
+static char *draw_bars(n2ce_ctx *ctx, const n2_bars *bars) {
+    n2_text text = n2_text_new(ctx);
+    n2_bars_svg(&text, bars);
+    char *svg = take(&text);
+    if (!well_formed(svg)) print_error("%s\n", svg);
+    assert_true(well_formed(svg));
+    return svg;
+}
+
+/* Lengths are in proportion, and what is not finite has no bar. */
+static void bars_have_the_lengths_of_their_values(void **state) {
+    const n2_bar rows[] = {{"a", {4}, {0}}, {"b", {2}, {0.5}}, {"c", {(double)NAN}, {0}}};
+    const n2_bars bars = {.colour = {0}, .series = 1, .bars = rows, .n = 3};
+    char *svg = draw_bars(*state, &bars);
+    double length[2] = {0, 0};
+    const char *at = svg;
+    for (size_t i = 0; i < 2; i++) {
+        at = strstr(at, "<rect class=\"n2-bar\"");
+        assert_non_null(at);
+        at = strstr(at, "width=\"");
+        assert_int_equal(sscanf(at, "width=\"%lf", &length[i]), 1);
+    }
+    assert_true(fabs(length[0] - 2 * length[1]) < 0.05);
+    assert_int_equal(count(svg, "<rect class=\"n2-bar\""), 2);
+    assert_int_equal(count(svg, "<title>b: 2 \u00b1 0.5</title>"), 1);
+    n2_free(*state, svg);
+}
+
+static void bars_of_anything_are_drawn(void **state) {
+    const n2_bar rows[] = {{"a very long label that has to be cut somewhere, or it hides the bars",
+                            {-1e300, 1e300},
+                            {0, 0}},
+                           {"", {0, 0}, {0, 0}}};
+    n2_bars bars = {.title = "t", .colour = {0, 1}, .series = 2, .bars = rows, .n = 2};
+    n2_free(*state, draw_bars(*state, &bars));
+    bars.series = 1;
+    n2_free(*state, draw_bars(*state, &bars));
+    bars.n = 0;
+    n2_free(*state, draw_bars(*state, &bars));
+}
+
+/* All values are in a bin or a tail; edges are round; what lies on an edge belongs right of it. */
+static void histograms_count_every_value(void **state) {
+    (void)state;
+    const double values[] = {-0.05, 0, 0.1, 0.1, 0.99, 1, 7, (double)NAN, -(double)INFINITY};
+    const n2_bins bins = n2_bins_between(0, 1, 10);
+    assert_true(fabs(bins.low) < 1e-12 && fabs(bins.width - 0.1) < 1e-12);
+    assert_int_equal(bins.n, 11);
+    const n2_histogram h = n2_histogram_of(&bins, values, 9);
+    assert_int_equal(h.rows, 9);
+    assert_int_equal(h.below, 2);
+    assert_int_equal(h.above, 2);
+    assert_int_equal(h.count[0], 1);
+    assert_int_equal(h.count[1], 2);
+    assert_true(fabs(h.sum[1] - 0.2) < 1e-12);
+    assert_int_equal(h.count[9], 1);
+    assert_int_equal(h.count[10], 1);
+    double x[N2_MOST_STEPS], y[N2_MOST_STEPS], area = 0;
+    const size_t n = n2_histogram_steps(&h, &bins, x, y);
+    assert_true(n <= N2_MOST_STEPS && y[0] == 0 && y[n - 1] == 0);
+    for (size_t i = 1; i < n; i++) area += (x[i] - x[i - 1]) * 0.5 * (y[i] + y[i - 1]);
+    assert_true(fabs(area - 5.0 / 9) < 1e-9);
+}
+
+/* One stray value does not make all others one bin; samples of one value, or none, have bins. */
+static void bins_are_for_most_values(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    double a[N], b[N];
+    for (size_t i = 0; i < N; i++) {
+        a[i] = sin((double)i);
+        b[i] = 3 + cos((double)i);
+    }
+    a[500] = 1e9;
+    const double *const x[] = {a, b};
+    const size_t n[] = {N, N}, none[] = {0, 0};
+    const n2_bins bins = n2_bins_for(x, n, 2);
+    const double high = bins.low + bins.width * (double)bins.n;
+    assert_true(bins.low < -0.9 && bins.low > -1.5 && high > 3.9 && high < 4.6);
+    assert_true(bins.n >= 10 && bins.n <= N2_MOST_BINS);
+    for (size_t i = 0; i < N; i++) a[i] = b[i] = 0.25;
+    const n2_bins one = n2_bins_for(x, n, 2), empty = n2_bins_for(x, none, 2);
+    const n2_histogram h = n2_histogram_of(&one, a, N);
+    assert_int_equal(h.below + h.above, 0);
+    assert_true(empty.n > 0 && isfinite(empty.low) && empty.width > 0);
+}
+
 /* A page is complete or not there at all, whichever allocation fails. */
 static void allocation_failure_is_sticky(void **state) {
     n2_text reference = n2_text_new(*state);
@@ -544,6 +656,10 @@ int main(void) {
         cmocka_unit_test(long_series_are_thinned),
         cmocka_unit_test(bands_are_closed_shapes),
         cmocka_unit_test(colours_repeat_and_references_are_neutral),
+        cmocka_unit_test(bars_have_the_lengths_of_their_values),
+        cmocka_unit_test(bars_of_anything_are_drawn),
+        cmocka_unit_test(histograms_count_every_value),
+        cmocka_unit_test(bins_are_for_most_values),
         cmocka_unit_test(page_is_complete_and_escaped),
         cmocka_unit_test(page_needs_nothing_from_outside),
         cmocka_unit_test(every_colour_has_a_class),

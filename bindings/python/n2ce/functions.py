@@ -55,7 +55,7 @@ def kl_divergence(num, den, *, reverse=False, unit="nats", random_state=None, n_
     random_state : None (a fixed seed), a whole number, a numpy Generator or a RandomState.
     n_jobs : threads, None for one a core; the result does not depend on it.
     options : of the command line's ``n2ce divergence``, with _ for -: level, method, magnitude,
-        stages, time_limit, ...
+        stages, time_limit, ...; report is a folder to write a page with plots into.
 
     Returns an Estimate, whose ``details`` hold the reverse direction, Jensen-Shannon and the M-path
     of the same fit too.

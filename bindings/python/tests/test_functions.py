@@ -1,10 +1,13 @@
 """Divergences, mutual information and the test, where the truth is known."""
+import json
 import math
 import os
 import signal
+import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 import numpy as np
 
@@ -54,6 +57,16 @@ class Divergence(unittest.TestCase):
     def test_jensen_shannon(self):
         js = n2ce.jensen_shannon(self.num, self.den, **FAST)
         self.assertTrue(0.1 < js.value < math.log(2))
+
+    def test_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            js = n2ce.jensen_shannon(self.num, self.den, report=folder, **FAST)
+            self.assertIn("<svg", (Path(folder) / "divergence.html").read_text())
+            self.assertEqual(json.loads((Path(folder) / "divergence.json").read_text()),
+                             js.details)
+            self.assertEqual(len(js.details["report"]["columns"]), 2)
+            with self.assertRaises(FileExistsError):
+                n2ce.jensen_shannon(self.num, self.den, report=folder, **FAST)
 
     def test_same_distribution(self):
         kl = n2ce.kl_divergence(*gaussians(shift=0.0), **FAST)
