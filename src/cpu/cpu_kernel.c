@@ -178,16 +178,32 @@ INLINE frame frame_at(frame f, int64_t offset, int64_t column) {
     return f;
 }
 
-/* Apart from the block's loop, where it would cost registers, but soon enough to find the
- * rows in the first-level cache. */
-static NOINLINE void finish(int64_t m, int64_t n, float *out, int64_t ld, frame f) {
+typedef int32_t mask __attribute__((vector_size(N2_VEC_BYTES), may_alias));
+
+/* x where gate is positive, slope x elsewhere. */
+INLINE n2_vec gated(n2_vec x, n2_vec gate, float slope) {
+    const mask open = (mask)(gate > 0.0f);
+    return (n2_vec)((open & (mask)x) | (~open & (mask)(slope * x)));
+}
+
+/* Rows of whole vectors. Vectors are spelt out: gcc would not take the chance, for all it knows the
+ * output may be the gate. Apart from the block's loop, where it would cost registers, but soon
+ * enough to find the rows in the first-level cache. */
+static NOINLINE void finish_vectors(int64_t m, int64_t n, float *out, int64_t ld, frame f) {
     for (int64_t row = 0; row < m * ld; row += ld)
-        if (f.addend)
-            for (int64_t i = row; i < row + n; i++)
-                out[i] = (f.gate[i] > 0.0f ? out[i] : f.slope * out[i]) + f.addend[i];
-        else
-            for (int64_t i = row; i < row + n; i++)
-                out[i] = f.gate[i] > 0.0f ? out[i] : f.slope * out[i];
+        for (int64_t i = row; i < row + n; i += LANES) {
+            n2_vec x = gated(VEC(out + i), VEC(f.gate + i), f.slope);
+            if (f.addend) x += VEC(f.addend + i);
+            *(uvec *)(void *)(out + i) = x;
+        }
+}
+
+static void finish_narrow(int64_t m, int64_t n, float *out, int64_t ld, frame f) {
+    for (int64_t row = 0; row < m * ld; row += ld)
+        for (int64_t i = row; i < row + n; i++) {
+            const float x = f.gate[i] > 0.0f ? out[i] : f.slope * out[i];
+            out[i] = f.addend ? x + f.addend[i] : x;
+        }
 }
 
 INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t ldb, float *out,
@@ -209,7 +225,7 @@ INLINE void block(int mr, int nv, int64_t k, strided a, const float *b, int64_t 
     }
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++) *(uvec *)(void *)(out + i * ldo + j * LANES) = sum[i][j];
-    if (f.gate) finish(mr, nv * LANES, out, ldo, f);
+    if (f.gate) finish_vectors(mr, nv * LANES, out, ldo, f);
 }
 
 /* All rows of one panel of columns. */
@@ -249,7 +265,7 @@ static void narrow_panel(int64_t m, int64_t n, int64_t k, strided a, const float
             for (int64_t r = 0; r < rows; r++) memcpy(out + (i + r) * ldo, tile[r], bytes);
         }
     }
-    if (f.gate) finish(m, n, out, ldo, f);
+    if (f.gate) finish_narrow(m, n, out, ldo, f);
 }
 
 /* Constant strides need fewer registers, and so do functions of their own. */
