@@ -59,7 +59,7 @@ extern "C" {
  * 1. Shapes, the store and its tensors
  * ------------------------------------------------------------------------ */
 
-enum { N2CE_MAX_RANK = 8 /**< room in a shape; ops take 4 axes */ };
+enum { N2CE_MAX_RANK = 8 /**< room in a shape; ops take 6 axes */ };
 
 /** Lengths of the axes, slowest first; rank 0 is a single number. */
 typedef struct n2ce_shape {

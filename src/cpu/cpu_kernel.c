@@ -20,17 +20,17 @@ N2_FAST_LIST(DECLARE)
 
 /* ---- functions of one number --------------------------------------------- */
 
-#define UNARY(NAME, EXPRESSION)                                                   \
-    void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                                \
-        const float a = (float)c->node->attr.f[0], b = (float)c->node->attr.f[1]; \
-        const n2_range r = n2_elements_of(c);                                     \
-        const float *in = IN(c, 0);                                               \
-        float *out = OUT(c);                                                      \
-        (void)a, (void)b;                                                         \
-        for (int64_t i = r.begin; i < r.end; i++) {                               \
-            const float x = in[i];                                                \
-            out[i] = EXPRESSION;                                                  \
-        }                                                                         \
+#define UNARY(NAME, EXPRESSION)                                               \
+    void N2_ISA(n2_cpu_##NAME)(const n2_call *c) {                            \
+        const float a = (float)c->node->attr->a, b = (float)c->node->attr->b; \
+        const n2_range r = n2_elements_of(c);                                 \
+        const float *in = IN(c, 0);                                           \
+        float *out = OUT(c);                                                  \
+        (void)a, (void)b;                                                     \
+        for (int64_t i = r.begin; i < r.end; i++) {                           \
+            const float x = in[i];                                            \
+            out[i] = EXPRESSION;                                              \
+        }                                                                     \
     }
 N2_FAST_UNARY(UNARY)
 
@@ -105,7 +105,7 @@ static void move_on(const loops *l, position *at) {
 /* One run is the common case; a part is some elements of it, or else some of the runs. */
 static void walk(const n2_call *c, run_fn *run) {
     const loops l = plan_loops(c);
-    const float a = (float)c->node->attr.f[0];
+    const float a = (float)c->node->attr->a;
     const bool x_moves = l.step[0][0] != 0, y_moves = l.step[1][0] != 0;
     const int64_t n = l.length[0], total = n2_elements(c->out.shape);
     if (l.rank == 1) {
@@ -391,7 +391,7 @@ static void sum_columns(const float *x, int64_t reduced, int64_t inner, n2_range
 void N2_ISA(n2_cpu_sum)(const n2_call *c) {
     int64_t outer, reduced, inner;
     float *out = OUT(c);
-    if (!contiguous_axes(c->in[0].shape, c->node->attr.i[0], &outer, &reduced, &inner)) {
+    if (!contiguous_axes(c->in[0].shape, c->node->attr->reduce.axes, &outer, &reduced, &inner)) {
         if (c->part > 0) return;
         if (!c->add) memset(out, 0, (size_t)n2_elements(c->out.shape) * sizeof *out);
         sum_scattered(c);
@@ -463,7 +463,7 @@ static int64_t between(n2_shape s, int from, int to) {
 /* Axes a < b of [outer x A x middle x B x inner]: runs of `inner` keep together. A part is some
  * of outer x B. */
 static void transpose_axes(const n2_call *c) {
-    const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
+    const int a = c->node->attr->transpose.axis_a, b = c->node->attr->transpose.axis_b;
     const n2_shape s = c->in[0].shape;
     const int64_t outer = between(s, 0, a), middle = between(s, a + 1, b);
     const int64_t inner = between(s, b + 1, s.rank), na = s.dim[a], nb = s.dim[b];
@@ -489,15 +489,17 @@ void N2_ISA(n2_cpu_transpose)(const n2_call *c) {
 /* ---- Adam ---------------------------------------------------------------- */
 
 void N2_ISA(n2_cpu_adam)(const n2_call *c) {
-    const double *f = c->node->attr.f, step = (double)IN(c, 3)[0];
-    const float b1 = (float)f[0], b2 = (float)f[1], eps = (float)f[2], decay = (float)f[3];
-    const float c1 = (float)(1 - f[0]), c2 = (float)(1 - f[1]);
+    const n2_adam adam = c->node->attr->adam;
+    const double step = (double)IN(c, 3)[0];
+    const float b1 = (float)adam.beta1, b2 = (float)adam.beta2, eps = (float)adam.eps;
+    const float decay = (float)adam.decay;
+    const float c1 = (float)(1 - adam.beta1), c2 = (float)(1 - adam.beta2);
     const float rate = IN(c, 1)[0], factor = IN(c, 2)[0];
-    const float fix1 = (float)(1 / (1 - pow(f[0], step)));
-    const float fix2 = (float)(1 / (1 - pow(f[1], step)));
+    const float fix1 = (float)(1 / (1 - pow(adam.beta1, step)));
+    const float fix2 = (float)(1 / (1 - pow(adam.beta2, step)));
     const n2_range r = n2_elements_of(c);
     const float *g = IN(c, 0);
-    float *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
+    float *p = OUT(c), *m = c->node->attr->tensor[1]->data, *v = c->node->attr->tensor[2]->data;
     for (int64_t i = r.begin; i < r.end; i++) {
         const float gi = g[i] * factor;
         m[i] = b1 * m[i] + c1 * gi;

@@ -2,6 +2,7 @@
 
 #include "base/pool.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -248,6 +249,7 @@ struct n2_graph {
     uint32_t n, capacity;
     uint32_t *table; /* hash table of ids, open addressing, capacity a power of two */
     uint32_t table_size;
+    n2_arena attrs;
     n2_node *current; /* per tensor: the node that holds its value now */
     size_t n_current;
     n2ce_status status;
@@ -260,6 +262,7 @@ n2_graph *n2_graph_new(n2_store *store) {
     if (!g) return NULL;
     g->store = store;
     g->ctx = store->ctx;
+    g->attrs = n2_arena_new(g->ctx);
     return g;
 }
 
@@ -268,6 +271,7 @@ void n2_graph_free(n2_graph *g) {
     n2_free(g->ctx, g->nodes);
     n2_free(g->ctx, g->table);
     n2_free(g->ctx, g->current);
+    n2_arena_free(&g->attrs);
     n2_free(g->ctx, g);
 }
 
@@ -325,21 +329,21 @@ static uint64_t mix(uint64_t h, uint64_t x) {
     return h * 0xFF51AFD7ED558CCDu;
 }
 
+static const n2_attr no_attr;
+
 static uint64_t hash_node(const n2_node_data *d) {
     uint64_t h = (uint64_t)d->op->id;
     for (int i = 0; i < d->n_in; i++) h = mix(h, d->in[i].id);
     for (int i = 0; i < d->shape.rank; i++) h = mix(h, (uint64_t)d->shape.dim[i]);
-    for (int i = 0; i < 4; i++) {
-        uint64_t bits;
-        memcpy(&bits, &d->attr.f[i], sizeof bits);
-        h = mix(mix(h, bits), (uint64_t)d->attr.i[i]);
-    }
+    uint64_t words[offsetof(n2_attr, tensor) / sizeof(uint64_t)];
+    memcpy(words, d->attr, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) h = mix(h, words[i]);
     return h ^ (h >> 29);
 }
 
 static bool same_node(const n2_node_data *a, const n2_node_data *b) {
     return a->op == b->op && a->n_in == b->n_in && memcmp(a->in, b->in, sizeof a->in) == 0 &&
-           n2_same_shape(a->shape, b->shape) && memcmp(&a->attr, &b->attr, sizeof a->attr) == 0;
+           n2_same_shape(a->shape, b->shape) && memcmp(a->attr, b->attr, sizeof *a->attr) == 0;
 }
 
 /* The slot of an equal node, or the empty slot where it belongs. */
@@ -366,6 +370,16 @@ static bool grow(n2_graph *g) {
     return true;
 }
 
+/* A copy that lives as long as the graph. */
+static const n2_attr *keep_attr(n2_graph *g, const n2_attr *attr) {
+    n2_attr *kept = n2_arena_alloc(&g->attrs, 1, sizeof *kept);
+    if (kept)
+        *kept = *attr;
+    else
+        n2_graph_out_of_memory(g);
+    return kept;
+}
+
 n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
                 const n2_attr *attr) {
     char text[64];
@@ -379,11 +393,12 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     d.n_in = n_in;
     for (int i = 0; i < n_in; i++) d.in[i] = in[i];
     d.shape = shape;
-    if (attr) d.attr = *attr;
+    d.attr = attr ? attr : &no_attr;
     d.file = "?";
     const bool mergeable = !d.op->random && !d.op->update && op != N2_OP_tensor;
     uint32_t *slot = mergeable ? find_slot(g, &d) : NULL;
     if (slot && *slot) return (n2_node){*slot};
+    if (attr && !(d.attr = keep_attr(g, attr))) return N2_NONE;
     g->nodes[g->n++] = d;
     if (slot) *slot = g->n;
     return (n2_node){g->n};
@@ -410,14 +425,15 @@ n2_node n2_build_read(n2_graph *g, n2_tensor *t) {
     if (!t) return n2_graph_fail(g, "read: the tensor is NULL (was there memory for it?)");
     n2_node *current = current_value(g, t);
     if (!current) return N2_NONE;
-    if (!current->id) *current = n2_emit(g, N2_OP_tensor, NULL, 0, t->shape, &(n2_attr){.t = {t}});
+    if (!current->id)
+        *current = n2_emit(g, N2_OP_tensor, NULL, 0, t->shape, &(n2_attr){.tensor = {t}});
     return *current;
 }
 
 /* Update ops call this: from now on reads see the new value. */
 n2_node n2_emit_update(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, const n2_attr *attr) {
-    const n2_node y = n2_emit(g, op, in, n_in, attr->t[0]->shape, attr);
-    n2_node *current = y.id ? current_value(g, attr->t[0]) : NULL;
+    const n2_node y = n2_emit(g, op, in, n_in, attr->tensor[0]->shape, attr);
+    n2_node *current = y.id ? current_value(g, attr->tensor[0]) : NULL;
     if (current) *current = y;
     return y;
 }

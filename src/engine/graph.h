@@ -20,7 +20,7 @@
 #include "base/arena.h"
 #include "device.h"
 
-enum { N2_MAX_RANK = 4, N2_MAX_INPUTS = 4, N2_MAX_TENSORS = 3 };
+enum { N2_MAX_RANK = 6, N2_MAX_INPUTS = 8, N2_MAX_TENSORS = 3 };
 
 /* ---- shapes ---- */
 
@@ -105,10 +105,41 @@ typedef struct n2_node {
 } n2_node;
 #define N2_NONE ((n2_node){0})
 
+/* Constants of Adam; decay is decoupled. */
+typedef struct n2_adam {
+    double beta1, beta2, eps, decay;
+} n2_adam;
+
+/* What a node has beside its inputs. An op uses the members named after it; all others are zero.
+ * Nodes are compared by them as bytes, so members have no gaps: pairs of 32 bits, or 64 bits. */
 typedef struct n2_attr {
-    double f[4];
-    int64_t i[4];
-    n2_tensor *t[N2_MAX_TENSORS];
+    double value; /* constant */
+    double a, b;  /* element-wise: affine is a x + b; a is the slope of lrelu and lrelu_grad */
+    struct {
+        double magnitude; /* M; infinity: NWJ */
+        int64_t is_den;   /* on the denominator's side */
+    } n2ce;
+    struct {
+        int64_t below, stream; /* integers are below; every node is a stream of its own */
+    } random;
+    struct {
+        int64_t divide, modulo;
+    } row_index;
+    struct {
+        int32_t transpose_a, transpose_b;
+    } matmul;
+    struct {
+        int32_t axes;           /* sum, amax: a mask; they stay, with length 1 */
+        int32_t above_diagonal; /* median */
+    } reduce;
+    struct {
+        int32_t axis_a, axis_b; /* axis_a < axis_b */
+    } transpose;
+    struct {
+        int64_t axis, begin; /* concat, slice, pad; begin: of what is cut out, or put in */
+    } along;
+    n2_adam adam;
+    n2_tensor *tensor[N2_MAX_TENSORS]; /* read or written; the last member */
 } n2_attr;
 
 struct n2_op;
@@ -118,8 +149,8 @@ typedef struct n2_node_data {
     n2_node in[N2_MAX_INPUTS];
     int n_in;
     n2_shape shape;
-    n2_attr attr;
-    const char *file; /* who built it; "?", 0: not yet noted */
+    const n2_attr *attr; /* never NULL */
+    const char *file;    /* who built it; "?", 0: not yet noted */
     int line;
     bool watched; /* must stay finite: n2g_watch */
 } n2_node_data;
@@ -245,11 +276,13 @@ n2_node n2_build_median(n2_graph *g, n2_node x, bool above_diagonal);
 #define n2g_reshape(g, x, shape)             N2_BUILT(g, n2_build_reshape(g, x, shape))
 #define n2g_transpose(g, x, axis_a, axis_b)  N2_BUILT(g, n2_build_transpose(g, x, axis_a, axis_b))
 #define n2g_concat(g, a, b, axis)            N2_BUILT(g, n2_build_concat(g, a, b, axis))
+#define n2g_concat_all(g, x, n, axis)        N2_BUILT(g, n2_build_concat_all(g, x, n, axis))
 #define n2g_slice(g, x, axis, begin, length) N2_BUILT(g, n2_build_slice(g, x, axis, begin, length))
 n2_node n2_build_broadcast(n2_graph *g, n2_node x, n2_shape shape);
 n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape);
 n2_node n2_build_transpose(n2_graph *g, n2_node x, int axis_a, int axis_b);
 n2_node n2_build_concat(n2_graph *g, n2_node a, n2_node b, int axis);
+n2_node n2_build_concat_all(n2_graph *g, const n2_node *x, int n, int axis);
 n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t length);
 
 /* Zeros around: the gradient of slice. */
@@ -311,10 +344,7 @@ void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *
 n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x);
 
 /* Adam on one tensor: moments in m and v, rate, a factor on the gradient (clipping)
- * and the number of the step (1 for the first) as scalars; decay is decoupled. */
-typedef struct n2_adam {
-    double beta1, beta2, eps, decay;
-} n2_adam;
+ * and the number of the step (1 for the first) as scalars. */
 #define n2g_adam_update(g, ...) N2_BUILT(g, n2_build_adam_update(g, __VA_ARGS__))
 n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3],
                              n2_node grad, n2_node rate, n2_node factor, n2_node step);

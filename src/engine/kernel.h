@@ -77,7 +77,7 @@ typedef struct n2_product {
 
 static inline n2_product n2_product_of(const n2_call *c) {
     const n2_shape a = c->in[0].shape, o = c->out.shape;
-    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
+    const bool ta = c->node->attr->matmul.transpose_a, tb = c->node->attr->matmul.transpose_b;
     n2_product p = {ta, tb, 1, o.dim[o.rank - 2], o.dim[o.rank - 1], a.dim[a.rank - 1 - ta]};
     for (int i = 0; i < o.rank - 2; i++) p.batches *= o.dim[i];
     return p;

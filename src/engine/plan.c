@@ -99,7 +99,7 @@ static int ready_stage(const n2_plan *p, uint32_t id, int k) {
 static void note_killer(n2_plan *p, const n2_tensor *t, uint32_t before, uint32_t update) {
     for (uint32_t id = before; id > 0; id--) {
         const n2_node_data *d = n2_node_at(p, id);
-        if ((d->op->id == N2_OP_tensor || d->op->update) && d->attr.t[0] == t) {
+        if ((d->op->id == N2_OP_tensor || d->op->update) && d->attr->tensor[0] == t) {
             p->nodes[id].killer = update;
             return;
         }
@@ -129,7 +129,8 @@ static n2ce_status check_stale_reads(const n2_plan *p, uint32_t id) {
             return n2_fail(p->ctx, N2CE_EINVAL,
                            "%s:%d: %s reads the tensor \"%s\" as it was before the update at "
                            "%s:%d. Build it, and gradients through it, before the update.",
-                           d->file, d->line, d->op->name, n2_node_at(p, killer)->attr.t[0]->name,
+                           d->file, d->line, d->op->name,
+                           n2_node_at(p, killer)->attr->tensor[0]->name,
                            n2_node_at(p, killer)->file, n2_node_at(p, killer)->line);
     }
     return N2CE_OK;
@@ -150,7 +151,7 @@ static n2ce_status assign_stages(n2_plan *p) {
         }
         N2_TRY(check_stale_reads(p, id));
         if (!d->op->update) continue;
-        note_killer(p, d->attr.t[0], id - 1, id);
+        note_killer(p, d->attr->tensor[0], id - 1, id);
         const int stage = wait_for_readers(p, id);
         if (stage > n->stage) n->stage = stage;
     }
@@ -204,7 +205,7 @@ static n2ce_status check_outputs(const n2_plan *p) {
             return n2_fail(p->ctx, N2CE_EINVAL,
                            "%s:%d: the output is the tensor \"%s\" before an update of the same "
                            "plan. Read it after the update, or before the run.",
-                           d->file, d->line, root->attr.t[0]->name);
+                           d->file, d->line, root->attr->tensor[0]->name);
     }
     return N2CE_OK;
 }

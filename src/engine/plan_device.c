@@ -15,10 +15,11 @@ static size_t place_of(n2_plan *p, n2_tensor *t) {
 
 static n2ce_status note_tensors(n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
-    for (int k = 0; k < N2_MAX_TENSORS && d->attr.t[k]; k++) {
-        p->writes[place_of(p, d->attr.t[k])] |= d->op->update;
-        if (p->device) N2_TRY(n2_tensor_mirror(p->store, d->attr.t[k], p->device));
-        if (!p->device && d->op->update) d->attr.t[k]->blank = false; /* here, it is the host */
+    for (int k = 0; k < N2_MAX_TENSORS && d->attr->tensor[k]; k++) {
+        p->writes[place_of(p, d->attr->tensor[k])] |= d->op->update;
+        if (p->device) N2_TRY(n2_tensor_mirror(p->store, d->attr->tensor[k], p->device));
+        if (!p->device && d->op->update)
+            d->attr->tensor[k]->blank = false; /* here, it is the host */
     }
     return N2CE_OK;
 }

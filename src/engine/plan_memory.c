@@ -105,10 +105,10 @@ static n2ce_status resolve(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
     if (d->op->id == N2_OP_tensor || d->op->update)
-        n->data = p->device ? d->attr.t[0]->device : d->attr.t[0]->data;
+        n->data = p->device ? d->attr->tensor[0]->device : d->attr->tensor[0]->data;
     else if (n->stored || d->op->id == N2_OP_constant)
         n->data = p->block + n->place;
-    return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr.f[0]) : N2CE_OK;
+    return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr->value) : N2CE_OK;
 }
 
 static n2ce_status make_block(n2_plan *p) {
@@ -351,7 +351,7 @@ static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) 
     const n2_node_data *d = n2_node_at(p, id);
     const uint32_t other = d->in[d->in[0].id == p->nodes[id].absorbs].id;
     *(d->op->id == N2_OP_add ? &out->addend : &out->gate) = operand(p, other, true);
-    if (d->op->id == N2_OP_lrelu_grad) out->slope = d->attr.f[0];
+    if (d->op->id == N2_OP_lrelu_grad) out->slope = d->attr->a;
     out->flops += n2_flops(p->graph, d);
 }
 

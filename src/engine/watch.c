@@ -131,7 +131,7 @@ static const n2_tensor *bad_tensor(const n2_plan *p, const n2_node_data *d) {
         const n2_node_data *in = n2_node_at(p, p->nodes[d->in[k].id].root);
         if (in->op->id == N2_OP_tensor &&
             !is_finite(p, p->nodes[p->nodes[d->in[k].id].root].data, n2_elements(in->shape)))
-            return in->attr.t[0];
+            return in->attr->tensor[0];
     }
     return NULL;
 }

@@ -88,7 +88,7 @@ static void read_record(const double x[N_RECORD], n2_latent_record *r) {
  * thing. */
 static n2_tensor *weight_at(const n2_latent *m, uint32_t k) {
     const n2_node_data *d = n2_at(m->appraise.g, (n2_node){k});
-    n2_tensor *t = d->op->id == N2_OP_tensor ? d->attr.t[0] : NULL;
+    n2_tensor *t = d->op->id == N2_OP_tensor ? d->attr->tensor[0] : NULL;
     return t == m->rows ? NULL : t;
 }
 

@@ -55,7 +55,7 @@ static void N2_PLAIN(draw)(const n2_call *c, void (*fill)(n2_stream, uint64_t, s
     const int64_t n = n2_elements(c->out.shape);
     const int64_t per_row =
         c->out.shape.rank ? n / (c->out.shape.dim[0] ? c->out.shape.dim[0] : 1) : 1;
-    const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
+    const n2_stream s = {c->seed, (uint32_t)c->node->attr->random.stream, c->step};
     const n2_range r = n2_elements_of(c);
     for (int64_t i = r.begin; i < r.end; i += N2_PLAIN(BATCH)) {
         float batch[N2_PLAIN(BATCH)];
@@ -72,13 +72,13 @@ static void N2_PLAIN(draw)(const n2_call *c, void (*fill)(n2_stream, uint64_t, s
 PLAIN N2_PLAIN(normal)(const n2_call *c) { N2_PLAIN(draw)(c, n2_fill_normal, 0); }
 PLAIN N2_PLAIN(uniform)(const n2_call *c) { N2_PLAIN(draw)(c, n2_fill_uniform, 0); }
 PLAIN N2_PLAIN(integer)(const n2_call *c) {
-    N2_PLAIN(draw)(c, n2_fill_uniform, (float)c->node->attr.i[0]);
+    N2_PLAIN(draw)(c, n2_fill_uniform, (float)c->node->attr->random.below);
 }
 
 /* Fisher and Yates: from the end, swap with a random one not behind it. */
 PLAIN N2_PLAIN(permutation)(const n2_call *c) {
     const int64_t n = n2_elements(c->out.shape);
-    const n2_stream s = {c->seed, (uint32_t)c->node->attr.i[1], c->step};
+    const n2_stream s = {c->seed, (uint32_t)c->node->attr->random.stream, c->step};
     for (int64_t i = 0; i < n; i++) OUT(c)[i] = (N2_NUM)i;
     for (int64_t i = n - 1; i > 0; i--) {
         float u;
@@ -92,21 +92,22 @@ PLAIN N2_PLAIN(permutation)(const n2_call *c) {
 
 PLAIN N2_PLAIN(row_index)(const n2_call *c) {
     const int64_t n = n2_elements(c->out.shape);
-    for (int64_t i = 0; i < n; i++)
-        OUT(c)[i] = (N2_NUM)((c->row0 + i) / c->node->attr.i[0] % c->node->attr.i[1]);
+    const int64_t divide = c->node->attr->row_index.divide,
+                  modulo = c->node->attr->row_index.modulo;
+    for (int64_t i = 0; i < n; i++) OUT(c)[i] = (N2_NUM)((c->row0 + i) / divide % modulo);
 }
 
 /* ---- element-wise -------------------------------------------------------- */
 
-#define UNARY(NAME, EXPRESSION)                                      \
-    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                         \
-        const double a = c->node->attr.f[0], b = c->node->attr.f[1]; \
-        const n2_range r = n2_elements_of(c);                        \
-        (void)a, (void)b;                                            \
-        for (int64_t i = r.begin; i < r.end; i++) {                  \
-            const double x = (double)IN(c, 0)[i];                    \
-            OUT(c)[i] = (N2_NUM)(EXPRESSION);                        \
-        }                                                            \
+#define UNARY(NAME, EXPRESSION)                                  \
+    PLAIN N2_PLAIN(NAME)(const n2_call *c) {                     \
+        const double a = c->node->attr->a, b = c->node->attr->b; \
+        const n2_range r = n2_elements_of(c);                    \
+        (void)a, (void)b;                                        \
+        for (int64_t i = r.begin; i < r.end; i++) {              \
+            const double x = (double)IN(c, 0)[i];                \
+            OUT(c)[i] = (N2_NUM)(EXPRESSION);                    \
+        }                                                        \
     }
 UNARY(neg, -x)
 UNARY(exp, exp(x))
@@ -122,12 +123,19 @@ UNARY(positive, x > 0)
 UNARY(affine, a *x + b)
 UNARY(lrelu, x > 0 ? x : a * x)
 UNARY(silu, x *n2_sigmoid(x))
-UNARY(n2ce_term, c->node->attr.i[0] ? n2_den_term(x, a) : n2_num_term(x, a))
-UNARY(n2ce_weight, c->node->attr.i[0] ? n2_den_weight(x, a) : -n2_num_weight(x, a))
+/* The terms of the loss: M, and the side it is on. */
+#define LOSS(NUM, DEN)                                                  \
+    (c->node->attr->n2ce.is_den ? DEN(x, c->node->attr->n2ce.magnitude) \
+                                : NUM(x, c->node->attr->n2ce.magnitude))
+#define MINUS_NUM_WEIGHT(x, m) (-n2_num_weight(x, m))
+UNARY(n2ce_term, LOSS(n2_num_term, n2_den_term))
+UNARY(n2ce_weight, LOSS(MINUS_NUM_WEIGHT, n2_den_weight))
+#undef LOSS
+#undef MINUS_NUM_WEIGHT
 
 #define BINARY(NAME, EXPRESSION)                                                                  \
     PLAIN N2_PLAIN(NAME)(const n2_call *c) {                                                      \
-        const double a = c->node->attr.f[0];                                                      \
+        const double a = c->node->attr->a;                                                        \
         const int64_t n = n2_elements(c->out.shape);                                              \
         (void)a;                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                         \
@@ -213,7 +221,7 @@ static int64_t N2_PLAIN(median_scratch)(const n2_call *c) { return n2_elements(c
 PLAIN N2_PLAIN(median)(const n2_call *c) {
     N2_NUM *x = c->work;
     int64_t n = 0;
-    const bool above = c->node->attr.i[0] != 0; /* the diagonal; else all as one row */
+    const bool above = c->node->attr->reduce.above_diagonal; /* the diagonal; else all as one row */
     const int64_t rows = above ? c->in[0].shape.dim[0] : 1;
     const int64_t size = above ? rows : n2_elements(c->in[0].shape);
     for (int64_t r = 0; r < rows; r++)
@@ -237,7 +245,7 @@ PLAIN N2_PLAIN(broadcast)(const n2_call *c) {
 }
 
 PLAIN N2_PLAIN(transpose)(const n2_call *c) {
-    const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
+    const int a = c->node->attr->transpose.axis_a, b = c->node->attr->transpose.axis_b;
     const n2_shape so = c->out.shape, si = c->in[0].shape;
     const int64_t n = n2_elements(so);
     for (int64_t i = 0; i < n; i++) {
@@ -263,21 +271,20 @@ static void N2_PLAIN(copy_along)(const n2_call *c, int k, int axis, int64_t from
 }
 
 PLAIN N2_PLAIN(concat)(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
-    const int64_t first = c->in[0].shape.dim[axis];
-    N2_PLAIN(copy_along)(c, 0, axis, 0, 0, first);
-    N2_PLAIN(copy_along)(c, 1, axis, 0, first, c->in[1].shape.dim[axis]);
+    const int axis = (int)c->node->attr->along.axis;
+    for (int64_t k = 0, at = 0; k < c->node->n_in; at += c->in[k++].shape.dim[axis])
+        N2_PLAIN(copy_along)(c, (int)k, axis, 0, at, c->in[k].shape.dim[axis]);
 }
 
 PLAIN N2_PLAIN(slice)(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
-    N2_PLAIN(copy_along)(c, 0, axis, c->node->attr.i[1], 0, c->out.shape.dim[axis]);
+    const int axis = (int)c->node->attr->along.axis;
+    N2_PLAIN(copy_along)(c, 0, axis, c->node->attr->along.begin, 0, c->out.shape.dim[axis]);
 }
 
 PLAIN N2_PLAIN(pad)(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
+    const int axis = (int)c->node->attr->along.axis;
     memset(OUT(c), 0, (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
-    N2_PLAIN(copy_along)(c, 0, axis, 0, c->node->attr.i[1], c->in[0].shape.dim[axis]);
+    N2_PLAIN(copy_along)(c, 0, axis, 0, c->node->attr->along.begin, c->in[0].shape.dim[axis]);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -319,11 +326,12 @@ PLAIN N2_PLAIN(assign)(const n2_call *c) {
 /* p <- p - rate (m_hat / (sqrt(v_hat) + eps) + decay p); in = gradient, rate, factor on
  * the gradient, number of the step. */
 PLAIN N2_PLAIN(adam)(const n2_call *c) {
-    const double b1 = c->node->attr.f[0], b2 = c->node->attr.f[1], eps = c->node->attr.f[2];
-    const double decay = c->node->attr.f[3], rate = (double)IN(c, 1)[0];
+    const n2_adam *adam = &c->node->attr->adam;
+    const double b1 = adam->beta1, b2 = adam->beta2, eps = adam->eps, decay = adam->decay;
+    const double rate = (double)IN(c, 1)[0];
     const double factor = (double)IN(c, 2)[0], step = (double)IN(c, 3)[0];
     const double fix1 = 1 - pow(b1, step), fix2 = 1 - pow(b2, step);
-    N2_NUM *p = OUT(c), *m = c->node->attr.t[1]->data, *v = c->node->attr.t[2]->data;
+    N2_NUM *p = OUT(c), *m = c->node->attr->tensor[1]->data, *v = c->node->attr->tensor[2]->data;
     const n2_range r = n2_elements_of(c);
     for (int64_t i = r.begin; i < r.end; i++) {
         const double g = (double)IN(c, 0)[i] * factor;

@@ -76,6 +76,12 @@ static const op_case unary[] = {
     ONE(130, 2, 1, 3),
 };
 
+/* Axes that cannot be joined, as many as there may be. */
+static const op_case many_axes[] = {ONE(2, 3, 2, 1, 3), ONE(40, 2, 3, 2, 2), ONE(2, 3, 2, 2, 1, 3)};
+static const op_case many_pairs[] = {TWO(S(2, 3, 2, 2, 3), S(2, 1, 2, 1, 3)),
+                                     TWO(S(3, 2, 2, 3, 2, 2), S(1, 2, 1, 3, 1, 2)),
+                                     TWO(S(40, 1, 2, 1, 3), S(2, 1, 3, 1))};
+
 /* So wide that a tile of the usual height would not fit the cache. */
 static const op_case wide[] = {ONE(130, 900)};
 static const op_case large[] = {ONE(1000, 33)};
@@ -311,6 +317,12 @@ BUILD(concat_last, n2g_concat(g, x[0], x[1], last_axis(g, x[0])))
 BUILD(concat_rows, n2g_concat(g, x[0], x[1], 0))
 BUILD(concat_columns, n2g_concat(g, x[0], x[1], 1))
 BUILD(concat_lrelu, n2g_lrelu(g, n2g_concat(g, x[0], x[1], 1), 0.2))
+BUILD(transpose_13, n2g_transpose(g, x[0], 1, 3))
+BUILD(concat_three, n2g_concat_all(g, ((n2_node[]){x[0], x[1], x[0]}), 3, 1))
+BUILD(concat_many, n2g_concat_all(g,
+                                  ((n2_node[]){x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1], x[0],
+                                               x[1], x[1]}),
+                                  11, 1))
 BUILD(slice_rows, n2g_slice(g, x[0], 0, 1, length(g, x[0], 0) - 2))
 BUILD(slice_columns, n2g_slice(g, x[0], 1, 1, 3))
 BUILD(slice_nothing, n2g_slice(g, x[0], 1, 1, 0))
@@ -399,6 +411,8 @@ static const op_row rows[] = {
     FLAT(equal, binary, -2, 2),
     ROW(equal, row_numbers, 0, 0),
     ROW(greater, row_numbers, 0, 0),
+    ROW(silu, many_axes, -6, 6),
+    ROW(mul, many_pairs, -2, 2),
     ROW(matmul_nn, products_nn, -1, 1),
     ROW(matmul_nt, products_nt, -1, 1),
     ROW(matmul_tn, products_tn, -1, 1),
@@ -431,6 +445,11 @@ static const op_row rows[] = {
     ROW(concat_rows, joins_of_rows, -2, 2),
     ROW(concat_columns, joins_of_columns, -2, 2),
     ROW(concat_lrelu, joins_of_columns, -2, 2),
+    ROW(transpose_13, many_axes, -2, 2),
+    ROW(sum_ends, many_axes, -2, 2),
+    ROW(sum_middle, many_axes, -2, 2),
+    ROW(concat_three, joins_of_columns, -2, 2),
+    ROW(concat_many, joins_of_columns, -2, 2),
     ROW(slice_rows, slices, -2, 2),
     ROW(slice_columns, slices, -2, 2),
     ROW(slice_nothing, slices, -2, 2),

@@ -84,11 +84,14 @@ __host__ __device__ inline uint32_t job_quotient(const job_divisor &d, uint32_t 
     return (uint32_t)((((uint64_t)i * d.scale >> 32) + i) >> d.shift);
 }
 
+/* Axes that are left when neighbours that can be one are: record.cu. */
+enum { JOB_AXES = 4 };
+
 /* Nested loops, innermost first; several operands walk along, each with its own steps. */
 typedef struct job_loops {
     int rank;
-    job_divisor length[N2_MAX_RANK];
-    uint32_t step[2][N2_MAX_RANK];
+    job_divisor length[JOB_AXES];
+    uint32_t step[2][JOB_AXES];
 } job_loops;
 
 /* An operand that a thread of a fused segment asks for: element i is at row * step + column *

@@ -25,7 +25,8 @@ static job job_of(const n2_call *c, job_kind kind) {
     j.state = c->queue->state;
     j.add = c->add;
     j.kept = c->kept;
-    for (int k = 0; k < 4; k++) j.f[k] = c->node->attr.f[k];
+    j.f[0] = c->node->attr->a;
+    j.f[1] = c->node->attr->b;
     return j;
 }
 
@@ -40,23 +41,37 @@ static int64_t operand_step(n2_shape in, n2_shape out, int k) {
     return step;
 }
 
+/* Axes of the output with the operands' steps, innermost first. */
+typedef struct axes {
+    int rank;
+    int64_t length[N2_MAX_RANK], step[2][N2_MAX_RANK];
+} axes;
+
 /* Adds an axis, or lengthens the last one if both operands go on as they did. */
-static void add_axis(job_loops *l, int64_t length, int64_t a, int64_t b) {
+static void add_axis(axes *l, int64_t length, int64_t a, int64_t b) {
     const int t = l->rank - 1;
     if (length == 1) return;
-    const int64_t last = t >= 0 ? l->length[t].by : 0;
+    const int64_t last = t >= 0 ? l->length[t] : 0;
     if (t >= 0 && a == last * l->step[0][t] && b == last * l->step[1][t]) {
-        l->length[t].by *= (uint32_t)length;
+        l->length[t] *= length;
         return;
     }
-    l->length[l->rank].by = (uint32_t)length;
-    l->step[0][l->rank] = (uint32_t)a;
-    l->step[1][l->rank++] = (uint32_t)b;
+    l->length[l->rank] = length;
+    l->step[0][l->rank] = a;
+    l->step[1][l->rank++] = b;
 }
 
-static void end_axes(job_loops *l) {
-    if (l->rank == 0) l->length[l->rank++].by = 1; /* of a single number; the steps are 0 */
-    for (int k = 0; k < l->rank; k++) l->length[k] = job_divide_by(l->length[k].by);
+/* As a job has them; at most JOB_AXES. */
+static job_loops loops_of(const axes *x) {
+    job_loops l;
+    memset(&l, 0, sizeof l);
+    l.rank = x->rank ? x->rank : 1; /* of a single number; the steps are 0 */
+    l.length[0] = job_divide_by(1);
+    for (int k = 0; k < x->rank; k++) {
+        l.length[k] = job_divide_by((uint32_t)x->length[k]);
+        for (int i = 0; i < 2; i++) l.step[i][k] = (uint32_t)x->step[i][k];
+    }
+    return l;
 }
 
 static bool is_aligned(const float *x) { return (uintptr_t)x % 16 == 0; }
@@ -122,9 +137,12 @@ static noted *product_of(n2_queue *q, const float *x, float *out, int64_t n) {
 static void note_unary(const n2_call *c) {
     job j = job_of(c, JOB_UNARY);
     j.in[0] = in_of(c, 0);
-    j.k = c->node->attr.i[0];
     j.vec4 = can_vec4(&j, 4) && is_aligned(j.in[0]);
-    if (j.op == N2_OP_n2ce_term || j.op == N2_OP_n2ce_weight) j.f[1] = log(j.f[0]);
+    if (j.op == N2_OP_n2ce_term || j.op == N2_OP_n2ce_weight) {
+        j.k = c->node->attr->n2ce.is_den;
+        j.f[0] = c->node->attr->n2ce.magnitude;
+        j.f[1] = log(j.f[0]);
+    }
     noted *product = j.op == N2_OP_lrelu && j.f[0] <= 1
                          ? product_of(c->queue, j.in[0], j.out, j.n)
                          : (noted *)NULL; /* leaky() of mlp_kernel.cu */
@@ -139,15 +157,25 @@ static void note_unary(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
-static void note_strided(const n2_call *c, job j, int operands) {
-    end_axes(&j.loops);
+static void note_strided(const n2_call *c, job j, int operands, axes a) {
+    if (a.rank > JOB_AXES) { /* a job for each step along the outermost axis */
+        const int outer = --a.rank;
+        if (j.n == 0) return;
+        j.n /= a.length[outer];
+        for (int64_t i = 0; i < a.length[outer]; i++, j.out += j.n) {
+            note_strided(c, j, operands, a);
+            for (int k = 0; k < operands; k++) j.in[k] += a.step[k][outer];
+        }
+        return;
+    }
+    j.loops = loops_of(&a);
     j.vec4 = can_vec4(&j, j.loops.length[0].by);
     for (int k = 0; k < operands; k++) j.vec4 &= goes_by_vec4(&j, k);
     /* move_some copies what is there; a fused segment, of one division, may repeat it */
     const bool segment = j.loops.rank <= 2 && job_share(j.n) <= JOB_ELEMENTS;
     if (operands == 1) j.vec4 &= j.loops.step[0][0] == 1 || segment;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
-    for (int k = 0; k < operands; k++) n2_note_read(n, j.in[k], n_in(c, k));
+    for (int k = 0; k < operands; k++) n2_note_read(n, in_of(c, k), n_in(c, k));
     n2_note_write(n, j.out, j.n);
 }
 
@@ -156,31 +184,34 @@ static void note_binary(const n2_call *c) {
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
     const n2_shape out = c->out.shape;
+    axes a = {};
     for (int k = out.rank - 1; k >= 0; k--)
-        add_axis(&j.loops, out.dim[k], operand_step(c->in[0].shape, out, k),
+        add_axis(&a, out.dim[k], operand_step(c->in[0].shape, out, k),
                  operand_step(c->in[1].shape, out, k));
-    note_strided(c, j, 2);
+    note_strided(c, j, 2, a);
 }
 
 static void note_broadcast(const n2_call *c) {
     job j = job_of(c, JOB_COPY);
     j.in[0] = in_of(c, 0);
+    axes a = {};
     for (int k = c->out.shape.rank - 1; k >= 0; k--)
-        add_axis(&j.loops, c->out.shape.dim[k], operand_step(c->in[0].shape, c->out.shape, k), 0);
-    note_strided(c, j, 1);
+        add_axis(&a, c->out.shape.dim[k], operand_step(c->in[0].shape, c->out.shape, k), 0);
+    note_strided(c, j, 1, a);
 }
 
 static void note_transpose(const n2_call *c) {
     job j = job_of(c, JOB_COPY);
     j.in[0] = in_of(c, 0);
-    const int a = (int)c->node->attr.i[0], b = (int)c->node->attr.i[1];
+    const int a = c->node->attr->transpose.axis_a, b = c->node->attr->transpose.axis_b;
+    axes all = {};
     for (int k = c->out.shape.rank - 1; k >= 0; k--) {
         const int from = k == a ? b : k == b ? a : k; /* the input's axis */
         int64_t step = 1;
         for (int i = from + 1; i < c->in[0].shape.rank; i++) step *= c->in[0].shape.dim[i];
-        add_axis(&j.loops, c->out.shape.dim[k], step, 0);
+        add_axis(&all, c->out.shape.dim[k], step, 0);
     }
-    note_strided(c, j, 1);
+    note_strided(c, j, 1, all);
 }
 
 /* ---- rectangles ---------------------------------------------------------- */
@@ -218,24 +249,23 @@ static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t t
 }
 
 static void note_concat(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
-    const int64_t first = c->in[0].shape.dim[axis];
-    note_move(c, 0, axis, 0, 0, first);
-    note_move(c, 1, axis, 0, first, c->in[1].shape.dim[axis]);
+    const int axis = (int)c->node->attr->along.axis;
+    for (int64_t k = 0, at = 0; k < c->node->n_in; at += c->in[k++].shape.dim[axis])
+        note_move(c, (int)k, axis, 0, at, c->in[k].shape.dim[axis]);
 }
 
 static void note_slice(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
-    note_move(c, 0, axis, c->node->attr.i[1], 0, c->out.shape.dim[axis]);
+    const int axis = (int)c->node->attr->along.axis;
+    note_move(c, 0, axis, c->node->attr->along.begin, 0, c->out.shape.dim[axis]);
 }
 
 static void note_pad(const n2_call *c) {
-    const int axis = (int)c->node->attr.i[0];
+    const int axis = (int)c->node->attr->along.axis;
     const extent in = extent_of(c->in[0].shape, axis), out = extent_of(c->out.shape, axis);
     job j = job_of(c, JOB_PAD);
     j.in[0] = in_of(c, 0);
     j.m = in.length * in.inner;
-    j.k = c->node->attr.i[1] * in.inner;
+    j.k = c->node->attr->along.begin * in.inner;
     const int64_t width = out.length * out.inner;
     if (width == 0 || !fits(c, width)) return;
     j.loops.rank = 1;
@@ -304,17 +334,18 @@ static void note_reduce(const n2_call *c) {
     job j = job_of(c, JOB_REDUCE);
     const n2_shape s = c->in[0].shape;
     int64_t step = 1;
+    axes kept = {}, summed = {};
     if (!fits(c, n_in(c, 0))) return;
     j.in[0] = in_of(c, 0);
     j.k = 1;
     for (int k = s.rank - 1; k >= 0; k--) {
-        const bool reduced = (c->node->attr.i[0] >> k & 1) != 0;
-        add_axis(reduced ? &j.inner : &j.loops, s.dim[k], step, 0);
+        const bool reduced = (c->node->attr->reduce.axes >> k & 1) != 0;
+        add_axis(reduced ? &summed : &kept, s.dim[k], step, 0);
         if (reduced) j.k *= s.dim[k];
         step *= s.dim[k];
     }
-    end_axes(&j.loops);
-    end_axes(&j.inner);
+    j.loops = loops_of(&kept); /* kept and summed axes alternate: not more than half each */
+    j.inner = loops_of(&summed);
     noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ROWS));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_write(n, j.out, j.n);
@@ -338,7 +369,7 @@ static void note_sum(const n2_call *c) {
     enum { RUN = 256, MANY_RUNS = 64 }; /* a block for each of a few long runs; else a warp */
     extent e;
     if (n_out(c) == 0) return; /* without columns there is nothing to read either */
-    const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr.i[0], &e);
+    const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr->reduce.axes, &e);
     if (contiguous && e.inner > 1)
         note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
     else if (contiguous && e.length > (e.outer < MANY_RUNS ? (int)RUN : (int)JOB_CHUNK))
@@ -352,7 +383,7 @@ static void note_median(const n2_call *c) {
     const n2_shape s = c->in[0].shape;
     j.in[0] = in_of(c, 0);
     j.n = j.k = n_in(c, 0);
-    if (c->node->attr.i[0]) {
+    if (c->node->attr->reduce.above_diagonal) {
         j.m = s.dim[0];
         j.k = s.dim[0] * (s.dim[0] - 1) / 2;
     }
@@ -364,7 +395,7 @@ static void note_median(const n2_call *c) {
 /* ---- matrix products ----------------------------------------------------- */
 
 static job_product product_shape(const n2_call *c) {
-    const bool ta = c->node->attr.i[0] != 0, tb = c->node->attr.i[1] != 0;
+    const bool ta = c->node->attr->matmul.transpose_a, tb = c->node->attr->matmul.transpose_b;
     const n2_shape so = c->out.shape;
     const int r = so.rank;
     job_product p;
@@ -445,8 +476,9 @@ static void note_pair(const n2_call *c, int op, const float *x, const float *y, 
     j.add = false;
     j.kept = c->kept && out == out_of(c);
     j.f[0] = slope;
-    add_axis(&j.loops, j.n, 1, 1);
-    end_axes(&j.loops);
+    axes all = {};
+    add_axis(&all, j.n, 1, 1);
+    j.loops = loops_of(&all);
     j.vec4 = can_vec4(&j, j.n) && is_aligned(x) && is_aligned(y);
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
     n2_note_read(n, x, j.n);
@@ -557,8 +589,8 @@ static void note_random(const n2_call *c) {
     job j = job_of(c, JOB_RANDOM);
     const int64_t rows = c->out.shape.rank ? c->out.shape.dim[0] : 1;
     j.k = rows ? c->row0 * (j.n / rows) : 0;
-    j.m = c->node->attr.i[0];
-    j.stream = (uint32_t)c->node->attr.i[1];
+    j.m = c->node->attr->random.below;
+    j.stream = (uint32_t)c->node->attr->random.stream;
     const int64_t groups = pieces(j.k + j.n, 64) - j.k / 64;
     noted *n = n2_queue_add(c->queue, &j, j.n ? pieces(groups * 16, JOB_THREADS) : 0);
     n2_note_read(n, j.state, sizeof *j.state / sizeof(float));
@@ -567,7 +599,7 @@ static void note_random(const n2_call *c) {
 
 static void note_permutation(const n2_call *c) {
     job j = job_of(c, JOB_PERMUTATION);
-    j.stream = (uint32_t)c->node->attr.i[1];
+    j.stream = (uint32_t)c->node->attr->random.stream;
     noted *n = n2_queue_add(c->queue, &j, j.n ? 1 : 0);
     n2_note_read(n, j.state, sizeof *j.state / sizeof(float));
     n2_note_write(n, j.out, j.n);
@@ -575,8 +607,8 @@ static void note_permutation(const n2_call *c) {
 
 static void note_row_index(const n2_call *c) {
     job j = job_of(c, JOB_ROW_INDEX);
-    j.k = c->node->attr.i[0];
-    j.m = c->node->attr.i[1];
+    j.k = c->node->attr->row_index.divide;
+    j.m = c->node->attr->row_index.modulo;
     if (!fits(c, c->row0 + j.n + j.m)) return;
     j.loops.rank = 2;
     j.loops.length[0] = job_divide_by((uint32_t)j.k);
@@ -684,9 +716,11 @@ static void note_assign(const n2_call *c) {
 
 static void note_adam(const n2_call *c) {
     job j = job_of(c, JOB_ADAM);
+    const n2_adam adam = c->node->attr->adam;
+    j.f[0] = adam.beta1, j.f[1] = adam.beta2, j.f[2] = adam.eps, j.f[3] = adam.decay;
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
-    for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr.t[1 + k]->device;
+    for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr->tensor[1 + k]->device;
     noted *n = n2_queue_add(c->queue, &j, pieces(j.n, PACK_ROWS * MLP_WIDTH));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);

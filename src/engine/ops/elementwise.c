@@ -34,7 +34,7 @@ static bool saves_work(const n2_graph *g, n2_node x) {
 /* ---- constants ----------------------------------------------------------- */
 
 static bool is_constant(const n2_graph *g, n2_node x) { return n2_op_of(g, x) == N2_OP_constant; }
-static double constant_of(const n2_graph *g, n2_node x) { return n2_at(g, x)->attr.f[0]; }
+static double constant_of(const n2_graph *g, n2_node x) { return n2_at(g, x)->attr->value; }
 
 /* The value of an op on constants; false for those that are not worth it. */
 static bool fold(int op, double x, double y, double a, double b, double *value) {
@@ -86,7 +86,7 @@ static bool is_neutral(const n2_graph *g, int op, n2_node constant) {
 static n2_node unary_of_concat(n2_graph *g, int op, n2_node x, double a, double b) {
     const n2_node left = n2_build_unary(g, op, n2_input(g, x, 0), a, b);
     const n2_node right = n2_build_unary(g, op, n2_input(g, x, 1), a, b);
-    return n2_build_concat(g, left, right, (int)n2_at(g, x)->attr.i[0]);
+    return n2_build_concat(g, left, right, (int)n2_at(g, x)->attr->along.axis);
 }
 
 n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b) {
@@ -95,12 +95,13 @@ n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b) {
         const n2_node table = n2_build_unary(g, op, n2_input(g, x, 0), a, b);
         return n2_build_gather(g, table, n2_input(g, x, 1));
     }
-    if (n2_op_of(g, x) == N2_OP_concat && op == N2_OP_lrelu) return unary_of_concat(g, op, x, a, b);
+    if (n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->n_in == 2 && op == N2_OP_lrelu)
+        return unary_of_concat(g, op, x, a, b);
     if (op == N2_OP_affine && a == 1 && b == 0) return x;
     double value;
     if (is_constant(g, x) && fold(op, constant_of(g, x), 0, a, b, &value))
         return n2_build_constant(g, value);
-    return n2_emit(g, (n2_op_id)op, &x, 1, n2_shape_at(g, x), &(n2_attr){.f = {a, b}});
+    return n2_emit(g, (n2_op_id)op, &x, 1, n2_shape_at(g, x), &(n2_attr){.a = a, .b = b});
 }
 
 n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr) {
@@ -119,13 +120,13 @@ n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr) 
     if (is_neutral(g, op, b)) return a;
     if (is_neutral(g, op, a) && (op == N2_OP_add || op == N2_OP_mul)) return b;
     const n2_node in[] = {a, b};
-    return n2_emit(g, (n2_op_id)op, in, 2, shape, &(n2_attr){.f = {attr}});
+    return n2_emit(g, (n2_op_id)op, in, 2, shape, &(n2_attr){.a = attr});
 }
 
 /* ---- gradients ----------------------------------------------------------- */
 
 static n2_node x_of(n2_graph *g, n2_node y) { return n2_input(g, y, 0); }
-static double attr_of(n2_graph *g, n2_node y) { return n2_at(g, y)->attr.f[0]; }
+static double attr_of(n2_graph *g, n2_node y) { return n2_at(g, y)->attr->a; }
 
 static void neg_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     (void)y;

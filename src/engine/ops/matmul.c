@@ -1,13 +1,13 @@
 /* Matrix product of op(a) [m x k] and op(b) [k x n], or of batches of them.
  *
- * attr.i = {ta, tb}. When b is to be transposed and a is not, a third input holds the
+ * When b is to be transposed and a is not, a third input holds the
  * transposed b: it is the same for all rows, so a plan makes it once, and fast kernels
  * read it instead of in[1]. A fourth input, if there is one, is added to every row. */
 #include "ops.h"
 
 static n2_node emit_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb, n2_shape shape) {
     const n2_node in[] = {a, b, tb && !ta ? n2_build_transpose(g, b, -2, -1) : N2_NONE};
-    return n2_emit(g, N2_OP_matmul, in, tb && !ta ? 3 : 2, shape, &(n2_attr){.i = {ta, tb}});
+    return n2_emit(g, N2_OP_matmul, in, tb && !ta ? 3 : 2, shape, &(n2_attr){.matmul = {ta, tb}});
 }
 
 static n2_node fail_shapes(n2_graph *g, n2_shape a, n2_shape b, bool ta, bool tb) {
@@ -23,7 +23,8 @@ static bool is_short_gather(const n2_graph *g, n2_node x) {
 }
 
 static bool is_concat_with_gather(const n2_graph *g, n2_node x) {
-    return n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->attr.i[0] == 1 &&
+    return n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->n_in == 2 &&
+           n2_at(g, x)->attr->along.axis == 1 &&
            (is_short_gather(g, n2_input(g, x, 0)) || is_short_gather(g, n2_input(g, x, 1)));
 }
 
@@ -105,13 +106,14 @@ n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
     if (is_concat_with_gather(g, x)) return split_linear(g, x, weight, bias);
     const n2_node in[] = {x, weight, n2_build_transpose(g, weight, 0, 1), bias};
     return n2_emit(g, N2_OP_matmul, in, 4, n2_dims(sx.dim[0], sw.dim[0]),
-                   &(n2_attr){.i = {false, true}});
+                   &(n2_attr){.matmul = {false, true}});
 }
 
 /* y = op(a) op(b) + bias. */
 static void matmul_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     const n2_node a = n2_input(g, y, 0), b = n2_input(g, y, 1);
-    const bool ta = n2_at(g, y)->attr.i[0] != 0, tb = n2_at(g, y)->attr.i[1] != 0;
+    const n2_attr *attr = n2_at(g, y)->attr;
+    const bool ta = attr->matmul.transpose_a, tb = attr->matmul.transpose_b;
     dx[0] = ta ? n2g_matmul(g, b, dy, tb, true) : n2g_matmul(g, dy, b, false, !tb);
     dx[1] = tb ? n2g_matmul(g, dy, a, true, ta) : n2g_matmul(g, a, dy, !ta, false);
     if (n2_at(g, y)->n_in == 4) dx[3] = n2g_sum_to(g, dy, n2_shape_at(g, n2_input(g, y, 3)));
@@ -121,7 +123,7 @@ static void matmul_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
  * weight's gradient reads, and tiles add to it. */
 static n2_rows matmul_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
     (void)g;
-    const bool ta = node->attr.i[0] != 0, tb = node->attr.i[1] != 0;
+    const bool ta = node->attr->matmul.transpose_a, tb = node->attr->matmul.transpose_b;
     row_input[0] = true;
     row_input[1] = node->shape.rank > 2 || ta;
     if (node->shape.rank > 2) { /* rows are batches */
@@ -134,7 +136,7 @@ static n2_rows matmul_rows(const n2_graph *g, const n2_node_data *node, bool *ro
 
 static double matmul_flops(const n2_graph *g, const n2_node_data *node) {
     const n2_shape a = n2_shape_at(g, node->in[0]);
-    const int64_t inner = a.dim[node->attr.i[0] ? a.rank - 2 : a.rank - 1];
+    const int64_t inner = a.dim[node->attr->matmul.transpose_a ? a.rank - 2 : a.rank - 1];
     return 2 * (double)n2_elements(node->shape) * (double)inner;
 }
 

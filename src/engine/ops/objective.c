@@ -1,12 +1,11 @@
-/* The N2CE loss: term(f) and its derivative weight(f), attr.f[0] = M (infinity: NWJ),
- * attr.i[0] = 1 on the denominator's side. The kernels call src/objective/terms.h. */
+/* The N2CE loss: term(f) and its derivative weight(f). The kernels call src/objective/terms.h. */
 #include "ops.h"
 
 n2_node n2_build_n2ce_term(n2_graph *g, int op, n2_node f, double magnitude, bool is_den) {
     if (!f.id) return N2_NONE;
     if (!(magnitude >= 1)) return n2_graph_fail(g, "n2ce_loss: M is %g, not at least 1", magnitude);
     return n2_emit(g, (n2_op_id)op, &f, 1, n2_shape_at(g, f),
-                   &(n2_attr){.f = {magnitude}, .i = {is_den}});
+                   &(n2_attr){.n2ce = {magnitude, is_den}});
 }
 
 n2_node n2_build_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double magnitude) {
@@ -20,17 +19,17 @@ n2_node n2_build_n2ce_loss(n2_graph *g, n2_node f_num, n2_node f_den, double mag
 }
 
 static void n2ce_term_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const n2_attr attr = n2_at(g, y)->attr;
-    const n2_node w =
-        n2_build_n2ce_term(g, N2_OP_n2ce_weight, n2_input(g, y, 0), attr.f[0], attr.i[0] != 0);
+    const n2_attr *attr = n2_at(g, y)->attr;
+    const n2_node w = n2_build_n2ce_term(g, N2_OP_n2ce_weight, n2_input(g, y, 0),
+                                         attr->n2ce.magnitude, attr->n2ce.is_den != 0);
     dx[0] = n2g_mul(g, dy, w);
 }
 
 /* w = -M/(M+r): w' = -w (1 + w).   w = M r/(M+r): w' = w (1 - w/M). */
 static void n2ce_weight_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const n2_attr attr = n2_at(g, y)->attr;
-    const n2_node factor =
-        attr.i[0] ? n2g_affine(g, y, -1 / attr.f[0], 1) : n2g_affine(g, y, -1, -1);
+    const n2_attr *attr = n2_at(g, y)->attr;
+    const n2_node factor = attr->n2ce.is_den ? n2g_affine(g, y, -1 / attr->n2ce.magnitude, 1)
+                                             : n2g_affine(g, y, -1, -1);
     dx[0] = n2g_mul(g, dy, n2g_mul(g, y, factor));
 }
 

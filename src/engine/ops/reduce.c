@@ -1,4 +1,4 @@
-/* Reductions. attr.i[0] is the mask of reduced axes, which stay with length 1. */
+/* Reductions. */
 #include "ops.h"
 
 n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes) {
@@ -12,7 +12,7 @@ n2_node n2_build_reduce(n2_graph *g, int op, n2_node x, int axes) {
     for (int i = 0; i < s.rank; i++)
         if (axes >> i & 1) s.dim[i] = 1;
     if (n2_same_shape(s, n2_shape_at(g, x))) return x;
-    return n2_emit(g, (n2_op_id)op, &x, 1, s, &(n2_attr){.i = {axes}});
+    return n2_emit(g, (n2_op_id)op, &x, 1, s, &(n2_attr){.reduce = {.axes = axes}});
 }
 
 n2_node n2_build_mean(n2_graph *g, n2_node x, int axes) {
@@ -47,7 +47,8 @@ n2_node n2_build_median(n2_graph *g, n2_node x, bool above_diagonal) {
     char text[64];
     if (above_diagonal && (s.rank != 2 || s.dim[0] != s.dim[1] || s.dim[0] < 2))
         return n2_graph_fail(g, "median: %s has nothing above a diagonal", n2_shape_text(s, text));
-    return n2_emit(g, N2_OP_median, &x, 1, n2_scalar_shape(), &(n2_attr){.i = {above_diagonal}});
+    return n2_emit(g, N2_OP_median, &x, 1, n2_scalar_shape(),
+                   &(n2_attr){.reduce = {.above_diagonal = above_diagonal}});
 }
 
 static void sum_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
@@ -57,20 +58,20 @@ static void sum_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
 /* Where several elements are largest they share the gradient. */
 static void amax_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     const n2_node largest = n2g_equal(g, n2_input(g, y, 0), y);
-    const n2_node count = n2g_sum(g, largest, (int)n2_at(g, y)->attr.i[0]);
+    const n2_node count = n2g_sum(g, largest, n2_at(g, y)->attr->reduce.axes);
     dx[0] = n2g_mul(g, largest, n2g_div(g, dy, count));
 }
 
 static n2_rows sum_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
     (void)g;
     row_input[0] = true;
-    return node->attr.i[0] & 1 ? N2_ROWS_FOLD : N2_ROWS_MAP;
+    return node->attr->reduce.axes & 1 ? N2_ROWS_FOLD : N2_ROWS_MAP;
 }
 
 static n2_rows amax_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
     (void)g;
     row_input[0] = true;
-    return node->attr.i[0] & 1 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
+    return node->attr->reduce.axes & 1 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
 }
 
 const n2_op n2_op_sum = {.name = "sum", .id = N2_OP_sum, .grad = sum_grad, .rows = sum_rows};

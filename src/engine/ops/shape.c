@@ -43,22 +43,38 @@ n2_node n2_build_transpose(n2_graph *g, n2_node x, int axis_a, int axis_b) {
     const int64_t d = s.dim[a];
     s.dim[a] = s.dim[b];
     s.dim[b] = d;
-    return n2_emit(g, N2_OP_transpose, &x, 1, s, &(n2_attr){.i = {a, b}});
+    return n2_emit(g, N2_OP_transpose, &x, 1, s, &(n2_attr){.transpose = {a, b}});
+}
+
+static bool can_join(n2_shape a, n2_shape b, int axis) {
+    bool fits = a.rank == b.rank && axis >= 0 && axis < a.rank;
+    for (int i = 0; fits && i < a.rank; i++) fits = i == axis || a.dim[i] == b.dim[i];
+    return fits;
+}
+
+n2_node n2_build_concat_all(n2_graph *g, const n2_node *x, int n, int axis) {
+    if (n < 1) return n2_graph_fail(g, "concat: of nothing");
+    for (int k = 0; k < n; k++)
+        if (!x[k].id) return N2_NONE;
+    n2_shape s = n2_shape_at(g, x[0]);
+    const int here = n < N2_MAX_INPUTS ? n : N2_MAX_INPUTS;
+    char a[64], b[64];
+    for (int k = 1; k < here; k++) {
+        const n2_shape other = n2_shape_at(g, x[k]);
+        if (!can_join(s, other, axis))
+            return n2_graph_fail(g, "concat: %s and %s along axis %d", n2_shape_text(s, a),
+                                 n2_shape_text(other, b), axis);
+        s.dim[axis] += other.dim[axis];
+    }
+    if (n == 1) return x[0];
+    const n2_node y = n2_emit(g, N2_OP_concat, x, here, s, &(n2_attr){.along = {.axis = axis}});
+    return here == n
+               ? y
+               : n2_build_concat(g, y, n2_build_concat_all(g, x + here, n - here, axis), axis);
 }
 
 n2_node n2_build_concat(n2_graph *g, n2_node a, n2_node b, int axis) {
-    if (!a.id || !b.id) return N2_NONE;
-    n2_shape sa = n2_shape_at(g, a);
-    const n2_shape sb = n2_shape_at(g, b);
-    bool fits = sa.rank == sb.rank && axis >= 0 && axis < sa.rank;
-    for (int i = 0; fits && i < sa.rank; i++) fits = i == axis || sa.dim[i] == sb.dim[i];
-    char ta[64], tb[64];
-    if (!fits)
-        return n2_graph_fail(g, "concat: %s and %s along axis %d", n2_shape_text(sa, ta),
-                             n2_shape_text(sb, tb), axis);
-    sa.dim[axis] += sb.dim[axis];
-    const n2_node in[] = {a, b};
-    return n2_emit(g, N2_OP_concat, in, 2, sa, &(n2_attr){.i = {axis}});
+    return n2_build_concat_all(g, (const n2_node[]){a, b}, 2, axis);
 }
 
 n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t length) {
@@ -70,14 +86,14 @@ n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t 
                              (long long)begin, axis, n2_shape_text(s, text));
     if (length == s.dim[axis]) return x;
     s.dim[axis] = length;
-    return n2_emit(g, N2_OP_slice, &x, 1, s, &(n2_attr){.i = {axis, begin}});
+    return n2_emit(g, N2_OP_slice, &x, 1, s, &(n2_attr){.along = {axis, begin}});
 }
 
 n2_node n2_build_pad(n2_graph *g, n2_node x, int axis, int64_t before, int64_t total) {
     if (!x.id) return N2_NONE;
     n2_shape s = n2_shape_at(g, x);
     s.dim[axis] = total;
-    return n2_emit(g, N2_OP_pad, &x, 1, s, &(n2_attr){.i = {axis, before}});
+    return n2_emit(g, N2_OP_pad, &x, 1, s, &(n2_attr){.along = {axis, before}});
 }
 
 /* ---- gradients ----------------------------------------------------------- */
@@ -93,24 +109,28 @@ static void reshape_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     dx[0] = n2g_reshape(g, dy, input_shape(g, y, 0));
 }
 static void transpose_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const n2_attr *attr = &n2_at(g, y)->attr;
-    dx[0] = n2g_transpose(g, dy, (int)attr->i[0], (int)attr->i[1]);
+    const n2_attr *attr = n2_at(g, y)->attr;
+    dx[0] = n2g_transpose(g, dy, attr->transpose.axis_a, attr->transpose.axis_b);
 }
 static void concat_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const int axis = (int)n2_at(g, y)->attr.i[0];
-    const int64_t first = input_shape(g, y, 0).dim[axis], second = input_shape(g, y, 1).dim[axis];
-    dx[0] = n2g_slice(g, dy, axis, 0, first);
-    dx[1] = n2g_slice(g, dy, axis, first, second);
+    const int axis = (int)n2_at(g, y)->attr->along.axis;
+    const int n = n2_at(g, y)->n_in;
+    int64_t at = 0;
+    for (int k = 0; k < n; k++) {
+        const int64_t length = input_shape(g, y, k).dim[axis];
+        dx[k] = n2g_slice(g, dy, axis, at, length);
+        at += length;
+    }
 }
 static void slice_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const n2_attr attr = n2_at(g, y)->attr;
-    const int axis = (int)attr.i[0];
-    dx[0] = n2_build_pad(g, dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
+    const n2_attr *attr = n2_at(g, y)->attr;
+    const int axis = (int)attr->along.axis;
+    dx[0] = n2_build_pad(g, dy, axis, attr->along.begin, input_shape(g, y, 0).dim[axis]);
 }
 static void pad_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
-    const n2_attr attr = n2_at(g, y)->attr;
-    const int axis = (int)attr.i[0];
-    dx[0] = n2g_slice(g, dy, axis, attr.i[1], input_shape(g, y, 0).dim[axis]);
+    const n2_attr *attr = n2_at(g, y)->attr;
+    const int axis = (int)attr->along.axis;
+    dx[0] = n2g_slice(g, dy, axis, attr->along.begin, input_shape(g, y, 0).dim[axis]);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -122,11 +142,16 @@ static n2_rows reshape_rows(const n2_graph *g, const n2_node_data *node, bool *r
     return keeps_rows ? N2_ROWS_MAP : N2_ROWS_WHOLE;
 }
 
-/* transpose, concat, slice, pad: attr.i[0] is the first axis touched. */
+static n2_rows transpose_rows(const n2_graph *g, const n2_node_data *node, bool *row_input) {
+    (void)g;
+    row_input[0] = true;
+    return node->attr->transpose.axis_a == 0 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
+}
+
 static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, bool *row_input) {
     (void)g;
-    row_input[0] = row_input[1] = true;
-    return node->attr.i[0] == 0 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
+    for (int k = 0; k < node->n_in; k++) row_input[k] = true;
+    return node->attr->along.axis == 0 ? N2_ROWS_WHOLE : N2_ROWS_MAP;
 }
 
 #define SHAPE_OP(NAME, ROWS)     \
@@ -134,7 +159,7 @@ static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, b
         .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = ROWS}
 SHAPE_OP(broadcast, n2_rows_elementwise);
 SHAPE_OP(reshape, reshape_rows);
-SHAPE_OP(transpose, rows_unless_axis_0);
+SHAPE_OP(transpose, transpose_rows);
 SHAPE_OP(concat, rows_unless_axis_0);
 SHAPE_OP(slice, rows_unless_axis_0);
 SHAPE_OP(pad, rows_unless_axis_0);

@@ -10,7 +10,7 @@ n2_node n2_build_assign(n2_graph *g, n2_tensor *t, n2_node x) {
                              n2_shape_text(n2_shape_at(g, x), a), t->name,
                              n2_shape_text(t->shape, b));
     n2_build_read(g, t); /* so that the old value has a node, and a place in the order */
-    return n2_emit_update(g, N2_OP_assign, &x, 1, &(n2_attr){.t = {t}});
+    return n2_emit_update(g, N2_OP_assign, &x, 1, &(n2_attr){.tensor = {t}});
 }
 
 n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const tensors[3],
@@ -23,8 +23,7 @@ n2_node n2_build_adam_update(n2_graph *g, const n2_adam *adam, n2_tensor *const 
                                  n2_shape_text(n2_shape_at(g, grad), a),
                                  tensors[i] ? n2_shape_text(tensors[i]->shape, b) : "NULL");
     n2_build_read(g, tensors[0]);
-    const n2_attr attr = {.f = {adam->beta1, adam->beta2, adam->eps, adam->decay},
-                          .t = {tensors[0], tensors[1], tensors[2]}};
+    const n2_attr attr = {.adam = *adam, .tensor = {tensors[0], tensors[1], tensors[2]}};
     const n2_node in[] = {grad, rate, factor, step};
     return n2_emit_update(g, N2_OP_adam, in, 4, &attr);
 }
