@@ -44,10 +44,11 @@ N=$BUILD/n2ce
 section machine 30 bash -c 'nvidia-smi; ls -l $CUDA_HOME/lib*/libcublasLt.so* $CUDA_HOME/lib*/libcudnn.so*; ldconfig -p | grep -E "cublasLt|libcudnn.so"'
 section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=ON -DN2CE_STAND_IN=ON \
     -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
-section build 240 bash -c "quiet ninja -C $BUILD n2ce test_library_lane test_ops test_nn"
+section build 240 bash -c "quiet ninja -C $BUILD n2ce test_library_lane test_cudnn test_ops test_nn"
 
 # Right first: the lane's own tests, and all ops, where every product that may goes to the library.
 section 'test_library_lane' 60 bash -c "quiet $T/test_library_lane"
+section 'test_cudnn' 60 bash -c "quiet $T/test_cudnn"
 export N2CE_CUDA_LIBRARY=always
 section 'op table by the library, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
 section 'op table by the library, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"
