@@ -19,7 +19,7 @@ engine:     base
 engine/ops: base engine
 ref:       base engine objective
 cpu:       base engine objective ref
-cuda:      base engine objective cuda/library/cudnn.h
+cuda:      base engine objective cuda/library/convolution.h
 cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/mlp.h cuda/fused_mlp/gradient.h cuda/fused_mlp/update.h cuda/library/library.h
 cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/gradient.h cuda/fused_mlp/pack_weights.h cuda/library/library.h
 cuda/fused_mlp: base engine cuda/runtime cuda/kernels

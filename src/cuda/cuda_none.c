@@ -1,6 +1,6 @@
 /* What the CUDA backend says in a build without it. */
 #include "cuda.h"
-#include "cuda/library/cudnn.h"
+#include "cuda/library/convolution.h"
 
 #include <stdio.h>
 

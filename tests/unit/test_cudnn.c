@@ -3,7 +3,7 @@
 #include "contexts.h"
 #include "fast_backend.h"
 
-#include "cuda/library/cudnn.h"
+#include "cuda/library/convolution.h"
 
 static float number(uint32_t i) {
     return (float)((i * 2654435761u + 12345u) >> 8) / 8388608.0f - 1.0f;

@@ -134,8 +134,8 @@ static void check_schedule(const size *s) {
 
 static void ten_thousand_nodes_are_scheduled_in_seconds(void **state) {
     (void)state;
-    check_schedule(&(size){260, 2, 140});
-    check_schedule(&(size){260, 4, 16});
+    check_schedule(&(size){300, 2, 140});
+    check_schedule(&(size){300, 4, 16});
 }
 
 int main(void) {

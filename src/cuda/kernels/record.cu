@@ -558,12 +558,17 @@ static bool has_tiles(const n2_queue *q, size_t i) {
            n->chain == i && n->j.chained == 0;
 }
 
-/* Whether those of a level are no more than there are multiprocessors. */
-static bool few_tiles_at(const n2_queue *q, int level) {
-    int64_t tiles = 0;
-    for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].level == level && has_tiles(q, i)) tiles += tiles_of(&q->list[i].j.product);
-    return tiles * FEW_ROWS <= q->few_most; /* which has so many rows for each of them */
+/* Tiles are small at levels that have no more of them than there are multiprocessors. */
+static void choose_tiles(n2_queue *q) {
+    int64_t *tiles = (int64_t *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *tiles);
+    if (!tiles) q->status = N2CE_ENOMEM;
+    for (size_t i = 0; tiles && i < q->n; i++)
+        if (has_tiles(q, i)) tiles[q->list[i].level] += tiles_of(&q->list[i].j.product);
+    /* few_most: so many rows for each of the multiprocessors */
+    for (size_t i = 0; tiles && i < q->n; i++)
+        if (has_tiles(q, i))
+            q->list[i].j.product.small = tiles[q->list[i].level] * FEW_ROWS <= q->few_most;
+    n2_free(q->ctx, tiles);
 }
 
 void n2_products_settle(n2_queue *q) {
@@ -573,8 +578,7 @@ void n2_products_settle(n2_queue *q) {
         j->kind = JOB_SMALL;
         j->n_blocks = (uint32_t)n2_small_blocks(&j->product);
     }
-    for (size_t i = 0; i < q->n; i++)
-        if (has_tiles(q, i)) q->list[i].j.product.small = few_tiles_at(q, q->list[i].level);
+    choose_tiles(q);
     for (size_t i = 0; i < q->n; i++) {
         job *j = &q->list[i].j;
         if (!has_tiles(q, i)) continue;

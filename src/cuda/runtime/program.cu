@@ -115,8 +115,8 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
 }
 
 static bool has_adam(const n2_queue *q, int level) {
-    for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].level == level && q->list[i].j.kind == JOB_ADAM) return true;
+    for (const uint32_t i : n2_jobs_at(q, level))
+        if (q->list[i].j.kind == JOB_ADAM) return true;
     return false;
 }
 
@@ -129,9 +129,9 @@ static launch_kind launch_kind_of(const job *j, bool adam) {
 /* The jobs of a level that go this way. */
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     const bool adam = has_adam(q, l->level);
-    for (size_t i = 0; i < q->n; i++) {
+    for (const uint32_t i : n2_jobs_at(q, l->level)) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || n2_is_mlp_layer(n)) continue;
+        if (n->chain != i || n2_is_mlp_layer(n)) continue;
         if (n->from_stash || n->taken || n->j.n_blocks == 0) continue;
         if (launch_kind_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
     }
@@ -153,9 +153,9 @@ static int add_start(launch *l) {
 }
 
 static void fill_mlps(n2_queue *q, launch *l, fused_mlp *fused_mlps) {
-    for (size_t i = 0; i < q->n; i++) {
+    for (const uint32_t i : n2_jobs_at(q, l->level)) {
         const noted *n = &q->list[i];
-        if (n->level != l->level || n->chain != i || !n2_is_mlp_layer(n)) continue;
+        if (n->chain != i || !n2_is_mlp_layer(n)) continue;
         if (n2_fused_mlp_rows(q, i) != rows_of(l->way)) continue;
         fused_mlp *t = &fused_mlps[add_start(l)];
         n2_fused_mlp_make(q, i, l->blocks, t);
@@ -164,18 +164,22 @@ static void fill_mlps(n2_queue *q, launch *l, fused_mlp *fused_mlps) {
 }
 
 /* Those of many slices first: the others fill what is left of the multiprocessors. */
-static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
-    for (size_t k = 0; k < 2 * q->n; k++) {
-        const size_t i = k % q->n;
-        if (q->list[i].level != l->level || !q->list[i].from_stash) continue;
+static void fill_gradients_of(n2_queue *q, launch *l, gradient *list, bool many) {
+    for (const uint32_t i : n2_jobs_at(q, l->level)) {
+        if (!q->list[i].from_stash) continue;
         if ((q->list[i].until > 0) != (l->way == LAUNCH_SIDE)) continue;
         if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
-        if ((q->list[i].j.product.slices > 1) != (k < q->n)) continue;
+        if ((q->list[i].j.product.slices > 1) != many) continue;
         if (l->until == 0 || q->list[i].until < l->until) l->until = q->list[i].until;
         gradient *t = &list[add_start(l)];
         n2_gradient_make(q, i, l->blocks, t);
         l->blocks += (uint32_t)t->n_blocks;
     }
+}
+
+static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
+    fill_gradients_of(q, l, list, true);
+    fill_gradients_of(q, l, list, false);
 }
 
 /* The first launch, if it is one of jobs, once more, for a run that follows another and finds
@@ -274,9 +278,9 @@ static bool can_be_repeated(const n2_queue *q, size_t i) {
 
 /* Whether all blocks of a level's only launch can do a job of the level before for themselves. */
 static bool is_prelude(const n2_queue *q, size_t i, int level) {
-    for (size_t k = 0; k < q->n; k++) {
+    for (const uint32_t k : n2_jobs_at(q, level)) {
         const noted *n = &q->list[k];
-        if (n->level != level || n->j.n_blocks == 0) continue;
+        if (n->j.n_blocks == 0) continue;
         if (n->j.kind == JOB_END && minds_state(q, &q->list[i])) return false;
         for (int s = 0; s < q->list[i].n_spans; s++) {
             const span *at = &q->list[i].spans[s];
@@ -338,8 +342,8 @@ static bool can_be_prelude(const n2_device_program *p, const launch *one, const 
     } else if (next->way != LAUNCH_JOBS || next->blocks > MOST_BLOCKS) {
         return false;
     }
-    for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].level == one->level && !is_prelude(q, i, next->level)) return false;
+    for (const uint32_t i : n2_jobs_at(q, one->level))
+        if (!is_prelude(q, i, next->level)) return false;
     return true;
 }
 
@@ -481,13 +485,12 @@ static bool changes_ahead(const noted *n, const job *update) {
  * those of the run before, too. */
 static bool may_read_ahead(const n2_queue *q, int since, int level) {
     if (since < 0) return false;
-    for (size_t i = 0; i < q->n; i++) {
+    for (const uint32_t i : n2_jobs_at(q, level)) {
         const job *update = &q->list[i].j;
-        if (q->list[i].level != level || update->kind != JOB_ADAM) continue;
-        for (size_t k = 0; k < q->n; k++)
-            if (q->list[k].level >= since && q->list[k].level < level &&
-                changes_ahead(&q->list[k], update))
-                return false;
+        if (update->kind != JOB_ADAM) continue;
+        for (int l = since; l < level; l++)
+            for (const uint32_t k : n2_jobs_at(q, l))
+                if (changes_ahead(&q->list[k], update)) return false;
     }
     return true;
 }
@@ -654,8 +657,9 @@ static n2ce_status build(n2_device_program *p, bool ends) {
     n2_products_settle(q);
     n2_queue_upload_lists(q);
     if (ends) levels = note_end(q, levels);
-    n2_queue_choose_side_stream(q, levels);
+    n2_queue_sort_levels(q, levels);
     N2_TRY(q->status);
+    n2_queue_choose_side_stream(q, levels);
     p->launches = (launch *)n2_alloc(q->ctx, levels * N_LAUNCH_KINDS + 1, sizeof *p->launches);
     p->again = (launch *)n2_alloc(q->ctx, levels * N_LAUNCH_KINDS + 1, sizeof *p->again);
     if (!p->launches || !p->again) return N2CE_ENOMEM;

@@ -356,6 +356,8 @@ void n2_queue_free(n2_queue *q) {
     n2_library_release(q);
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
     for (size_t i = 0; i < q->n; i++) n2_free(q->ctx, q->list[i].parts);
+    n2_free(q->ctx, q->by_level);
+    n2_free(q->ctx, q->level_begin);
     n2_free(q->ctx, q->scratches);
     n2_free(q->ctx, q->list);
     n2_free(q->ctx, q);

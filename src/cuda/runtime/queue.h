@@ -66,6 +66,8 @@ struct n2_queue {
     /* While levels are looked for (schedule.cu): the jobs before job i that it conflicts with are
      * conflicts[conflicts_end[i - 1]] and so on, last first; NULL: not noted. */
     uint32_t *conflicts, *conflicts_end;
+    /* Once levels are final (n2_queue_sort_levels): n2_jobs_at. */
+    uint32_t *by_level, *level_begin;
     struct library_call *calls; /* of a library, by level: library/library.h */
     size_t n_calls;
     n2ce_status status; /* of the first failure; nothing is noted after it */
@@ -132,6 +134,20 @@ void n2_queue_upload_lists(n2_queue *q);
 
 /* schedule.cu: finds the chains, and the level of every job; returns how many there are. */
 size_t n2_queue_schedule(n2_queue *q);
+/* Once levels are final, so many of them: n2_jobs_at knows. */
+void n2_queue_sort_levels(n2_queue *q, size_t levels);
+
+/* The numbers of a level's jobs, in the order in which they were noted: for (i : n2_jobs_at(...))
+ */
+typedef struct level_jobs {
+    const uint32_t *first, *last;
+    const uint32_t *begin() const { return first; }
+    const uint32_t *end() const { return last; }
+} level_jobs;
+static inline level_jobs n2_jobs_at(const n2_queue *q, int level) {
+    return level_jobs{q->by_level + q->level_begin[level], q->by_level + q->level_begin[level + 1]};
+}
+
 /* Once all is known: which gradients from the stash are launched on the side stream. */
 void n2_queue_choose_side_stream(n2_queue *q, size_t levels);
 

@@ -120,7 +120,7 @@ static void each_conflict(const n2_queue *q, size_t i, M matters, F f) {
 }
 
 enum { MOST_CHAIN = 64, MOST_SINGLES = 12 }; /* singles: jobs of one block, in turn */
-static const uint64_t MOST_WORK = (uint64_t)1 << 31;
+static const uint64_t MOST_WORK = (uint64_t)1 << 26;
 
 /* The last level at which a job is at work. */
 static int end_of(const noted *n) { return n->level + (n2_is_long(n) ? LONG_LEVELS - 1 : 0); }
@@ -236,8 +236,9 @@ typedef struct schedule {
     uint64_t work; /* done so far: jobs and conflicts looked at */
 } schedule;
 
-/* Trying takes a look at every job and its conflicts. So many looks take seconds; what has not been
- * tried by then stays as it is. */
+/* Trying takes a look at every job and its conflicts. So many looks take less than a second, and are
+ * tens of times what a multilayer perceptron's training needs; what has not been tried by then
+ * stays as it is. */
 static bool has_time(const schedule *s) { return s->work < MOST_WORK; }
 
 static void find_again(schedule *s) {
@@ -491,6 +492,20 @@ static void improve(schedule *s) {
     wait_for_readers(s);
 }
 
+void n2_queue_sort_levels(n2_queue *q, size_t levels) {
+    if (q->status != N2CE_OK) return;
+    q->by_level = (uint32_t *)n2_alloc(q->ctx, q->n + 1, sizeof *q->by_level);
+    q->level_begin = (uint32_t *)n2_alloc(q->ctx, levels + 2, sizeof *q->level_begin);
+    if (!q->by_level || !q->level_begin) {
+        q->status = N2CE_ENOMEM;
+        return;
+    }
+    uint32_t *next = q->level_begin + 1; /* where a level's next job goes; then where it ends */
+    for (size_t i = 0; i < q->n; i++) next[q->list[i].level + 1]++;
+    for (size_t l = 1; l <= levels; l++) next[l] += next[l - 1];
+    for (size_t i = 0; i < q->n; i++) q->by_level[next[q->list[i].level]++] = (uint32_t)i;
+}
+
 size_t n2_queue_schedule(n2_queue *q) {
     const size_t most_levels = LONG_LEVELS * q->n + 1;
     schedule s = {};
@@ -546,9 +561,7 @@ static int next_needed(const n2_queue *q, size_t i, int levels) {
     return along < own ? along : own;
 }
 
-static bool is_made_at(const noted *n, int level) {
-    return n->from_stash && n->level == level && n->j.n_blocks > 0;
-}
+static bool is_made(const noted *n) { return n->from_stash && n->j.n_blocks > 0; }
 
 /* Gradients of a level go to the side stream if they are not needed for so many levels; all, or,
  * with long ones, those that are as patient. Returns the level at which the first is needed; 0:
@@ -557,9 +570,9 @@ static int choose_side_stream(n2_queue *q, int level, bool with_long, int levels
     const int least = level + (with_long ? (int)LONG_LEVELS : 2);
     int until = levels;
     bool any = false, all = true;
-    for (size_t i = 0; i < q->n; i++) {
+    for (const uint32_t i : n2_jobs_at(q, level)) {
         noted *n = &q->list[i];
-        if (!is_made_at(n, level)) continue;
+        if (!is_made(n)) continue;
         const int needed = next_needed(q, i, levels);
         n->until = needed >= least ? needed : 0;
         any |= n->until > 0;
@@ -567,8 +580,8 @@ static int choose_side_stream(n2_queue *q, int level, bool with_long, int levels
         if (n->until > 0 && n->until < until) until = n->until;
     }
     if (any && (all || with_long)) return until;
-    for (size_t i = 0; i < q->n; i++)
-        if (is_made_at(&q->list[i], level)) q->list[i].until = 0;
+    for (const uint32_t i : n2_jobs_at(q, level))
+        if (is_made(&q->list[i])) q->list[i].until = 0;
     return 0;
 }
 
@@ -577,8 +590,8 @@ void n2_queue_choose_side_stream(n2_queue *q, size_t levels) {
     int busy = 0;
     for (int level = 0; level < (int)levels; level++) {
         bool with_long = false;
-        for (size_t i = 0; i < q->n && !with_long; i++)
-            with_long = is_made_at(&q->list[i], level) && n2_is_long(&q->list[i]);
+        for (const uint32_t i : n2_jobs_at(q, level))
+            with_long |= is_made(&q->list[i]) && n2_is_long(&q->list[i]);
         if (level < busy && !with_long) continue;
         const int until = choose_side_stream(q, level, with_long, (int)levels);
         if (until > 0) busy = until;

@@ -1,4 +1,4 @@
-#include "cudnn.h"
+#include "convolution.h"
 
 #include "dynamic.h"
 #include "cuda/runtime/gpu_device.h"

@@ -1,6 +1,6 @@
 /* cuDNN, loaded at run time (libcudnn.so.9): what a lane of convolutions is made of. */
-#ifndef N2_CUDA_CUDNN_H
-#define N2_CUDA_CUDNN_H
+#ifndef N2_CUDA_CONVOLUTION_H
+#define N2_CUDA_CONVOLUTION_H
 
 #ifdef __cplusplus
 extern "C" {
