@@ -42,6 +42,7 @@ void n2_report_show(n2_ratio_report *r, const double *const f[2], const size_t n
     r->bins = n2_bins_for(f, n, 2);
     for (size_t side = 0; side < 2; side++)
         r->f[side] = n2_histogram_of(&r->bins, f[side], n[side]);
+    r->seen = false;
 }
 
 n2ce_status n2_report_new(n2_session *s) {
@@ -50,6 +51,7 @@ n2ce_status n2_report_new(n2_session *s) {
     s->report = n2_alloc(s->ctx, 1, sizeof *s->report);
     if (!s->report) return N2CE_ENOMEM;
     n2_report_show(s->report, f, s->scores.n);
+    s->report->seen = s->ratio->kernel;
     n2_estimate_kl(&s->scores, &s->record, &q);
     s->report->used_balance = q.balance_magnitude;
     take_checks(&s->scores, s->report);

@@ -21,6 +21,7 @@ typedef struct n2_report_check {
 struct n2_ratio_report {
     n2_bins bins;      /* of log ratios, nats */
     n2_histogram f[2]; /* den, num */
+    bool seen;         /* the fit has seen those rows, as kernel models have */
     n2_report_check balance[N2_REPORT_BALANCES];
     double used_balance;     /* the M of the one that the estimate uses */
     n2_report_check mean[2]; /* of r over the denominator [0], of 1/r over the numerator [1] */
@@ -32,7 +33,8 @@ struct n2_ratio_report {
 n2ce_status n2_report_new(n2_session *s);
 void n2_report_free(n2ce_ctx *ctx, n2_ratio_report *r); /* NULL is fine */
 
-/* Histograms of other log ratios (den, num) instead of the session's own. */
+/* Histograms of log ratios (den, num) of rows that no fit has seen, instead of the session's own.
+ */
 void n2_report_show(n2_ratio_report *r, const double *const f[2], const size_t n[2]);
 
 /* , "report": {... without the brace at the end: a verb may add to it. */

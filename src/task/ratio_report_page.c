@@ -8,6 +8,12 @@
 
 enum { BLUE = 0, ORANGE = 1, NEUTRAL = -1 }; /* numerator, denominator, references */
 
+/* A text that goes into the page; if it has failed, so has the page. */
+static const char *part_of(n2_text *page, const n2_text *text) {
+    if (text->failed) page->failed = true;
+    return text->data ? text->data : "";
+}
+
 /* ---- the front -------------------------------------------------------------- */
 
 /* Without its folders. */
@@ -55,7 +61,7 @@ static void add_front(const n2_session *s, const n2_report_front *front, n2_text
     n2_text subtitle = n2_text_new(page->ctx);
     char verdict[240];
     write_subtitle(s, &subtitle);
-    n2_page_begin(page, front->title, subtitle.data ? subtitle.data : "");
+    n2_page_begin(page, front->title, part_of(page, &subtitle));
     n2_text_free(&subtitle);
     n2_page_numbers(page, front->numbers, front->n_numbers);
     snprintf(verdict, sizeof verdict, "not converged: %s", front->reason);
@@ -95,10 +101,11 @@ static void add_histograms(const n2_session *s, n2_text *page) {
                           .series = series,
                           .n_series = 2};
     n2_text caption = n2_text_new(page->ctx);
-    n2_text_add(&caption, "Every row is scored by a fit that has not seen it. Right of 0 a row is "
-                          "likelier in the numerator.");
+    n2_text_add(&caption, "%s Right of 0 a row is likelier in the numerator.",
+                r->seen ? "The kernels were fitted to the same rows."
+                        : "Every row is scored by a fit that has not seen it.");
     for (size_t k = 0; k < 2; k++) add_tail(&caption, series[k].label, &r->f[1 - k]);
-    n2_page_figure(page, &plot, caption.data ? caption.data : "");
+    n2_page_figure(page, &plot, part_of(page, &caption));
     n2_text_free(&caption);
 }
 
@@ -211,7 +218,7 @@ static void add_columns(const n2_session *s, n2_text *page) {
                            .n = n};
     n2_text caption = n2_text_new(page->ctx);
     column_caption(s, n, &caption);
-    n2_page_bars(page, &chart, caption.data ? caption.data : "");
+    n2_page_bars(page, &chart, part_of(page, &caption));
     n2_text_free(&caption);
 }
 
@@ -367,7 +374,7 @@ static void add_choices(const n2_session *s, n2_text *page) {
     n2_page_facts_begin(page);
     n2_page_fact(page, "method", "%s", n2ce_options_get(s->options, "method"));
     n2_page_fact(page, "log ratio", "%s", parts_of(s));
-    if (s->ratio->base)
+    if (s->ratio->base && isfinite(r->gaussian))
         n2_page_fact(page, "Gaussian part", "%.4g nats, from means and covariances", r->gaussian);
     if (r->folds_run > 0) add_network_choices(s, page);
     if (r->mapped)

@@ -488,6 +488,62 @@ static void every_failed_allocation_is_an_error(void **state) {
     samples_free(&s);
 }
 
+/* The page and the JSON of every verb are in the folder, and nothing else. */
+static void remove_reports(const char *folder, const char *const *verbs, size_t n) {
+    for (size_t v = 0; v < n; v++) {
+        char path[96];
+        snprintf(path, sizeof path, "%s/%s.html", folder, verbs[v]);
+        assert_int_equal(remove(path), 0);
+        snprintf(path, sizeof path, "%s/%s.json", folder, verbs[v]);
+        assert_int_equal(remove(path), 0);
+    }
+    assert_int_equal(remove(folder), 0);
+}
+
+static n2ce_status life_with_report(failing_alloc *memory, const char *verb,
+                                    const n2ce_matrix *data, const char *const *pairs) {
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    const n2ce_task *task = n2ce_task_find(verb);
+    n2ce_ctx *ctx;
+    n2ce_options *o = NULL;
+    n2ce_answer *a = NULL;
+    n2ce_status status = n2ce_ctx_new(&ctx, &options);
+    if (status != N2CE_OK) return status;
+    status = n2ce_options_new(ctx, n2ce_task_options(task), &o);
+    for (; status == N2CE_OK && pairs[0]; pairs += 2)
+        status = n2ce_options_set(o, pairs[0], pairs[1]);
+    if (status == N2CE_OK) status = n2ce_task_run_on(ctx, task, o, data, 2, &a);
+    assert_true(status == N2CE_OK ? a != NULL : strstr(n2ce_errmsg(ctx), "memory") != NULL);
+    n2ce_answer_free(a);
+    n2ce_options_free(o);
+    n2ce_ctx_free(ctx);
+    return status;
+}
+
+/* The same as above for verbs that have to explain themselves and to write a page. */
+static void a_report_without_memory_is_an_error(void **state) {
+    (void)state;
+    static const char *const verbs[] = {"divergence", "test"};
+    char folder[] = "/tmp/n2ce-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const char *const pairs[] = {"steps", "2",    "width",  "4",   "blocks", "1",    "batch",  "8",
+                                 "noise", "1",    "folds",  "2",   "M",      "10",   "stages", "2",
+                                 "force", "true", "critic", "net", "report", folder, NULL};
+    samples s = new_samples(130, 130, 1, 1);
+    for (size_t v = 0; v < COUNT_OF(verbs); v++) {
+        n2ce_status status = N2CE_ENOMEM;
+        for (size_t n = 0; status != N2CE_OK; n++) {
+            failing_alloc memory = failing_alloc_new(n, false);
+            assert_true(n < 20000);
+            status = life_with_report(&memory, verbs[v], s.data, pairs);
+            assert_int_equal(status, memory.calls > n ? N2CE_ENOMEM : N2CE_OK);
+            assert_int_equal(memory.live, 0);
+        }
+    }
+    remove_reports(folder, verbs, COUNT_OF(verbs));
+    samples_free(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divergence_in_memory),
@@ -507,6 +563,7 @@ int main(void) {
         cmocka_unit_test(levels_in_memory),
         cmocka_unit_test(a_cancelled_task_has_no_answer),
         cmocka_unit_test(every_failed_allocation_is_an_error),
+        cmocka_unit_test(a_report_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
