@@ -160,6 +160,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         {.columns = "0"},
         {.columns = "1,a", .drop_missing = true, .categorical = "a"},
         {.columns = "0", .drop_missing = true, .categorical = "0"},
+        {.find_texts = true},
+        {.find_texts = true, .drop_missing = true},
     };
     n2ce_ctx *ctx;
     if (size >= 6 && memcmp(data, "\x93NUMPY", 6) == 0) return 0;
