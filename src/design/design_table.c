@@ -43,27 +43,13 @@ static n2ce_status read_file(n2_design_table *t, const char *path, const n2_desi
 /* X and y side by side. */
 static n2ce_status read_matrices(n2_design_table *t, const n2ce_matrix *m,
                                  const n2_design_table_options *o, size_t *at) {
-    n2_table *x = NULL, *y = NULL;
-    const size_t d = m[0].cols + 1;
+    static const char *const labels[] = {"X", "y", "(X, y)"};
+    const n2_table_options to = table_options(t, o);
+    *at = m[0].cols;
     if (m[1].cols != 1 || m[1].rows != m[0].rows)
         return n2_fail(t->ctx, N2CE_EINVAL, "X has %zu rows; y must be as many single values.",
                        m[0].rows);
-    double *both = n2_alloc(t->ctx, m[0].rows * d, sizeof *both);
-    n2ce_status status = both ? N2CE_OK : N2CE_ENOMEM;
-    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &m[0], "X", NULL, &x);
-    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &m[1], "y", NULL, &y);
-    for (size_t i = 0; status == N2CE_OK && i < m[0].rows; i++) {
-        memcpy(both + i * d, x->x + i * (d - 1), (d - 1) * sizeof *both);
-        both[i * d + d - 1] = y->x[i];
-    }
-    n2_table_free(x);
-    n2_table_free(y);
-    const n2ce_matrix joined = {both, N2CE_F64, m[0].rows, d, 0, 0};
-    n2_table_options to = table_options(t, o);
-    if (status == N2CE_OK) status = n2_table_of_matrix(t->ctx, &joined, "(X, y)", &to, &t->table);
-    n2_free(t->ctx, both);
-    *at = d - 1;
-    return status;
+    return n2_table_of_matrices(t->ctx, m, labels, &to, &t->table);
 }
 
 static n2ce_status split(n2_design_table *t, size_t at) {

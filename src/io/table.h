@@ -102,7 +102,18 @@ n2ce_status n2_table_read(n2ce_ctx *ctx, const char *path, const n2_table_option
 n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
                                const n2_table_options *o, n2_table **out);
 
+/* Two matrices with as many rows, side by side. Labels: of the first, the second, and both. */
+n2ce_status n2_table_of_matrices(n2ce_ctx *ctx, const n2ce_matrix m[2], const char *const labels[3],
+                                 const n2_table_options *o, n2_table **out);
+
 void n2_table_free(n2_table *t); /* NULL is fine */
+
+/* The least and the largest value of every column; *out is freed with n2_free, also after a
+ * failure. */
+typedef struct n2_extent {
+    double min, max;
+} n2_extent;
+n2ce_status n2_table_ranges(const n2_table *t, n2_extent **out);
 
 /* Puts the rows into an order that depends on the seed, the stream and their number only. */
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream);

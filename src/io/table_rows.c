@@ -188,3 +188,24 @@ n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *
     N2_TRY(n2_reader_of_matrix(ctx, m, label, o, &r));
     return read_table(ctx, r, o, out);
 }
+
+n2ce_status n2_table_of_matrices(n2ce_ctx *ctx, const n2ce_matrix m[2], const char *const labels[3],
+                                 const n2_table_options *o, n2_table **out) {
+    const size_t n = m[0].rows, first = m[0].cols, d = first + m[1].cols;
+    n2_table *x = NULL, *y = NULL;
+    *out = NULL;
+    double *both = n2_alloc(ctx, n * d, sizeof *both);
+    n2ce_status status = both ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_table_of_matrix(ctx, &m[0], labels[0], NULL, &x);
+    if (status == N2CE_OK) status = n2_table_of_matrix(ctx, &m[1], labels[1], NULL, &y);
+    for (size_t i = 0; i < n && status == N2CE_OK; i++) {
+        memcpy(both + i * d, x->x + i * first, first * sizeof *both);
+        memcpy(both + i * d + first, y->x + i * (d - first), (d - first) * sizeof *both);
+    }
+    n2_table_free(x);
+    n2_table_free(y);
+    const n2ce_matrix joined = {both, N2CE_F64, n, d, 0, 0};
+    if (status == N2CE_OK) status = n2_table_of_matrix(ctx, &joined, labels[2], o, out);
+    n2_free(ctx, both);
+    return status;
+}

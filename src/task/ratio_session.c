@@ -1,7 +1,6 @@
 #include "ratio_session.h"
 
 #include "base/numerics.h"
-#include "base/pool.h"
 #include "ratio_report.h"
 
 #include <math.h>
@@ -202,28 +201,13 @@ n2ce_status n2_session_read_num_den(n2_session *s, const char *verb, const n2ce_
     return n2_session_read_pair(s, &num, &den);
 }
 
-/* Two matrices side by side, as one table. */
 static n2ce_status join(n2_session *s, const n2ce_matrix *m, n2_table **out) {
-    const size_t n = m[0].rows, dx = m[0].cols, d = dx + m[1].cols;
-    n2_table *x = NULL, *y = NULL;
-    if (m[1].rows != n)
-        return n2_fail(s->ctx, N2CE_EINVAL, "x has %zu rows and y has %zu; they must be pairs.", n,
-                       m[1].rows);
-    double *both = n2_alloc(s->ctx, n * d, sizeof *both);
-    n2ce_status status = both ? N2CE_OK : N2CE_ENOMEM;
-    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &m[0], "x", NULL, &x);
-    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &m[1], "y", NULL, &y);
-    for (size_t i = 0; i < n && status == N2CE_OK; i++) {
-        memcpy(both + i * d, x->x + i * dx, dx * sizeof *both);
-        memcpy(both + i * d + dx, y->x + i * (d - dx), (d - dx) * sizeof *both);
-    }
-    n2_table_free(x);
-    n2_table_free(y);
-    const n2ce_matrix joined = {both, N2CE_F64, n, d, 0, 0};
+    static const char *const labels[] = {"x", "y", "(x, y)"};
     const n2_table_options o = table_options(s, NULL, NULL);
-    if (status == N2CE_OK) status = n2_table_of_matrix(s->ctx, &joined, "(x, y)", &o, out);
-    n2_free(s->ctx, both);
-    return status;
+    if (m[1].rows != m[0].rows)
+        return n2_fail(s->ctx, N2CE_EINVAL, "x has %zu rows and y has %zu; they must be pairs.",
+                       m[0].rows, m[1].rows);
+    return n2_table_of_matrices(s->ctx, m, labels, &o, out);
 }
 
 n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const char *x,
@@ -240,52 +224,9 @@ n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const 
 
 /* ---- columns that no fit can deal with ----------------------------------- */
 
-typedef struct range {
-    double min, max;
-} range;
-
-enum { RANGE_PARTS = 64 }; /* of the rows */
-
-typedef struct range_job {
-    const n2_table *t;
-    range *r; /* of all columns, for every part */
-} range_job;
-
-static void widen(range *r, double min, double max) {
-    r->min = min < r->min ? min : r->min;
-    r->max = max > r->max ? max : r->max;
-}
-
-/* Row by row: a column by itself is scattered over all of memory. A part without rows has the
- * range of the first row. */
-static void range_of_part(void *arg, size_t item, int worker) {
-    (void)worker;
-    const range_job *job = arg;
-    const n2_table *t = job->t;
-    const size_t first = t->rows * item / RANGE_PARTS, end = t->rows * (item + 1) / RANGE_PARTS;
-    range *r = job->r + item * t->cols;
-    const double *start = t->x + (first < end ? first : 0) * t->cols;
-    for (size_t c = 0; c < t->cols; c++) r[c] = (range){start[c], start[c]};
-    for (size_t i = first; i < end; i++)
-        for (size_t c = 0; c < t->cols; c++)
-            widen(&r[c], t->x[i * t->cols + c], t->x[i * t->cols + c]);
-}
-
-/* Of all columns. */
-static n2ce_status find_ranges(const n2_table *t, range **out) {
-    range *r = *out = n2_alloc(t->ctx, RANGE_PARTS * t->cols, sizeof *r);
-    if (!r) return N2CE_ENOMEM;
-    range_job job = {t, r};
-    N2_TRY(n2_parallel_for(t->ctx, RANGE_PARTS, range_of_part, &job));
-    for (size_t part = 1; part < RANGE_PARTS; part++)
-        for (size_t c = 0; c < t->cols; c++)
-            widen(&r[c], r[part * t->cols + c].min, r[part * t->cols + c].max);
-    return N2CE_OK;
-}
-
 static const double LARGEST = 1e100; /* its square is still a number */
 
-static n2ce_status check_column(n2_session *s, size_t c, range a, range b, bool *varies) {
+static n2ce_status check_column(n2_session *s, size_t c, n2_extent a, n2_extent b, bool *varies) {
     const double size = fmax(fmax(-a.min, a.max), fmax(-b.min, b.max));
     if (size > LARGEST)
         return n2_fail(s->ctx, N2CE_EDATA,
@@ -300,9 +241,9 @@ static n2ce_status check_column(n2_session *s, size_t c, range a, range b, bool 
 
 /* How many columns of x and y, or of y alone, have more than one value. */
 static n2ce_status count_varying(n2_session *s, size_t *x, size_t *y) {
-    range *a = NULL, *b = NULL;
-    n2ce_status status = find_ranges(s->num, &a);
-    if (status == N2CE_OK && s->den) status = find_ranges(s->den, &b);
+    n2_extent *a = NULL, *b = NULL;
+    n2ce_status status = n2_table_ranges(s->num, &a);
+    if (status == N2CE_OK && s->den) status = n2_table_ranges(s->den, &b);
     for (size_t c = 0; c < s->num->cols && status == N2CE_OK; c++) {
         bool varies = false;
         status = check_column(s, c, a[c], b ? b[c] : a[c], &varies);
