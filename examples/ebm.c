@@ -44,42 +44,53 @@ static n2ce_node ring(n2ce_graph *g) {
     return n2ce_add(g, n2ce_scale(g, centre, RADIUS), n2ce_scale(g, around, NARROW));
 }
 
-static n2ce_status train(n2ce_store *store, const char *device, n2ce_parameters *weights,
-                         const ratio_net *net) {
-    n2ce_graph *g = NULL;
-    n2ce_plan *plan = NULL;
-    n2ce_status status = n2ce_graph_new(store, &g);
-    if (status != N2CE_OK) return status;
-    n2ce_node noise = n2ce_scale(g, n2ce_normal(g, n2ce_dims(BATCH, 2)), WIDE);
-    n2ce_node loss = n2ce_loss(g, log_ratio(g, ring(g), net), log_ratio(g, noise, net), MAGNITUDE);
-    const double steps = STEPS;
+/* What is trained: the store and the network in it. */
+typedef struct model {
+    n2ce_store *store;
+    n2ce_parameters *weights;
+    ratio_net net;
+} model;
+
+/* One step: fresh samples of both, the loss of their log ratios, the update of the weights. */
+static n2ce_node build_step(n2ce_graph *g, void *user) {
+    static const double steps = STEPS;
+    const model *m = user;
+    n2ce_node data = ring(g), noise = n2ce_scale(g, n2ce_normal(g, n2ce_dims(BATCH, 2)), WIDE);
+    n2ce_node f_data = log_ratio(g, data, &m->net), f_noise = log_ratio(g, noise, &m->net);
+    n2ce_node loss = n2ce_loss(g, f_data, f_noise, MAGNITUDE);
     n2ce_adam adam = N2CE_ADAM_INIT;
     adam.rate = 1e-2;
     adam.schedule = n2ce_schedule_cosine;
     adam.schedule_arg = &steps;
-    n2ce_minimise(g, &adam, "adam", weights, loss, NULL);
-    status = n2ce_plan_compile(g, device, &loss, 1, &plan);
-    for (int done = 0; done < STEPS && status == N2CE_OK; done += 500) {
-        status = n2ce_plan_run_many(plan, 500);
-        if (status == N2CE_OK)
-            printf("step %4d  loss %.3f nats\n", done + 500, n2ce_plan_scalar(plan, 0));
-    }
-    n2ce_plan_free(plan);
-    n2ce_graph_free(g);
+    n2ce_minimise(g, &adam, "adam", m->weights, loss, NULL);
+    return loss;
+}
+
+static n2ce_status train(model *m, const char *device) {
+    n2ce_trainer trainer = N2CE_TRAINER_INIT;
+    n2ce_training result;
+    trainer.store = m->store;
+    trainer.step = build_step;
+    trainer.user = m;
+    trainer.steps = STEPS;
+    trainer.device = device;
+    const n2ce_status status = n2ce_train(&trainer, &result);
+    if (status == N2CE_OK)
+        printf("%d steps on %s, loss %.3f nats\n", (int)result.steps, result.device, result.loss);
     return status;
 }
 
 /* Chains start in the centre, since a new tensor is all zeros, and end in x [CHAINS x 2]. */
-static n2ce_status sample(n2ce_store *store, const char *device, const ratio_net *net, double *x) {
+static n2ce_status sample(const model *m, const char *device, double *x) {
     n2ce_graph *g = NULL;
     n2ce_plan *plan = NULL;
-    n2ce_tensor *chains = n2ce_store_add(store, "chains", n2ce_dims(CHAINS, 2));
-    n2ce_status status = n2ce_graph_new(store, &g);
+    n2ce_tensor *chains = n2ce_store_add(m->store, "chains", n2ce_dims(CHAINS, 2));
+    n2ce_status status = n2ce_graph_new(m->store, &g);
     if (status != N2CE_OK) return status;
-    n2ce_node mean = n2ce_langevin_step(g, chains, log_density, net, 0.1, true);
+    n2ce_node mean = n2ce_langevin_step(g, chains, log_density, &m->net, 0.1, true);
     status = n2ce_plan_compile(g, device, &mean, 1, &plan);
     if (status == N2CE_OK) status = n2ce_plan_run_many(plan, MOVES);
-    if (status == N2CE_OK) status = n2ce_tensor_get(store, chains, x);
+    if (status == N2CE_OK) status = n2ce_tensor_get(m->store, chains, x);
     n2ce_plan_free(plan);
     n2ce_graph_free(g);
     return status;
@@ -105,18 +116,18 @@ int main(int argc, char **argv) {
     static double x[2 * CHAINS];
     const char *device = argc > 1 ? argv[1] : "cpu";
     n2ce_ctx *ctx = NULL;
-    n2ce_store *store = NULL;
+    model m = {NULL, NULL, {NULL, NULL, NULL}};
     if (n2ce_ctx_new(&ctx, NULL) != N2CE_OK) return 1;
-    n2ce_status status = n2ce_store_new(ctx, &store);
+    n2ce_status status = n2ce_store_new(ctx, &m.store);
     if (status == N2CE_OK) {
-        n2ce_parameters *weights = n2ce_parameters_new(store, 1);
-        const ratio_net net = ratio_net_new(weights);
-        status = train(store, device, weights, &net);
-        if (status == N2CE_OK) status = sample(store, device, &net, x);
+        m.weights = n2ce_parameters_new(m.store, 1);
+        m.net = ratio_net_new(m.weights);
+        status = train(&m, device);
     }
+    if (status == N2CE_OK) status = sample(&m, device, x);
     if (status != N2CE_OK) fprintf(stderr, "ebm: %s\n", n2ce_errmsg(ctx));
     const bool good = status == N2CE_OK && is_good(x);
-    n2ce_store_free(store);
+    n2ce_store_free(m.store);
     n2ce_ctx_free(ctx);
     return good ? 0 : 1;
 }

@@ -26,6 +26,7 @@
  *      4. layers and the optimiser
  *      5. samplers
  *      6. the plan                               running it, and files
+ *      7. the trainer                            steps, checks, checkpoints
  *
  *  Mistakes. What builds (everything that takes a graph, parameters or a layer)
  *  returns no status, so that building is straight-line code. A mistake, such as
@@ -366,6 +367,79 @@ N2CE_API uint64_t n2ce_plan_runs(const n2ce_plan *plan);
  *  model. */
 N2CE_API n2ce_status n2ce_checkpoint_save(const n2ce_plan *plan, const char *path);
 N2CE_API n2ce_status n2ce_checkpoint_load(n2ce_plan *plan, const char *path);
+
+/* ---------------------------------------------------------------------------
+ * 7. The trainer
+ *
+ * What a training needs beside its step: averages of weights, checks on held-out
+ * rows with patience, a limit of time, checkpoints, the choice of a device.
+ *
+ *     n2ce_trainer t = N2CE_TRAINER_INIT;
+ *     t.store = store;
+ *     t.step = build_step;
+ *     t.user = &model;
+ *     t.steps = 10000;
+ *     n2ce_train(&t, &result);
+ * ------------------------------------------------------------------------ */
+
+/** Builds what is computed: one iteration with its updates, or a check. Returns
+ *  a single number, the loss. */
+typedef n2ce_node n2ce_build(n2ce_graph *g, void *user);
+
+/** What to train, and how. Start from N2CE_TRAINER_INIT. */
+typedef struct n2ce_trainer {
+    size_t struct_size;                /**< sizeof(n2ce_trainer) */
+    n2ce_store *store;                 /**< with all that the step reads and writes */
+    n2ce_build *step;                  /**< one iteration, n2ce_minimise() included */
+    n2ce_build *check;                 /**< a loss of held-out rows; NULL: none */
+    void *user;                        /**< for both */
+    uint64_t steps;                    /**< at most */
+    uint64_t seed;                     /**< of random numbers */
+    const n2ce_parameters *parameters; /**< what is averaged, and kept where the
+                                            check was best */
+    double average;                    /**< after a step: average <- average * this +
+                                            parameter * (1 - this); 0: none */
+    uint64_t check_every;              /**< steps between checks, 200 */
+    uint64_t patience;                 /**< checks without a better loss after which to stop;
+                                            0: never */
+    double time_limit;                 /**< seconds; 0: none */
+    const char *device;                /**< as in n2ce_plan_compile(), but "auto" is whichever
+                                            is faster, measured on these steps */
+    const char *checkpoint;            /**< a file for the state, written every 20 seconds
+                                            and when training stops; NULL: none */
+    bool resume;                       /**< go on from it, if it is there; what was over stays so */
+} n2ce_trainer;
+
+/* clang-format off */
+#define N2CE_TRAINER_INIT                                                      \
+    {sizeof(n2ce_trainer), NULL, NULL, NULL, NULL, 0, 0, NULL, 0.0, 200, 0,    \
+     0.0, NULL, NULL, false}
+/* clang-format on */
+
+/** What became of it. */
+typedef struct n2ce_training {
+    uint64_t steps;     /**< that were run, before resuming too */
+    double loss;        /**< of the last step */
+    double best_loss;   /**< of the best check; NaN without checks */
+    uint64_t best_step; /**< after so many steps */
+    bool stopped_early; /**< by patience */
+    bool out_of_time;
+    char device[64]; /**< where; a name for n2ce_plan_compile() */
+} n2ce_training;
+
+/** Runs the steps. In the end the parameters are those that the best check saw,
+ *  or else the averages, if there are any. Progress is the context's. The same
+ *  bytes whether it was stopped and resumed or not, on the same device.
+ *
+ *  Fails with the graph's mistake; N2CE_ENAN, as n2ce_plan_run(), with parameters
+ *  of a good step; N2CE_ECANCELED, with the checkpoint written; N2CE_EDATA for a
+ *  checkpoint of something else; N2CE_EDEVICE, N2CE_ENOMEM, N2CE_EINVAL. */
+N2CE_API n2ce_status n2ce_train(const n2ce_trainer *trainer, n2ce_training *out);
+
+/** The same layers with the averages of their parameters, for a check while
+ *  averages are kept. */
+N2CE_API n2ce_layer *n2ce_layer_averaged(const n2ce_layer *layer);
+N2CE_API n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp);
 
 /* ---------------------------------------------------------------------------
  * Lines: nothing to read below

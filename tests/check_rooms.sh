@@ -32,7 +32,7 @@ ratio:     base io objective engine nn train model
 optimize:  base io design engine nn train objective sampler model ratio
 task:      base io objective report engine ref cpu cuda nn train sampler model ratio design optimize
 study:     base io objective report engine ref cpu cuda nn train sampler model ratio design optimize task
-api:       base io engine cpu cuda nn train sampler design optimize task study
+api:       base io engine nn train sampler design optimize task study
 cli:
 '
 

@@ -2,18 +2,22 @@
 #include "engine_types.h"
 
 #include "sampler/svgd.h"
+#include "train/train.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define G      n2_graph_in(g)
 #define IN(x)  n2_node_in(g, x)
 #define OUT(x) n2_node_out(x)
 
 struct n2ce_layer {
+    n2ce_store *store;
     n2_layer layer;
 };
 
 struct n2ce_mlp {
+    n2ce_store *store;
     int n;
     double slope;
     const n2ce_layer *layers[];
@@ -48,6 +52,7 @@ n2ce_layer *n2ce_layer_new(n2ce_parameters *parameters, const char *name, int64_
     n2ce_layer *layer =
         parameters ? n2_arena_alloc(&parameters->store->arena, 1, sizeof *layer) : NULL;
     if (!layer) return NULL;
+    layer->store = parameters->store;
     layer->layer = n2_layer_new(&parameters->list, name, in, out);
     return layer->layer.weight && layer->layer.bias ? layer : NULL;
 }
@@ -70,6 +75,7 @@ n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name, const int6
     n2ce_mlp *mlp =
         n2_arena_alloc(&parameters->store->arena, 1, sizeof *mlp + n * sizeof mlp->layers[0]);
     if (!mlp) return NULL;
+    mlp->store = parameters->store;
     mlp->slope = slope;
     for (size_t i = 0; i < n; i++) {
         char full[128];
@@ -88,6 +94,27 @@ n2ce_node n2ce_mlp_apply(n2ce_graph *g, const n2ce_mlp *mlp, n2ce_node x) {
         x = n2ce_layer_apply(g, mlp->layers[i], x);
     }
     return x;
+}
+
+/* ---- averages ------------------------------------------------------------ */
+
+n2ce_layer *n2ce_layer_averaged(const n2ce_layer *layer) {
+    n2ce_layer *twin = layer ? n2_arena_alloc(&layer->store->arena, 1, sizeof *twin) : NULL;
+    if (!twin) return NULL;
+    twin->store = layer->store;
+    twin->layer = n2_averaged_layer(layer->store->tensors, layer->layer);
+    return twin;
+}
+
+n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp) {
+    if (!mlp) return NULL;
+    const size_t bytes = sizeof *mlp + (size_t)mlp->n * sizeof mlp->layers[0];
+    n2ce_mlp *twin = n2_arena_alloc(&mlp->store->arena, 1, bytes);
+    if (!twin) return NULL;
+    memcpy(twin, mlp, bytes);
+    for (int i = 0; i < mlp->n; i++)
+        if (!(twin->layers[i] = n2ce_layer_averaged(mlp->layers[i]))) return NULL;
+    return twin;
 }
 
 /* ---- the optimiser ------------------------------------------------------- */

@@ -1,10 +1,8 @@
 /* Plans and checkpoints of n2ce_engine.h, and devices by their names. */
 #include "engine_types.h"
 
-#include "cuda/cuda.h"
-
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 struct n2ce_plan {
@@ -15,35 +13,34 @@ struct n2ce_plan {
 
 /* ---- devices ------------------------------------------------------------- */
 
-/* "cuda", "cuda:1", "cuda:1, float32", "cuda:1, tf32". */
-static bool parse_gpu(const char *name, n2_cuda_options *out) {
-    char *end = (char *)name + 4;
-    if (strncmp(name, "cuda", 4) != 0) return false;
-    *out = (n2_cuda_options){0};
-    if (*end == ':') {
-        const char *digits = end + 1;
-        const unsigned long n = strtoul(digits, &end, 10);
-        if (end == digits || *digits == '-' || *digits == '+' || n > 999) return false;
-        out->device = (int)n;
-    }
-    out->strict = strcmp(end, ", float32") == 0;
-    return !*end || out->strict || strcmp(end, ", tf32") == 0;
-}
-
-static n2ce_status find_backend(n2ce_ctx *ctx, const char *name, const n2_backend **out) {
-    n2_cuda_options gpu = {0};
-    *out = n2_cpu_backend();
-    if (!name || strcmp(name, "cpu") == 0) return N2CE_OK;
-    if (strcmp(name, "auto") == 0) {
-        const n2_backend *found;
-        if (n2_cuda_backend(ctx, &gpu, &found) == N2CE_OK) *out = found;
-        return N2CE_OK;
-    }
-    if (parse_gpu(name, &gpu)) return n2_cuda_backend(ctx, &gpu, out);
+n2ce_status n2_device_named(n2ce_ctx *ctx, const char *name, n2_device_choice *out) {
+    static const char *const precisions[] = {", tf32", ", float32"};
+    char word[32];
+    const char *comma = name ? strchr(name, ',') : NULL;
+    const size_t n = comma ? (size_t)(comma - name) : name ? strlen(name) : 0;
+    const bool strict = comma && strcmp(comma, precisions[1]) == 0;
+    const bool gpu = name && strncmp(name, "cuda", 4) == 0;
+    const bool fits =
+        n < sizeof word && (!comma || (gpu && (strict || !strcmp(comma, precisions[0]))));
+    *out = (n2_device_choice){.reason = "as asked for"};
+    if (!name) return N2CE_OK;
+    snprintf(word, sizeof word, "%.*s", (int)n, name);
+    const bool known =
+        fits && (!strcmp(word, "cpu") || !strcmp(word, "auto") || n2_gpu_number(word) >= 0);
+    if (known) return n2_choice_of_word(ctx, word, strict, out);
     return n2_fail(ctx, N2CE_EINVAL,
                    "The device is \"%s\"; it is cpu, cuda, cuda:N (N from 0), or auto. "
                    "\"cuda, float32\" multiplies without rounding to tf32.",
                    name);
+}
+
+/* "auto" is a GPU if there is one: there is nothing to be measured yet. */
+static n2ce_status find_backend(n2ce_ctx *ctx, const char *name, const n2_backend **out) {
+    n2_device_choice choice;
+    N2_TRY(n2_device_named(ctx, name, &choice));
+    if (choice.open && choice.open(&choice, ctx, out) == N2CE_OK) return N2CE_OK;
+    *out = n2_choice_backend(&choice);
+    return N2CE_OK;
 }
 
 /* ---- plans --------------------------------------------------------------- */

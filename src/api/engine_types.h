@@ -8,6 +8,7 @@
 #define N2_INSIDE
 #include "n2ce_engine.h"
 #include "nn/nn.h"
+#include "train/device_choice.h"
 
 struct n2ce_store {
     n2_store *tensors;
@@ -33,5 +34,9 @@ n2_node n2_node_in(n2ce_graph *g, n2ce_node x);
 
 /* Whether a tensor is one of the graph's store; with any other the graph fails. */
 bool n2_tensor_fits(n2ce_graph *g, const n2ce_tensor *t);
+
+/* The device of a name of the public header; NULL is the processor. N2CE_EINVAL with a sentence for
+ * any other. */
+n2ce_status n2_device_named(n2ce_ctx *ctx, const char *name, n2_device_choice *out);
 
 #endif
