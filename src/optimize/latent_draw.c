@@ -11,7 +11,7 @@ enum { GROUP = 256, MOVES = 300, STREAM = 0x20000000 };
 typedef struct draw {
     n2_latent *m;
     size_t n; /* particles */
-    n2_program move, decode;
+    n2_latent_plan move, decode;
     n2_tensor *z;
     double target; /* standardised */
     double *from, *decoded, *decoded_from, *codes;
@@ -92,8 +92,8 @@ n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x) 
         d.arena = n2_arena_new(m->ctx);
         status = run_group(&d, group, x + (size_t)group * GROUP * m->designs->space.n);
         n2_arena_free(&d.arena);
-        n2_program_free(&d.move);
-        n2_program_free(&d.decode);
+        n2_latent_plan_free(&d.move);
+        n2_latent_plan_free(&d.decode);
     }
     return status;
 }

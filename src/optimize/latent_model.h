@@ -6,51 +6,52 @@
 #include "latent.h"
 #include "latent_code.h"
 #include "model/ratio_net.h"
+#include "train/train.h"
 
 enum { N2_APPRAISE_ROWS = 1024 };
 
 /* A graph with its plan. */
-typedef struct n2_program {
+typedef struct n2_latent_plan {
     n2_graph *g;
     n2_plan *plan;
-} n2_program;
-void n2_program_free(n2_program *p);
+} n2_latent_plan;
+void n2_latent_plan_free(n2_latent_plan *p);
 
 struct n2_latent {
     n2ce_ctx *ctx;
     const n2_designs *designs;
     n2_latent_options o;
-    const n2_backend *backend; /* of the place, once it is settled */
+    const n2_backend *backend; /* of the choice, once training has settled it */
     n2_latent_record record;
     n2_latent_code *code;
     n2_store *store;
-    n2_tensor *x, *y, *progress; /* rows in a random order; phase and step */
+    n2_tensor *x, *y; /* rows in a random order */
     n2_parameters value_parameters, code_parameters, prior_parameters;
     double bend, bend_scale;              /* below the bend, and far above, values are compressed */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
-    n2_tensor **kept; /* the averages where held-out rows liked them best */
-    n2_tensor *best;  /* that error and its step, for each member */
     n2_latent_vae vae;
     n2_ratio_net ratio;
     n2_tensor *waymarks;
-    n2_program train_value, check, train_code, train_prior, train_joint, appraise;
+    n2_latent_plan check, appraise;
     n2_tensor *rows; /* what `appraise` reads */
     double *out;     /* what it says: members, ln p(z), codes */
     double started;
+    float *x_given;  /* the rows, to compare those of a checkpoint with, while training */
     size_t searches; /* so far; names of their tensors */
 };
 
 /* ---- latent_networks.c: the graphs ---- */
 
-n2ce_status n2_latent_build(n2_latent *m);
+n2ce_status n2_latent_make_networks(n2_latent *m);
 
-/* ---- latent_device.c ---- */
+/* A step of each phase; `user` is the model. */
+n2_build_step n2_latent_value_step, n2_latent_code_step, n2_latent_prior_step, n2_latent_joint_step;
 
-/* Settles where the model is trained, if that is open: by a few steps of each phase, of a copy
- * that is thrown away. The code must be there. */
-n2ce_status n2_latent_settle(n2_latent *m);
+/* Plans on the model's backend: errors of the members on their folds; what is said of designs. */
+n2ce_status n2_latent_build_check(n2_latent *m);
+n2ce_status n2_latent_build_appraise(n2_latent *m);
 
 /* ln p(z), [n x 1], up to a constant. */
 n2_node n2_latent_log_prior(n2_graph *g, n2_node z, const n2_latent *m);
@@ -99,30 +100,18 @@ void n2_latent_free_forests(n2_latent *m);
 /* A step of the codes z along -(target - E y)^2 / (2 doubt^2) + ln p(z), by the options' sampler;
  * SVGD keeps its moments in tensors NAME.m, NAME.v and NAME.step. */
 n2ce_status n2_latent_build_move(n2_latent *m, const char *name, n2_tensor *z, double target,
-                                 n2_program *out);
+                                 n2_latent_plan *out);
 /* What the codes z decode to. */
-n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_program *out);
+n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_latent_plan *out);
 
 /* ---- latent_train.c ---- */
 
-typedef struct n2_phase {
-    const n2_program *program;
-    size_t steps;
-    double share; /* of the time, where that is limited */
-} n2_phase;
-enum { N2_PHASES = 4 };
-void n2_latent_phases(const n2_latent *m, n2_phase out[N2_PHASES]);
-
+/* All phases, from rows and networks that are there; then the plan that appraises. */
 n2ce_status n2_latent_train(n2_latent *m);
-
-/* Tensors with the rows, and the graphs, for the backend; and what frees them, and all else but
- * the code. */
-n2ce_status n2_latent_set_up(n2_latent *m);
-void n2_latent_clear(n2_latent *m);
 
 /* ---- latent_file.c ---- */
 
-/* What training would have left, out of a file. */
+/* What training would have left, out of a file; the plan that appraises must be there. */
 n2ce_status n2_latent_take(n2_latent *m, const struct n2_st_file *f);
 
 /* ---- latent_use.c ---- */

@@ -36,7 +36,7 @@ static n2_node langevin(n2_graph *g, n2_tensor *codes, const aim *a) {
 }
 
 n2ce_status n2_latent_build_move(n2_latent *m, const char *name, n2_tensor *z, double target,
-                                 n2_program *out) {
+                                 n2_latent_plan *out) {
     const aim a = {m, target};
     n2_graph *g = out->g = n2_graph_new(m->store);
     if (!g) return N2CE_ENOMEM;
@@ -45,7 +45,7 @@ n2ce_status n2_latent_build_move(n2_latent *m, const char *name, n2_tensor *z, d
     return n2_plan_compile(g, m->backend, &mean, 1, &out->plan);
 }
 
-n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_program *out) {
+n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_latent_plan *out) {
     n2_graph *g = out->g = n2_graph_new(m->store);
     if (!g) return N2CE_ENOMEM;
     const n2_node x = n2_latent_decode(g, &m->vae, n2g_read(g, z));

@@ -1,5 +1,5 @@
-/* The graphs of the latent model: one training step of each phase, the check of the value
- * networks on held-out rows, and the appraisal of designs. */
+/* The networks of the latent model and their graphs: a training step of each phase, the check of
+ * the value networks on held-out rows, and the appraisal of designs. */
 #include "latent_model.h"
 #include "sampler/langevin.h"
 
@@ -7,45 +7,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SLOPE = 0.2, NUMBER_SD = 0.1, AVERAGE_DECAY = 0.98;
+static const double SLOPE = 0.2, NUMBER_SD = 0.1;
 enum { CHECK_ROWS = 2048, MLE_MOVES = 20 };
 
-void n2_program_free(n2_program *p) {
+void n2_latent_plan_free(n2_latent_plan *p) {
     n2_plan_free(p->plan);
     n2_graph_free(p->g);
 }
 
-static n2ce_status compile(n2_latent *m, n2_program *p, const n2_node *outputs, size_t n) {
+static n2ce_status compile(n2_latent *m, n2_latent_plan *p, const n2_node *outputs, size_t n) {
     return n2_plan_compile(p->g, m->backend, outputs, n, &p->plan);
 }
 
-static n2ce_status begin(n2_latent *m, n2_program *p) {
+static n2ce_status begin(n2_latent *m, n2_latent_plan *p) {
     p->g = n2_graph_new(m->store);
     return p->g ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* ---- networks ------------------------------------------------------------ */
-
-static n2_tensor *twin(n2_latent *m, const n2_tensor *of, const char *prefix) {
-    char name[128];
-    snprintf(name, sizeof name, "%s.%s", prefix, of->name);
-    n2_tensor *t = n2_store_add(m->store, name, of->shape);
-    if (t) memcpy(t->data, of->data, (size_t)n2_elements(of->shape) * n2_store_bytes(m->store));
-    return t;
-}
-
-/* The averages of a member's parameters, as a network. */
-static n2ce_status average_of(n2_latent *m, const n2_mlp *live, n2_mlp *average) {
-    *average = *live;
-    average->layers = n2_layers_new(m->store, live->layers, live->n);
-    if (!average->layers) return N2CE_ENOMEM;
-    for (int i = 0; i < live->n; i++) {
-        average->layers[i].weight = twin(m, live->layers[i].weight, "average");
-        average->layers[i].bias = twin(m, live->layers[i].bias, "average");
-        if (!average->layers[i].weight || !average->layers[i].bias) return N2CE_ENOMEM;
-    }
-    return N2CE_OK;
-}
 
 static n2ce_status make_line(n2_latent *m, size_t e) {
     char name[64];
@@ -79,15 +58,11 @@ static n2ce_status make_value_networks(n2_latent *m) {
     }
     if (m->value_parameters.failed) return N2CE_ENOMEM;
     for (size_t e = 0; e < m->o.members; e++) start_from_line(m, e);
-    for (size_t e = 0; e < m->o.members; e++) N2_TRY(average_of(m, &m->live[e], &m->value[e]));
-    m->kept = n2_store_alloc(m->store, m->value_parameters.n, sizeof *m->kept);
-    if (!m->kept) return N2CE_ENOMEM;
-    for (size_t i = 0; i < m->value_parameters.n; i++) {
-        m->kept[i] = twin(m, m->value_parameters.list[i], "kept");
-        if (!m->kept[i]) return N2CE_ENOMEM;
-    }
-    m->best = n2_store_add(m->store, "best", n2_dims((int64_t)m->o.members, 2));
-    return m->best ? N2CE_OK : N2CE_ENOMEM;
+    N2_TRY(n2_averages_add(&m->value_parameters));
+    N2_TRY(n2_kept_add(&m->value_parameters));
+    for (size_t e = 0; e < m->o.members; e++)
+        N2_TRY(n2_averaged_mlp(m->store, &m->live[e], &m->value[e]));
+    return N2CE_OK;
 }
 
 static n2ce_status make_other_networks(n2_latent *m) {
@@ -98,6 +73,24 @@ static n2ce_status make_other_networks(n2_latent *m) {
     m->ratio = n2_ratio_net_new(&m->prior_parameters, nz, (int64_t)m->o.ratio_width,
                                 (int)m->o.blocks, (int64_t)m->o.stages);
     return m->code_parameters.failed || m->prior_parameters.failed ? N2CE_ENOMEM : N2CE_OK;
+}
+
+static n2ce_status make_waymarks(n2_latent *m) {
+    double variances[N2_LATENT_STAGES_MAX + 1];
+    n2_latent_waymarks(m->o.stages, variances);
+    m->waymarks = n2_store_add(m->store, "waymarks", n2_dims((int64_t)m->o.stages + 1, 1));
+    if (!m->waymarks) return N2CE_ENOMEM;
+    n2_tensor_set(m->store, m->waymarks, variances);
+    return N2CE_OK;
+}
+
+/* In this order: initial values depend on how many tensors there are already. */
+n2ce_status n2_latent_make_networks(n2_latent *m) {
+    N2_TRY(make_waymarks(m));
+    N2_TRY(make_value_networks(m));
+    m->rows =
+        n2_store_add(m->store, "appraise.rows", n2_dims(N2_APPRAISE_ROWS, (int64_t)m->code->width));
+    return m->rows ? make_other_networks(m) : N2CE_ENOMEM;
 }
 
 /* ---- value --------------------------------------------------------------- */
@@ -122,9 +115,8 @@ static n2_node mean_square(n2_graph *g, n2_node x) {
     return n2g_total(g, n2g_mean(g, n2g_mul(g, x, x), N2_ALL_AXES));
 }
 
-static n2ce_status build_train_value(n2_latent *m) {
-    N2_TRY(begin(m, &m->train_value));
-    n2_graph *g = m->train_value.g;
+n2ce_status n2_latent_value_step(void *user, n2_graph *g, n2_outputs *out) {
+    n2_latent *m = user;
     n2_node loss = N2_NONE;
     for (size_t e = 0; e < m->o.members; e++) {
         const n2_node pick = draw_rows(m, g, e);
@@ -139,16 +131,11 @@ static n2ce_status build_train_value(n2_latent *m) {
                             .schedule = n2_schedule_cosine,
                             .schedule_arg = &steps};
     n2_minimise(g, &o, "value.adam", &m->value_parameters, loss, NULL);
-    for (size_t e = 0; e < m->o.members; e++)
-        for (int i = 0; i < m->live[e].n; i++) {
-            const n2_layer *from = &m->live[e].layers[i], *to = &m->value[e].layers[i];
-            n2_average(g, to->weight, from->weight, AVERAGE_DECAY);
-            n2_average(g, to->bias, from->bias, AVERAGE_DECAY);
-        }
-    return compile(m, &m->train_value, &loss, 1);
+    n2_output(out, loss);
+    return N2CE_OK;
 }
 
-static n2ce_status build_check(n2_latent *m) {
+n2ce_status n2_latent_build_check(n2_latent *m) {
     n2_node miss[N2_LATENT_MEMBERS_MAX];
     N2_TRY(begin(m, &m->check));
     n2_graph *g = m->check.g;
@@ -195,9 +182,8 @@ static n2_node mean_misfit(n2_graph *g, const n2_latent *m, n2_node x, n2_node z
     return n2g_total(g, n2g_mean(g, misfits(g, m, x, z), N2_ALL_AXES));
 }
 
-static n2ce_status build_train_code(n2_latent *m) {
-    N2_TRY(begin(m, &m->train_code));
-    n2_graph *g = m->train_code.g;
+n2ce_status n2_latent_code_step(void *user, n2_graph *g, n2_outputs *out) {
+    n2_latent *m = user;
     n2_node mean, logvar;
     const n2_node x = draw_designs(m, g), z = draw_code(g, m, x, &mean, &logvar);
     const n2_node misfit = mean_misfit(g, m, x, z);
@@ -210,19 +196,12 @@ static n2ce_status build_train_code(n2_latent *m) {
                             .schedule = n2_schedule_cosine,
                             .schedule_arg = &steps};
     n2_minimise(g, &o, "code.adam", &m->code_parameters, loss, NULL);
-    return compile(m, &m->train_code, (const n2_node[]){misfit, kl}, 2);
+    n2_output(out, misfit);
+    n2_output(out, kl);
+    return N2CE_OK;
 }
 
 /* ---- prior --------------------------------------------------------------- */
-
-static n2ce_status make_waymarks(n2_latent *m) {
-    double variances[N2_LATENT_STAGES_MAX + 1];
-    n2_latent_waymarks(m->o.stages, variances);
-    m->waymarks = n2_store_add(m->store, "waymarks", n2_dims((int64_t)m->o.stages + 1, 1));
-    if (!m->waymarks) return N2CE_ENOMEM;
-    n2_tensor_set(m->store, m->waymarks, variances);
-    return N2CE_OK;
-}
 
 /* sqrt(1 - s) noise + sqrt(s) z. */
 static n2_node interpolate(n2_graph *g, n2_node s, n2_node z) {
@@ -269,9 +248,8 @@ static n2_node mle_prior_loss(n2_latent *m, n2_graph *g, n2_node z) {
     return n2g_add(g, gap, n2g_scale(g, size, 0.01));
 }
 
-static n2ce_status build_train_prior(n2_latent *m) {
-    N2_TRY(begin(m, &m->train_prior));
-    n2_graph *g = m->train_prior.g;
+n2ce_status n2_latent_prior_step(void *user, n2_graph *g, n2_outputs *out) {
+    n2_latent *m = user;
     n2_node mean, logvar;
     const n2_node z = n2g_detach(g, draw_code(g, m, draw_designs(m, g), &mean, &logvar));
     const bool mle = m->o.prior == N2_LATENT_MLE;
@@ -283,15 +261,14 @@ static n2ce_status build_train_prior(n2_latent *m) {
                             .schedule = n2_schedule_cosine,
                             .schedule_arg = &steps};
     n2_minimise(g, &o, "prior.adam", &m->prior_parameters, loss, NULL);
-    return compile(m, &m->train_prior, &loss, 1);
+    n2_output(out, loss);
+    return N2CE_OK;
 }
 
 /* Both at once, as the paper trains: ratio network on detached codes, then encoder and
  * decoder against the learnt prior. */
-static n2ce_status build_train_joint(n2_latent *m) {
-    if (m->o.joint_steps == 0) return N2CE_OK;
-    N2_TRY(begin(m, &m->train_joint));
-    n2_graph *g = m->train_joint.g;
+n2ce_status n2_latent_joint_step(void *user, n2_graph *g, n2_outputs *out) {
+    n2_latent *m = user;
     n2_node mean, logvar;
     const n2_node x = draw_designs(m, g), z = draw_code(g, m, x, &mean, &logvar);
     const n2_node loss = n2ce_prior_loss(m, g, n2g_detach(g, z));
@@ -304,19 +281,20 @@ static n2ce_status build_train_joint(n2_latent *m) {
     const n2_node total = n2g_add(g, misfit, n2g_scale(g, kl, m->o.divergence_weight));
     const n2_optimiser code = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-4, .clip = 100};
     n2_minimise(g, &code, "joint.code", &m->code_parameters, total, NULL);
-    return compile(m, &m->train_joint, (const n2_node[]){loss, misfit, kl}, 3);
+    n2_output(out, loss);
+    n2_output(out, misfit);
+    n2_output(out, kl);
+    return N2CE_OK;
 }
 
 /* ---- appraisal ----------------------------------------------------------- */
 
-static n2ce_status build_appraise(n2_latent *m) {
+n2ce_status n2_latent_build_appraise(n2_latent *m) {
     N2_TRY(begin(m, &m->appraise));
     n2_graph *g = m->appraise.g;
-    const int64_t d = (int64_t)m->code->width;
-    m->rows = n2_store_add(m->store, "appraise.rows", n2_dims(N2_APPRAISE_ROWS, d));
     const size_t wide = m->o.members + 2 + m->o.latent + m->o.stages;
     m->out = n2_alloc(m->ctx, N2_APPRAISE_ROWS * wide, sizeof *m->out);
-    if (!m->rows || !m->out) return N2CE_ENOMEM;
+    if (!m->out) return N2CE_ENOMEM;
     const n2_node x = n2g_read(g, m->rows);
     n2_node said = N2_NONE, mean;
     for (size_t e = 0; e < m->o.members; e++) {
@@ -333,16 +311,4 @@ static n2ce_status build_appraise(n2_latent *m) {
         said = n2g_concat(g, said, n2_ratio_net_apply(g, &m->ratio, mean, stage), 1);
     }
     return compile(m, &m->appraise, &said, 1);
-}
-
-n2ce_status n2_latent_build(n2_latent *m) {
-    N2_TRY(make_value_networks(m));
-    N2_TRY(make_other_networks(m));
-    N2_TRY(make_waymarks(m));
-    N2_TRY(build_train_value(m));
-    N2_TRY(build_check(m));
-    N2_TRY(build_train_code(m));
-    N2_TRY(build_train_prior(m));
-    N2_TRY(build_train_joint(m));
-    return build_appraise(m);
 }

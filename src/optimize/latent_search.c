@@ -77,7 +77,7 @@ typedef struct search {
     n2_latent *m;
     size_t chains, columns, width, nz; /* of a group */
     design_set known;                  /* tried */
-    n2_program move, decode;
+    n2_latent_plan move, decode;
     n2_tensor *z, *moment[3];
     double target;        /* standardised */
     double spacing;       /* squared distance that proposals keep from one another */
@@ -130,8 +130,8 @@ static void search_close(search *s) {
                             s->prior, s->misfit,  s->decoded, s->decoded_from,
                             s->codes, s->members, s->coded,   s->uniform};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
-    n2_program_free(&s->move);
-    n2_program_free(&s->decode);
+    n2_latent_plan_free(&s->move);
+    n2_latent_plan_free(&s->decode);
     set_close(&s->known);
 }
 

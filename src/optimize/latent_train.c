@@ -1,5 +1,4 @@
-/* Training: three phases, and a fourth if asked for. All that a phase knows is in tensors of
- * the store, so a checkpoint is the store and the number of the step. */
+/* Training: three phases, and a fourth if asked for, by the trainer; and fitting as a whole. */
 #include "base/clock.h"
 #include "base/numerics.h"
 #include "base/random.h"
@@ -8,183 +7,108 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LOOK_EVERY = 25, SAVE_SECONDS = 20 };
-
-void n2_latent_phases(const n2_latent *m, n2_phase out[N2_PHASES]) {
-    const bool gaussian = m->o.prior == N2_LATENT_GAUSSIAN;
-    const n2_phase all[N2_PHASES] = {{&m->train_value, m->o.value_steps, 0.5},
-                                     {&m->train_code, m->o.code_steps, 0.2},
-                                     {&m->train_prior, gaussian ? 0 : m->o.prior_steps, 0.2},
-                                     {&m->train_joint, gaussian ? 0 : m->o.joint_steps, 0.1}};
-    memcpy(out, all, sizeof all);
-}
-
-static size_t all_steps(const n2_latent *m) {
-    n2_phase phases[N2_PHASES];
-    size_t sum = 0;
-    n2_latent_phases(m, phases);
-    for (size_t i = 0; i < N2_PHASES; i++) sum += phases[i].steps;
-    return sum;
-}
-
-/* ---- checkpoints --------------------------------------------------------- */
-
-static float *progress_of(const n2_latent *m) { return m->progress->data; }
-
-static n2ce_status save(const n2_latent *m, size_t which, size_t step) {
-    if (!m->o.checkpoint) return N2CE_OK;
-    progress_of(m)[0] = (float)which;
-    progress_of(m)[1] = (float)step;
-    return n2_checkpoint_save(m->store, m->train_value.plan, m->o.checkpoint);
-}
-
-/* The rows are in the checkpoint too: others than ours mean another file, or another seed. */
-static n2ce_status resume(n2_latent *m, size_t *which, size_t *step) {
-    *which = *step = 0;
-    if (!m->o.checkpoint || !m->o.resume || access(m->o.checkpoint, F_OK) != 0) return N2CE_OK;
-    const size_t n = (size_t)n2_elements(m->x->shape);
-    float *x = n2_alloc(m->ctx, n, sizeof *x);
-    if (!x) return N2CE_ENOMEM;
-    memcpy(x, m->x->data, n * sizeof *x);
-    n2ce_status status = n2_checkpoint_load(m->store, m->train_value.plan, m->o.checkpoint);
-    if (status == N2CE_OK && memcmp(x, m->x->data, n * sizeof *x) != 0)
-        status = n2_fail(m->ctx, N2CE_EDATA,
-                         "%s was made from other designs, or with another seed. Remove it, or "
-                         "leave --resume out.",
-                         m->o.checkpoint);
-    n2_free(m->ctx, x);
-    N2_TRY(status);
-    *which = (size_t)progress_of(m)[0];
-    *step = (size_t)progress_of(m)[1];
-    m->record.resumed = true;
-    return N2CE_OK;
-}
+enum { VALUE, CODE, PRIOR, JOINT, PHASES };
 
 /* ---- held-out rows ------------------------------------------------------- */
 
-static n2ce_status copy(const n2_latent *m, n2_tensor *to, const n2_tensor *from) {
-    N2_TRY(n2_tensor_pull(m->store, from));
-    memcpy(to->data, from->data, (size_t)n2_elements(from->shape) * n2_store_bytes(m->store));
-    n2_tensor_push(m->store, to);
-    return N2CE_OK;
+static uint64_t check_every(const n2_latent *m) {
+    enum { CHECKS = 40, STEP = 25 };
+    const uint64_t every = m->o.value_steps / CHECKS;
+    return every < STEP ? STEP : every / STEP * STEP;
 }
 
-/* Parameters of a member, in the order of the list: weight, bias, weight, ... */
-static n2ce_status move_member(n2_latent *m, size_t e, bool keep) {
-    const size_t each = 2 * (size_t)m->value[e].n;
-    for (size_t i = 0; i < each; i++) {
-        const n2_layer *layer = &m->value[e].layers[i / 2];
-        n2_tensor *average = i % 2 ? layer->bias : layer->weight, *kept = m->kept[e * each + i];
-        N2_TRY(keep ? copy(m, kept, average) : copy(m, average, kept));
-    }
-    return N2CE_OK;
-}
-
-static n2ce_status check_members(n2_latent *m, size_t step) {
-    float *best = m->best->data;
-    N2_TRY(n2_plan_run(m->check.plan));
-    for (size_t e = 0; e < m->o.members; e++) {
-        const float miss = (float)n2_plan_scalar(m->check.plan, e);
-        if (step > 0 && !(miss < best[2 * e])) continue;
-        best[2 * e] = miss;
-        best[2 * e + 1] = (float)step;
-        N2_TRY(move_member(m, e, true));
-    }
-    return N2CE_OK;
-}
-
-/* What the value phase leaves: each member as it was when it was best. */
-static n2ce_status end_value(n2_latent *m) {
-    const float *best = m->best->data;
-    double sum = 0;
-    for (size_t e = 0; e < m->o.members; e++) {
-        N2_TRY(move_member(m, e, false));
-        sum += (double)best[2 * e];
-        m->record.best_step[e] = (size_t)best[2 * e + 1];
-    }
-    m->record.r2 = 1 - sum / (double)m->o.members;
+/* Squared errors of the members on their folds. A last round that is not whole is not judged. */
+static n2ce_status check_members(void *user, uint64_t step, double *losses) {
+    n2_latent *m = user;
+    if (!m->check.plan) N2_TRY(n2_latent_build_check(m));
+    const bool whole = step % check_every(m) == 0;
+    if (whole) N2_TRY(n2_plan_run(m->check.plan));
+    for (size_t e = 0; e < m->o.members; e++)
+        losses[e] = whole ? n2_plan_scalar(m->check.plan, e) : N2_INFINITY;
     return N2CE_OK;
 }
 
 /* ---- phases -------------------------------------------------------------- */
 
-typedef struct run {
-    n2_latent *m;
-    size_t which, step, before, all; /* before: steps of earlier phases */
-    double until, saved;
-} run;
-
-static size_t check_every(const n2_latent *m) {
-    const size_t every = m->o.value_steps / 40;
-    return every < LOOK_EVERY ? LOOK_EVERY : every / LOOK_EVERY * LOOK_EVERY;
-}
-
-static n2ce_status look_up(run *r, bool *stop) {
-    n2_latent *m = r->m;
-    n2_progress(m->ctx, (double)(r->before + r->step), (double)r->all);
-    if (r->which == 0 && r->step % check_every(m) == 0) N2_TRY(check_members(m, r->step));
-    if (n2_cancelled(m->ctx)) {
-        N2_TRY(save(m, r->which, r->step));
-        return N2CE_ECANCELED;
-    }
-    if (m->o.checkpoint && n2_seconds() - r->saved > SAVE_SECONDS) {
-        N2_TRY(save(m, r->which, r->step));
-        r->saved = n2_seconds();
-    }
-    *stop = r->until > 0 && n2_seconds() > r->until;
-    if (*stop) m->record.out_of_time = true;
+static n2ce_status note_backend(void *user, const n2_backend *backend) {
+    ((n2_latent *)user)->backend = backend;
     return N2CE_OK;
 }
 
-static n2ce_status run_phase(run *r, const n2_phase *p) {
-    n2_plan *plan = p->program->plan;
-    bool stop = false;
-    if (p->steps == 0) return N2CE_OK; /* and there may be no plan */
-    if (r->which == 0 && r->step == 0) N2_TRY(check_members(r->m, 0));
-    n2_plan_seed(plan, r->m->o.seed + 1000003 * (r->which + 1), (uint32_t)r->step);
-    while (r->step < p->steps && !stop) {
-        const size_t left = p->steps - r->step, n = left < LOOK_EVERY ? left : LOOK_EVERY;
-        N2_TRY(n2_plan_run_many(plan, n));
-        r->step += n;
-        N2_TRY(look_up(r, &stop));
-    }
-    r->m->record.steps_done += r->step;
-    return N2CE_OK;
+/* The rows are in the checkpoint too: others than ours mean another file, or another seed. */
+static n2ce_status compare_rows(void *user) {
+    n2_latent *m = user;
+    m->record.resumed = true;
+    const size_t bytes = (size_t)n2_elements(m->x->shape) * sizeof(float);
+    if (memcmp(m->x_given, m->x->data, bytes) == 0) return N2CE_OK;
+    return n2_fail(m->ctx, N2CE_EDATA,
+                   "%s was made from other designs, or with another seed. Remove it, or "
+                   "leave --resume out.",
+                   m->o.checkpoint);
 }
 
-static void note_losses(n2_latent *m, size_t which, const n2_phase *p) {
-    if (p->steps == 0) return;
-    const n2_plan *plan = p->program->plan;
-    if (which == 1) {
-        m->record.misfit = n2_plan_scalar(plan, 0);
-        m->record.divergence = n2_plan_scalar(plan, 1);
+static void plan_phases(const n2_latent *m, n2_phase phases[PHASES]) {
+    const n2_latent_options *o = &m->o;
+    const bool gaussian = o->prior == N2_LATENT_GAUSSIAN;
+    const double until[PHASES] = {0.5, 0.7, 0.9, 1}; /* shares of the time */
+    phases[VALUE] = (n2_phase){.build = n2_latent_value_step,
+                               .steps = o->value_steps,
+                               .parameters = &m->value_parameters,
+                               .members = o->members,
+                               .average = 0.98,
+                               .check = check_members,
+                               .check_every = check_every(m)};
+    phases[CODE] = (n2_phase){.build = n2_latent_code_step, .steps = o->code_steps};
+    phases[PRIOR] =
+        (n2_phase){.build = n2_latent_prior_step, .steps = gaussian ? 0 : o->prior_steps};
+    phases[JOINT] =
+        (n2_phase){.build = n2_latent_joint_step, .steps = gaussian ? 0 : o->joint_steps};
+    for (size_t i = 0; i < PHASES; i++) {
+        phases[i].seed = o->seed + 1000003 * (i + 1);
+        phases[i].deadline = o->seconds > 0 ? m->started + until[i] * o->seconds : 0;
     }
-    if (which >= 2) m->record.prior_loss = n2_plan_scalar(plan, 0);
+}
+
+static void note_training(n2_latent *m, const n2_phase *phases, const n2_phase_record *r) {
+    n2_latent_record *record = &m->record;
+    double sum = 0;
+    for (size_t i = 0; i < PHASES; i++) {
+        record->steps_all += phases[i].steps;
+        record->steps_done += r[i].steps;
+        record->out_of_time |= r[i].out_of_time;
+    }
+    for (size_t e = 0; e < m->o.members; e++) {
+        sum += r[VALUE].loss[e];
+        record->best_step[e] = r[VALUE].best[e];
+    }
+    record->r2 = 1 - sum / (double)m->o.members;
+    record->misfit = r[CODE].output[0];
+    record->divergence = r[CODE].output[1];
+    record->prior_loss = r[phases[JOINT].steps ? JOINT : PRIOR].output[0];
 }
 
 n2ce_status n2_latent_train(n2_latent *m) {
-    n2_phase phases[N2_PHASES];
-    run r = {.m = m, .all = all_steps(m), .saved = n2_seconds()};
-    double share = 0;
-    n2_latent_phases(m, phases);
-    m->record.steps_all = r.all;
-    N2_TRY(resume(m, &r.which, &r.step));
-    const size_t first = r.which;
-    for (size_t i = 0; i < N2_PHASES; i++) {
-        share += phases[i].share;
-        if (i >= first) {
-            if (i > first) r.step = 0;
-            r.which = i;
-            r.until = m->o.seconds > 0 ? m->started + share * m->o.seconds : 0;
-            N2_TRY(run_phase(&r, &phases[i]));
-            note_losses(m, i, &phases[i]);
-        }
-        if (i == 0) N2_TRY(end_value(m));
-        r.before += phases[i].steps;
-    }
-    return save(m, N2_PHASES, 0);
+    n2_phase phases[PHASES];
+    n2_phase_record records[PHASES];
+    const size_t n = (size_t)n2_elements(m->x->shape);
+    const n2_trainer t = {.store = m->store,
+                          .user = m,
+                          .phases = phases,
+                          .n_phases = PHASES,
+                          .ready = note_backend,
+                          .checkpoint = m->o.checkpoint,
+                          .resume = m->o.resume,
+                          .resumed = compare_rows,
+                          .choice = m->o.choice};
+    plan_phases(m, phases);
+    m->x_given = n2_alloc(m->ctx, n, sizeof *m->x_given);
+    if (!m->x_given) return N2CE_ENOMEM;
+    memcpy(m->x_given, m->x->data, n * sizeof *m->x_given);
+    const n2ce_status status = n2_train(&t, records);
+    n2_free(m->ctx, m->x_given);
+    if (status == N2CE_OK) note_training(m, phases, records);
+    return status == N2CE_OK ? n2_latent_build_appraise(m) : status;
 }
 
 /* ---- fitting ------------------------------------------------------------- */
@@ -262,8 +186,7 @@ static n2ce_status fill_rows(n2_latent *m) {
     size_t *order;
     m->x = n2_store_add(m->store, "x", n2_dims((int64_t)d->rows, (int64_t)width));
     m->y = n2_store_add(m->store, "y", n2_dims((int64_t)d->rows, 1));
-    m->progress = n2_store_add(m->store, "progress", n2_dims(2));
-    if (!m->x || !m->y || !m->progress) return N2CE_ENOMEM;
+    if (!m->x || !m->y) return N2CE_ENOMEM;
     N2_TRY(shuffle(m->ctx, d->rows, m->o.seed, &order));
     for (size_t i = 0; i < d->rows; i++) {
         const size_t row = order[i];
@@ -343,10 +266,13 @@ static n2ce_status look_for_structure(n2_latent *m) {
     return status;
 }
 
-n2ce_status n2_latent_set_up(n2_latent *m) {
-    N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
-    N2_TRY(fill_rows(m));
-    return n2_latent_build(m);
+/* There are no steps to be timed: where a GPU may do, the processor does. */
+static n2ce_status take_trained(n2_latent *m) {
+    if (!n2_choice_is_timed(m->o.choice))
+        N2_TRY(n2_choice_settle(m->o.choice, m->ctx, 0, NULL, NULL));
+    m->backend = n2_choice_backend(m->o.choice);
+    N2_TRY(n2_latent_build_appraise(m));
+    return n2_latent_take(m, m->o.trained);
 }
 
 static n2ce_status fit(n2_latent *m) {
@@ -354,10 +280,11 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(n2_latent_bend(m));
     N2_TRY(n2_latent_code_new(m->ctx, m->designs, &m->code));
     m->record.code_numbers = m->code->width;
-    N2_TRY(n2_latent_settle(m));
-    N2_TRY(n2_latent_set_up(m));
+    N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
+    N2_TRY(fill_rows(m));
+    N2_TRY(n2_latent_make_networks(m));
     N2_TRY(n2_latent_fit_lines(m));
-    N2_TRY(m->o.trained ? n2_latent_take(m, m->o.trained) : n2_latent_train(m));
+    N2_TRY(m->o.trained ? take_trained(m) : n2_latent_train(m));
     N2_TRY(n2_latent_fit_forests(m));
     N2_TRY(look_at_designs(m));
     return look_for_structure(m);
@@ -378,18 +305,13 @@ n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_lat
     return status;
 }
 
-void n2_latent_clear(n2_latent *m) {
-    n2_program *const programs[] = {&m->train_value, &m->check,       &m->train_code,
-                                    &m->train_prior, &m->train_joint, &m->appraise};
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) n2_program_free(programs[i]);
-    if (m->store) n2_store_free(m->store);
-    n2_latent_free_forests(m);
-    n2_free(m->ctx, m->out);
-}
-
 void n2_latent_free(n2_latent *m) {
     if (!m) return;
-    n2_latent_clear(m);
+    n2_latent_plan_free(&m->check);
+    n2_latent_plan_free(&m->appraise);
+    n2_store_free(m->store);
+    n2_latent_free_forests(m);
+    n2_free(m->ctx, m->out);
     n2_latent_code_free(m->code);
     n2_free(m->ctx, m);
 }

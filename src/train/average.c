@@ -35,6 +35,11 @@ n2ce_status n2_averages_add(const n2_parameters *p) {
     return N2CE_OK;
 }
 
+n2ce_status n2_kept_add(const n2_parameters *p) {
+    for (size_t i = 0; i < p->n; i++) N2_TRY(n2_add_twin(p->store, "kept", p->list[i]));
+    return N2CE_OK;
+}
+
 n2_tensor *n2_average_of(const n2_store *store, const n2_tensor *parameter) {
     return n2_twin_of(store, "average", parameter);
 }
@@ -46,7 +51,15 @@ n2_layer n2_averaged_layer(const n2_store *store, n2_layer layer) {
     return layer;
 }
 
-n2_mlp n2_averaged_mlp(const n2_store *store, n2_mlp mlp) {
-    for (int i = 0; i < mlp.n; i++) mlp.layers[i] = n2_averaged_layer(store, mlp.layers[i]);
-    return mlp;
+n2ce_status n2_averaged_layers(n2_store *store, const n2_layer *layers, int n, n2_layer **out) {
+    *out = n2_layers_new(store, layers, n);
+    for (int i = 0; *out && i < n; i++) (*out)[i] = n2_averaged_layer(store, layers[i]);
+    return *out ? N2CE_OK : N2CE_ENOMEM;
+}
+
+n2ce_status n2_averaged_mlp(n2_store *store, const n2_mlp *mlp, n2_mlp *out) {
+    n2_layer *layers;
+    N2_TRY(n2_averaged_layers(store, mlp->layers, mlp->n, &layers));
+    *out = (n2_mlp){layers, mlp->n, mlp->slope};
+    return N2CE_OK;
 }

@@ -129,13 +129,17 @@ n2ce_status n2_train(const n2_trainer *t, n2_phase_record *records);
 
 /* ---- averages ---- */
 
-/* Adds a tensor average.NAME for each parameter, with its values, unless there is one already:
- * n2_train does it too. */
+/* Adds a tensor average.NAME for each parameter, with its values, unless there is one already; and
+ * kept.NAME, for what checks liked best. n2_train does it too: for who needs them earlier, or cares
+ * about the order of tensors, on which initial values depend. */
 n2ce_status n2_averages_add(const n2_parameters *p);
+n2ce_status n2_kept_add(const n2_parameters *p);
 
-/* The average of a parameter, NULL where it has none; layers with averages for parameters. */
+/* The average of a parameter, NULL where it has none; copies of layers with averages in the place
+ * of their parameters: memory of the store. */
 n2_tensor *n2_average_of(const n2_store *store, const n2_tensor *parameter);
 n2_layer n2_averaged_layer(const n2_store *store, n2_layer layer);
-n2_mlp n2_averaged_mlp(const n2_store *store, n2_mlp mlp);
+n2ce_status n2_averaged_layers(n2_store *store, const n2_layer *layers, int n, n2_layer **out);
+n2ce_status n2_averaged_mlp(n2_store *store, const n2_mlp *mlp, n2_mlp *out);
 
 #endif

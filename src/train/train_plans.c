@@ -17,18 +17,16 @@ static void build_averages(const n2_training *r, const n2_phase *p, n2_graph *g)
                    p->average);
 }
 
-static n2ce_status add_twins(const n2_training *r, const n2_phase *p) {
+static n2ce_status add_twins(const n2_phase *p) {
     if (p->average > 0) N2_TRY(n2_averages_add(p->parameters));
-    for (size_t i = 0; p->check && i < p->parameters->n; i++)
-        N2_TRY(n2_add_twin(r->t->store, "kept", p->parameters->list[i]));
-    return N2CE_OK;
+    return p->check ? n2_kept_add(p->parameters) : N2CE_OK;
 }
 
 static n2ce_status build_phase(n2_training *r, size_t which) {
     const n2_phase *p = &r->t->phases[which];
     n2_phase_graphs *g = &r->graphs[which];
     if (p->steps == 0) return N2CE_OK;
-    N2_TRY(add_twins(r, p));
+    N2_TRY(add_twins(p));
     for (size_t k = 0; k < N2_TRAIN_INNER && p->inner[k].build; k++)
         N2_TRY(new_graph(r, p->inner[k].build, &g->inner[k], &(n2_outputs){.n = 0}));
     N2_TRY(new_graph(r, p->build, &g->step, &g->outputs));
