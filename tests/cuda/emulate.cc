@@ -203,7 +203,7 @@ static uint16_t to_fp16(float x) {
     return (uint16_t)(sign | (cut + up - (112 << 10)));
 }
 
-static float from_fp16(uint16_t h) {
+static float decode_fp16(uint16_t h) {
     const uint32_t exponent = h >> 10 & 31, digits = h & 1023u, sign = (uint32_t)(h >> 15) << 31;
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)digits * 0x1p-24f;
     const uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | digits << 13;
@@ -211,6 +211,16 @@ static float from_fp16(uint16_t h) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+
+/* Most of the emulator's time goes into products: their factors are looked up. */
+struct fp16_values {
+    float of[1 << 16];
+    fp16_values() {
+        for (uint32_t h = 0; h < 1 << 16; h++) of[h] = decode_fp16((uint16_t)h);
+    }
+};
+static const fp16_values values;
+static float from_fp16(uint16_t h) { return values.of[h]; }
 
 uint32_t pack_fp16(float x, float y) { return to_fp16(x) | (uint32_t)to_fp16(y) << 16; }
 float2 unpack_fp16(uint32_t both) {
@@ -235,10 +245,11 @@ uint32_t warp_most(uint32_t x) {
 
 /* ---- products -------------------------------------------------------------- */
 
-static float fp16_at(const char *packed, unsigned at) {
-    uint16_t h;
-    memcpy(&h, packed + 2 * at, 2);
-    return from_fp16(h);
+/* Eight columns of a row, which lie side by side (packed_at). */
+static void fp16_run(const char *packed, unsigned rows, unsigned row, unsigned column, float out[8]) {
+    uint16_t h[8];
+    memcpy(h, packed + 2 * packed_at(rows, row, column), sizeof h);
+    for (unsigned k = 0; k < 8; k++) out[k] = from_fp16(h[k]);
 }
 
 /* As gpu_tensor.h says. Lanes show each other sixteen inner numbers at a time. */
@@ -257,11 +268,13 @@ void multiply_rows(float sum[64], const uint32_t a[32], const char *b, bool fres
             }
         for (unsigned i = 0; i < 64; i += 4)
             for (unsigned c = 0; c < 2; c++)
-                for (unsigned k = 0; k < 16; k++) {
-                    const unsigned column = i / 4 * 8 + 2 * t + c;
-                    const float w = fp16_at(b, packed_at(MLP_WIDTH, column, 16 * j + k));
-                    sum[i + c] += row[0][k] * w;
-                    sum[i + 2 + c] += row[1][k] * w;
+                for (unsigned k0 = 0; k0 < 16; k0 += 8) {
+                    float w[8];
+                    fp16_run(b, MLP_WIDTH, i / 4 * 8 + 2 * t + c, 16 * j + k0, w);
+                    for (unsigned k = 0; k < 8; k++) {
+                        sum[i + c] += row[0][k0 + k] * w[k];
+                        sum[i + 2 + c] += row[1][k0 + k] * w[k];
+                    }
                 }
     }
 }
@@ -285,21 +298,28 @@ void multiply_few(float sum[8], uint64_t left, uint64_t right, bool fresh) {
         const unsigned row = 16 * warp + 8 * (i / 2 % 2) + lane / 4;
         const unsigned other = 8 * (i / 4) + lane % 4 * 2 + i % 2;
         if (fresh) sum[i] = 0;
-        for (unsigned k = 0; k < MLP_WIDTH; k++)
-            sum[i] += fp16_at(a, packed_at(MLP_WIDTH, row, k)) *
-                      fp16_at(b, packed_at(FEW_ROWS, other, k));
+        for (unsigned k0 = 0; k0 < MLP_WIDTH; k0 += 8) {
+            float x[8], y[8];
+            fp16_run(a, MLP_WIDTH, row, k0, x);
+            fp16_run(b, FEW_ROWS, other, k0, y);
+            for (unsigned k = 0; k < 8; k++) sum[i] += x[k] * y[k];
+        }
     }
 }
 
 void multiply_columns(float sum[64], const char *a, const char *b) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    for (unsigned k = 0; k < 16; k++)
-        for (unsigned i = 0; i < 64; i++) {
-            const unsigned row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
-            const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-            sum[i] += fp16_at(a, packed_at(STASH_TILE_ROWS, k, row)) *
-                      fp16_at(b, packed_at(STASH_TILE_ROWS, k, column));
+    for (unsigned k = 0; k < 16; k++) {
+        float x[2][8];
+        fp16_run(a, STASH_TILE_ROWS, k, warp * 16, x[0]);
+        fp16_run(a, STASH_TILE_ROWS, k, warp * 16 + 8, x[1]);
+        for (unsigned i = 0; i < 64; i += 4) {
+            float y[8];
+            fp16_run(b, STASH_TILE_ROWS, k, i / 4 * 8, y);
+            for (unsigned e = 0; e < 4; e++)
+                sum[i + e] += x[e / 2][lane / 4] * y[lane % 4 * 2 + e % 2];
         }
+    }
 }
 
 uint32_t negative_fp16(uint32_t a, uint32_t b) {
