@@ -118,6 +118,9 @@ n2ce_status n2_table_ranges(const n2_table *t, n2_extent **out);
 /* Puts the rows into an order that depends on the seed, the stream and their number only. */
 n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream);
 
+/* Keeps the first rows; the *n others are in *rest, which is freed with n2_free. */
+n2ce_status n2_table_cut(n2_table *t, size_t rows, double **rest, size_t *n);
+
 /* ---- streams ------------------------------------------------------------- */
 
 /* Rows one block after the other, with memory that does not grow with the file

@@ -136,3 +136,12 @@ n2ce_status n2_table_shuffle(n2_table *t, uint64_t seed, uint32_t stream) {
     n2_free(t->ctx, job.aside);
     return status;
 }
+
+n2ce_status n2_table_cut(n2_table *t, size_t rows, double **rest, size_t *n) {
+    *n = t->rows - rows;
+    *rest = n2_alloc(t->ctx, *n * t->cols, sizeof **rest);
+    if (!*rest) return N2CE_ENOMEM;
+    memcpy(*rest, t->x + rows * t->cols, *n * t->cols * sizeof **rest);
+    t->rows = rows;
+    return N2CE_OK;
+}

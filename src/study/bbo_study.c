@@ -42,7 +42,7 @@ static const n2ce_option options_table[] = {
     {"merge", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
      "make no runs: one answer of those in these answers, with their tasks, methods, seeds and Q"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
-     "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N"},
+     "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };

@@ -5,15 +5,18 @@
 #include "engine/plan.h"
 #include "task/device_options.h"
 #include "task/task.h"
+#include "task/vocabulary.h"
 
 #include <math.h>
 
 static const n2ce_option options[] = {
     {"largest", 0, N2CE_OPTION_COUNT, "0", 0, 65536, NULL, "N",
      "leave out products with a longer side; 0: 8192 on a GPU, 1024 on a processor"},
-    {"seconds", 0, N2CE_OPTION_REAL, "0.1", 0.001, 1e3, NULL, "S", "time for each measurement"},
-    {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S", "random seed"},
-    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE", "cpu, cuda, cuda:N for GPU N"},
+    {"seconds", 0, N2CE_OPTION_REAL, "0.1", 0.001, 1e3, NULL, "S",
+     "time to measure for, each product"},
+    N2_SEED_OPTION,
+    {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
+     "where to compute: cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
     {0},
 };

@@ -7,15 +7,17 @@
 #include <pthread.h>
 
 /* Rows for a task's table of options. */
-#define N2_DEVICE_OPTION                                                              \
-    {                                                                                 \
-        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",                  \
-            "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N" \
+#define N2_DEVICE_OPTION                                                                           \
+    {                                                                                              \
+        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",                               \
+            "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for " \
+            "GPU N"                                                                                \
     }
-#define N2_ANY_DEVICE_OPTION                                                               \
-    {                                                                                      \
-        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",                       \
-            "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N, all" \
+#define N2_ANY_DEVICE_OPTION                                                                       \
+    {                                                                                              \
+        "device", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "DEVICE",                               \
+            "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for " \
+            "GPU N, all"                                                                           \
     }
 #define N2_PRECISION_OPTION                                                      \
     {                                                                            \

@@ -57,7 +57,7 @@ static const n2ce_option optimize_options[] = {
     {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
      "standard deviations above the best value beyond which no prediction is believed"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
-     "auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N; another device "
+     "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N; another device "
      "rounds otherwise, and proposes other designs"},
     N2_PRECISION_OPTION,
     N2_TIME_LIMIT_OPTION,

@@ -1,5 +1,5 @@
 /* test: do two samples have one distribution? */
-#include "base/random.h"
+#include "ratio/permutation.h"
 #include "ratio_report.h"
 
 #include <math.h>
@@ -20,68 +20,22 @@ static const n2ce_option test_options[] = {
     {0},
 };
 
-/* Cuts the second half of the rows off. The rows must be in random order. */
-static n2ce_status split(n2ce_ctx *ctx, n2_table *t, double **rest, size_t *n) {
-    const size_t half = t->rows / 2;
-    *n = t->rows - half;
-    *rest = n2_alloc(ctx, *n * t->cols, sizeof **rest);
-    if (!*rest) return N2CE_ENOMEM;
-    memcpy(*rest, t->x + half * t->cols, *n * t->cols * sizeof **rest);
-    t->rows = half;
-    return N2CE_OK;
-}
-
-/* Sum of n of the N scores, drawn without replacement: a partial shuffle in place. */
-static double draw_sum(double *score, size_t n, size_t all, uint64_t seed, uint64_t *at) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t j = i + n2_random_below((n2_stream){seed, 3, 0}, (*at)++, all - i);
-        const double x = score[j];
-        score[j] = score[i];
-        score[i] = x;
-        sum += x;
-    }
-    return sum;
-}
-
-/* The statistic, the mean score of the rows with the numerator's label, and what it is if labels
- * are permuted: its exact mean and spread, and a histogram of those that were drawn. */
+/* What the statistic is if labels are permuted, and a histogram of what was drawn. */
 typedef struct null_distribution {
-    double observed, mean, spread;
+    n2_null exact;
     n2_bins bins;
     n2_histogram drawn;
 } null_distribution;
 
-/* n scores of all are drawn without replacement. */
-static null_distribution null_of(const double *score, size_t n, size_t all) {
-    double sum = 0, square = 0, observed = 0;
-    for (size_t i = 0; i < n; i++) observed += score[i];
-    for (size_t i = 0; i < all; i++) sum += score[i];
-    const double mean = sum / (double)all;
-    for (size_t i = 0; i < all; i++) square += (score[i] - mean) * (score[i] - mean);
-    const double left = (double)(all - n) / (double)(all - 1);
-    null_distribution d = {.observed = observed / (double)n, .mean = mean};
-    d.spread = sqrt(square / (double)all / (double)n * left);
-    d.bins = n2_bins_between(mean - 4.5 * d.spread, mean + 4.5 * d.spread, 40);
-    return d;
+static void add_drawn(void *user, double mean) {
+    null_distribution *d = user;
+    n2_histogram_add(&d->drawn, &d->bins, mean);
 }
 
-/* Share of permutations whose numerator sum is at least as large; ties with rounding
- * count as such. */
-static double permutation_p(double *score, size_t n, size_t all, size_t permutations, uint64_t seed,
-                            null_distribution *null) {
-    double observed = 0, size = 0;
-    for (size_t i = 0; i < n; i++) observed += score[i];
-    for (size_t i = 0; i < all; i++) size += fabs(score[i]);
-    size_t as_large = 1;
-    uint64_t at = 0;
-    *null = null_of(score, n, all);
-    for (size_t k = 0; k < permutations; k++) {
-        const double sum = draw_sum(score, n, all, seed, &at);
-        as_large += sum >= observed - 1e-12 * size;
-        n2_histogram_add(&null->drawn, &null->bins, sum / (double)n);
-    }
-    return (double)as_large / (double)(permutations + 1);
+static null_distribution null_of(const double *score, size_t n, size_t all) {
+    const n2_null e = n2_null_of(score, n, all);
+    return (null_distribution){
+        .exact = e, .bins = n2_bins_between(e.mean - 4.5 * e.spread, e.mean + 4.5 * e.spread, 40)};
 }
 
 typedef struct test_result {
@@ -94,21 +48,18 @@ typedef struct test_result {
 /* Scores of held-out rows, bounded so that no single one decides. */
 static n2ce_status judge(n2_session *s, double *const rows[2], test_result *t) {
     const size_t n = t->n[0], all = n + t->n[1], sizes[2] = {t->n[1], n};
-    double *f = n2_alloc(s->ctx, all, sizeof *f), right[2] = {0, 0};
+    double *f = n2_alloc(s->ctx, all, sizeof *f);
     if (!f) return N2CE_ENOMEM;
     n2ce_status status = n2_ratio_score(s->ratio, rows[0], n, f);
     if (status == N2CE_OK) status = n2_ratio_score(s->ratio, rows[1], all - n, f + n);
     if (status == N2CE_OK && s->report)
         n2_report_show(s->report, (const double *[]){f + n, f}, sizes);
-    for (size_t i = 0; i < all && status == N2CE_OK; i++) {
-        const double vote = f[i] > 0 ? 1 : f[i] < 0 ? 0 : 0.5;
-        right[i >= n] += i < n ? vote : 1 - vote;
-        f[i] = tanh(0.5 * f[i]);
-    }
     if (status == N2CE_OK) {
-        t->accuracy = 0.5 * (right[0] / (double)n + right[1] / (double)(all - n));
-        t->p = permutation_p(f, n, all, (size_t)n2_options_count(s->options, "permutations"),
-                             s->fit.seed, &t->null);
+        t->accuracy = n2_balanced_accuracy(f, n, all);
+        for (size_t i = 0; i < all; i++) f[i] = tanh(0.5 * f[i]);
+        t->null = null_of(f, n, all);
+        t->p = n2_permutation_p(f, n, all, (size_t)n2_options_count(s->options, "permutations"),
+                                s->fit.seed, add_drawn, &t->null);
     }
     n2_free(s->ctx, f);
     return status;
@@ -130,12 +81,14 @@ static void add_null(const void *about, n2_text *page) {
     double x[N2_MOST_STEPS], y[N2_MOST_STEPS], zero[N2_MOST_STEPS] = {0}, top = 0;
     const size_t n = n2_histogram_steps(&d->drawn, &d->bins, x, y);
     for (size_t i = 0; i < n; i++) top = fmax(top, y[i]);
-    const double away = d->spread > 0 ? (d->observed - d->mean) / d->spread : 0;
-    const double at = fabs(away) > FAR ? d->mean + copysign(FAR * d->spread, away) : d->observed;
+    const double away =
+        d->exact.spread > 0 ? (d->exact.observed - d->exact.mean) / d->exact.spread : 0;
+    const double at = fabs(away) > FAR ? d->exact.mean + copysign(FAR * d->exact.spread, away)
+                                       : d->exact.observed;
     const double mark[2] = {at, at}, height[2] = {0, top};
     char observed[120];
     snprintf(observed, sizeof observed, "observed: %.4g, %.1f standard deviations away%s",
-             d->observed, away, fabs(away) > FAR ? " (beyond the edge)" : "");
+             d->exact.observed, away, fabs(away) > FAR ? " (beyond the edge)" : "");
     const n2_series series[] = {
         {.label = "permuted labels", .x = x, .y = y, .n = n, .low = zero, .high = y, .colour = -1},
         {.label = observed, .x = mark, .y = height, .n = 2, .colour = 1}};
@@ -179,11 +132,11 @@ static void add_null_json(const null_distribution *d, n2_text *json) {
     const n2_histogram *const drawn[1] = {&d->drawn};
     const char *const names[1] = {"permutations"};
     n2_text_add(json, ", \"null\": {\"observed\": ");
-    n2_text_add_number(json, d->observed);
+    n2_text_add_number(json, d->exact.observed);
     n2_text_add(json, ", \"mean\": ");
-    n2_text_add_number(json, d->mean);
+    n2_text_add_number(json, d->exact.mean);
     n2_text_add(json, ", \"spread\": ");
-    n2_text_add_number(json, d->spread);
+    n2_text_add_number(json, d->exact.spread);
     n2_text_add(json, ", \"histogram\": ");
     n2_report_json_bins(json, &d->bins, drawn, names, 1);
     n2_text_add(json, "}");
@@ -237,8 +190,8 @@ static n2ce_status test_session(n2_session *s, const n2ce_matrix *data, n2ce_ans
     N2_TRY(n2_session_read_num_den(s, "test", data));
     n2ce_status status = n2_table_shuffle(s->num, s->fit.seed, 11);
     if (status == N2CE_OK) status = n2_table_shuffle(s->den, s->fit.seed, 12);
-    if (status == N2CE_OK) status = split(s->ctx, s->num, &rows[0], &t.n[0]);
-    if (status == N2CE_OK) status = split(s->ctx, s->den, &rows[1], &t.n[1]);
+    if (status == N2CE_OK) status = n2_table_cut(s->num, s->num->rows / 2, &rows[0], &t.n[0]);
+    if (status == N2CE_OK) status = n2_table_cut(s->den, s->den->rows / 2, &rows[1], &t.n[1]);
     if (status == N2CE_OK) status = n2_session_fit(s);
     if (status == N2CE_OK) status = judge(s, rows, &t);
     n2_free(s->ctx, rows[0]);
