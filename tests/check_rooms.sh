@@ -20,8 +20,8 @@ engine/ops: base engine
 ref:       base engine objective
 cpu:       base engine objective ref
 cuda:      base engine objective cuda/library/convolution.h
-cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/mlp.h cuda/fused_mlp/gradient.h cuda/fused_mlp/update.h cuda/library/library.h
-cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/gradient.h cuda/fused_mlp/pack_weights.h cuda/library/library.h
+cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/fused_mlp.h cuda/library/library.h
+cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/fused_mlp.h cuda/fused_mlp/pack_weights.h cuda/library/library.h
 cuda/fused_mlp: base engine cuda/runtime cuda/kernels
 cuda/library:   base engine cuda cuda/runtime cuda/kernels
 nn:        base engine io

@@ -19,7 +19,8 @@
 #ifndef N2_CUDA_MLP_H
 #define N2_CUDA_MLP_H
 
-#include "cuda/kernels/job.h"
+#include "fused_mlp.h"
+
 #include "cuda/runtime/gpu.h"
 
 enum {
@@ -184,14 +185,6 @@ typedef struct alignas(16) fused_mlp {
     const float *packed[MOST_LAYERS]; /* of those layers that have one, in their order */
     mlp_layer layer[MOST_LAYERS];
 } fused_mlp;
-
-/* The first blocks of a launch's fused MLPs or gradients, but for those of very many: with the
- * kernel's arguments, for looking at one after the other in the device's memory takes microseconds.
- */
-enum { MOST_STARTS = 32 };
-typedef struct block_starts {
-    int32_t n, first[MOST_STARTS];
-} block_starts;
 
 /* Which of them this block is of; first_of(i) where `first` ends. */
 template <typename F> __device__ inline int which_of(const block_starts &starts, F first_of) {

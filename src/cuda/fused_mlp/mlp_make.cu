@@ -1,7 +1,6 @@
 /* Which jobs a fused MLP consists of, and the fused MLP made of them: mlp.h. */
 #include "gradient.h"
-
-#include "cuda/runtime/queue.h"
+#include "make.h"
 
 #include <string.h>
 
@@ -51,7 +50,7 @@ static int as_numbers(const n2_queue *, size_t, size_t) { return READ_FLOATS; }
 
 static int way_of_reading(const n2_queue *q, size_t k, size_t i) {
     const noted *n = &q->list[k];
-    if (n->from_stash || n->taken) return READ_STASH;
+    if (n->fused_gradient || n->taken) return READ_STASH;
     if (!is_layer(&q->list[i]) || !is_layer(n)) return READ_FLOATS;
     if (in_registers(q, k, i)) return 0;
     return as_gate(n, &q->list[i]) ? READ_GATES : READ_FLOATS;
@@ -130,7 +129,13 @@ bool n2_fused_mlp_admits(const n2_queue *q, size_t chain, size_t i) {
 
 int n2_fused_mlp_rows(const n2_queue *q, size_t chain) {
     const int64_t rows = q->list[chain].j.product.m;
-    return rows <= q->few_most ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : MLP_ROWS;
+    return rows <= n2_few_rows_most(q) ? FEW_ROWS : rows <= SMALL_MOST ? SMALL_ROWS : MLP_ROWS;
+}
+
+int64_t n2_fused_mlp_time(const n2_queue *q, size_t chain) {
+    const int rows = n2_fused_mlp_rows(q, chain);
+    const int64_t layer = rows == MLP_ROWS ? 3 : rows == SMALL_ROWS ? 2 : 1;
+    return (q->list[chain].j.chained + 1) * layer;
 }
 
 /* Stash tiles are stored whole, even if their last rows are nobody's. */
@@ -278,7 +283,7 @@ static void take_sums(n2_queue *q, size_t i) {
 static void unsettle(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) {
         noted *n = &q->list[i];
-        n->from_stash = false;
+        n->fused_gradient = false;
         if (n->j.n_blocks > 0) n->taken = false;
         if (n->pair) q->list[n->pair].level = n->level;
     }
@@ -290,7 +295,7 @@ static bool has_little(const n2_queue *q, int level) {
     enum { MOST = 2, MOST_ROWS = 128 };
     int n = 0;
     for (size_t i = 0; i < q->n; i++) {
-        if (!q->list[i].from_stash || q->list[i].level != level) continue;
+        if (!q->list[i].fused_gradient || q->list[i].level != level) continue;
         if (q->list[i].pair || q->list[i].j.product.k > MOST_ROWS) return false;
         n++;
     }
@@ -301,13 +306,14 @@ void n2_fused_mlps_settle(n2_queue *q) {
     unsettle(q);
     for (size_t i = 0; i < q->n; i++) {
         const job *j = &q->list[i].j;
-        q->list[i].from_stash = is_gradient(j) && can_be_stash(q, i, j->in[0], j->product.m) &&
-                                can_be_stash(q, i, j->in[1], j->product.n);
+        q->list[i].fused_gradient = is_gradient(j) && can_be_stash(q, i, j->in[0], j->product.m) &&
+                                    can_be_stash(q, i, j->in[1], j->product.n);
     }
     for (size_t i = 0; i < q->n; i++)
-        if (q->list[i].from_stash && has_little(q, q->list[i].level)) q->list[i].from_stash = false;
+        if (q->list[i].fused_gradient && has_little(q, q->list[i].level))
+            q->list[i].fused_gradient = false;
     for (size_t i = 0; i < q->n; i++) {
-        if (!q->list[i].from_stash) continue;
+        if (!q->list[i].fused_gradient) continue;
         use_fewer_slices(q, i);
         take_sums(q, i);
     }
@@ -316,9 +322,10 @@ void n2_fused_mlps_settle(n2_queue *q) {
 bool n2_fused_mlps_hold(const n2_queue *q, const noted *before) {
     for (size_t i = 0; i < q->n; i++) {
         const noted *n = &q->list[i];
-        if (n->pair && !q->list[n->pair].from_stash) return false;
+        if (n->pair && !q->list[n->pair].fused_gradient) return false;
         if (n->j.n_blocks == 0) continue;
-        if (before[i].from_stash != n->from_stash || before[i].taken != n->taken) return false;
+        if (before[i].fused_gradient != n->fused_gradient || before[i].taken != n->taken)
+            return false;
     }
     return true;
 }
@@ -338,7 +345,7 @@ static void make_pair(n2_queue *q, size_t pair, gradient *t) {
     t->pair_rows = j->product.k;
 }
 
-void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
+void n2_gradient_of_job(n2_queue *q, size_t i, uint32_t first_block, gradient *t) {
     const job *j = &q->list[i].j;
     const size_t sums = n2_sums_of(q, i);
     memset(t, 0, sizeof *t);
@@ -381,7 +388,7 @@ static bool wants_stash(const n2_queue *q, size_t i) {
     for (size_t k = i + 1; k < q->n; k++) {
         const job *j = &q->list[k].j;
         if (reads_rows(&q->list[k], layer->in[0], rows, width)) return false; /* ask that one */
-        if (!q->list[k].from_stash || j->product.k != rows) continue;
+        if (!q->list[k].fused_gradient || j->product.k != rows) continue;
         for (int f = 0; f < 2; f++)
             if (j->in[f] == layer->in[0] && (f ? j->product.n : j->product.m) == width &&
                 stash_maker(q, k, j->in[f], rows, width) == SIZE_MAX &&
@@ -482,7 +489,7 @@ static uint8_t find_run(const fused_mlp *t, int k) {
     return (uint8_t)(1 + (goes_on ? next->run : 0));
 }
 
-void n2_fused_mlp_make(n2_queue *q, size_t chain, uint32_t first_block, fused_mlp *t) {
+void n2_fused_mlp_of_chain(n2_queue *q, size_t chain, uint32_t first_block, fused_mlp *t) {
     t->first_block = (int32_t)first_block;
     t->rows = q->list[chain].j.product.m;
     t->block_rows = n2_fused_mlp_rows(q, chain);

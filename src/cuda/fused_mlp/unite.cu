@@ -1,6 +1,9 @@
 /* Fewer jobs for gradients, once it is known which are made from the stash: sums that are taken on
  * the way, by who makes what is summed up. */
 #include "cuda/runtime/edit.h"
+#include "make.h"
+
+#include <string.h>
 
 /* ---- one gradient of two ------------------------------------------------- */
 
@@ -17,7 +20,8 @@ static bool find_made(n2_queue *q, size_t i, const float *x, int64_t n, made *m)
     const job *last = &q->list[m->last].j;
     const bool slices = last->kind == JOB_SUM_SLICES;
     m->gradient = slices ? n2_maker_of_slices(q, m->last, last->in[0]) : m->last;
-    return m->gradient != SIZE_MAX && q->list[m->gradient].from_stash && !q->list[m->gradient].kept;
+    return m->gradient != SIZE_MAX && q->list[m->gradient].fused_gradient &&
+           !q->list[m->gradient].kept;
 }
 
 /* The job before i that sums up the same slices to the same place, if nobody else touches the sums;
@@ -35,7 +39,7 @@ static size_t same_sum_before(const n2_queue *q, size_t i) {
 }
 
 static bool makes_slices(const n2_queue *q, size_t i) {
-    return i != SIZE_MAX && (q->list[i].from_stash || q->list[i].taken) && !q->list[i].pair;
+    return i != SIZE_MAX && (q->list[i].fused_gradient || q->list[i].taken) && !q->list[i].pair;
 }
 
 /* A tile's slices are added to those of the tile before, and summed up after the last tile only. */
@@ -168,7 +172,7 @@ static bool square_on_the_way(n2_queue *q, size_t i) {
     noted *maker = &q->list[k], *list = &q->list[to];
     const bool slices = maker->j.kind == JOB_SUM_SLICES, small = n2_is_small(maker);
     const bool whole =
-        (small || maker->from_stash) && !maker->j.add && maker->j.product.slices == 1;
+        (small || maker->fused_gradient) && !maker->j.add && maker->j.product.slices == 1;
     if (maker->j.more[0] || !(slices || whole)) return false;
     const int64_t blocks = slices  ? maker->j.n_blocks
                            : small ? n2_small_blocks(&maker->j.product)
@@ -224,4 +228,53 @@ bool n2_queue_unite(n2_queue *q) {
     for (size_t i = 0; i < q->n; i++) changed |= square_on_the_way(q, i);
     for (size_t i = 0; i < q->n; i++) changed |= square_half_on_the_way(q, i);
     return changed;
+}
+
+/* ---- levels ------------------------------------------------------------------ */
+
+static size_t schedule(n2_queue *q) {
+    const size_t levels = n2_queue_schedule(q);
+    n2_fused_mlps_settle(q);
+    return levels;
+}
+
+/* Jobs whose host copies of lists are their own. */
+static noted *copy_jobs(n2_queue *q) {
+    noted *list = (noted *)n2_alloc(q->ctx, q->n + 1, sizeof *list);
+    for (size_t i = 0; list && i < q->n; i++) {
+        list[i] = q->list[i];
+        if (!list[i].parts) continue;
+        const size_t bytes = (size_t)list[i].j.k * sizeof(job_part);
+        list[i].parts = (job_part *)n2_alloc(q->ctx, bytes, 1);
+        if (list[i].parts)
+            memcpy(list[i].parts, q->list[i].parts, bytes);
+        else
+            q->status = N2CE_ENOMEM;
+    }
+    if (!list) q->status = N2CE_ENOMEM;
+    return list;
+}
+
+/* Two gradients become one on condition that they are still made from the stash at their new
+ * levels. */
+static size_t unite(n2_queue *q, size_t levels) {
+    noted *before = copy_jobs(q);
+    if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);
+    if (q->status == N2CE_OK && !n2_fused_mlps_hold(q, before)) {
+        for (size_t i = 0; i < q->n; i++) {
+            const noted swap = q->list[i];
+            q->list[i] = before[i];
+            before[i] = swap;
+        }
+        levels = schedule(q);
+    }
+    for (size_t i = 0; before && i < q->n; i++) n2_free(q->ctx, before[i].parts);
+    n2_free(q->ctx, before);
+    return levels;
+}
+
+size_t n2_fused_mlp_schedule(n2_queue *q, bool ends) {
+    n2_fused_mlps_trim(q);
+    const size_t levels = schedule(q);
+    return ends ? unite(q, levels) : levels;
 }

@@ -2,7 +2,7 @@
  * packed at the beginning of a run; what changes the weights later in the run changes the packed
  * ones too, so that they are right for the rest of the run, and for the next. */
 #include "cuda/runtime/edit.h"
-#include "mlp.h"
+#include "make.h"
 
 /* ---- parts ----------------------------------------------------------------- */
 
@@ -274,4 +274,21 @@ void n2_queue_settle_updates(n2_queue *q, bool packed) {
         settle(q, i, packed);
         if (packed && is_for_good(q, i)) q->list[i].j.lasts = true;
     }
+}
+
+int64_t n2_update_blocks(int64_t n) {
+    return (n + PACK_ROWS * MLP_WIDTH - 1) / (PACK_ROWS * MLP_WIDTH);
+}
+
+bool n2_update_reads_ahead(const job *update, const noted *n) {
+    bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
+                   n2_noted_touches(n, update->in[3], 1, false) ||
+                   n2_noted_touches(n, update->out, update->n, false) ||
+                   n2_noted_touches(n, update->more[0], update->n, false) ||
+                   n2_noted_touches(n, update->more[1], update->n, false);
+    for (const auto &part : update->update.part) {
+        const float *packed = part.packed ? part.packed : part.transposed;
+        changes |= packed && n2_noted_touches(n, packed, packed_floats(update->strict), false);
+    }
+    return changes;
 }

@@ -1,34 +1,10 @@
 /* The backend's kernels, as the engine calls them: each notes jobs in the queue of the call.
  * Shapes become numbers of blocks here; the arithmetic is in jobs_*.h. */
-#include "cuda/fused_mlp/gradient.h"
-#include "cuda/library/library.h"
-#include "cuda/runtime/queue.h"
+#include "record.h"
+
+#include "cuda/fused_mlp/fused_mlp.h"
 
 #include <math.h>
-#include <string.h>
-
-static float *out_of(const n2_call *c) { return (float *)c->out.data; }
-static const float *in_of(const n2_call *c, int k) { return (const float *)c->in[k].data; }
-static int64_t n_out(const n2_call *c) { return n2_elements(c->out.shape); }
-static int64_t n_in(const n2_call *c, int k) { return n2_elements(c->in[k].shape); }
-static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
-static int64_t shares(int64_t n) { return pieces(n, job_share(n)); }
-
-/* A job of a call, with what all have: outputs, the first input, the op, its numbers. */
-static job job_of(const n2_call *c, job_kind kind) {
-    job j;
-    memset(&j, 0, sizeof j);
-    j.kind = kind;
-    j.op = c->node->op->id;
-    j.out = out_of(c);
-    j.n = n_out(c);
-    j.state = c->queue->state;
-    j.add = c->add;
-    j.kept = c->kept;
-    j.f[0] = c->node->attr->a;
-    j.f[1] = c->node->attr->b;
-    return j;
-}
 
 /* ---- element-wise -------------------------------------------------------- */
 
@@ -41,64 +17,12 @@ static int64_t operand_step(n2_shape in, n2_shape out, int k) {
     return step;
 }
 
-/* Axes of the output with the operands' steps, innermost first. */
-typedef struct axes {
-    int rank;
-    int64_t length[N2_MAX_RANK], step[2][N2_MAX_RANK];
-} axes;
-
-/* Adds an axis, or lengthens the last one if both operands go on as they did. */
-static void add_axis(axes *l, int64_t length, int64_t a, int64_t b) {
-    const int t = l->rank - 1;
-    if (length == 1) return;
-    const int64_t last = t >= 0 ? l->length[t] : 0;
-    if (t >= 0 && a == last * l->step[0][t] && b == last * l->step[1][t]) {
-        l->length[t] *= length;
-        return;
-    }
-    l->length[l->rank] = length;
-    l->step[0][l->rank] = a;
-    l->step[1][l->rank++] = b;
-}
-
-/* As a job has them; at most JOB_AXES. */
-static job_loops loops_of(const axes *x) {
-    job_loops l;
-    memset(&l, 0, sizeof l);
-    l.rank = x->rank ? x->rank : 1; /* of a single number; the steps are 0 */
-    l.length[0] = job_divide_by(1);
-    for (int k = 0; k < x->rank; k++) {
-        l.length[k] = job_divide_by((uint32_t)x->length[k]);
-        for (int i = 0; i < 2; i++) l.step[i][k] = (uint32_t)x->step[i][k];
-    }
-    return l;
-}
-
-static bool is_aligned(const float *x) { return (uintptr_t)x % 16 == 0; }
-
-/* Whether the elements of a job can be taken four by four: rows of `width` are so many, and nobody
- * waits for threads that have nothing to do. */
-static bool can_vec4(const job *j, int64_t width) {
-    const bool idle = j->n <= JOB_THREADS || job_share(j->n) < JOB_ELEMENTS;
-    return j->n % 4 == 0 && width % 4 == 0 && is_aligned(j->out) && !idle;
-}
-
 /* Whether four elements are consecutive in an operand, or one and the same. */
 static bool goes_by_vec4(const job *j, int operand) {
     const uint32_t *step = j->loops.step[operand];
     bool whole = is_aligned(j->in[operand]);
     for (int k = 1; k < j->loops.rank; k++) whole &= step[k] % 4 == 0;
     return step[0] == 0 || (step[0] == 1 && whole);
-}
-
-/* Divisions and steps have 32 bits. */
-static bool fits(const n2_call *c, int64_t numbers) {
-    n2_queue *q = c->queue;
-    if (numbers <= UINT32_MAX || q->status != N2CE_OK) return q->status == N2CE_OK;
-    q->status =
-        n2_fail(q->ctx, N2CE_EDEVICE, "An op reads %lld numbers, more than it can. Use fewer rows.",
-                (long long)numbers);
-    return false;
 }
 
 static bool overlaps(const span *s, const float *x, int64_t n) {
@@ -279,9 +203,8 @@ static void note_pad(const n2_call *c) {
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* out [inner] = or += sums of few long rows. */
-static void note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
-                            int64_t inner) {
+void n2_note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows,
+                        int64_t inner) {
     job j = job_of(c, JOB_SUM_SLICES);
     j.in[0] = in;
     j.out = out;
@@ -390,201 +313,6 @@ static void note_median(const n2_call *c) {
     noted *n = n2_queue_add(c->queue, &j, 1);
     n2_note_read(n, j.in[0], j.n);
     n2_note_write(n, j.out, 1);
-}
-
-/* ---- matrix products ----------------------------------------------------- */
-
-static job_product product_shape(const n2_call *c) {
-    const bool ta = c->node->attr->matmul.transpose_a, tb = c->node->attr->matmul.transpose_b;
-    const n2_shape so = c->out.shape;
-    const int r = so.rank;
-    job_product p;
-    memset(&p, 0, sizeof p);
-    p.m = so.dim[r - 2];
-    p.n = so.dim[r - 1];
-    p.k = c->in[0].shape.dim[ta ? r - 2 : r - 1];
-    p.batches = 1;
-    for (int i = 0; i < r - 2; i++) p.batches *= (int32_t)so.dim[i];
-    p.stride_a = p.m * p.k;
-    p.stride_b = p.k * p.n;
-    p.stride_out = p.m * p.n;
-    p.ta = ta;
-    p.tb = tb;
-    p.strict = c->queue->strict;
-    p.slices = 1;
-    p.slice_k = (int32_t)(p.k > 0 ? p.k : 1);
-    return p;
-}
-
-static void cut_into_tiles(job_product *p, bool small) {
-    p->small = small;
-    p->tiles_m = job_divide_by((uint32_t)pieces(p->m, small ? TILE_M / 2 : TILE_M));
-    p->tiles_n = job_divide_by((uint32_t)pieces(p->n, small ? TILE_N / 2 : TILE_N));
-}
-
-static int64_t tiles_of(const job_product *p) {
-    return (int64_t)p->tiles_m.by * p->tiles_n.by * p->batches * p->slices;
-}
-
-/* A long inner axis and a small output, a weight's gradient: slices of the inner axis run
- * side by side and are added in their order. */
-static void slice_product(job_product *p, bool fuses_mlps) {
-    enum { LEAST = 256, MOST = 32 };
-    const int64_t blocks = (int64_t)p->tiles_m.by * p->tiles_n.by;
-    const bool layer = fuses_mlps && p->ta && p->m <= MLP_WIDTH && p->n <= MLP_WIDTH;
-    if (p->batches > 1 || p->k < 2 * LEAST || blocks > 64) return;
-    const int64_t unit = layer ? (int64_t)GRADIENT_STEP : (int64_t)TILE_K;
-    int64_t length = pieces(pieces(p->k, MOST), unit) * unit;
-    if (length < LEAST) length = LEAST;
-    p->slice_k = (int32_t)length;
-    p->slices = (int32_t)pieces(p->k, length);
-}
-
-static void note_product_spans(const n2_call *c, noted *n, const job *j) {
-    n2_note_read(n, j->in[0], n_in(c, 0));
-    n2_note_read(n, j->in[1], j->in[2] ? 0 : n_in(c, 1));
-    n2_note_read(n, j->in[2], packed_floats(c->queue->strict));
-    n2_note_read(n, j->in[3], j->product.n);
-    n2_note_read(n, j->gate, n_out(c));
-    n2_note_read(n, j->addend, n_out(c));
-    n2_note_write(n, j->out, n_out(c) * j->product.slices);
-}
-
-/* Can it be a layer of a fused MLP? Then it wants its weights packed, unless it is so narrow
- * that it needs no tensor cores. */
-static void note_layer(const n2_call *c, job *j) {
-    job_product *p = &j->product;
-    const bool fits = p->rows && !j->add && p->m > 0 && !(j->gate && j->in[3]);
-    const bool outer = p->k <= MLP_NARROW && !p->tb;
-    if (!c->queue->fuses_mlps || !fits) return;
-    if (j->kind == JOB_NARROW) {
-        p->mlp_layer = p->tb && !j->gate && !j->addend;
-        return;
-    }
-    if (!outer) j->in[2] = n2_queue_pack_weights(c->queue, j->in[1], j->in[3], p->n, p->k, p->tb);
-    p->mlp_layer = outer || j->in[2];
-}
-
-/* One function of two, over the elements of the call's output. */
-static void note_pair(const n2_call *c, int op, const float *x, const float *y, float *out,
-                      double slope) {
-    job j = job_of(c, JOB_BINARY);
-    j.op = op;
-    j.in[0] = x;
-    j.in[1] = y;
-    j.out = out;
-    j.add = false;
-    j.kept = c->kept && out == out_of(c);
-    j.f[0] = slope;
-    axes all = {};
-    add_axis(&all, j.n, 1, 1);
-    j.loops = loops_of(&all);
-    j.vec4 = can_vec4(&j, j.n) && is_aligned(x) && is_aligned(y);
-    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
-    n2_note_read(n, x, j.n);
-    n2_note_read(n, y, j.n);
-    n2_note_write(n, out, j.n);
-}
-
-/* A library adds on its way out, but has no gates: these are jobs of ours, and the product lies
- * elsewhere, for gate and addend may lie where the output is to be. */
-static void note_library(const n2_call *c, job j) {
-    const float *gate = j.gate, *addend = j.addend;
-    j.kind = JOB_LIBRARY;
-    if (gate) {
-        j.out = n2_queue_scratch(c->queue, c->queue, j.n);
-        j.gate = j.addend = NULL;
-        j.kept = false;
-    }
-    noted *n = n2_queue_add(c->queue, &j, tiles_of(&j.product));
-    note_product_spans(c, n, &j);
-    if (!gate || !n) return;
-    note_pair(c, N2_OP_lrelu_grad, gate, j.out, addend ? j.out : out_of(c), c->slope);
-    if (addend) note_pair(c, N2_OP_add, j.out, addend, out_of(c), 0);
-}
-
-/* Products whose blocks have whole rows, and gradients of their weights: they are done in chains,
- * many in a launch. */
-static bool is_narrow(const job_product *p) {
-    return p->batches == 1 && p->n <= TILE_N && (p->ta ? p->m : p->k) <= TILE_N;
-}
-
-static void note_matmul(const n2_call *c) {
-    job j = job_of(c, JOB_MATMUL);
-    j.in[0] = in_of(c, 0);
-    j.in[1] = in_of(c, 1);
-    j.in[3] = c->node->n_in == 4 ? in_of(c, 3) : NULL;
-    j.gate = (const float *)c->gate;
-    j.addend = (const float *)c->addend;
-    j.slope = (float)c->slope;
-    j.product = product_shape(c);
-    job_product *p = &j.product;
-    if (j.n == 0) return;
-    if (!fits(c, 2 * p->m) || !fits(c, 2 * p->n) || !fits(c, 2 * p->k)) return; /* 31 bits */
-    const bool plain = !j.in[3] && !j.gate && !j.addend;
-    cut_into_tiles(p, false);
-    if (!is_narrow(p) && p->n > 4 && n2_library_takes(c->queue, &j)) return note_library(c, j);
-    if (plain) slice_product(p, c->queue->fuses_mlps);
-    p->rows =
-        !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= 128 && p->k > 0;
-    if (p->n <= 4 && !p->ta && p->batches == 1 && p->slices == 1) j.kind = JOB_NARROW;
-    if (p->slices > 1) {
-        j.add = false;
-        j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
-    }
-    note_layer(c, &j);
-    const bool narrow = j.kind == JOB_NARROW;
-    noted *n = n2_queue_add(c->queue, &j, narrow ? pieces(p->m, JOB_ROWS) : tiles_of(p));
-    note_product_spans(c, n, &j);
-    if (p->slices > 1 && n) note_sum_slices(c, j.out, out_of(c), p->slices, p->m * p->n);
-}
-
-bool n2_is_small(const noted *n) {
-    const job_product *p = &n->j.product;
-    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && p->ta && !p->tb && p->batches == 1 &&
-           !n->from_stash && n->j.chained == 0 && !n->j.in[3] && !n->j.gate && !n->j.addend &&
-           (!n->j.more[0] || n->j.squares) && p->slice_k <= SMALL_K &&
-           p->m * p->n * p->slice_k <= 128 * 128 * 128;
-}
-
-int64_t n2_small_blocks(const job_product *p) {
-    return pieces(p->m, SMALL_M) * pieces(p->n, SMALL_N) * p->slices;
-}
-
-/* Whether it is done tile by tile, and nothing else with it. */
-static bool has_tiles(const n2_queue *q, size_t i) {
-    const noted *n = &q->list[i];
-    return n->j.kind == JOB_MATMUL && n->j.n_blocks > 0 && !n->from_stash && !n->j.product.rows &&
-           n->chain == i && n->j.chained == 0;
-}
-
-/* Tiles are small at levels that have no more of them than there are multiprocessors. */
-static void choose_tiles(n2_queue *q) {
-    int64_t *tiles = (int64_t *)n2_alloc(q->ctx, LONG_LEVELS * q->n + 1, sizeof *tiles);
-    if (!tiles) q->status = N2CE_ENOMEM;
-    for (size_t i = 0; tiles && i < q->n; i++)
-        if (has_tiles(q, i)) tiles[q->list[i].level] += tiles_of(&q->list[i].j.product);
-    /* few_most: so many rows for each of the multiprocessors */
-    for (size_t i = 0; tiles && i < q->n; i++)
-        if (has_tiles(q, i))
-            q->list[i].j.product.small = tiles[q->list[i].level] * FEW_ROWS <= q->few_most;
-    n2_free(q->ctx, tiles);
-}
-
-void n2_products_settle(n2_queue *q) {
-    for (size_t i = 0; i < q->n; i++) {
-        job *j = &q->list[i].j;
-        if (!n2_is_small(&q->list[i]) || q->list[i].chain != i) continue;
-        j->kind = JOB_SMALL;
-        j->n_blocks = (uint32_t)n2_small_blocks(&j->product);
-    }
-    choose_tiles(q);
-    for (size_t i = 0; i < q->n; i++) {
-        job *j = &q->list[i].j;
-        if (!has_tiles(q, i)) continue;
-        cut_into_tiles(&j->product, j->product.small);
-        j->n_blocks = (uint32_t)tiles_of(&j->product);
-    }
 }
 
 /* ---- random numbers and rows --------------------------------------------- */
@@ -696,7 +424,7 @@ static void note_scatter_add(const n2_call *c) {
     if (slices > 1 && n && size <= FEW)
         note_sum_columns(c, j.out, out_of(c), 1, slices, size);
     else if (slices > 1 && n)
-        note_sum_slices(c, j.out, out_of(c), slices, size);
+        n2_note_sum_slices(c, j.out, out_of(c), slices, size);
 }
 
 /* ---- updates ------------------------------------------------------------- */
@@ -725,7 +453,7 @@ static void note_adam(const n2_call *c) {
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
     for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr->tensor[1 + k]->device;
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, PACK_ROWS * MLP_WIDTH));
+    noted *n = n2_queue_add(c->queue, &j, n2_update_blocks(j.n));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);
     n2_note_write(n, j.out, j.n);
@@ -735,6 +463,7 @@ static void note_adam(const n2_call *c) {
 
 /* ---- the table ----------------------------------------------------------- */
 
+#define note_matmul  n2_note_matmul
 #define note_normal  note_random
 #define note_uniform note_random
 #define note_integer note_random

@@ -1,7 +1,7 @@
 #include "convolution.h"
 
-#include "dynamic.h"
 #include "cuda/runtime/gpu_device.h"
+#include "dynamic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,10 +107,8 @@ static n2ce_status describe(n2ce_ctx *ctx, const n2_cudnn *d, const n2_convoluti
     const int height = n2_convolved(c->height, c->rows, c);
     const int width = n2_convolved(c->width, c->columns, c);
     const cudnnStatus_t all[] = {
-        d->cudnnCreateTensorDescriptor(&e->x),
-        d->cudnnCreateTensorDescriptor(&e->y),
-        d->cudnnCreateFilterDescriptor(&e->w),
-        d->cudnnCreateConvolutionDescriptor(&e->how),
+        d->cudnnCreateTensorDescriptor(&e->x), d->cudnnCreateTensorDescriptor(&e->y),
+        d->cudnnCreateFilterDescriptor(&e->w), d->cudnnCreateConvolutionDescriptor(&e->how),
         d->cudnnSetTensor4dDescriptor(e->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, c->n, c->channels,
                                       c->height, c->width),
         d->cudnnSetTensor4dDescriptor(e->y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, c->n, c->filters,
@@ -121,8 +119,7 @@ static n2ce_status describe(n2ce_ctx *ctx, const n2_cudnn *d, const n2_convoluti
         d->cudnnSetConvolution2dDescriptor(e->how, c->padding, c->padding, c->stride, c->stride, 1,
                                            1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         d->cudnnSetConvolutionMathType(e->how, c->strict ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH)};
-    for (const cudnnStatus_t status : all)
-        N2_TRY(check(ctx, d, status, "describe a convolution"));
+    for (const cudnnStatus_t status : all) N2_TRY(check(ctx, d, status, "describe a convolution"));
     return N2CE_OK;
 }
 
@@ -138,12 +135,12 @@ static n2ce_status choose(n2ce_ctx *ctx, const n2_cudnn *d, bool strict, descrip
     cudnnConvolutionFwdAlgoPerf_t results[MOST];
     int n = 0;
     N2_TRY(check(ctx, d,
-                 d->cudnnGetConvolutionForwardAlgorithm_v7(d->handle, e->x, e->w, e->how, e->y, MOST,
-                                                           &n, results),
+                 d->cudnnGetConvolutionForwardAlgorithm_v7(d->handle, e->x, e->w, e->how, e->y,
+                                                           MOST, &n, results),
                  "choose an algorithm"));
     for (int i = 0; i < n; i++) {
-        const bool exact = results[i].mathType == CUDNN_FMA_MATH ||
-                           results[i].mathType == CUDNN_DEFAULT_MATH;
+        const bool exact =
+            results[i].mathType == CUDNN_FMA_MATH || results[i].mathType == CUDNN_DEFAULT_MATH;
         if (results[i].status != CUDNN_STATUS_SUCCESS || (strict && !exact)) continue;
         if (results[i].determinism != CUDNN_DETERMINISTIC) continue;
         e->algorithm = results[i];

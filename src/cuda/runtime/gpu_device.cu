@@ -2,8 +2,7 @@
 #include "gpu_device.h"
 
 #include "cuda/cuda.h"
-#include "cuda/fused_mlp/gradient.h"
-#include "cuda/fused_mlp/update.h"
+#include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/kernels/jobs.h"
 
 #include <pthread.h>
@@ -112,7 +111,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        "cpu.",
                        g->index, properties.name, properties.major, properties.minor);
     g->fuses_mlps = properties.major == 9;
-    g->few_most = FEW_ROWS * properties.multiProcessorCount;
+    g->multiprocessors = properties.multiProcessorCount;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,
@@ -153,9 +152,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     n2_gpu_memory_open(&g->memory, g->stream);
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
-    GPU_TRY(ctx, n2_updates_prepare(g->fuses_mlps), "load the kernels");
-    if (g->fuses_mlps) GPU_TRY(ctx, n2_fused_mlps_prepare(&g->fuses_mlps), "load the kernels");
-    if (g->fuses_mlps) GPU_TRY(ctx, n2_gradients_prepare(), "load the kernels");
+    GPU_TRY(ctx, n2_fused_mlp_prepare(&g->fuses_mlps), "load the kernels");
     n2_gpu_staging_open(&g->staging);
     n2_library_open(&g->lib);
     fill_tables(g);

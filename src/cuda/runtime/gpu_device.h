@@ -12,8 +12,8 @@ typedef struct gpu_device {
     n2_backend backend;
     int index;
     bool strict;
-    bool fuses_mlps;     /* capability 9.0 */
-    int few_most;        /* rows that are few: a block for each multiprocessor (mlp_few_rows.cu) */
+    bool fuses_mlps; /* capability 9.0 */
+    int multiprocessors;
     bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
     gpu_memory memory;

@@ -1,7 +1,5 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
-#include "cuda/fused_mlp/gradient.h"
-#include "cuda/fused_mlp/mlp.h"
-#include "cuda/fused_mlp/update.h"
+#include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/kernels/jobs.h"
 #include "gpu_device.h"
 
@@ -13,16 +11,13 @@ enum { SOME_RUNS = 8, MORE_RUNS = 32, MOST_NODES = 8192 };
 /* Jobs of a level that go together: products want so much shared memory that others would have
  * a multiprocessor to themselves. */
 typedef enum launch_kind {
-    LAUNCH_SIDE, /* gradients that may be at work for several levels */
+    LAUNCH_SIDE, /* the fused MLP's, that may be at work for several levels */
     LAUNCH_JOBS,
     LAUNCH_PRODUCTS,
     LAUNCH_LIBRARY, /* calls of a library, one after the other */
     LAUNCH_UPDATES, /* Adam, and what else is changed at its level */
-    LAUNCH_GRADIENTS,
-    LAUNCH_MLPS,
-    LAUNCH_SMALL_MLPS,
-    LAUNCH_FEW_ROWS,
-    N_LAUNCH_KINDS
+    LAUNCH_FUSED,   /* the fused MLP's, of its kinds */
+    N_LAUNCH_KINDS = LAUNCH_FUSED + N_FUSED_KINDS
 } launch_kind;
 
 typedef struct launch {
@@ -31,12 +26,10 @@ typedef struct launch {
     launch_kind way;
     job_list list;
     uint32_t blocks;
-    const fused_mlp *fused_mlps;
-    const gradient *gradients;
-    block_starts starts; /* of the fused MLPs or gradients */
-    size_t first_call;   /* of a library; there are as many as blocks */
-    update_norm norm;    /* of updates, */
-    bool apart;          /* and whether each block has a multiprocessor */
+    fused_launch fused;
+    size_t first_call; /* of a library; there are as many as blocks */
+    update_norm norm;  /* of updates, */
+    bool apart;        /* and whether each block has a multiprocessor */
 } launch;
 
 struct n2_device_program {
@@ -47,8 +40,6 @@ struct n2_device_program {
     size_t n_launches;
     job *jobs; /* on the device, with the starts behind them */
     uint32_t *starts;
-    fused_mlp *fused_mlps;           /* on the device, with the jobs */
-    gradient *gradients;             /* the same */
     cudaGraphExec_t one, some, more; /* one run; SOME_RUNS, MORE_RUNS; NULL: not made yet */
 };
 
@@ -132,54 +123,18 @@ static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
     for (const uint32_t i : n2_jobs_at(q, l->level)) {
         const noted *n = &q->list[i];
         if (n->chain != i || n2_is_mlp_layer(n)) continue;
-        if (n->from_stash || n->taken || n->j.n_blocks == 0) continue;
+        if (n->fused_gradient || n->taken || n->j.n_blocks == 0) continue;
         if (launch_kind_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
     }
 }
 
-static bool makes_gradients(launch_kind way) {
-    return way == LAUNCH_GRADIENTS || way == LAUNCH_SIDE;
-}
+static bool is_fused(launch_kind way) { return way >= LAUNCH_FUSED || way == LAUNCH_SIDE; }
 
-static int rows_of(launch_kind way) {
-    return way == LAUNCH_MLPS ? MLP_ROWS : way == LAUNCH_SMALL_MLPS ? SMALL_ROWS : FEW_ROWS;
-}
-
-/* Another fused MLP or gradient begins: its number. */
-static int add_start(launch *l) {
-    const int k = l->starts.n++;
-    if (k < MOST_STARTS) l->starts.first[k] = (int32_t)l->blocks;
-    return k;
-}
-
-static void fill_mlps(n2_queue *q, launch *l, fused_mlp *fused_mlps) {
-    for (const uint32_t i : n2_jobs_at(q, l->level)) {
-        const noted *n = &q->list[i];
-        if (n->chain != i || !n2_is_mlp_layer(n)) continue;
-        if (n2_fused_mlp_rows(q, i) != rows_of(l->way)) continue;
-        fused_mlp *t = &fused_mlps[add_start(l)];
-        n2_fused_mlp_make(q, i, l->blocks, t);
-        l->blocks += (uint32_t)t->n_blocks;
-    }
-}
-
-/* Those of many slices first: the others fill what is left of the multiprocessors. */
-static void fill_gradients_of(n2_queue *q, launch *l, gradient *list, bool many) {
-    for (const uint32_t i : n2_jobs_at(q, l->level)) {
-        if (!q->list[i].from_stash) continue;
-        if ((q->list[i].until > 0) != (l->way == LAUNCH_SIDE)) continue;
-        if (q->list[i].j.n_blocks == 0) continue; /* it goes along with another */
-        if ((q->list[i].j.product.slices > 1) != many) continue;
-        if (l->until == 0 || q->list[i].until < l->until) l->until = q->list[i].until;
-        gradient *t = &list[add_start(l)];
-        n2_gradient_make(q, i, l->blocks, t);
-        l->blocks += (uint32_t)t->n_blocks;
-    }
-}
-
-static void fill_gradients(n2_queue *q, launch *l, gradient *list) {
-    fill_gradients_of(q, l, list, true);
-    fill_gradients_of(q, l, list, false);
+static void fill_fused(n2_queue *q, launch *l, fused_table *table) {
+    const bool side = l->way == LAUNCH_SIDE;
+    n2_fused_mlp_make(q, l->level, side ? 0 : l->way - LAUNCH_FUSED, side, table, &l->fused);
+    l->blocks = l->fused.blocks;
+    l->until = l->fused.until;
 }
 
 /* The first launch, if it is one of jobs, once more, for a run that follows another and finds
@@ -205,8 +160,8 @@ static void fill_again(n2_device_program *p, size_t at, job *jobs, uint32_t *sta
 
 /* All launches, in the order of their levels; memory of the host, to be copied. */
 static void fill_launches(n2_device_program *p, size_t levels, job *jobs, uint32_t *starts,
-                          fused_mlp *fused_mlps, gradient *gradients) {
-    size_t at = 0, mlps_at = 0, gradients_at = 0;
+                          fused_table *table) {
+    size_t at = 0;
     for (size_t k = 0; k < levels * N_LAUNCH_KINDS; k++) {
         launch *l = &p->launches[p->n_launches];
         *l = (launch){};
@@ -214,19 +169,14 @@ static void fill_launches(n2_device_program *p, size_t levels, job *jobs, uint32
         l->way = (launch_kind)(k % N_LAUNCH_KINDS);
         l->list.jobs = p->jobs + at;
         l->list.first = p->starts + at + p->n_launches;
-        l->fused_mlps = p->fused_mlps + mlps_at;
-        l->gradients = p->gradients + gradients_at;
-        if (l->way >= LAUNCH_MLPS)
-            fill_mlps(p->queue, l, fused_mlps + mlps_at);
-        else if (makes_gradients(l->way))
-            fill_gradients(p->queue, l, gradients + gradients_at);
+        if (is_fused(l->way))
+            fill_fused(p->queue, l, table);
         else if (l->way == LAUNCH_LIBRARY)
             l->blocks = (uint32_t)n2_library_calls_at(p->queue, l->level, &l->first_call);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
-        l->apart = p->queue->fuses_mlps && (int64_t)l->blocks * FEW_ROWS <= p->queue->few_most;
+        l->apart = p->queue->fuses_mlps && (int64_t)l->blocks <= p->queue->multiprocessors;
         at += (size_t)l->list.n;
-        *(makes_gradients(l->way) ? &gradients_at : &mlps_at) += (size_t)l->starts.n;
         p->n_launches += l->blocks > 0;
     }
     fill_again(p, at, jobs, starts);
@@ -378,26 +328,23 @@ static void complete_again(n2_device_program *p) {
     if (first.way == LAUNCH_JOBS && p->launches[0].list.n_prelude == 0) p->again[0] = first;
 }
 
-/* Jobs, fused MLPs, gradients and starts in one block of the device's memory. */
+/* Jobs, the fused MLP's table and starts in one block of the device's memory. */
 static n2ce_status upload_jobs(n2_device_program *p, size_t levels) {
     n2_queue *q = p->queue;
     n2_device *d = &p->device->api;
     size_t n_jobs = q->n; /* those of the first level twice */
     for (size_t i = 0; i < q->n; i++) n_jobs += q->list[i].level == 0;
-    const size_t mlps_at = (n_jobs * sizeof(job) + 15) / 16 * 16;
-    const size_t gradients_at = mlps_at + q->n_mlps * sizeof(fused_mlp);
-    const size_t starts_at = gradients_at + q->n_gradients * sizeof(gradient);
+    const size_t table_at = (n_jobs * sizeof(job) + 15) / 16 * 16;
+    const size_t starts_at = table_at + n2_fused_mlp_bytes(q);
     const size_t bytes = starts_at + (n_jobs + levels * N_LAUNCH_KINDS + 2) * sizeof(uint32_t);
     void *memory;
     N2_TRY(d->alloc(d, q->ctx, bytes, &memory));
     p->jobs = (job *)memory;
-    p->fused_mlps = (fused_mlp *)((char *)memory + mlps_at);
-    p->gradients = (gradient *)((char *)memory + gradients_at);
     p->starts = (uint32_t *)((char *)memory + starts_at);
     char *host = (char *)n2_alloc(q->ctx, bytes, 1);
     if (!host) return N2CE_ENOMEM;
-    fill_launches(p, levels, (job *)host, (uint32_t *)(host + starts_at),
-                  (fused_mlp *)(host + mlps_at), (gradient *)(host + gradients_at));
+    fused_table table = {host + table_at, (const char *)memory + table_at, 0};
+    fill_launches(p, levels, (job *)host, (uint32_t *)(host + starts_at), &table);
     const n2ce_status status = d->upload(d, q->ctx, memory, host, bytes);
     n2_free(q->ctx, host);
     return status;
@@ -415,16 +362,12 @@ typedef struct streams {
 
 static void launch_one(const n2_device_program *p, const launch *l, cudaStream_t stream, bool early,
                        bool ahead) {
-    const bool strict = p->device->strict;
     if (l->way == LAUNCH_LIBRARY)
         n2_library_launch(p->queue, l->first_call, l->blocks, stream);
     else if (l->way == LAUNCH_UPDATES)
         n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
-    else if (l->way >= LAUNCH_MLPS)
-        n2_fused_mlps_launch(l->fused_mlps, &l->starts, l->blocks, rows_of(l->way), strict, stream,
-                             early);
-    else if (makes_gradients(l->way))
-        n2_gradients_launch(l->gradients, &l->starts, l->blocks, strict, stream, early);
+    else if (is_fused(l->way))
+        n2_fused_mlp_launch(&l->fused, p->device->strict, stream, early);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LAUNCH_PRODUCTS, stream, early);
 }
@@ -466,21 +409,6 @@ static size_t count_level(const launch *l, size_t most) {
     return n;
 }
 
-/* Whether a job changes what an update reads ahead: numbers, moments, rate, number of the step, and
- * the powers of packed weights. */
-static bool changes_ahead(const noted *n, const job *update) {
-    bool changes = n2_noted_touches(n, update->in[1], 1, false) ||
-                   n2_noted_touches(n, update->in[3], 1, false) ||
-                   n2_noted_touches(n, update->out, update->n, false) ||
-                   n2_noted_touches(n, update->more[0], update->n, false) ||
-                   n2_noted_touches(n, update->more[1], update->n, false);
-    for (const auto &part : update->update.part) {
-        const float *packed = part.packed ? part.packed : part.transposed;
-        changes |= packed && n2_noted_touches(n, packed, packed_floats(update->strict), false);
-    }
-    return changes;
-}
-
 /* Whether updates of a level may read ahead if jobs from level `since` on may still be at work; -1:
  * those of the run before, too. */
 static bool may_read_ahead(const n2_queue *q, int since, int level) {
@@ -490,7 +418,7 @@ static bool may_read_ahead(const n2_queue *q, int since, int level) {
         if (update->kind != JOB_ADAM) continue;
         for (int l = since; l < level; l++)
             for (const uint32_t k : n2_jobs_at(q, l))
-                if (changes_ahead(&q->list[k], update)) return false;
+                if (n2_update_reads_ahead(update, &q->list[k])) return false;
     }
     return true;
 }
@@ -583,7 +511,7 @@ n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *stat
     q->watched = watched;
     q->strict = ((gpu_device *)d)->strict;
     q->fuses_mlps = ((gpu_device *)d)->fuses_mlps;
-    q->few_most = ((gpu_device *)d)->few_most;
+    q->multiprocessors = ((gpu_device *)d)->multiprocessors;
     return N2CE_OK;
 }
 
@@ -604,55 +532,12 @@ static size_t note_end(n2_queue *q, size_t levels) {
     return levels + alone;
 }
 
-static size_t schedule(n2_queue *q) {
-    const size_t levels = n2_queue_schedule(q);
-    if (q->fuses_mlps) n2_fused_mlps_settle(q);
-    return levels;
-}
-
-/* Jobs whose host copies of lists are their own. */
-static noted *copy_jobs(n2_queue *q) {
-    noted *list = (noted *)n2_alloc(q->ctx, q->n + 1, sizeof *list);
-    for (size_t i = 0; list && i < q->n; i++) {
-        list[i] = q->list[i];
-        if (!list[i].parts) continue;
-        const size_t bytes = (size_t)list[i].j.k * sizeof(job_part);
-        list[i].parts = (job_part *)n2_alloc(q->ctx, bytes, 1);
-        if (list[i].parts)
-            memcpy(list[i].parts, q->list[i].parts, bytes);
-        else
-            q->status = N2CE_ENOMEM;
-    }
-    if (!list) q->status = N2CE_ENOMEM;
-    return list;
-}
-
-/* Two gradients become one on condition that they are still made from the stash at their new
- * levels. */
-static size_t unite(n2_queue *q, size_t levels) {
-    noted *before = copy_jobs(q);
-    if (q->status == N2CE_OK && n2_queue_unite(q)) levels = schedule(q);
-    if (q->status == N2CE_OK && !n2_fused_mlps_hold(q, before)) {
-        for (size_t i = 0; i < q->n; i++) {
-            const noted swap = q->list[i];
-            q->list[i] = before[i];
-            before[i] = swap;
-        }
-        levels = schedule(q);
-    }
-    for (size_t i = 0; before && i < q->n; i++) n2_free(q->ctx, before[i].parts);
-    n2_free(q->ctx, before);
-    return levels;
-}
-
 static n2ce_status build(n2_device_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
     n2_queue_simplify(q);
     n2_queue_settle_updates(q, q->fuses_mlps && ends);
-    if (q->fuses_mlps) n2_fused_mlps_trim(q);
-    size_t levels = schedule(q);
-    if (q->fuses_mlps && ends) levels = unite(q, levels);
+    size_t levels = q->fuses_mlps ? n2_fused_mlp_schedule(q, ends) : n2_queue_schedule(q);
     n2_library_settle(q);
     n2_products_settle(q);
     n2_queue_upload_lists(q);
@@ -664,10 +549,6 @@ static n2ce_status build(n2_device_program *p, bool ends) {
     p->again = (launch *)n2_alloc(q->ctx, levels * N_LAUNCH_KINDS + 1, sizeof *p->again);
     if (!p->launches || !p->again) return N2CE_ENOMEM;
     if (q->n == 0) return N2CE_OK;
-    for (size_t i = 0; i < q->n; i++) {
-        q->n_mlps += q->list[i].chain == i && n2_is_mlp_layer(&q->list[i]);
-        q->n_gradients += q->list[i].from_stash;
-    }
     N2_TRY(upload_jobs(p, levels));
     find_preludes(p);
     complete_again(p);

@@ -33,13 +33,13 @@ typedef struct noted {
     job j;
     span spans[MOST_SPANS];
     int n_spans;
-    int level;       /* its launch, from 0 */
-    size_t chain;    /* the first job of its chain: itself, if it has no other */
-    size_t last;     /* of the first of a chain: the last product that joined it */
-    bool kept;       /* what it writes is read after the run */
-    bool from_stash; /* a weight's gradient from the stash, not a job: gradient.h */
-    bool taken;      /* sums of columns: along with such a gradient */
-    size_t pair;     /* of such a gradient: another that goes into the same sums; 0: none */
+    int level;           /* its launch, from 0 */
+    size_t chain;        /* the first job of its chain: itself, if it has no other */
+    size_t last;         /* of the first of a chain: the last product that joined it */
+    bool kept;           /* what it writes is read after the run */
+    bool fused_gradient; /* a weight's gradient that the fused MLP makes, not a job */
+    bool taken;          /* sums of columns: along with such a gradient */
+    size_t pair;         /* of such a gradient: another that goes into the same sums; 0: none */
     int until;       /* of such a gradient: launched on the side stream, which is joined before this
                         level; 0: not */
     job_part *parts; /* of JOB_SUM_LIST, the host's copy */
@@ -58,9 +58,9 @@ struct n2_queue {
     n2_device_state *state;
     void *const *watched;    /* behind them NULL */
     bool strict, fuses_mlps; /* fuses_mlps: the GPU has the instructions */
-    int few_most;            /* rows of a fused MLP of few */
+    int multiprocessors;
     noted *list;
-    size_t n, capacity, n_mlps, n_gradients;
+    size_t n, capacity;
     scratch *scratches;
     size_t n_scratches, scratch_capacity;
     /* While levels are looked for (schedule.cu): the jobs before job i that it conflicts with are
@@ -87,11 +87,6 @@ bool n2_writes_watched(const n2_queue *q, const noted *n);
 
 /* Memory for so many numbers, for `owner`; NULL after a failure. */
 float *n2_queue_scratch(n2_queue *q, const void *owner, int64_t floats);
-
-/* The packed form of a product's factor b [n x k], or [k x n] if not `tb`, with its bias, if it has
- * one; noted, if it is not there already. NULL after a failure. */
-const float *n2_queue_pack_weights(n2_queue *q, const float *b, const float *bias, int64_t n,
-                                   int64_t k, bool tb);
 
 /* Whether a job after i, or the caller after the run, reads what job i wrote to x before it is
  * written anew. */
@@ -121,14 +116,6 @@ void n2_chain_segments(n2_queue *q, size_t chain);
 
 /* simplify.cu: fewer jobs for the same numbers. */
 void n2_queue_simplify(n2_queue *q);
-/* unite.cu: the same for gradients, once it is known which are made from the stash. True if
- * something has changed: then levels are to be found anew, and whether they still are. */
-bool n2_queue_unite(n2_queue *q);
-/* update_passes.cu: updates whose gradients are two matrices side by side read both; */
-void n2_queue_update_from_both(n2_queue *q);
-/* and once their operands are known, if `packed`, updates of weights update their packed form, too.
- */
-void n2_queue_settle_updates(n2_queue *q, bool packed);
 /* Lists of sums go to the device. */
 void n2_queue_upload_lists(n2_queue *q);
 
@@ -148,7 +135,7 @@ static inline level_jobs n2_jobs_at(const n2_queue *q, int level) {
     return level_jobs{q->by_level + q->level_begin[level], q->by_level + q->level_begin[level + 1]};
 }
 
-/* Once all is known: which gradients from the stash are launched on the side stream. */
+/* Once all is known: which gradients of the fused MLP's are launched on the side stream. */
 void n2_queue_choose_side_stream(n2_queue *q, size_t levels);
 
 /* A weight's gradient of so many rows is at work for several levels, and so are the sums of columns
@@ -162,37 +149,15 @@ static inline bool n2_is_long(const noted *n) {
 
 void n2_queue_free(n2_queue *q);
 
-/* ---- mlp_make.cu: chains of products as fused MLPs (mlp.h) ---- */
-
-/* The products whose output nobody reads, only its LeakyReLU, do not store it. */
-void n2_fused_mlps_trim(n2_queue *q);
-/* True if it is a layer, and so its chain a fused MLP. */
+/* True if it is a layer, and so its chain a fused MLP (fused_mlp/fused_mlp.h). */
 static inline bool n2_is_mlp_layer(const noted *n) {
     return (n->j.kind == JOB_MATMUL || n->j.kind == JOB_FIRST_ROWS) && n->j.product.mlp_layer;
 }
 
-/* True if job i, which conflicts with this chain only, may become part of it. */
-bool n2_fused_mlp_admits(const n2_queue *q, size_t chain, size_t i);
-/* Once levels are known: which gradients are made from the stash, and which sums go along. */
-void n2_fused_mlps_settle(n2_queue *q);
-/* Whether those that were made from the stash, and taken along, before still are. */
-bool n2_fused_mlps_hold(const n2_queue *q, const noted *before);
-/* The sums of columns that go along with gradient i; SIZE_MAX: none. */
-size_t n2_sums_of(const n2_queue *q, size_t i);
-/* Rows that its blocks have. */
-int n2_fused_mlp_rows(const n2_queue *q, size_t chain);
-int64_t n2_fused_mlp_blocks(const n2_queue *q, size_t chain);
-struct fused_mlp;
-/* The chain that begins with a job as a fused MLP whose blocks begin at first_block. */
-void n2_fused_mlp_make(n2_queue *q, size_t chain, uint32_t first_block, struct fused_mlp *out);
-struct gradient;
-/* Job i as a gradient, likewise. */
-void n2_gradient_make(n2_queue *q, size_t i, uint32_t first_block, struct gradient *out);
-
-/* record.cu: once it is known which products are gradients from the stash, the small ones among the
+/* record_matmul.cu: once it is known which gradients the fused MLP makes, the small ones among the
  * others become jobs that need no tensor cores, and those of levels with few have small tiles. */
 void n2_products_settle(n2_queue *q);
-/* Whether it will be one: not a layer, not from the stash, in no chain, and so small that tensor
+/* Whether it will be one: not a layer, not the fused MLP's, in no chain, and so small that tensor
  * cores would not pay; and how many blocks it will have. */
 bool n2_is_small(const noted *n);
 int64_t n2_small_blocks(const job_product *p);

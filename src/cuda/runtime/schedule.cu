@@ -1,7 +1,7 @@
 /* Which launch a job goes to. Jobs go into as few as their memory allows: a job's level is the one
  * after the last that touches what it touches, and fused MLPs wait for one another, to run side by
  * side. */
-#include "cuda/fused_mlp/mlp.h"
+#include "cuda/fused_mlp/fused_mlp.h"
 #include "edit.h"
 
 #include <stdlib.h>
@@ -236,8 +236,8 @@ typedef struct schedule {
     uint64_t work; /* done so far: jobs and conflicts looked at */
 } schedule;
 
-/* Trying takes a look at every job and its conflicts. So many looks take less than a second, and are
- * tens of times what a multilayer perceptron's training needs; what has not been tried by then
+/* Trying takes a look at every job and its conflicts. So many looks take less than a second, and
+ * are tens of times what a multilayer perceptron's training needs; what has not been tried by then
  * stays as it is. */
 static bool has_time(const schedule *s) { return s->work < MOST_WORK; }
 
@@ -252,9 +252,7 @@ static bool begins_mlp(const n2_queue *q, size_t i) {
 }
 
 static void add_mlp(const n2_queue *q, size_t i, load *l) {
-    const int rows = n2_fused_mlp_rows(q, i);
-    const int64_t layer = rows == MLP_ROWS ? 3 : rows == SMALL_ROWS ? 2 : 1;
-    const int64_t time = (q->list[i].j.chained + 1) * layer;
+    const int64_t time = n2_fused_mlp_time(q, i);
     l->all += time;
     if (time > l->longest) l->longest = time;
     l->blocks += n2_fused_mlp_blocks(q, i);
@@ -320,7 +318,7 @@ static void gather_mlps(schedule *s) {
 static uint8_t sort_of(const n2_queue *q, size_t i) {
     const noted *first = &q->list[q->list[i].chain];
     if (n2_is_mlp_layer(first)) return HAS_MLPS;
-    if (first->from_stash) return 0; /* it may go to the side stream */
+    if (first->fused_gradient) return 0; /* it may go to the side stream */
     if (first->j.kind == JOB_LIBRARY) return HAS_PRODUCTS;
     return first->j.kind == JOB_MATMUL && !n2_is_small(first) ? HAS_PRODUCTS : HAS_JOBS;
 }
@@ -531,8 +529,8 @@ size_t n2_queue_schedule(n2_queue *q) {
 
 /* ---- the side stream ----------------------------------------------------------------- */
 
-/* Whether a later job has to wait for a gradient. Its stash may lie elsewhere than the rows that
- * it saves: a layer that reads these may store them there again. */
+/* Whether a later job has to wait for a gradient. The rows that a gradient reads may be saved
+ * elsewhere: a layer that reads the same rows may save them there again. */
 static bool waits_for(const noted *n, const noted *gradient) {
     for (int s = 0; s < gradient->n_spans && n2_is_mlp_layer(n); s++) {
         const float *x = (const float *)gradient->spans[s].begin;
@@ -561,7 +559,7 @@ static int next_needed(const n2_queue *q, size_t i, int levels) {
     return along < own ? along : own;
 }
 
-static bool is_made(const noted *n) { return n->from_stash && n->j.n_blocks > 0; }
+static bool is_made(const noted *n) { return n->fused_gradient && n->j.n_blocks > 0; }
 
 /* Gradients of a level go to the side stream if they are not needed for so many levels; all, or,
  * with long ones, those that are as patient. Returns the level at which the first is needed; 0:
