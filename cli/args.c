@@ -10,9 +10,6 @@ const n2ce_option common_options[] = {
     {"json", 'j', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print one JSON object"},
     {"quiet", 'q', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print bare numbers, one a line, and nothing on stderr but errors"},
-    {"report", 'r', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
-     "write a page with plots, and the JSON, into this folder"},
-    {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace files that are there"},
     {"threads", 0, N2CE_OPTION_COUNT, "0", 0, 1024, NULL, "T",
      "threads to use, 0 for one a core; the result is the same"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
@@ -87,18 +84,12 @@ const char *format_operands(const n2ce_task *task, char *buffer, size_t size) {
     return buffer;
 }
 
-static bool is_about_reports(const n2ce_option *row) {
-    return strcmp(row->name, "report") == 0 || strcmp(row->name, "force") == 0;
-}
-
 bool has_default_worth_saying(const n2ce_option *row) {
     return row->fallback && *row->fallback && row->type != N2CE_OPTION_FLAG;
 }
 
 bool is_hidden(const n2ce_task *task, const n2ce_option *row) {
-    if (!task) return false;
-    if (is_about_reports(row) && !n2ce_report_page(task)) return true;
-    return n2ce_option_find(n2ce_task_options(task), row->name);
+    return task && n2ce_option_find(n2ce_task_options(task), row->name);
 }
 
 /* ---- options and words --------------------------------------------------- */

@@ -55,8 +55,7 @@ const n2ce_option *operand_at(const n2ce_task *task, size_t index);
  * a default in brackets; "" if there are none. Returns the buffer. */
 const char *format_operands(const n2ce_task *task, char *buffer, size_t size);
 
-/* Whether a task (NULL: none) hides a common option: it has the same one in its own table, or no
- * use for it because it has no report. */
+/* Whether a task (NULL: none) hides a common option: it has the same one in its own table. */
 bool is_hidden(const n2ce_task *task, const n2ce_option *row);
 
 /* Not that of a flag, nor nothing. */

@@ -38,51 +38,27 @@ static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
     return finish_output(EXIT_OK);
 }
 
-/* A task that writes files of its own has --force in its table, where it hides ours. */
-static bool may_replace(const arguments *args) {
-    const bool own = n2ce_options_get(args->own, "force") && switched_on(args->own, "force");
-    return own || switched_on(args->common, "force");
+/* A task writes its report itself; here is said where it is. */
+static void say_report(const n2ce_task *task, const n2ce_answer *answer, const arguments *args) {
+    const char *folder = n2ce_options_get(args->own, "report");
+    const bool prose = !switched_on(args->common, "json") && !switched_on(args->common, "quiet");
+    if (folder && n2ce_answer_page(answer) && prose)
+        printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
 }
 
-/* Where the report goes: a task with --report in its table writes it itself. */
-static const char *report_folder(const arguments *args, bool *itself) {
-    const char *own = n2ce_options_get(args->own, "report");
-    *itself = own;
-    return own ? own : n2ce_options_get(args->common, "report");
-}
-
-static int write_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
-                        const arguments *args) {
-    const n2ce_options *common = args->common;
-    bool itself;
-    const char *folder = report_folder(args, &itself);
-    if (!folder || !n2ce_answer_page(answer)) return EXIT_OK;
-    n2ce_status status = N2CE_OK;
-    if (!itself) status = n2ce_report_write(ctx, answer, folder, may_replace(args));
-    if (status != N2CE_OK) return fail(ctx, status);
-    const bool prose = !switched_on(common, "json") && !switched_on(common, "quiet");
-    if (prose) printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
-    return EXIT_OK;
-}
-
-/* Prints the answer, and the report's failure to be written by the task. */
+/* What was computed is printed also if its report could not be written. */
 static int finish(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
                   n2ce_status status, const arguments *args) {
     const int printed = print_answer(answer, args->common);
     if (status != N2CE_OK && status != N2CE_ECANCELED) return fail(ctx, status);
-    const int saved = write_report(ctx, task, answer, args);
-    return printed != EXIT_OK ? printed : saved != EXIT_OK ? saved : exit_code(status);
+    say_report(task, answer, args);
+    return printed != EXIT_OK ? printed : exit_code(status);
 }
 
 static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
-    bool itself;
-    const char *folder = report_folder(args, &itself);
-    n2ce_status status = N2CE_OK;
-    if (folder && !itself) status = n2ce_report_check(ctx, task, folder, may_replace(args));
-    if (status != N2CE_OK) return fail(ctx, status);
     n2ce_answer *answer;
     cancel_on_interrupt(ctx);
-    status = n2ce_task_run(ctx, task, args->own, &answer);
+    const n2ce_status status = n2ce_task_run(ctx, task, args->own, &answer);
     clear_progress();
     if (status == N2CE_ECANCELED && !answer) {
         complain("interrupted before anything was finished; nothing was written.");

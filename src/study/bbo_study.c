@@ -44,6 +44,8 @@ static const n2ce_option options_table[] = {
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
      "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N"},
     N2_PRECISION_OPTION,
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/numerics.h"
 #include "task/task.h"
+#include "task/vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ static const n2ce_option options_table[] = {
     {"step-size", 0, N2CE_OPTION_REAL, "0.2", 1e-12, 100, NULL, "ETA", "length of a step"},
     {"seed", 's', N2CE_OPTION_COUNT, "0", 0, 9007199254740992.0, NULL, "S",
      "random seed; same seed, same bytes, for any number of threads"},
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 

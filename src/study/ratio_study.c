@@ -32,6 +32,8 @@ static const n2ce_option options_table[] = {
     N2_FIRST_SEED_OPTION,
     N2_DEVICE_OPTION,
     N2_PRECISION_OPTION,
+    N2_REPORT_OPTION,
+    N2_FORCE_OPTION,
     {0},
 };
 

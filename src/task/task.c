@@ -16,8 +16,8 @@ const char *n2ce_task_operands(const n2ce_task *task) {
     return task->operands ? task->operands : "";
 }
 
-/* The folder of a task that writes its report itself, because it is told of it; NULL: no. */
-static const char *own_report(const n2ce_options *options, bool *overwrite) {
+/* The folder that a report goes to; NULL: none is asked for. */
+static const char *report_folder(const n2ce_options *options, bool *overwrite) {
     const char *folder = n2ce_options_get(options, "report");
     *overwrite = folder && n2_options_flag(options, "force");
     return folder;
@@ -26,7 +26,7 @@ static const char *own_report(const n2ce_options *options, bool *overwrite) {
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                        const n2ce_matrix *data, n2ce_answer **out) {
     bool overwrite;
-    const char *folder = own_report(options, &overwrite);
+    const char *folder = report_folder(options, &overwrite);
     *out = NULL;
     if (folder) N2_TRY(n2ce_report_check(ctx, task, folder, overwrite));
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);

@@ -10,7 +10,8 @@ struct n2ce_task {
     const char *summary;     /* one line */
     const char *description; /* paragraphs for help and manual */
     const char *examples;    /* lines to paste */
-    const char *page, *data; /* files of the report: "x.html", "x.json"; NULL: none */
+    const char *page, *data; /* files of the report: "x.html", "x.json"; NULL: none. With them the
+                              * table has N2_REPORT_OPTION and N2_FORCE_OPTION */
     const n2ce_option *options;
     const char *operands; /* options that may be given as bare words, in this order, separated by
                            * single blanks: "model data"; NULL: none */

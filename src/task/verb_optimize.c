@@ -66,6 +66,7 @@ static const n2ce_option optimize_options[] = {
     {"resume", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "continue from the checkpoint, if there is one"},
     N2_SEED_OPTION,
+    N2_REPORT_OPTION,
     {0},
 };
 /* clang-format on */

@@ -16,8 +16,7 @@
 #define N2_FORCE_OPTION                                                                          \
     {"force", 'f', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "replace files that are there"}
 
-/* Of a verb that is told of its report, because it costs something; others leave it to the program
- * (cli/args.c), which has the same row. */
+/* With N2_FORCE_OPTION, of a verb that has a page: n2ce_task_run writes it. */
 #define N2_REPORT_OPTION                                                                         \
     {"report", 'r', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",                                   \
      "write a page with plots, and the JSON, into this folder"}

@@ -1,2 +1,2 @@
-# A task without a report says so before it works.
+# A task without a page does not know --report.
 n2ce bench step --report r

@@ -101,14 +101,18 @@ static bool has(size_t task, const char *name) {
     return false;
 }
 
-/* Who has a device has a precision, who writes a file asks before it replaces one, and who draws
- * random numbers takes a seed: all but the two that only apply a model. */
+/* Who has a device has a precision, who writes files asks before it replaces one, who has a page
+ * can be asked for it, and who draws random numbers takes a seed: all but the two that only apply a
+ * model. */
 static void options_come_together(void **state) {
     (void)state;
     for (size_t i = 0; n2ce_task_at(i); i++) {
         const char *verb = n2ce_task_name(n2ce_task_at(i));
         if (has(i, "device") && !has(i, "precision")) fail_msg("%s: --precision", verb);
-        if (has(i, "output") && !has(i, "force")) fail_msg("%s: --force", verb);
+        if ((has(i, "output") || has(i, "report")) && !has(i, "force"))
+            fail_msg("%s: --force", verb);
+        const bool page = n2ce_report_page(n2ce_task_at(i));
+        if (page != has(i, "report")) fail_msg("%s: --report", verb);
         const bool draws = strcmp(verb, "score") != 0 && strcmp(verb, "info") != 0;
         if (draws != has(i, "seed")) fail_msg("%s: --seed", verb);
         if (has(i, "max-seconds")) fail_msg("%s: --time-limit is the word", verb);
