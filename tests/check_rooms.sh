@@ -17,6 +17,7 @@ report:    base
 design:    base io
 engine:     base
 engine/ops: base engine
+rewrite:   base engine
 ref:       base engine objective
 cpu:       base engine objective ref
 cuda:      base engine objective cuda/library/convolution.h
@@ -24,15 +25,15 @@ cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fus
 cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/fused_mlp.h cuda/fused_mlp/pack_weights.h cuda/library/library.h
 cuda/fused_mlp: base engine cuda/runtime cuda/kernels
 cuda/library:   base engine cuda cuda/runtime cuda/kernels
-nn:        base engine io
-train:     base engine io cpu cuda nn
-sampler:   base engine nn
-model:     base engine nn objective sampler
-ratio:     base io objective engine nn train model
-optimize:  base io design engine nn train objective sampler model ratio
-task:      base io objective report engine ref cpu cuda nn train sampler model ratio design optimize
-study:     base io objective report engine ref cpu cuda nn train sampler model ratio design optimize task
-api:       base io engine nn train sampler design optimize task study
+nn:        base engine rewrite io
+train:     base engine rewrite io cpu cuda nn
+sampler:   base engine rewrite nn
+model:     base engine rewrite nn objective sampler
+ratio:     base io objective engine rewrite nn train model
+optimize:  base io design engine rewrite nn train objective sampler model ratio
+task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio design optimize
+study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio design optimize task
+api:       base io engine rewrite nn train sampler design optimize task study
 cli:
 '
 

@@ -1,6 +1,8 @@
 /* Shapes, stores, tensors, graphs: what n2ce_engine.h begins with. */
 #include "engine_types.h"
 
+#include "rewrite/rewrites.h"
+
 /* ---- shapes -------------------------------------------------------------- */
 
 /* Too many axes become a shape that nothing accepts. */

@@ -2,6 +2,7 @@
 #include "engine_types.h"
 
 #include "base/clock.h"
+#include "rewrite/rewrites.h"
 #include "train/train.h"
 
 #include <math.h>

@@ -291,10 +291,10 @@ static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, 
 
 /* Product with a transposed b that nobody transposed beforehand: row times row. */
 static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
-                            bool add) {
+                            const float *bias, bool add) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = add ? (double)out[i * n + j] : 0;
+            double sum = add ? (double)out[i * n + j] : bias ? (double)bias[j] : 0;
             for (int64_t l = 0; l < k; l++)
                 sum += (double)(a.data[i * a.row + l * a.column] * b[j * k + l]);
             out[i * n + j] = (float)sum;
@@ -304,7 +304,7 @@ static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const fl
 /* Rows [begin, end) of product z of a call. */
 static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64_t begin,
                          int64_t end) {
-    const bool packed = p->tb && c->node->n_in >= 3;
+    const bool packed = p->tb && c->node->in[2].id;
     const int64_t lda = p->ta ? p->m : p->k, at = (z * p->m + begin) * p->n;
     const strided whole = {IN(c, 0) + z * p->m * p->k, p->ta ? 1 : lda, p->ta ? lda : 1};
     const strided a = {whole.data + begin * whole.row, whole.row, whole.column};
@@ -314,7 +314,7 @@ static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64
     const float *bias = c->node->n_in == 4 ? IN(c, 3) : NULL;
     const frame f = {rows, bias, c->gate, c->addend, (float)c->slope};
     if (p->tb && !packed)
-        product_of_rows(end - begin, p->n, p->k, a, b, OUT(c) + at, c->add);
+        product_of_rows(end - begin, p->n, p->k, a, b, OUT(c) + at, bias, c->add);
     else
         product(end - begin, p->n, p->k, a, b, OUT(c) + at, frame_at(f, at, 0));
 }

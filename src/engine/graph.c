@@ -245,7 +245,8 @@ void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values) {
 struct n2_graph {
     n2_store *store;
     n2ce_ctx *ctx;
-    n2_node_data *nodes; /* nodes[id - 1] */
+    const n2_rewrites *rewrites; /* NULL: none */
+    n2_node_data *nodes;         /* nodes[id - 1] */
     uint32_t n, capacity;
     uint32_t *table; /* hash table of ids, open addressing, capacity a power of two */
     uint32_t table_size;
@@ -257,11 +258,12 @@ struct n2_graph {
     char mistake[256]; /* whose line is not */
 };
 
-n2_graph *n2_graph_new(n2_store *store) {
+n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites) {
     n2_graph *g = n2_alloc(store->ctx, 1, sizeof *g);
     if (!g) return NULL;
     g->store = store;
     g->ctx = store->ctx;
+    g->rewrites = rewrites;
     g->attrs = n2_arena_new(g->ctx);
     return g;
 }
@@ -380,13 +382,24 @@ static const n2_attr *keep_attr(n2_graph *g, const n2_attr *attr) {
     return kept;
 }
 
+n2_epilogue n2_graph_fuse(const n2_graph *g, const n2_node_data *node, int k, n2_epilogue done) {
+    return g->rewrites && g->rewrites->fuse ? g->rewrites->fuse(g, node, k, done) : N2_NO_EPILOGUE;
+}
+
+static n2_node rewrite(n2_graph *g, const n2_node_data *node) {
+    n2_node y = N2_NONE;
+    for (size_t i = 0; g->rewrites && g->rewrites->of_nodes[i] && !y.id; i++)
+        y = g->rewrites->of_nodes[i](g, node);
+    return y;
+}
+
 n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
                 const n2_attr *attr) {
     char text[64];
     if (!is_possible(shape))
         return n2_graph_fail(g, "%s: the shape %s is not possible", n2_ops[op]->name,
                              n2_shape_text(shape, text));
-    if (g->status != N2CE_OK || !grow(g)) return N2_NONE;
+    if (g->status != N2CE_OK) return N2_NONE;
     n2_node_data d;
     memset(&d, 0, sizeof d); /* padding too: nodes are compared as bytes */
     d.op = n2_ops[op];
@@ -395,6 +408,8 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     d.shape = shape;
     d.attr = attr ? attr : &no_attr;
     d.file = "?";
+    const n2_node other = rewrite(g, &d);
+    if (other.id || g->status != N2CE_OK || !grow(g)) return other;
     const bool mergeable = !d.op->random && !d.op->update && op != N2_OP_tensor;
     uint32_t *slot = mergeable ? find_slot(g, &d) : NULL;
     if (slot && *slot) return (n2_node){*slot};

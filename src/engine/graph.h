@@ -1,6 +1,6 @@
 /* A learning problem as a graph: nodes are data, an op is a row of a table.
  *
- *     n2_graph *g = n2_graph_new(store);
+ *     n2_graph *g = n2_graph_new(store);      rewrite/rewrites.h
  *     n2_node x   = n2g_randn(g, n2_dims(64, 8));
  *     n2_node y   = n2g_linear(g, x, w, b);
  *     n2_node l   = n2g_mean(g, n2g_mul(g, y, y));
@@ -157,8 +157,32 @@ typedef struct n2_node_data {
 
 typedef struct n2_graph n2_graph;
 
-n2_graph *n2_graph_new(n2_store *store); /* NULL: out of memory */
-void n2_graph_free(n2_graph *g);         /* NULL is fine */
+/* A rewrite is given a node that is about to be built, and returns what is to be taken instead;
+ * N2_NONE: it is fine as it is. The node's inputs are there, except where an op has none at that
+ * place (in[k].id is 0). */
+typedef n2_node n2_rewrite(n2_graph *g, const n2_node_data *node);
+
+/* What a matrix product's kernel does with its result before it is stored, in this order. The other
+ * operand has the shape of the result. */
+typedef enum n2_epilogue {
+    N2_NO_EPILOGUE,
+    N2_GATE_PRODUCT,  /* multiply by attr->a where the other operand, in[0], is not positive */
+    N2_ADD_TO_PRODUCT /* add the other operand */
+} n2_epilogue;
+
+/* Whether a node can be done by the kernel of its input k, which does `done` already. */
+typedef n2_epilogue n2_fuse(const n2_graph *g, const n2_node_data *node, int k, n2_epilogue done);
+
+typedef struct n2_rewrites {
+    n2_rewrite *const *of_nodes; /* NULL at the end */
+    n2_fuse *fuse;
+} n2_rewrites;
+
+/* An empty graph; n2_graph_new (rewrite/rewrites.h) is the one to use. `rewrites` must outlive it;
+ * NULL: nodes are taken as they are built. Returns NULL if memory is short. */
+n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites);
+void n2_graph_free(n2_graph *g); /* NULL is fine */
+n2_epilogue n2_graph_fuse(const n2_graph *g, const n2_node_data *node, int k, n2_epilogue done);
 n2ce_status n2_graph_status(const n2_graph *g);
 n2_store *n2_graph_store(const n2_graph *g);
 uint32_t n2_graph_size(const n2_graph *g); /* ids are 1 .. size */
@@ -240,8 +264,7 @@ n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
 /* ---- matrix product ---- */
 
 /* op(a) op(b) over the last two axes, op = transpose where asked; leading axes are
- * batches and must agree, or b has none. Products with a gathered or concatenated
- * operand are taken apart where that saves work (ops/matmul.c). */
+ * batches and must agree, or b has none. */
 #define n2g_matmul(g, a, b, ta, tb) N2_BUILT(g, n2_build_matmul(g, a, b, ta, tb))
 n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb);
 

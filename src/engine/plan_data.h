@@ -34,13 +34,14 @@ typedef struct n2_planned {
     bool output;     /* read after the run */
     bool watched;    /* must be finite before later updates are made */
     int step, last_step;
-    int uses;         /* how many read it, the caller included */
-    uint32_t absorbs; /* the input whose kernel does this op along the way, 0: none */
-    bool absorbed;    /* by its only reader: never stored */
-    int order;        /* place in its row program, -1: not yet placed */
-    size_t place;     /* bytes from the block's start, or numbers per row in a tile */
-    size_t partials;  /* of a sum over rows: bytes from the block's start */
-    void *data;       /* resolved address, when stored */
+    int uses;             /* how many read it, the caller included */
+    uint32_t absorbs;     /* the input whose kernel does this op along the way, 0: none */
+    n2_epilogue epilogue; /* what this op is to that kernel */
+    bool absorbed;        /* by its only reader: never stored */
+    int order;            /* place in its row program, -1: not yet placed */
+    size_t place;         /* bytes from the block's start, or numbers per row in a tile */
+    size_t partials;      /* of a sum over rows: bytes from the block's start */
+    void *data;           /* resolved address, when stored */
 } n2_planned;
 
 /* Where an operand lives: at an address, as a whole or by rows; or in the tile. */

@@ -212,18 +212,13 @@ static n2ce_status order_program(n2_plan *p, int step, n2_arena *arena, uint32_t
 
 /* ---- matrix products that do more ---------------------------------------- */
 
-/* A step of h + lrelu_grad(g, a b): an addition, or a gate, whose input k is a matrix product,
- * or a gated one, that nobody else reads. All operands have one shape. */
-static bool can_absorb(const n2_plan *p, uint32_t id, int k) {
+/* Whether the kernel of input k, which nobody else reads, can do a node too. */
+static n2_epilogue can_absorb(const n2_plan *p, uint32_t id, int k) {
     const n2_node_data *d = n2_node_at(p, id);
     const n2_planned *n = &p->nodes[id], *in = &p->nodes[d->in[k].id];
-    if (!is_in_program(p, d->in[k].id, n->step) || in->stored || in->uses != 1) return false;
-    for (int i = 0; i < 2; i++)
-        if (!n->row_input[i] || !n2_same_shape(n2_shape_at(p->graph, d->in[i]), d->shape))
-            return false;
-    const bool product = n2_op_of(p->graph, d->in[k]) == N2_OP_matmul && d->shape.rank == 2;
-    if (d->op->id == N2_OP_lrelu_grad) return k == 1 && product;
-    return product || (n2_op_of(p->graph, d->in[k]) == N2_OP_lrelu_grad && in->absorbs);
+    const bool private = is_in_program(p, d->in[k].id, n->step) && !in->stored && in->uses == 1;
+    if (!private || !n->row_input[0] || !n->row_input[1]) return N2_NO_EPILOGUE;
+    return n2_graph_fuse(p->graph, d, k, in->epilogue);
 }
 
 /* Moves products to the instruction that absorbs them; returns how many are left. */
@@ -231,11 +226,13 @@ static int absorb_products(n2_plan *p, uint32_t *code, int n) {
     int left = 0;
     for (int i = 0; i < n; i++) {
         const n2_node_data *d = n2_node_at(p, code[i]);
-        if (d->op->id != N2_OP_add && d->op->id != N2_OP_lrelu_grad) continue;
-        const int k = can_absorb(p, code[i], 1) ? 1 : 0;
-        if (k == 0 && !can_absorb(p, code[i], 0)) continue;
-        p->nodes[code[i]].absorbs = d->in[k].id;
-        p->nodes[d->in[k].id].absorbed = true;
+        n2_planned *node = &p->nodes[code[i]];
+        for (int k = d->n_in == 2 ? 1 : -1; k >= 0 && !node->epilogue; k--) {
+            node->epilogue = can_absorb(p, code[i], k);
+            if (!node->epilogue) continue;
+            node->absorbs = d->in[k].id;
+            p->nodes[d->in[k].id].absorbed = true;
+        }
     }
     for (int i = 0; i < n; i++)
         if (!p->nodes[code[i]].absorbed) {
@@ -350,8 +347,9 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
 static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) {
     const n2_node_data *d = n2_node_at(p, id);
     const uint32_t other = d->in[d->in[0].id == p->nodes[id].absorbs].id;
-    *(d->op->id == N2_OP_add ? &out->addend : &out->gate) = operand(p, other, true);
-    if (d->op->id == N2_OP_lrelu_grad) out->slope = d->attr->a;
+    const bool gate = p->nodes[id].epilogue == N2_GATE_PRODUCT;
+    *(gate ? &out->gate : &out->addend) = operand(p, other, true);
+    if (gate) out->slope = d->attr->a;
     out->flops += n2_flops(p->graph, d);
 }
 

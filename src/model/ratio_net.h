@@ -7,7 +7,7 @@
  *   out     LReLU, Linear(width -> 1)
  *
  * with LeakyReLU(0.2). The stage half is computed once per stage, not once per row: the
- * builder sees that (engine/ops/matmul.c). */
+ * graph is rewritten so (rewrite/hoist_off_rows.c). */
 #ifndef N2_RATIO_NET_H
 #define N2_RATIO_NET_H
 

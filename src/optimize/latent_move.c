@@ -1,5 +1,6 @@
 /* How codes move towards a value: by SVGD or Langevin dynamics. */
 #include "latent_model.h"
+#include "rewrite/rewrites.h"
 #include "sampler/svgd.h"
 
 static const double RATE = 0.05, LANGEVIN_STEP = 0.1;

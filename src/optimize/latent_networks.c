@@ -1,6 +1,7 @@
 /* The networks of the latent model and their graphs: a training step of each phase, the check of
  * the value networks on held-out rows, and the appraisal of designs. */
 #include "latent_model.h"
+#include "rewrite/rewrites.h"
 #include "sampler/langevin.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 #include "workspace.h"
 
+#include "rewrite/rewrites.h"
+
 static n2ce_status open_workspace(n2ce_ctx *ctx, const n2_effort *effort, uint64_t seed,
                                   n2_workspace *ws) {
     *ws = (n2_workspace){.ctx = ctx, .effort = effort, .seed = seed, .arena = n2_arena_new(ctx)};

@@ -1,6 +1,7 @@
 #include "critic_parts.h"
 
 #include "base/pool.h"
+#include "rewrite/rewrites.h"
 
 #include <string.h>
 

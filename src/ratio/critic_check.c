@@ -4,6 +4,7 @@
 
 #include "base/numerics.h"
 #include "base/pool.h"
+#include "rewrite/rewrites.h"
 
 #include <math.h>
 #include <stdio.h>

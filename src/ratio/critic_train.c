@@ -3,6 +3,7 @@
 #include "critic_parts.h"
 
 #include "base/clock.h"
+#include "rewrite/rewrites.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "cuda/cuda.h"
 #include "engine/plan.h"
+#include "rewrite/rewrites.h"
 #include "task/device_options.h"
 #include "task/task.h"
 #include "task/vocabulary.h"

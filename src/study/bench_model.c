@@ -1,5 +1,6 @@
 #include "bench_model.h"
 
+#include "rewrite/rewrites.h"
 #include "sampler/svgd.h"
 
 #include <math.h>

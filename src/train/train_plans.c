@@ -1,5 +1,6 @@
 /* Graphs and plans of a training, and the device they run on. */
 #include "base/numerics.h"
+#include "rewrite/rewrites.h"
 #include "training.h"
 
 #include <string.h>

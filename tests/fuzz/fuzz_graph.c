@@ -6,6 +6,7 @@
 #include "engine/plan.h"
 #include "nn/nn.h"
 #include "require.h"
+#include "rewrite/rewrites.h"
 
 #include <math.h>
 #include <stdlib.h>

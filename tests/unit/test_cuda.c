@@ -9,6 +9,7 @@
 
 #include "model/ratio_net.h"
 #include "nn/nn.h"
+#include "rewrite/rewrites.h"
 #include "study/bench_model.h"
 
 #include <unistd.h>

@@ -8,6 +8,7 @@
 
 #include "model/ratio_net.h"
 #include "nn/nn.h"
+#include "rewrite/rewrites.h"
 #include "study/bench_model.h"
 
 static const double SLOPE = 0.2;

@@ -7,6 +7,7 @@
 
 #include "engine/plan.h"
 #include "io/safetensors.h"
+#include "rewrite/rewrites.h"
 
 #include <stdio.h>
 #include <stdlib.h>

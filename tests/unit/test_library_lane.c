@@ -7,6 +7,7 @@
 #include "stores.h"
 
 #include "nn/nn.h"
+#include "rewrite/rewrites.h"
 
 /* A GPU whose every product goes to the library, unless the fused MLP takes it. */
 static const n2_backend *open_library_or_skip(bool strict) {

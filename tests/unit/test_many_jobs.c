@@ -7,6 +7,7 @@
 #include "stores.h"
 
 #include "engine/plan.h"
+#include "rewrite/rewrites.h"
 
 #include <time.h>
 

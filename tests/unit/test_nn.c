@@ -5,6 +5,7 @@
 #include "base/numerics.h"
 #include "io/safetensors.h"
 #include "model/ratio_net.h"
+#include "rewrite/rewrites.h"
 #include "study/bench_model.h"
 
 #include <signal.h>

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "engine/plan.h"
+#include "rewrite/rewrites.h"
 
 #include <stdio.h>
 #include <stdlib.h>

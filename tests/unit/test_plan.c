@@ -4,6 +4,7 @@
 #include "failing_alloc.h"
 
 #include "engine/plan.h"
+#include "rewrite/rewrites.h"
 
 #include <stdio.h>
 #include <string.h>

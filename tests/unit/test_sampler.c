@@ -2,6 +2,7 @@
 #include "close.h"
 
 #include "engine/plan.h"
+#include "rewrite/rewrites.h"
 #include "sampler/svgd.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "close.h"
 
 #include "engine/plan_data.h"
+#include "rewrite/rewrites.h"
 
 #include <stdlib.h>
 #include <string.h>

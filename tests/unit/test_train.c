@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "rewrite/rewrites.h"
 #include "train/train.h"
 
 #include <unistd.h>

@@ -1,8 +1,6 @@
 /* Element-wise ops, with NumPy's broadcasting for the binary ones. */
 #include "ops.h"
 
-#include <math.h>
-
 bool n2_broadcast_shape(n2_shape a, n2_shape b, n2_shape *out) {
     out->rank = a.rank > b.rank ? a.rank : b.rank;
     for (int i = 0; i < out->rank; i++) {
@@ -24,83 +22,8 @@ n2_rows n2_rows_elementwise(const n2_graph *g, const n2_node_data *node, bool *r
     return N2_ROWS_MAP;
 }
 
-/* f(gather(t, i)) = gather(f(t), i) and f(concat(a, b)) = concat(f(a), f(b)): work on the
- * short table instead of on every row. */
-static bool saves_work(const n2_graph *g, n2_node x) {
-    return n2_op_of(g, x) == N2_OP_gather &&
-           2 * n2_shape_at(g, n2_input(g, x, 0)).dim[0] <= n2_shape_at(g, x).dim[0];
-}
-
-/* ---- constants ----------------------------------------------------------- */
-
-static bool is_constant(const n2_graph *g, n2_node x) { return n2_op_of(g, x) == N2_OP_constant; }
-static double constant_of(const n2_graph *g, n2_node x) { return n2_at(g, x)->attr->value; }
-
-/* The value of an op on constants; false for those that are not worth it. */
-static bool fold(int op, double x, double y, double a, double b, double *value) {
-    switch (op) {
-    case N2_OP_neg:
-        *value = -x;
-        break;
-    case N2_OP_exp:
-        *value = exp(x);
-        break;
-    case N2_OP_log:
-        *value = log(x);
-        break;
-    case N2_OP_sqrt:
-        *value = sqrt(x);
-        break;
-    case N2_OP_reciprocal:
-        *value = 1 / x;
-        break;
-    case N2_OP_affine:
-        *value = a * x + b;
-        break;
-    case N2_OP_add:
-        *value = x + y;
-        break;
-    case N2_OP_sub:
-        *value = x - y;
-        break;
-    case N2_OP_mul:
-        *value = x * y;
-        break;
-    case N2_OP_div:
-        *value = x / y;
-        break;
-    default:
-        return false;
-    }
-    return true;
-}
-
-/* x + 0, x 1 and the like, where the other operand does not widen x. */
-static bool is_neutral(const n2_graph *g, int op, n2_node constant) {
-    if (!is_constant(g, constant)) return false;
-    const double c = constant_of(g, constant);
-    return (c == 0 && (op == N2_OP_add || op == N2_OP_sub)) ||
-           (c == 1 && (op == N2_OP_mul || op == N2_OP_div));
-}
-
-static n2_node unary_of_concat(n2_graph *g, int op, n2_node x, double a, double b) {
-    const n2_node left = n2_build_unary(g, op, n2_input(g, x, 0), a, b);
-    const n2_node right = n2_build_unary(g, op, n2_input(g, x, 1), a, b);
-    return n2_build_concat(g, left, right, (int)n2_at(g, x)->attr->along.axis);
-}
-
 n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b) {
     if (!x.id) return N2_NONE;
-    if (saves_work(g, x)) {
-        const n2_node table = n2_build_unary(g, op, n2_input(g, x, 0), a, b);
-        return n2_build_gather(g, table, n2_input(g, x, 1));
-    }
-    if (n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->n_in == 2 && op == N2_OP_lrelu)
-        return unary_of_concat(g, op, x, a, b);
-    if (op == N2_OP_affine && a == 1 && b == 0) return x;
-    double value;
-    if (is_constant(g, x) && fold(op, constant_of(g, x), 0, a, b, &value))
-        return n2_build_constant(g, value);
     return n2_emit(g, (n2_op_id)op, &x, 1, n2_shape_at(g, x), &(n2_attr){.a = a, .b = b});
 }
 
@@ -113,12 +36,6 @@ n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr) 
         return n2_graph_fail(g, "%s: shapes %s and %s do not fit together", n2_ops[op]->name,
                              n2_shape_text(sa, ta), n2_shape_text(sb, tb));
     }
-    double value;
-    if (is_constant(g, a) && is_constant(g, b) &&
-        fold(op, constant_of(g, a), constant_of(g, b), 0, 0, &value))
-        return n2_build_constant(g, value);
-    if (is_neutral(g, op, b)) return a;
-    if (is_neutral(g, op, a) && (op == N2_OP_add || op == N2_OP_mul)) return b;
     const n2_node in[] = {a, b};
     return n2_emit(g, (n2_op_id)op, in, 2, shape, &(n2_attr){.a = attr});
 }

@@ -1,41 +1,14 @@
 /* Matrix product of op(a) [m x k] and op(b) [k x n], or of batches of them.
  *
- * When b is to be transposed and a is not, a third input holds the
- * transposed b: it is the same for all rows, so a plan makes it once, and fast kernels
- * read it instead of in[1]. A fourth input, if there is one, is added to every row. */
+ * A third input, if there is one, is the transposed b, for kernels that like it (rewrite/
+ * pack_transposed.c). A fourth is added to every row. */
 #include "ops.h"
-
-static n2_node emit_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb, n2_shape shape) {
-    const n2_node in[] = {a, b, tb && !ta ? n2_build_transpose(g, b, -2, -1) : N2_NONE};
-    return n2_emit(g, N2_OP_matmul, in, tb && !ta ? 3 : 2, shape, &(n2_attr){.matmul = {ta, tb}});
-}
 
 static n2_node fail_shapes(n2_graph *g, n2_shape a, n2_shape b, bool ta, bool tb) {
     char text_a[64], text_b[64];
     return n2_graph_fail(g, "matmul: %s%s times %s%s does not fit", n2_shape_text(a, text_a),
                          ta ? " transposed" : "", n2_shape_text(b, text_b),
                          tb ? " transposed" : "");
-}
-
-static bool is_short_gather(const n2_graph *g, n2_node x) {
-    return n2_op_of(g, x) == N2_OP_gather &&
-           2 * n2_shape_at(g, n2_input(g, x, 0)).dim[0] <= n2_shape_at(g, x).dim[0];
-}
-
-static bool is_concat_with_gather(const n2_graph *g, n2_node x) {
-    return n2_op_of(g, x) == N2_OP_concat && n2_at(g, x)->n_in == 2 &&
-           n2_at(g, x)->attr->along.axis == 1 &&
-           (is_short_gather(g, n2_input(g, x, 0)) || is_short_gather(g, n2_input(g, x, 1)));
-}
-
-/* [a c] [b; d] = a b + c d, so that a gathered part can be worked on by itself. */
-static n2_node split_product(n2_graph *g, n2_node x, n2_node b, bool tb) {
-    const n2_node left = n2_input(g, x, 0), right = n2_input(g, x, 1);
-    const int64_t kl = n2_shape_at(g, left).dim[1], kr = n2_shape_at(g, right).dim[1];
-    const int axis = tb ? 1 : 0;
-    const n2_node bl = n2_build_slice(g, b, axis, 0, kl), br = n2_build_slice(g, b, axis, kl, kr);
-    const n2_node l = n2_build_matmul(g, left, bl, false, tb);
-    return n2_build_binary(g, N2_OP_add, l, n2_build_matmul(g, right, br, false, tb), 0);
 }
 
 /* Batched a with one b: the batches are so many rows. */
@@ -65,29 +38,11 @@ n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb) {
     if (!same_batches(sa, sb)) return fail_shapes(g, sa, sb, ta, tb);
     const int64_t ka = sa.dim[r - 1 - ta], kb = sb.dim[r - 1 - !tb];
     if (ka != kb) return fail_shapes(g, sa, sb, ta, tb);
-    if (!ta && r == 2 && is_short_gather(g, a)) {
-        const n2_node y = n2_build_matmul(g, n2_input(g, a, 0), b, false, tb);
-        return n2_build_gather(g, y, n2_input(g, a, 1));
-    }
-    if (!ta && r == 2 && is_concat_with_gather(g, a)) return split_product(g, a, b, tb);
     n2_shape shape = sa;
     shape.dim[r - 2] = sa.dim[r - 1 - !ta];
     shape.dim[r - 1] = sb.dim[r - 1 - tb];
-    return emit_matmul(g, a, b, ta, tb, shape);
-}
-
-/* The bias goes with a gathered part, where there are fewer rows to add it to. */
-static n2_node split_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
-    const n2_node left = n2_input(g, x, 0), right = n2_input(g, x, 1);
-    const int64_t kl = n2_shape_at(g, left).dim[1], kr = n2_shape_at(g, right).dim[1];
-    const n2_node wl = n2_build_slice(g, weight, 1, 0, kl),
-                  wr = n2_build_slice(g, weight, 1, kl, kr);
-    const bool on_right = is_short_gather(g, right);
-    const n2_node l =
-        on_right ? n2_build_matmul(g, left, wl, false, true) : n2_build_linear(g, left, wl, bias);
-    const n2_node r =
-        on_right ? n2_build_linear(g, right, wr, bias) : n2_build_matmul(g, right, wr, false, true);
-    return n2_build_binary(g, N2_OP_add, l, r, 0);
+    const n2_node in[] = {a, b};
+    return n2_emit(g, N2_OP_matmul, in, 2, shape, &(n2_attr){.matmul = {ta, tb}});
 }
 
 n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
@@ -99,12 +54,7 @@ n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias) {
     if (sb.rank != 1 || sb.dim[0] != sw.dim[0])
         return n2_graph_fail(g, "linear: a bias %s for a weight %s", n2_shape_text(sb, text_b),
                              n2_shape_text(sw, text_w));
-    if (is_short_gather(g, x)) {
-        const n2_node y = n2_build_linear(g, n2_input(g, x, 0), weight, bias);
-        return n2_build_gather(g, y, n2_input(g, x, 1));
-    }
-    if (is_concat_with_gather(g, x)) return split_linear(g, x, weight, bias);
-    const n2_node in[] = {x, weight, n2_build_transpose(g, weight, 0, 1), bias};
+    const n2_node in[] = {x, weight, N2_NONE, bias};
     return n2_emit(g, N2_OP_matmul, in, 4, n2_dims(sx.dim[0], sw.dim[0]),
                    &(n2_attr){.matmul = {false, true}});
 }

@@ -23,7 +23,6 @@ n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape) {
     if (n2_elements(s) != n2_elements(shape))
         return n2_graph_fail(g, "reshape: %s has not as many elements as %s", n2_shape_text(s, a),
                              n2_shape_text(shape, b));
-    if (n2_op_of(g, x) == N2_OP_reshape) return n2_build_reshape(g, n2_input(g, x, 0), shape);
     return n2_emit(g, N2_OP_reshape, &x, 1, shape, NULL);
 }
 
