@@ -307,8 +307,9 @@ const n2ce_task n2_optimize_task = {
         "Learns from a file of designs with their values, without trying any, and proposes\n"
         "designs that are new, within the bounds, plausible under a latent model whose prior is\n"
         "learnt by N2CE, and predicted to be better. Columns are numbers, whole numbers (where\n"
-        "all values are) or, with --categorical, categories. The CSV has the file's own\n"
-        "columns, the predicted value and the logarithm of the density, up to a constant.\n"
+        "all values are) or categories: texts, and what --categorical names. The CSV has the\n"
+        "file's own columns, the predicted value and the logarithm of the density, up to a\n"
+        "constant.\n"
         "\n"
         "Ctrl-C keeps the state of training beside the output; --resume goes on from there\n"
         "and gives what an uninterrupted run gives.\n",
