@@ -85,6 +85,7 @@ exit(1);'
 
 # Symbols: base calls what io defines, by a declaration of its own.
 good_tree
+lines src/io/file.c '#include "file.h"'
 mkdir -p "$scratch/build/x.dir/src/base" "$scratch/build/x.dir/src/io" "$scratch/build/x.dir/src/task"
 compile() { printf '%s\n' "$2" | cc -x c -c - -o "$scratch/build/x.dir/src/$1.c.o"; }
 compile base/ctx 'int n2_log(void) { return 1; }'
