@@ -257,7 +257,7 @@ static void add_stages(const n2_session *s, n2_text *page) {
 static void add_curves(const n2_session *s, n2_text *page) {
     const n2_fit_record *record = &s->record;
     double gain[N2_MOST_FOLDS][N2_MOST_LOOKS];
-    char names[N2_MOST_FOLDS][32];
+    char names[N2_MOST_FOLDS][64];
     n2_series series[N2_MOST_FOLDS + 1];
     double end = 1;
     if (record->folds_run == 0) return;
