@@ -47,6 +47,7 @@ section build 240 bash -c "quiet ninja -C $BUILD"
 # Right first.
 T=$BUILD/tests
 section 'test_cuda' 60 bash -c "quiet $T/test_cuda"
+section 'test_cuda_graphs' 60 bash -c "quiet $T/test_cuda_graphs"
 section 'test_fused_mlp' 60 bash -c "quiet $T/test_fused_mlp"
 section 'op table, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
 section 'op table, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"

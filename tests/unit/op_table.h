@@ -1,0 +1,474 @@
+/* The operator table: a row for each op, with shapes of its inputs and what is built from them. For
+ * test_ops.c, which checks every row. */
+#ifndef TEST_OP_TABLE_H
+#define TEST_OP_TABLE_H
+
+#include "close.h"
+
+#include "engine/plan.h"
+
+enum { MOST_INPUTS = 4, MOST_OUTPUTS = 3 + 2 * MOST_INPUTS };
+
+typedef n2_node build_fn(n2_graph *g, const n2_node *x);
+
+/* Shapes of the inputs of an op. */
+typedef struct op_case {
+    int n;
+    n2_shape in[MOST_INPUTS];
+    int64_t below[MOST_INPUTS]; /* > 0: holds row numbers below this, and has no gradient */
+} op_case;
+
+typedef struct op_row {
+    const char *name;
+    build_fn *build;
+    const op_case *cases;
+    size_t n_cases;
+    double low, high;          /* of the inputs, which are never nearer to 0 than 0.05 */
+    bool flat;                 /* the gradient is zero */
+    bool grid;                 /* inputs keep a distance from one another and from 1 */
+    double relative, absolute; /* allowed between cpu and ref; default 1e-5 and 0 */
+} op_row;
+
+#define S(...)                                                                     \
+    {                                                                              \
+        (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), { __VA_ARGS__ } \
+    }
+#define SCALAR   \
+    {            \
+        0, { 0 } \
+    }
+#define ONE(...)                         \
+    {                                    \
+        .n = 1, .in = { S(__VA_ARGS__) } \
+    }
+#define TWO(a, b)              \
+    {                          \
+        .n = 2, .in = { a, b } \
+    }
+
+/* ---- shapes ---------------------------------------------------------------- */
+
+/* 1000 rows are several chunks of more than one tile. */
+static const op_case unary[] = {
+    {.n = 1, .in = {SCALAR}},
+    ONE(1),
+    ONE(0),
+    ONE(7),
+    ONE(33),
+    ONE(1000),
+    ONE(1, 1),
+    ONE(5, 3),
+    ONE(0, 5),
+    ONE(17, 1),
+    ONE(100, 17),
+    ONE(40, 33),
+    ONE(1000, 3),
+    ONE(2, 3, 5),
+    ONE(20, 3, 4),
+    ONE(2, 3, 4, 5),
+    ONE(130, 2, 1, 3),
+};
+
+/* Axes that cannot be joined, as many as there may be. */
+static const op_case many_axes[] = {ONE(2, 3, 2, 1, 3), ONE(40, 2, 3, 2, 2), ONE(2, 3, 2, 2, 1, 3)};
+static const op_case many_pairs[] = {TWO(S(2, 3, 2, 2, 3), S(2, 1, 2, 1, 3)),
+                                     TWO(S(3, 2, 2, 3, 2, 2), S(1, 2, 1, 3, 1, 2)),
+                                     TWO(S(40, 1, 2, 1, 3), S(2, 1, 3, 1))};
+
+/* So wide that a tile of the usual height would not fit the cache. */
+static const op_case wide[] = {ONE(130, 900)};
+static const op_case large[] = {ONE(1000, 33)};
+static const op_case large_and_row[] = {TWO(S(1000, 33), S(33))};
+
+static const op_case binary[] = {
+    TWO(SCALAR, SCALAR),
+    TWO(S(7), S(7)),
+    TWO(SCALAR, S(7)),
+    TWO(S(7), SCALAR),
+    TWO(S(1), S(7)),
+    TWO(S(1000), S(1)),
+    TWO(S(5, 3), S(3)),
+    TWO(S(5, 3), S(1, 3)),
+    TWO(S(5, 3), S(5, 1)),
+    TWO(S(5, 1), S(1, 3)),
+    TWO(S(17, 1), S(17)),
+    TWO(S(100, 17), SCALAR),
+    TWO(S(1000, 3), S(3)),
+    TWO(S(33), S(40, 33)),
+    TWO(S(1000, 3), S(1000, 1)),
+    TWO(S(1, 5), S(1000, 1)),
+    TWO(S(0, 5), S(5)),
+    TWO(S(0, 5), S(0, 1)),
+    TWO(S(2, 3, 5), S(2, 1, 5)),
+    TWO(S(20, 3, 4), S(3, 1)),
+    TWO(S(20, 1, 4), S(20, 3, 1)),
+    TWO(S(2, 3, 4, 5), S(2, 1, 4, 1)),
+    TWO(S(2, 3, 4, 5), S(1, 3, 1, 5)),
+    TWO(S(130, 2, 1, 3), S(1, 2, 5, 1)),
+};
+
+static const op_case row_numbers[] = {
+    {.n = 2, .in = {S(100, 3), S(3)}, .below = {3, 3}},
+    {.n = 2, .in = {S(5), S(5)}, .below = {2, 2}},
+    {.n = 2, .in = {S(40, 1), S(1, 7)}, .below = {5, 5}},
+};
+
+/* m x k times k x n, with either factor stored transposed. */
+#define PRODUCTS(X)                                                                            \
+    X(1, 1, 1), X(5, 3, 7), X(0, 5, 3), X(5, 0, 3), X(16, 16, 16), X(1, 200, 1), X(20, 7, 65), \
+        X(13, 129, 31), X(20, 130, 40), X(1000, 9, 17), X(777, 5, 1)
+#define NN(m, k, n) TWO(S(m, k), S(k, n))
+#define NT(m, k, n) TWO(S(m, k), S(n, k))
+#define TN(m, k, n) TWO(S(k, m), S(k, n))
+#define TT(m, k, n) TWO(S(k, m), S(n, k))
+static const op_case products_nn[] = {PRODUCTS(NN),
+                                      TWO(S(4, 7, 5), S(4, 5, 3)),
+                                      TWO(S(200, 2, 3), S(200, 3, 5)),
+                                      TWO(S(40, 7, 5), S(5, 3)),
+                                      TWO(S(2, 3, 4, 5), S(2, 3, 5, 2)),
+                                      TWO(S(40, 2, 13, 5), S(40, 2, 5, 17)),
+                                      TWO(S(2, 3, 4, 5), S(5, 2)),
+                                      TWO(S(2, 0, 4, 5), S(5, 2))};
+static const op_case products_nt[] = {PRODUCTS(NT),
+                                      TWO(S(4, 7, 5), S(4, 3, 5)),
+                                      TWO(S(200, 2, 3), S(200, 5, 3)),
+                                      TWO(S(40, 7, 5), S(3, 5)),
+                                      TWO(S(2, 3, 4, 5), S(2, 3, 2, 5)),
+                                      TWO(S(40, 2, 13, 5), S(40, 2, 17, 5)),
+                                      TWO(S(2, 3, 4, 5), S(2, 5))};
+static const op_case products_tn[] = {PRODUCTS(TN),
+                                      TN(7, 1000, 33),
+                                      TWO(S(4, 5, 7), S(4, 5, 3)),
+                                      TWO(S(200, 3, 2), S(200, 3, 5)),
+                                      TWO(S(2, 3, 5, 4), S(2, 3, 5, 2)),
+                                      TWO(S(40, 2, 5, 13), S(40, 2, 5, 17)),
+                                      TWO(S(2, 3, 5, 4), S(5, 2)),
+                                      TWO(S(3, 5, 4), S(5, 2))};
+static const op_case products_tt[] = {PRODUCTS(TT),
+                                      TWO(S(4, 5, 7), S(4, 3, 5)),
+                                      TWO(S(200, 3, 2), S(200, 5, 3)),
+                                      TWO(S(2, 3, 5, 4), S(2, 3, 2, 5)),
+                                      TWO(S(40, 2, 5, 13), S(40, 2, 17, 5)),
+                                      TWO(S(3, 5, 4), S(2, 5))};
+
+static const op_case from_rank_1[] = {ONE(1),     ONE(0),       ONE(7),       ONE(1000),
+                                      ONE(5, 3),  ONE(0, 5),    ONE(17, 1),   ONE(1000, 0),
+                                      ONE(1, 33), ONE(1000, 9), ONE(2, 3, 5), ONE(130, 2, 1, 3)};
+static const op_case from_rank_2[] = {ONE(1, 1),    ONE(5, 3),      ONE(0, 5),
+                                      ONE(33, 17),  ONE(100, 1),    ONE(1000, 9),
+                                      ONE(2, 3, 5), ONE(200, 3, 5), ONE(2, 3, 4, 5)};
+static const op_case from_rank_3[] = {ONE(1, 1, 1),    ONE(2, 3, 5),    ONE(200, 3, 5),
+                                      ONE(0, 3, 5),    ONE(2, 3, 4, 5), ONE(130, 2, 1, 3),
+                                      ONE(20, 33, 17), ONE(900, 2, 3)};
+static const op_case not_empty[] = {ONE(1, 1),    ONE(5, 3),      ONE(33, 17), ONE(1000, 3),
+                                    ONE(2, 3, 5), ONE(200, 3, 5), ONE(1, 7),   ONE(2, 3, 4, 5)};
+
+/* The second input says which shape the first should get. */
+static const op_case broadcasts[] = {
+    TWO(SCALAR, S(7)),        TWO(SCALAR, S(1000, 3)),       TWO(S(1), S(0)),
+    TWO(S(3), S(1000, 3)),    TWO(S(1000, 1), S(1000, 3)),   TWO(S(1, 3), S(20, 3)),
+    TWO(S(3, 1), S(2, 3, 5)), TWO(S(20, 1, 4), S(20, 3, 4)), TWO(S(1, 3, 1, 5), S(20, 3, 2, 5))};
+static const op_case reshapes[] = {
+    TWO(SCALAR, S(1)),           TWO(S(1, 1), SCALAR),           TWO(S(12), S(3, 4)),
+    TWO(S(0, 5), S(3, 0)),       TWO(S(1000, 6), S(1000, 2, 3)), TWO(S(1000, 3), S(3, 1000)),
+    TWO(S(20, 3, 4), S(20, 12)), TWO(S(32, 6), S(64, 3)),        TWO(S(2, 3, 4, 5), S(6, 20))};
+static const op_case joins[] = {TWO(S(5, 3), S(5, 3)),
+                                TWO(S(1, 1), S(1, 1)),
+                                TWO(S(1000, 3), S(1000, 3)),
+                                TWO(S(0, 3), S(0, 3)),
+                                TWO(S(2, 3, 5), S(2, 3, 5)),
+                                TWO(S(200, 2, 3), S(200, 2, 3)),
+                                TWO(S(20, 3, 4, 5), S(20, 3, 4, 5))};
+static const op_case joins_of_rows[] = {TWO(S(5), S(3)), TWO(S(0, 2), S(3, 2)),
+                                        TWO(S(700, 5), S(300, 5)), TWO(S(2, 3, 4), S(1, 3, 4))};
+static const op_case joins_of_columns[] = {TWO(S(5, 2), S(5, 3)), TWO(S(5, 0), S(5, 3)),
+                                           TWO(S(1000, 33), S(1000, 1)),
+                                           TWO(S(200, 2, 3), S(200, 5, 3))};
+static const op_case slices[] = {ONE(7, 5), ONE(1000, 33), ONE(30, 6, 4), ONE(4, 5, 2, 3)};
+
+#define PICK(rows, ...)                                                  \
+    {                                                                    \
+        .n = 2, .in = {S(rows, 4), S(__VA_ARGS__)}, .below = { 0, rows } \
+    }
+static const op_case picks[] = {
+    PICK(6, 9),
+    PICK(6, 1),
+    PICK(6, 0),
+    PICK(1, 100),
+    PICK(3, 1000),
+    PICK(1000, 50),
+    PICK(700, 1000),
+    {.n = 2, .in = {S(5), S(40)}, .below = {0, 5}},
+    {.n = 2, .in = {S(5, 2, 3), S(70)}, .below = {0, 5}},
+    {.n = 2, .in = {S(5, 0), S(1000)}, .below = {0, 5}},
+};
+static const op_case drops[] = {
+    {.n = 2, .in = {S(9, 4), S(9)}, .below = {0, 6}},
+    {.n = 2, .in = {S(0, 4), S(0)}, .below = {0, 6}},
+    {.n = 2, .in = {S(1000, 33), S(1000)}, .below = {0, 6}},
+    {.n = 2, .in = {S(100), S(100)}, .below = {0, 6}},
+    {.n = 2, .in = {S(100, 2, 3), S(100)}, .below = {0, 6}},
+};
+static const op_case without_columns[] = {TWO(S(5, 0), S(5, 3)), TWO(S(4000, 0), S(4000, 5))};
+static const op_case classes[] = {
+    {.n = 2, .in = {S(1, 1), S(1)}, .below = {0, 1}},
+    {.n = 2, .in = {S(6, 5), S(6)}, .below = {0, 5}},
+    {.n = 2, .in = {S(1000, 33), S(1000)}, .below = {0, 33}},
+};
+#define THREE(a, b, c)            \
+    {                             \
+        .n = 3, .in = { a, b, c } \
+    }
+static const op_case layers[] = {
+    THREE(S(1, 1), S(1, 1), S(1)), THREE(S(5, 3), S(7, 3), S(7)), THREE(S(0, 3), S(7, 3), S(7)),
+    THREE(S(1000, 33), S(17, 33), S(17)), THREE(S(50, 130), S(35, 130), S(35))};
+static const op_case networks[] = {THREE(S(5, 7), S(7, 7), S(7)),
+                                   THREE(S(300, 33), S(33, 33), S(33))};
+static const op_case draws_of_z[] = {THREE(S(1, 1), S(1, 1), S(1, 1)),
+                                     THREE(S(16, 4), S(16, 4), S(16, 4)),
+                                     THREE(S(1000, 7), S(1000, 7), S(1000, 7))};
+static const op_case picked_layers[] = {
+    {.n = 4, .in = {S(3, 5), S(9), S(4, 5), S(4)}, .below = {0, 3}},
+    {.n = 4, .in = {S(3, 33), S(1000), S(17, 33), S(17)}, .below = {0, 3}},
+    {.n = 4, .in = {S(8, 5), S(9), S(4, 5), S(4)}, .below = {0, 8}},
+};
+static const op_case joined_layers[] = {
+    {.n = 4, .in = {S(9, 2), S(3, 5), S(9), S(4, 7)}, .below = {0, 0, 3}},
+    {.n = 4, .in = {S(300, 17), S(3, 5), S(300), S(20, 22)}, .below = {0, 0, 3}},
+};
+static const op_case pairs_of_rows[] = {TWO(S(1, 1), S(1, 1)), TWO(S(5, 3), S(7, 3)),
+                                        TWO(S(100, 4), S(33, 4)), TWO(S(1000, 2), S(3, 2))};
+static const op_case pairs[] = {TWO(S(16, 4), S(16, 4)), TWO(S(1, 1), S(1, 1)),
+                                TWO(S(1000, 5), S(1000, 5))};
+static const op_case logits[] = {TWO(S(1), S(1)), TWO(S(24), S(40)), TWO(S(1000), S(900)),
+                                 TWO(S(24, 1), S(130, 1))};
+static const op_case squares[] = {ONE(2, 2), ONE(5, 5), ONE(30, 30)};
+static const op_case numbers[] = {ONE(1),  ONE(2),    ONE(7),       ONE(8),
+                                  ONE(33), ONE(1000), ONE(100, 11), {.n = 1, .in = {SCALAR}}};
+
+/* ---- what is built from them ----------------------------------------------- */
+
+#define BUILD(NAME, EXPRESSION) \
+    static n2_node build_##NAME(n2_graph *g, const n2_node *x) { return EXPRESSION; }
+BUILD(neg, n2g_neg(g, x[0]))
+BUILD(exp, n2g_exp(g, x[0]))
+BUILD(log, n2g_log(g, x[0]))
+BUILD(sqrt, n2g_sqrt(g, x[0]))
+BUILD(reciprocal, n2g_reciprocal(g, x[0]))
+BUILD(tanh, n2g_tanh(g, x[0]))
+BUILD(sigmoid, n2g_sigmoid(g, x[0]))
+BUILD(softplus, n2g_softplus(g, x[0]))
+BUILD(sin, n2g_sin(g, x[0]))
+BUILD(cos, n2g_cos(g, x[0]))
+BUILD(positive, n2g_positive(g, x[0]))
+BUILD(detach, n2g_detach(g, x[0]))
+BUILD(affine, n2g_affine(g, x[0], -1.75, 0.3))
+BUILD(lrelu, n2g_lrelu(g, x[0], 0.2))
+BUILD(lrelu_of_square, n2g_lrelu(g, n2g_affine(g, n2g_mul(g, x[0], x[0]), 1, -1), 0.2))
+BUILD(add, n2g_add(g, x[0], x[1]))
+BUILD(sub, n2g_sub(g, x[0], x[1]))
+BUILD(mul, n2g_mul(g, x[0], x[1]))
+BUILD(mul_self, n2g_mul(g, x[0], x[0]))
+BUILD(div, n2g_div(g, x[0], x[1]))
+BUILD(maximum, n2g_maximum(g, x[0], x[1]))
+BUILD(minimum, n2g_minimum(g, x[0], x[1]))
+BUILD(equal, n2g_equal(g, x[0], x[1]))
+BUILD(greater, n2g_greater(g, x[0], x[1]))
+BUILD(matmul_nn, n2g_matmul(g, x[0], x[1], false, false))
+BUILD(matmul_nt, n2g_matmul(g, x[0], x[1], false, true))
+BUILD(matmul_tn, n2g_matmul(g, x[0], x[1], true, false))
+BUILD(matmul_tt, n2g_matmul(g, x[0], x[1], true, true))
+
+static int last_axis(n2_graph *g, n2_node x) { return n2_shape_at(g, x).rank - 1; }
+static int64_t length(n2_graph *g, n2_node x, int axis) { return n2_shape_at(g, x).dim[axis]; }
+
+BUILD(sum_rows, n2g_sum(g, x[0], n2_axis(0)))
+BUILD(sum_last, n2g_sum(g, x[0], n2_axis(last_axis(g, x[0]))))
+BUILD(sum_middle, n2g_sum(g, x[0], n2_axis(1)))
+BUILD(sum_ends, n2g_sum(g, x[0], n2_axis(0) | n2_axis(last_axis(g, x[0]))))
+BUILD(sum_of_nothing, n2g_add(g, n2g_sin(g, n2g_sin(g, x[1])), n2g_sum(g, x[0], n2_axis(1))))
+BUILD(sum_all, n2g_sum(g, x[0], N2_ALL_AXES))
+BUILD(total, n2g_total(g, x[0]))
+BUILD(mean_rows, n2g_mean(g, x[0], n2_axis(0)))
+BUILD(mean_all, n2g_mean(g, x[0], N2_ALL_AXES))
+BUILD(amax_rows, n2g_amax(g, x[0], n2_axis(0)))
+BUILD(amax_last, n2g_amax(g, x[0], n2_axis(last_axis(g, x[0]))))
+BUILD(amax_all, n2g_amax(g, x[0], N2_ALL_AXES))
+BUILD(logsumexp_rows, n2g_logsumexp(g, x[0], n2_axis(0)))
+BUILD(logsumexp_last, n2g_logsumexp(g, x[0], n2_axis(last_axis(g, x[0]))))
+BUILD(softmax_rows, n2g_softmax(g, x[0], 0))
+BUILD(softmax_last, n2g_softmax(g, x[0], last_axis(g, x[0])))
+BUILD(median, n2g_median(g, x[0], false))
+BUILD(median_above, n2g_median(g, x[0], true))
+
+BUILD(broadcast, n2g_broadcast(g, x[0], n2_shape_at(g, x[1])))
+BUILD(reshape, n2g_exp(g, n2g_reshape(g, n2g_sin(g, x[0]), n2_shape_at(g, x[1]))))
+BUILD(transpose_01, n2g_transpose(g, x[0], 0, 1))
+BUILD(transpose_last, n2g_transpose(g, x[0], -1, -2))
+BUILD(transpose_ends, n2g_transpose(g, x[0], 0, -1))
+BUILD(concat_last, n2g_concat(g, x[0], x[1], last_axis(g, x[0])))
+BUILD(concat_rows, n2g_concat(g, x[0], x[1], 0))
+BUILD(concat_columns, n2g_concat(g, x[0], x[1], 1))
+BUILD(concat_lrelu, n2g_lrelu(g, n2g_concat(g, x[0], x[1], 1), 0.2))
+BUILD(transpose_13, n2g_transpose(g, x[0], 1, 3))
+BUILD(concat_three, n2g_concat_all(g, ((n2_node[]){x[0], x[1], x[0]}), 3, 1))
+BUILD(concat_many, n2g_concat_all(g,
+                                  ((n2_node[]){x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1], x[0],
+                                               x[1], x[1]}),
+                                  11, 1))
+BUILD(slice_rows, n2g_slice(g, x[0], 0, 1, length(g, x[0], 0) - 2))
+BUILD(slice_columns, n2g_slice(g, x[0], 1, 1, 3))
+BUILD(slice_nothing, n2g_slice(g, x[0], 1, 1, 0))
+BUILD(pad_rows, n2_build_pad(g, x[0], 0, 2, length(g, x[0], 0) + 3))
+BUILD(pad_columns, n2_build_pad(g, x[0], 1, 2, length(g, x[0], 1) + 3))
+BUILD(gather, n2g_gather(g, x[0], x[1]))
+BUILD(gather_tanh, n2g_tanh(g, n2g_gather(g, x[0], x[1])))
+BUILD(scatter_add, n2g_scatter_add(g, x[0], x[1], 6))
+BUILD(tile_rows, n2g_tile_rows(g, n2g_sin(g, x[0]), 3))
+BUILD(repeat_rows, n2g_repeat_rows(g, n2g_sin(g, x[0]), 3))
+BUILD(row_index, n2g_mul(g, x[0], n2g_row_index(g, length(g, x[0], last_axis(g, x[0])), 3, 5)))
+
+/* A bias for a weight. */
+static n2_node first_column(n2_graph *g, n2_node weight) {
+    return n2g_reshape(g, n2g_slice(g, weight, 1, 0, 1), n2_dims(length(g, weight, 0)));
+}
+
+BUILD(silu, n2g_silu(g, x[0]))
+BUILD(silu_grad, n2_build_binary(g, N2_OP_silu_grad, x[0], x[1], 0))
+BUILD(log_sigmoid, n2g_log_sigmoid(g, x[0]))
+BUILD(cross_entropy, n2g_cross_entropy(g, x[0], x[1]))
+BUILD(linear, n2g_linear(g, x[0], x[1], x[2]))
+BUILD(linear_of_gather, n2g_linear(g, n2g_gather(g, x[0], x[1]), x[2], x[3]))
+BUILD(linear_gather_first,
+      n2g_linear(g, n2g_concat(g, n2g_gather(g, x[1], x[2]), x[0], 1), x[3], first_column(g, x[3])))
+BUILD(linear_gather_last,
+      n2g_linear(g, n2g_concat(g, x[0], n2g_gather(g, x[1], x[2]), 1), x[3], first_column(g, x[3])))
+BUILD(linear_of_concat,
+      n2g_matmul(g, n2g_concat(g, x[0], n2g_gather(g, x[1], x[2]), 1), x[3], false, true))
+BUILD(gaussian_kl, n2g_gaussian_kl(g, x[0], x[1]))
+BUILD(reparameterise, n2g_reparameterise(g, x[0], x[1], x[2]))
+BUILD(squared_distances, n2g_squared_distances(g, x[0], x[1]))
+BUILD(n2ce_loss_1, n2g_n2ce_loss(g, x[0], x[1], 1))
+BUILD(n2ce_loss_100, n2g_n2ce_loss(g, x[0], x[1], 100))
+BUILD(n2ce_loss_1e9, n2g_n2ce_loss(g, x[0], x[1], 1e9))
+BUILD(nwj_loss, n2g_n2ce_loss(g, x[0], x[1], (double)INFINITY))
+
+/* h + W tanh(h) + b, three times, then the mean square of a row. */
+static n2_node build_residual(n2_graph *g, const n2_node *x) {
+    n2_node h = x[0];
+    for (int i = 0; i < 3; i++)
+        h = n2g_add(g, h, n2g_scale(g, n2g_linear(g, n2g_tanh(g, h), x[1], x[2]), 0.1));
+    return n2g_mean(g, n2g_mul(g, h, h), n2_axis(1));
+}
+
+/* ---- the table ------------------------------------------------------------- */
+
+/* clang-format off */
+#define WITH(NAME, CASES, LOW, HIGH, ...)                                                   \
+    {.name = #NAME, .build = build_##NAME, .cases = CASES, .n_cases = COUNT_OF(CASES),      \
+     .low = LOW, .high = HIGH, __VA_ARGS__}
+#define ROW(NAME, CASES, LOW, HIGH)  WITH(NAME, CASES, LOW, HIGH, .flat = false)
+#define FLAT(NAME, CASES, LOW, HIGH) WITH(NAME, CASES, LOW, HIGH, .flat = true)
+/* clang-format on */
+static const op_row rows[] = {
+    ROW(neg, unary, -2, 2),
+    ROW(exp, unary, -4, 4),
+    ROW(exp, large, -4, 4),
+    ROW(log, unary, 0.3, 3),
+    ROW(sqrt, unary, 0.3, 3),
+    ROW(reciprocal, unary, 0.5, 3),
+    ROW(tanh, unary, -4, 4),
+    /* 1 - sigmoid, in the gradients, is known to a rounding error of 1 */
+    WITH(sigmoid, unary, -8, 8, .absolute = 1e-6),
+    WITH(softplus, unary, -8, 8, .absolute = 1e-6),
+    ROW(sin, unary, -4, 4),
+    ROW(cos, unary, -4, 4),
+    FLAT(positive, unary, -2, 2),
+    FLAT(detach, unary, -2, 2),
+    ROW(affine, unary, -2, 2),
+    ROW(lrelu, unary, -2, 2),
+    WITH(lrelu_of_square, unary, -2, 2, .grid = true),
+    ROW(mul_self, unary, -2, 2),
+    WITH(silu, unary, -6, 6, .absolute = 1e-6),
+    WITH(silu, wide, -6, 6, .absolute = 1e-6),
+    WITH(silu_grad, pairs, -6, 6, .absolute = 3e-6),
+    WITH(log_sigmoid, unary, -8, 8, .absolute = 1e-6),
+    ROW(add, binary, -2, 2),
+    ROW(sub, binary, -2, 2),
+    ROW(mul, binary, -2, 2),
+    ROW(mul, large_and_row, -2, 2),
+    ROW(div, binary, 0.5, 3),
+    WITH(maximum, binary, -2, 2, .grid = true),
+    WITH(minimum, binary, -2, 2, .grid = true),
+    FLAT(greater, binary, -2, 2),
+    FLAT(equal, binary, -2, 2),
+    ROW(equal, row_numbers, 0, 0),
+    ROW(greater, row_numbers, 0, 0),
+    ROW(silu, many_axes, -6, 6),
+    ROW(mul, many_pairs, -2, 2),
+    ROW(matmul_nn, products_nn, -1, 1),
+    ROW(matmul_nt, products_nt, -1, 1),
+    ROW(matmul_tn, products_tn, -1, 1),
+    ROW(matmul_tt, products_tt, -1, 1),
+    ROW(sum_rows, from_rank_1, -2, 2),
+    ROW(sum_last, from_rank_1, -2, 2),
+    ROW(sum_middle, from_rank_3, -2, 2),
+    ROW(sum_ends, from_rank_3, -2, 2),
+    ROW(sum_of_nothing, without_columns, -2, 2),
+    ROW(sum_all, unary, -2, 2),
+    ROW(total, unary, -2, 2),
+    ROW(mean_rows, not_empty, -2, 2),
+    ROW(mean_all, not_empty, -2, 2),
+    ROW(amax_rows, not_empty, -2, 2),
+    ROW(amax_last, not_empty, -2, 2),
+    ROW(amax_all, not_empty, -2, 2),
+    ROW(logsumexp_rows, not_empty, -4, 4),
+    ROW(logsumexp_last, not_empty, -4, 4),
+    /* second gradients are differences of numbers larger than they are */
+    WITH(softmax_rows, not_empty, -4, 4, .relative = 3e-5),
+    WITH(softmax_last, not_empty, -4, 4, .relative = 3e-5),
+    FLAT(median, numbers, -2, 2),
+    FLAT(median_above, squares, -2, 2),
+    ROW(broadcast, broadcasts, -2, 2),
+    ROW(reshape, reshapes, -2, 2),
+    ROW(transpose_01, from_rank_2, -2, 2),
+    ROW(transpose_last, from_rank_2, -2, 2),
+    ROW(transpose_ends, from_rank_3, -2, 2),
+    ROW(concat_last, joins, -2, 2),
+    ROW(concat_rows, joins_of_rows, -2, 2),
+    ROW(concat_columns, joins_of_columns, -2, 2),
+    ROW(concat_lrelu, joins_of_columns, -2, 2),
+    ROW(transpose_13, many_axes, -2, 2),
+    ROW(sum_ends, many_axes, -2, 2),
+    ROW(sum_middle, many_axes, -2, 2),
+    ROW(concat_three, joins_of_columns, -2, 2),
+    ROW(concat_many, joins_of_columns, -2, 2),
+    ROW(slice_rows, slices, -2, 2),
+    ROW(slice_columns, slices, -2, 2),
+    ROW(slice_nothing, slices, -2, 2),
+    ROW(pad_rows, slices, -2, 2),
+    ROW(pad_columns, slices, -2, 2),
+    ROW(gather, picks, -2, 2),
+    ROW(gather_tanh, picks, -2, 2),
+    ROW(scatter_add, drops, -2, 2),
+    ROW(tile_rows, not_empty, -2, 2),
+    ROW(repeat_rows, not_empty, -2, 2),
+    ROW(row_index, from_rank_1, -2, 2),
+    ROW(cross_entropy, classes, -4, 4),
+    ROW(linear, layers, -1, 1),
+    ROW(linear_of_gather, picked_layers, -1, 1),
+    ROW(linear_of_concat, joined_layers, -1, 1),
+    ROW(linear_gather_first, joined_layers, -1, 1),
+    ROW(linear_gather_last, joined_layers, -1, 1),
+    ROW(residual, networks, -1, 1),
+    ROW(gaussian_kl, pairs, -2, 2),
+    ROW(reparameterise, draws_of_z, -2, 2),
+    ROW(squared_distances, pairs_of_rows, -2, 2),
+    ROW(n2ce_loss_1, logits, -4, 4),
+    ROW(n2ce_loss_100, logits, -4, 4),
+    /* the numerator's weight is -1 + 1e-9 r, so a float knows nothing of its derivative */
+    WITH(n2ce_loss_1e9, logits, -4, 4, .absolute = 1e-7),
+    ROW(nwj_loss, logits, -4, 4),
+};
+
+#endif
