@@ -66,17 +66,17 @@ static n2ce_node build_step(n2ce_graph *g, void *user) {
     return loss;
 }
 
-static n2ce_status train(model *m, const char *device) {
+static n2ce_status train(model *m, const char *device, n2ce_training *result) {
     n2ce_trainer trainer = N2CE_TRAINER_INIT;
-    n2ce_training result;
     trainer.store = m->store;
     trainer.step = build_step;
     trainer.user = m;
     trainer.steps = STEPS;
     trainer.device = device;
-    const n2ce_status status = n2ce_train(&trainer, &result);
+    const n2ce_status status = n2ce_train(&trainer, result);
     if (status == N2CE_OK)
-        printf("%d steps on %s, loss %.3f nats\n", (int)result.steps, result.device, result.loss);
+        printf("%d steps on %s, loss %.3f nats\n", (int)result->steps, result->device,
+               result->loss);
     return status;
 }
 
@@ -116,15 +116,16 @@ int main(int argc, char **argv) {
     static double x[2 * CHAINS];
     const char *device = argc > 1 ? argv[1] : "cpu";
     n2ce_ctx *ctx = NULL;
+    n2ce_training result;
     model m = {NULL, NULL, {NULL, NULL, NULL}};
     if (n2ce_ctx_new(&ctx, NULL) != N2CE_OK) return 1;
     n2ce_status status = n2ce_store_new(ctx, &m.store);
     if (status == N2CE_OK) {
         m.weights = n2ce_parameters_new(m.store, 1);
         m.net = ratio_net_new(m.weights);
-        status = train(&m, device);
+        status = train(&m, device, &result);
     }
-    if (status == N2CE_OK) status = sample(&m, device, x);
+    if (status == N2CE_OK) status = sample(&m, result.device, x);
     if (status != N2CE_OK) fprintf(stderr, "ebm: %s\n", n2ce_errmsg(ctx));
     const bool good = status == N2CE_OK && is_good(x);
     n2ce_store_free(m.store);
