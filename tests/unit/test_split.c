@@ -5,6 +5,7 @@
 #include "engine/plan_data.h"
 #include "rewrite/rewrites.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,6 +211,63 @@ static void few_heavy_rows_are_a_program(void **state) {
     assert_true(chunks(8, 2048, true) > 0);
 }
 
+/* ---- order ----------------------------------------------------------------- */
+
+/* An update in parts begins when all who read what it overwrites are done, in parts too. */
+static void updates_wait_for_readers(void **state) {
+    (void)state;
+    enum { N = 100000, RUNS = 20 };
+    static double before[N], twice[N];
+    bench b = open_bench(n2_cpu_backend(), 4);
+    const n2_node x = input(&b, "x", n2_dims(1, N)), y = n2g_scale(b.g, x, 2);
+    n2_tensor *t = n2_store_find(b.store, "x");
+    n2g_assign(b.g, t, n2g_affine(b.g, x, 1, 0.25));
+    assert_int_equal(n2_plan_compile(b.g, n2_cpu_backend(), &y, 1, &b.plan), N2CE_OK);
+    for (int run = 0; run < RUNS; run++) {
+        n2_tensor_get(b.store, t, before);
+        assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+        n2_plan_get(b.plan, 0, twice);
+        for (size_t i = 0; i < N; i++) assert_true(twice[i] == (double)(2 * (float)before[i]));
+    }
+    close_bench(&b);
+}
+
+/* ---- scratch memory -------------------------------------------------------- */
+
+/* A copy by way of scratch memory, slow enough for workers to meet there. */
+static void copy_by_scratch(const n2_call *c) {
+    const size_t n = (size_t)n2_elements(c->out.shape);
+    memcpy(c->work, c->in[0].data, n * sizeof(float));
+    sched_yield();
+    memcpy(c->out.data, c->work, n * sizeof(float));
+}
+
+static int64_t as_much_as_the_tile(const n2_call *c) { return n2_elements(c->out.shape); }
+
+/* Tiles that are worked on at the same time do not share it. */
+static void workers_have_scratch_of_their_own(void **state) {
+    (void)state;
+    enum { ROWS = 4000, WIDTH = 33 };
+    static double values[ROWS * WIDTH], copies[ROWS * WIDTH];
+    n2_kernel *kernels[N2_OP_COUNT];
+    n2_scratch *scratch[N2_OP_COUNT] = {[N2_OP_exp] = as_much_as_the_tile};
+    n2_backend backend = *n2_cpu_backend();
+    memcpy(kernels, backend.kernel, sizeof kernels);
+    kernels[N2_OP_exp] = copy_by_scratch;
+    backend.kernel = kernels;
+    backend.scratch = scratch;
+    bench b = open_bench(&backend, 4);
+    const n2_node y = n2g_exp(b.g, input(&b, "x", n2_dims(ROWS, WIDTH)));
+    assert_int_equal(n2_plan_compile(b.g, &backend, &y, 1, &b.plan), N2CE_OK);
+    n2_tensor_get(b.store, n2_store_find(b.store, "x"), values);
+    for (int run = 0; run < 20; run++) {
+        assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+        n2_plan_get(b.plan, 0, copies);
+        assert_memory_equal(copies, values, sizeof values);
+    }
+    close_bench(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_of_much_work_are_shared),
@@ -217,6 +275,8 @@ int main(void) {
         cmocka_unit_test(heavy_rows_are_split_finely),
         cmocka_unit_test(rows_without_sums_are_balanced),
         cmocka_unit_test(few_heavy_rows_are_a_program),
+        cmocka_unit_test(updates_wait_for_readers),
+        cmocka_unit_test(workers_have_scratch_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
