@@ -446,12 +446,13 @@ N2CE_API n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp);
  * ------------------------------------------------------------------------ */
 
 /** Notes where the nodes that have no line yet, or a mistake, come from; for
- *  bindings that know their caller's line. Returns `node`. */
+ *  bindings that know their caller's line. The one returns `node`. */
 N2CE_API n2ce_node n2ce_built_at(n2ce_graph *g, n2ce_node node, const char *file, int line);
+N2CE_API void n2ce_done_at(n2ce_graph *g, const char *file, int line);
 
 #ifndef N2CE_INSIDE
 #define N2CE_BUILT(g, call)            n2ce_built_at((g), (call), __FILE__, __LINE__)
-#define N2CE_DONE(g, call)             ((call), (void)n2ce_built_at((g), (n2ce_node){0}, __FILE__, __LINE__))
+#define N2CE_DONE(g, call)             ((call), n2ce_done_at((g), __FILE__, __LINE__))
 #define n2ce_constant(g, ...)          N2CE_BUILT(g, (n2ce_constant)(g, __VA_ARGS__))
 #define n2ce_read(g, ...)              N2CE_BUILT(g, (n2ce_read)(g, __VA_ARGS__))
 #define n2ce_normal(g, ...)            N2CE_BUILT(g, (n2ce_normal)(g, __VA_ARGS__))

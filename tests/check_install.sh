@@ -33,6 +33,29 @@ for file in "$source"/examples/*.c; do
     esac
 done
 
+# The headers are C++ too, where there is a compiler for it.
+if command -v c++ >/dev/null; then
+    cat >user.cc <<'END'
+#include <n2ce_engine.h>
+int main() {
+    n2ce_ctx *ctx = nullptr;
+    n2ce_store *store = nullptr;
+    n2ce_graph *g = nullptr;
+    if (n2ce_ctx_new(&ctx, nullptr) || n2ce_store_new(ctx, &store) || n2ce_graph_new(store, &g)) return 1;
+    n2ce_node x = n2ce_normal(g, n2ce_shape{2, {8, 3}}), dx;
+    n2ce_grad(g, n2ce_total(g, n2ce_mul(g, x, x)), &x, 1, &dx);
+    const bool built = n2ce_graph_status(g) == N2CE_OK;
+    n2ce_graph_free(g);
+    n2ce_store_free(store);
+    n2ce_ctx_free(ctx);
+    return built ? 0 : 1;
+}
+END
+    # shellcheck disable=SC2046
+    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror user.cc $(pkg-config --cflags --libs n2ce) -o user_cc
+    ./user_cc || fail "a C++ program cannot use the engine"
+fi
+
 # The README's listing is the example.
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >listing.c
 # shellcheck disable=SC2046

@@ -171,6 +171,10 @@ n2ce_node n2ce_built_at(n2ce_graph *g, n2ce_node node, const char *file, int lin
     return n2_node_out(n2_built_here(n2_graph_in(g), (n2_node){node.id}, file, line));
 }
 
+void n2ce_done_at(n2ce_graph *g, const char *file, int line) {
+    n2_built_here(n2_graph_in(g), N2_NONE, file, line);
+}
+
 n2_node n2_node_in(n2ce_graph *g, n2ce_node x) {
     if (x.id && x.id <= n2_graph_size(n2_graph_in(g))) return (n2_node){x.id};
     return n2_graph_fail(n2_graph_in(g), x.id ? "an operand is a node of another graph"

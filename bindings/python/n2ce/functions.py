@@ -105,7 +105,7 @@ def run(task, *data, n_jobs=None, **options):
         n2ce.run("study gaussian", dim=2, runs=20)
 
     Samples may be given as arrays instead of the files that options name: numerator and denominator
-    for "fit", "divergence" and "test", x and y for "mi", designs and values for "optimize". Options are those of the command line with
-    _ for -; n2ce.tasks() lists the verbs."""
+    for "fit", "divergence" and "test", x and y for "mi", designs and values for "optimize". Options
+    are those of the command line with _ for -; n2ce.tasks() lists the verbs."""
     arrays = [as_samples(values, f"data[{i}]") for i, values in enumerate(data)]
     return run_task(task, arrays, options, threads_of(n_jobs), "run")
