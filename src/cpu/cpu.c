@@ -46,7 +46,7 @@ static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = plain_median_s
 static const bool split[N2_OP_COUNT] = {N2_UNARY_LIST(SPLIT) N2_BINARY_LIST(SPLIT) SPLIT(normal)
                                             SPLIT(uniform) SPLIT(integer) SPLIT(matmul) SPLIT(sum)
                                                 SPLIT(broadcast) SPLIT(transpose) SPLIT(gather)
-                                                    SPLIT(assign) SPLIT(adam)};
+                                                    SPLIT(assign) SPLIT(cast) SPLIT(adam)};
 
 #define CPU_BACKEND(ISA)                                                                   \
     {                                                                                      \

@@ -95,6 +95,10 @@ void n2_store_free(n2_store *store) {
 }
 
 n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
+    return n2_store_add_as(store, name, shape, N2_NUMBER);
+}
+
+n2_tensor *n2_store_add_as(n2_store *store, const char *name, n2_shape shape, n2_dtype dtype) {
     char text[64];
     if (!is_possible(shape)) {
         n2_fail(store->ctx, N2CE_EINVAL, "The tensor \"%s\" cannot have the shape %s.", name,
@@ -115,9 +119,11 @@ n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
     n2_tensor *t = n2_arena_alloc(&store->arena, 1, sizeof *t);
     if (!t) return NULL;
     t->name = n2_arena_strdup(&store->arena, name);
-    t->data = n2_arena_alloc(&store->arena, (size_t)n2_elements(shape), store->bytes);
+    t->data = n2_arena_alloc(&store->arena, (size_t)n2_elements(shape),
+                             n2_dtype_bytes(dtype, store->bytes));
     if (!t->name || !t->data) return NULL;
     t->shape = shape;
+    t->dtype = dtype;
     t->index = store->n;
     store->tensors[store->n++] = t;
     return t;
@@ -148,8 +154,8 @@ size_t n2_store_bytes(const n2_store *store) { return store->bytes; }
 
 /* ---- copies on a device -------------------------------------------------- */
 
-static size_t tensor_bytes(const n2_store *store, const n2_tensor *t) {
-    return (size_t)n2_elements(t->shape) * store->bytes;
+size_t n2_tensor_bytes(const n2_store *store, const n2_tensor *t) {
+    return (size_t)n2_elements(t->shape) * n2_dtype_bytes(t->dtype, store->bytes);
 }
 
 n2_device *n2_store_device(const n2_store *store) { return store->device; }
@@ -160,14 +166,14 @@ n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device) {
     store->device = device;
     if (t->device) return N2CE_OK;
     t->host_is_newer = !t->blank;
-    return device->alloc(device, store->ctx, tensor_bytes(store, t), &t->device);
+    return device->alloc(device, store->ctx, n2_tensor_bytes(store, t), &t->device);
 }
 
 n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t) {
     if (!t->device || !t->host_is_newer) return N2CE_OK;
     t->host_is_newer = false;
     return store->device->upload(store->device, store->ctx, t->device, t->data,
-                                 tensor_bytes(store, t));
+                                 n2_tensor_bytes(store, t));
 }
 
 /* Which copy is newer is no part of a tensor's value: const stays const for callers. */
@@ -175,7 +181,7 @@ n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t) {
     if (!t->device_is_newer) return N2CE_OK;
     store->tensors[t->index]->device_is_newer = false;
     return store->device->download(store->device, store->ctx, t->data, t->device,
-                                   tensor_bytes(store, t));
+                                   n2_tensor_bytes(store, t));
 }
 
 void n2_tensor_push(const n2_store *store, n2_tensor *t) {
@@ -208,7 +214,7 @@ n2ce_status n2_write_rows(n2ce_ctx *ctx, n2_rows_fn *write, void *arg, size_t fi
 }
 
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg) {
-    const size_t rows = (size_t)t->shape.dim[0], bytes = tensor_bytes(store, t);
+    const size_t rows = (size_t)t->shape.dim[0], bytes = n2_tensor_bytes(store, t);
     if (bytes == 0) return N2CE_OK;
     n2_device *device = t->device ? store->device : NULL;
     if (device)
@@ -224,20 +230,15 @@ n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *writ
 void n2_tensor_set(const n2_store *store, n2_tensor *t, const double *values) {
     const int64_t n = n2_elements(t->shape);
     n2_tensor_push(store, t);
-    for (int64_t i = 0; i < n; i++) {
-        if (store->bytes == sizeof(float))
-            ((float *)t->data)[i] = (float)values[i];
-        else
-            ((double *)t->data)[i] = values[i];
-    }
+    for (int64_t i = 0; i < n; i++)
+        n2_store_number(t->data, t->dtype, store->bytes, (size_t)i, values[i]);
 }
 
 void n2_tensor_get(const n2_store *store, const n2_tensor *t, double *values) {
     const int64_t n = n2_elements(t->shape);
     n2_tensor_pull(store, t);
     for (int64_t i = 0; i < n; i++)
-        values[i] = store->bytes == sizeof(float) ? (double)((const float *)t->data)[i]
-                                                  : ((const double *)t->data)[i];
+        values[i] = n2_load_number(t->data, t->dtype, store->bytes, (size_t)i);
 }
 
 /* ---- the graph ----------------------------------------------------------- */
@@ -318,7 +319,7 @@ bool n2_graph_out_of_memory(n2_graph *g) {
 void n2_build_watch(n2_graph *g, n2_node x) {
     char text[64];
     if (!x.id) return;
-    if (n2_elements(n2_shape_at(g, x)) == 1)
+    if (n2_elements(n2_shape_at(g, x)) == 1 && n2_at(g, x)->dtype == N2_NUMBER)
         g->nodes[x.id - 1].watched = true;
     else
         n2_graph_fail(g, "watch: one number only, not %s", n2_shape_text(n2_shape_at(g, x), text));
@@ -386,6 +387,22 @@ n2_epilogue n2_graph_fuse(const n2_graph *g, const n2_node_data *node, int k, n2
     return g->rewrites && g->rewrites->fuse ? g->rewrites->fuse(g, node, k, done) : N2_NO_EPILOGUE;
 }
 
+/* How a node is stored; false: an input in 16 bits does not suit the op. */
+static bool set_dtype(n2_graph *g, n2_node_data *d) {
+    for (int k = 0; k < d->n_in && !d->op->any_dtype; k++) {
+        const n2_dtype type = d->in[k].id ? n2_at(g, d->in[k])->dtype : N2_NUMBER;
+        if (type == N2_NUMBER) continue;
+        n2_graph_fail(g, "%s: input %d is stored as %s; cast it to N2_NUMBER first", d->op->name, k,
+                      n2_dtype_name(type));
+        return false;
+    }
+    const n2_op_id op = d->op->id;
+    if (op == N2_OP_cast) d->dtype = (n2_dtype)d->attr->cast.to;
+    if (op == N2_OP_reshape || op == N2_OP_detach) d->dtype = n2_at(g, d->in[0])->dtype;
+    if (op == N2_OP_tensor || d->op->update) d->dtype = d->attr->tensor[0]->dtype;
+    return true;
+}
+
 static n2_node rewrite(n2_graph *g, const n2_node_data *node) {
     n2_node y = N2_NONE;
     for (size_t i = 0; g->rewrites && g->rewrites->of_nodes[i] && !y.id; i++)
@@ -408,6 +425,7 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     d.shape = shape;
     d.attr = attr ? attr : &no_attr;
     d.file = "?";
+    if (!set_dtype(g, &d)) return N2_NONE;
     const n2_node other = rewrite(g, &d);
     if (other.id || g->status != N2CE_OK || !grow(g)) return other;
     const bool mergeable = !d.op->random && !d.op->update && op != N2_OP_tensor;

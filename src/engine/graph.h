@@ -12,12 +12,14 @@
  * shapes and the line of the call, every later call does nothing, and compiling the
  * plan returns the status. So building is straight-line code.
  *
- * All values are numbers of the backend's precision (float on cpu, double on ref);
- * indices too, which is exact for up to 2^24 rows. Tensors are row-major. */
+ * All values are numbers of the backend's precision (float on cpu, double on ref), unless they
+ * are cast to 16 bits for storage; indices too, which is exact for up to 2^24 rows. Tensors are
+ * row-major. */
 #ifndef N2_GRAPH_H
 #define N2_GRAPH_H
 
 #include "base/arena.h"
+#include "base/narrow.h"
 #include "device.h"
 
 enum { N2_MAX_RANK = 6, N2_MAX_INPUTS = 8, N2_MAX_TENSORS = 3 };
@@ -44,7 +46,8 @@ const char *n2_shape_text(n2_shape s, char buffer[64]); /* "[128 x 20]" */
 typedef struct n2_tensor {
     const char *name;
     n2_shape shape;
-    void *data;   /* float or double, see the store; on a device: the host's copy */
+    n2_dtype dtype;
+    void *data;   /* float or double, see the store, or 16 bits; on a device: the host's copy */
     size_t index; /* in the store */
     void *device; /* a device's copy; NULL: there is none */
     bool host_is_newer, device_is_newer;
@@ -62,12 +65,15 @@ n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape);
 /* The same for one that plans alone write, unless the host pushes what it wrote: a device, whose
  * memory begins with zeros too, is spared a copy of them. */
 n2_tensor *n2_store_add_blank(n2_store *store, const char *name, n2_shape shape);
+/* In 16 bits: a copy of a parameter, say, whose master is a tensor of the backend's numbers. */
+n2_tensor *n2_store_add_as(n2_store *store, const char *name, n2_shape shape, n2_dtype dtype);
 n2_tensor *n2_store_at(const n2_store *store, size_t index); /* NULL beyond the last */
 n2_tensor *n2_store_find(const n2_store *store, const char *name);
 /* Zeroed memory that lives as long as the store, for lists of its tensors; NULL: out of memory. */
 void *n2_store_alloc(n2_store *store, size_t n, size_t size);
 n2ce_ctx *n2_store_ctx(const n2_store *store);
-size_t n2_store_bytes(const n2_store *store);
+size_t n2_store_bytes(const n2_store *store); /* of a number */
+size_t n2_tensor_bytes(const n2_store *store, const n2_tensor *t);
 
 /* ---- tensors with a copy on a device ----
  *
@@ -116,6 +122,9 @@ typedef struct n2_attr {
     double value; /* constant */
     double a, b;  /* element-wise: affine is a x + b; a is the slope of lrelu and lrelu_grad */
     struct {
+        int32_t from, to; /* n2_dtype */
+    } cast;
+    struct {
         double magnitude; /* M; infinity: NWJ */
         int64_t is_den;   /* on the denominator's side */
     } n2ce;
@@ -149,6 +158,7 @@ typedef struct n2_node_data {
     n2_node in[N2_MAX_INPUTS];
     int n_in;
     n2_shape shape;
+    n2_dtype dtype;      /* how it is stored */
     const n2_attr *attr; /* never NULL */
     const char *file;    /* who built it; "?", 0: not yet noted */
     int line;
@@ -260,6 +270,12 @@ n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b);
 #define n2g_equal(g, a, b)   N2_BUILT(g, n2_build_binary(g, N2_OP_equal, a, b, 0))
 #define n2g_greater(g, a, b) N2_BUILT(g, n2_build_binary(g, N2_OP_greater, a, b, 0))
 n2_node n2_build_binary(n2_graph *g, int op, n2_node a, n2_node b, double attr);
+
+/* x stored as another type, which rounds (base/narrow.h). Values of 16 bits can be cast back,
+ * reshaped, and assigned to a tensor of their type; all else wants the backend's numbers. The
+ * gradient goes through as it is, not rounded. */
+#define n2g_cast(g, x, dtype) N2_BUILT(g, n2_build_cast(g, x, dtype))
+n2_node n2_build_cast(n2_graph *g, n2_node x, n2_dtype dtype);
 
 /* ---- matrix product ---- */
 
@@ -392,7 +408,7 @@ void n2_build_watch(n2_graph *g, n2_node x);
 
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \
-    X(normal) X(uniform) X(integer) X(permutation) X(row_index)                           \
+    X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(cast)                   \
     X(matmul) X(sum) X(amax) X(median)                                                    \
     X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)          \
     X(assign) X(adam)
@@ -427,8 +443,9 @@ typedef struct n2_op {
     n2_rows (*rows)(const n2_graph *g, const n2_node_data *node, bool row_input[N2_MAX_INPUTS]);
     /* Floating-point operations of a node. NULL: one per element of the first input. */
     double (*flops)(const n2_graph *g, const n2_node_data *node);
-    bool random; /* every node is its own stream: never merged */
-    bool update; /* writes a tensor: a root */
+    bool random;    /* every node is its own stream: never merged */
+    bool update;    /* writes a tensor: a root */
+    bool any_dtype; /* takes inputs of 16 bits */
 } n2_op;
 
 extern const n2_op *const n2_ops[N2_OP_COUNT];

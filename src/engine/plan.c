@@ -16,7 +16,8 @@ static n2ce_status find_watched(n2_plan *p) {
     for (uint32_t id = 1; id <= p->n_nodes; id++) {
         n2_planned *n = &p->nodes[id];
         const n2_node_data *d = n2_node_at(p, id);
-        n->watched = d->watched || (n->output && updates && n2_elements(d->shape) == 1);
+        n->watched = d->watched ||
+                     (n->output && updates && n2_elements(d->shape) == 1 && d->dtype == N2_NUMBER);
         n->output |= n->watched;
         if (n->watched) p->watched[p->n_watched++] = id;
     }

@@ -76,7 +76,8 @@ static size_t place_in_block(const n2_plan *p, demands *all, int from, int to, s
 }
 
 static size_t node_bytes(const n2_plan *p, uint32_t id) {
-    return (size_t)n2_elements(n2_node_at(p, id)->shape) * p->backend->bytes;
+    const n2_node_data *d = n2_node_at(p, id);
+    return (size_t)n2_elements(d->shape) * n2_dtype_bytes(d->dtype, p->backend->bytes);
 }
 
 static void place_node(n2_plan *p, uint32_t id, demands *all) {
@@ -132,7 +133,8 @@ static n2ce_status make_block(n2_plan *p) {
 
 static size_t numbers_per_row(const n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
-    return (size_t)(n2_elements(d->shape) / d->shape.dim[0]);
+    const size_t n = (size_t)(n2_elements(d->shape) / d->shape.dim[0]), unit = p->backend->bytes;
+    return (n * n2_dtype_bytes(d->dtype, unit) + unit - 1) / unit;
 }
 
 /* ---- order of a row program ---------------------------------------------- */
@@ -339,7 +341,8 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     const n2_planned *r = &p->nodes[root];
     n2_operand o = {.base = r->data, .tile = r->place, .shape = n2_node_at(p, id)->shape};
     o.by_rows = by_rows;
-    if (by_rows) o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)p->backend->bytes;
+    const size_t bytes = n2_dtype_bytes(n2_node_at(p, id)->dtype, p->backend->bytes);
+    if (by_rows) o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)bytes;
     return o;
 }
 

@@ -54,19 +54,16 @@ enum {
 
 /* If a device fails, NaN. */
 void n2_plan_get(const n2_plan *p, size_t k, double *values) {
+    const n2_node_data *d = n2_node_at(p, p->outputs[k].id);
     const char *data = p->nodes[p->nodes[p->outputs[k].id].root].data;
-    const size_t n = (size_t)n2_elements(n2_shape_at(p->graph, p->outputs[k]));
-    const size_t bytes = p->backend->bytes;
+    const size_t n = (size_t)n2_elements(d->shape), number = p->backend->bytes;
+    const size_t bytes = n2_dtype_bytes(d->dtype, number);
     for (size_t i = 0, step = READ / bytes; i < n; i += step) {
-        double wide[READ / sizeof(double)];
-        float narrow[READ / sizeof(float)];
+        double some[READ / sizeof(double)];
         const size_t m = n - i < step ? n - i : step;
-        void *to = bytes == sizeof(float) ? (void *)narrow : wide;
-        const bool read = n2_plan_read(p, to, data + i * bytes, m * bytes) == N2CE_OK;
+        const bool read = n2_plan_read(p, some, data + i * bytes, m * bytes) == N2CE_OK;
         for (size_t l = 0; l < m; l++)
-            values[i + l] = !read                    ? (double)NAN
-                            : bytes == sizeof(float) ? (double)narrow[l]
-                                                     : wide[l];
+            values[i + l] = read ? n2_load_number(some, d->dtype, number, l) : (double)NAN;
     }
 }
 

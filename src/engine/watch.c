@@ -9,32 +9,30 @@
 
 enum { LOOK = 4096 }; /* bytes that are looked at together */
 
-static bool are_finite(const n2_plan *p, const void *data, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        const double x = p->backend->bytes == sizeof(float) ? (double)((const float *)data)[i]
-                                                            : ((const double *)data)[i];
-        if (!isfinite(x)) return false;
-    }
+static bool are_finite(const n2_plan *p, const void *data, n2_dtype type, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(n2_load_number(data, type, p->backend->bytes, i))) return false;
     return true;
 }
 
 /* Of a device whose numbers cannot be read, none is finite. */
-static bool is_finite(const n2_plan *p, const void *data, int64_t n) {
+static bool is_finite(const n2_plan *p, const void *data, n2_dtype type, int64_t n) {
     double buffer[LOOK / sizeof(double)];
-    const size_t bytes = p->backend->bytes;
-    if (!p->device) return are_finite(p, data, (size_t)n);
+    const size_t bytes = n2_dtype_bytes(type, p->backend->bytes);
+    if (!p->device) return are_finite(p, data, type, (size_t)n);
     for (size_t i = 0, step = LOOK / bytes; i < (size_t)n; i += step) {
         const size_t m = (size_t)n - i < step ? (size_t)n - i : step;
         if (n2_plan_read(p, buffer, (const char *)data + i * bytes, m * bytes) != N2CE_OK)
             return false;
-        if (!are_finite(p, buffer, m)) return false;
+        if (!are_finite(p, buffer, type, m)) return false;
     }
     return true;
 }
 
 uint32_t n2_bad_watched(const n2_plan *p, uint32_t end) {
     for (size_t k = 0; k < p->n_watched && p->watched[k] < end; k++)
-        if (!is_finite(p, p->nodes[p->nodes[p->watched[k]].root].data, 1)) return p->watched[k];
+        if (!is_finite(p, p->nodes[p->nodes[p->watched[k]].root].data, N2_NUMBER, 1))
+            return p->watched[k];
     return 0;
 }
 
@@ -87,7 +85,7 @@ static bool check_tile(n2_plan *p, const n2_step *s, n2_tile tile) {
         const n2_instruction *code = &s->code[i];
         const bool ran = run_at_once(p, (single){s, code, tile});
         const n2_view v = n2_value_on_tile(p, s, code, tile, 0);
-        if (ran && is_finite(p, v.data, n2_elements(v.shape))) continue;
+        if (ran && is_finite(p, v.data, code->node->dtype, n2_elements(v.shape))) continue;
         p->bad_node = code->id;
         return false;
     }
@@ -108,7 +106,9 @@ static bool check_rows(n2_plan *p, const n2_step *s) {
 static bool check_whole(n2_plan *p, const n2_step *s) {
     for (size_t i = 0; i < s->n_code; i++) {
         const bool ran = run_at_once(p, (single){.step = s, .code = &s->code[i]});
-        if (ran && is_finite(p, s->code[i].out.base, n2_elements(s->code[i].out.shape))) continue;
+        if (ran && is_finite(p, s->code[i].out.base, s->code[i].node->dtype,
+                             n2_elements(s->code[i].out.shape)))
+            continue;
         p->bad_node = s->code[i].id;
         return false;
     }
@@ -129,8 +129,8 @@ static const n2_tensor *bad_tensor(const n2_plan *p, const n2_node_data *d) {
     for (int k = 0; k < d->n_in; k++) {
         if (!d->in[k].id) continue;
         const n2_node_data *in = n2_node_at(p, p->nodes[d->in[k].id].root);
-        if (in->op->id == N2_OP_tensor &&
-            !is_finite(p, p->nodes[p->nodes[d->in[k].id].root].data, n2_elements(in->shape)))
+        if (in->op->id == N2_OP_tensor && !is_finite(p, p->nodes[p->nodes[d->in[k].id].root].data,
+                                                     in->dtype, n2_elements(in->shape)))
             return in->attr->tensor[0];
     }
     return NULL;

@@ -11,13 +11,17 @@ static size_t store_size(const n2_store *store) {
     return n;
 }
 
+static n2_st_dtype dtype_of(const n2_store *store, const n2_tensor *t) {
+    if (t->dtype != N2_NUMBER) return t->dtype == N2_BF16 ? N2_ST_BF16 : N2_ST_F16;
+    return n2_store_bytes(store) == sizeof(float) ? N2_ST_F32 : N2_ST_F64;
+}
+
 static n2_st_tensor describe(const n2_store *store, const n2_tensor *t) {
-    const bool is_float = n2_store_bytes(store) == sizeof(float);
     n2_st_tensor d = {.name = t->name,
-                      .dtype = is_float ? N2_ST_F32 : N2_ST_F64,
+                      .dtype = dtype_of(store, t),
                       .rank = t->shape.rank,
                       .data = t->data,
-                      .bytes = (size_t)n2_elements(t->shape) * n2_store_bytes(store)};
+                      .bytes = n2_tensor_bytes(store, t)};
     for (int i = 0; i < t->shape.rank; i++) d.shape[i] = t->shape.dim[i];
     return d;
 }
@@ -75,12 +79,27 @@ static n2ce_status check_fit(const n2_store *store, const n2_st_file *file, cons
     return n2_fail(ctx, N2CE_EDATA, "%s is not a checkpoint: seed and runs are missing.", path);
 }
 
+/* Numbers of 16 bits by way of double, which is exact. */
+static n2ce_status copy_narrow(n2_store *store, n2_tensor *t, const n2_st_tensor *found, size_t n) {
+    n2ce_ctx *ctx = n2_store_ctx(store);
+    double *values = n2_alloc(ctx, n + 1, sizeof *values);
+    if (!values) return N2CE_ENOMEM;
+    const n2ce_status status = n2_st_to_f64(ctx, found, values, n);
+    if (status == N2CE_OK) n2_tensor_set(store, t, values);
+    n2_free(ctx, values);
+    return status;
+}
+
 static n2ce_status copy_in(n2_store *store, const n2_st_file *file) {
     n2ce_ctx *ctx = n2_store_ctx(store);
     for (size_t i = 0; n2_store_at(store, i); i++) {
         n2_tensor *t = n2_store_at(store, i);
         const n2_st_tensor *found = n2_st_find(file, t->name);
         const size_t n = (size_t)n2_elements(t->shape);
+        if (t->dtype != N2_NUMBER) {
+            N2_TRY(copy_narrow(store, t, found, n));
+            continue;
+        }
         N2_TRY(n2_store_bytes(store) == sizeof(float) ? n2_st_to_f32(ctx, found, t->data, n)
                                                       : n2_st_to_f64(ctx, found, t->data, n));
         n2_tensor_push(store, t);

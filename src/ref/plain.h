@@ -155,6 +155,16 @@ BINARY(greater, x > y)
 BINARY(lrelu_grad, x > 0 ? y : a * y)
 BINARY(silu_grad, y *n2_sigmoid(x) * (1 + x * n2_sigmoid(-x)))
 
+/* Between the backend's numbers and 16 bits. */
+PLAIN N2_PLAIN(cast)(const n2_call *c) {
+    const n2_dtype from = (n2_dtype)c->node->attr->cast.from, to = c->node->dtype;
+    const n2_range r = n2_elements_of(c);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const double x = n2_load_number(c->in[0].data, from, sizeof(N2_NUM), (size_t)i);
+        n2_store_number(c->out.data, to, sizeof(N2_NUM), (size_t)i, x);
+    }
+}
+
 /* ---- matrix product ------------------------------------------------------ */
 
 PLAIN N2_PLAIN(matmul)(const n2_call *c) {
@@ -320,7 +330,10 @@ PLAIN N2_PLAIN(scatter_add)(const n2_call *c) {
 
 PLAIN N2_PLAIN(assign)(const n2_call *c) {
     const n2_range r = n2_elements_of(c);
-    memmove(OUT(c) + r.begin, IN(c, 0) + r.begin, (size_t)(r.end - r.begin) * sizeof(N2_NUM));
+    const size_t bytes = n2_dtype_bytes(c->node->dtype, sizeof(N2_NUM));
+    memmove((char *)c->out.data + (size_t)r.begin * bytes,
+            (const char *)c->in[0].data + (size_t)r.begin * bytes,
+            (size_t)(r.end - r.begin) * bytes);
 }
 
 /* p <- p - rate (m_hat / (sqrt(v_hat) + eps) + decay p); in = gradient, rate, factor on

@@ -18,7 +18,7 @@ n2_tensor *n2_twin_of(const n2_store *store, const char *prefix, const n2_tensor
 
 n2ce_status n2_copy_tensor(const n2_store *store, n2_tensor *to, const n2_tensor *from) {
     N2_TRY(n2_tensor_pull(store, from));
-    memcpy(to->data, from->data, (size_t)n2_elements(from->shape) * n2_store_bytes(store));
+    memcpy(to->data, from->data, n2_tensor_bytes(store, from));
     n2_tensor_push(store, to);
     return N2CE_OK;
 }
@@ -26,7 +26,7 @@ n2ce_status n2_copy_tensor(const n2_store *store, n2_tensor *to, const n2_tensor
 n2ce_status n2_add_twin(n2_store *store, const char *prefix, const n2_tensor *of) {
     char name[N2_TWIN_NAME];
     if (n2_twin_of(store, prefix, of)) return N2CE_OK;
-    n2_tensor *twin = n2_store_add(store, twin_name(prefix, of, name), of->shape);
+    n2_tensor *twin = n2_store_add_as(store, twin_name(prefix, of, name), of->shape, of->dtype);
     return twin ? n2_copy_tensor(store, twin, of) : N2CE_ENOMEM;
 }
 

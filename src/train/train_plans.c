@@ -89,7 +89,7 @@ static n2ce_status copy_written(const n2_training *r, char *saved, bool restore,
     *bytes = 0;
     for (size_t i = 0; n2_store_at(store, i); i++) {
         n2_tensor *t = n2_store_at(store, i);
-        const size_t size = (size_t)n2_elements(t->shape) * n2_store_bytes(store);
+        const size_t size = n2_tensor_bytes(store, t);
         if (!is_written(r, t)) continue;
         if (saved && restore) {
             memcpy(t->data, saved + *bytes, size);

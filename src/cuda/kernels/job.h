@@ -50,6 +50,7 @@ typedef enum job_kind {
     JOB_ROW_INDEX,
     JOB_GATHER,
     JOB_SCATTER, /* slices of rows, of one or two sources, into partial tables: a warp per row */
+    JOB_CAST,    /* between float and 16 bits; m, k: n2_dtype of input and output */
     JOB_ASSIGN,
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */

@@ -37,6 +37,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_row_index(j, block);
     case JOB_SCATTER:
         return run_scatter(j, shared, block);
+    case JOB_CAST:
+        return run_cast(j, block);
     case JOB_ASSIGN:
         return run_assign(j, block);
     default:

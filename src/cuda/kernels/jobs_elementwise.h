@@ -522,6 +522,20 @@ GPU_JOB float4 run_gather(const job &j, uint32_t block) {
         [&](uint32_t i) { return moved_to(j, i); });
 }
 
+/* Between float and 16 bits. */
+GPU_JOB void run_cast(const job &j, uint32_t block) {
+    const share mine(j, block);
+    const n2_dtype from = (n2_dtype)j.m, to = (n2_dtype)j.k;
+    for (uint32_t i = mine.begin + threadIdx.x; i < mine.end; i += JOB_THREADS) {
+        const float x =
+            from == N2_NUMBER ? j.in[0][i] : n2_widen(from, ((const uint16_t *)j.in[0])[i]);
+        if (to == N2_NUMBER)
+            j.out[i] = x;
+        else
+            ((uint16_t *)j.out)[i] = n2_narrow(to, x);
+    }
+}
+
 /* ---- updates ---- */
 
 __device__ inline const float *const *watched_of(const n2_device_state *s) {

@@ -329,6 +329,20 @@ static void note_random(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
+/* Floats that hold n numbers of a type. */
+static int64_t floats_of(n2_dtype type, int64_t n) { return type == N2_NUMBER ? n : pieces(n, 2); }
+
+static void note_cast(const n2_call *c) {
+    job j = job_of(c, JOB_CAST);
+    const n2_dtype from = (n2_dtype)c->node->attr->cast.from, to = c->node->dtype;
+    j.in[0] = in_of(c, 0);
+    j.m = from;
+    j.k = to;
+    noted *n = n2_queue_add(c->queue, &j, shares(j.n));
+    n2_note_read(n, j.in[0], floats_of(from, j.n));
+    n2_note_write(n, j.out, floats_of(to, j.n));
+}
+
 static void note_permutation(const n2_call *c) {
     job j = job_of(c, JOB_PERMUTATION);
     j.stream = (uint32_t)c->node->attr->random.stream;
@@ -438,6 +452,7 @@ static void note_guards(const n2_call *c, noted *n) {
 
 static void note_assign(const n2_call *c) {
     job j = job_of(c, JOB_ASSIGN);
+    j.n = floats_of(c->node->dtype, j.n);
     j.in[0] = in_of(c, 0);
     j.guards = c->guards;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));

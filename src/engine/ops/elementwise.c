@@ -132,6 +132,24 @@ static void minimum_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
     dx[1] = to_input(g, n2g_mul(g, dy, n2g_affine(g, first, -1, 1)), y, 1);
 }
 
+n2_node n2_build_cast(n2_graph *g, n2_node x, n2_dtype dtype) {
+    if (!x.id) return N2_NONE;
+    const n2_dtype from = n2_at(g, x)->dtype;
+    if (from == dtype) return x;
+    return n2_emit(g, N2_OP_cast, &x, 1, n2_shape_at(g, x), &(n2_attr){.cast = {from, dtype}});
+}
+
+static void cast_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    (void)g, (void)y;
+    dx[0] = dy;
+}
+
+const n2_op n2_op_cast = {.name = "cast",
+                          .id = N2_OP_cast,
+                          .grad = cast_grad,
+                          .rows = n2_rows_elementwise,
+                          .any_dtype = true};
+
 #define ELEMENTWISE(NAME, GRAD)  \
     const n2_op n2_op_##NAME = { \
         .name = #NAME, .id = N2_OP_##NAME, .grad = GRAD, .rows = n2_rows_elementwise}
@@ -146,7 +164,8 @@ ELEMENTWISE(softplus, softplus_grad);
 ELEMENTWISE(sin, sin_grad);
 ELEMENTWISE(cos, cos_grad);
 ELEMENTWISE(positive, NULL);
-ELEMENTWISE(detach, NULL);
+const n2_op n2_op_detach = {
+    .name = "detach", .id = N2_OP_detach, .rows = n2_rows_elementwise, .any_dtype = true};
 ELEMENTWISE(affine, affine_grad);
 ELEMENTWISE(lrelu, lrelu_grad);
 ELEMENTWISE(lrelu_grad, lrelu_grad_grad);

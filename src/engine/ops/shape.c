@@ -157,7 +157,11 @@ static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, b
     const n2_op n2_op_##NAME = { \
         .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = ROWS}
 SHAPE_OP(broadcast, n2_rows_elementwise);
-SHAPE_OP(reshape, reshape_rows);
+const n2_op n2_op_reshape = {.name = "reshape",
+                             .id = N2_OP_reshape,
+                             .grad = reshape_grad,
+                             .rows = reshape_rows,
+                             .any_dtype = true};
 SHAPE_OP(transpose, transpose_rows);
 SHAPE_OP(concat, rows_unless_axis_0);
 SHAPE_OP(slice, rows_unless_axis_0);
