@@ -288,6 +288,18 @@ static n2ce_status write_array(n2ce_ctx *ctx, const char *path) {
     return n2_npy_write(ctx, path, six, 6);
 }
 
+/* Columns of texts are found while memory runs out. */
+static n2ce_status read_texts(n2ce_ctx *ctx, const char *path) {
+    n2_levels *levels;
+    n2_table *t = NULL;
+    N2_TRY(n2_levels_new(ctx, &levels));
+    const n2_table_options o = {.find_texts = true, .levels = levels, .csv_part = 1};
+    const n2ce_status status = n2_table_read(ctx, path, &o, &t);
+    n2_table_free(t);
+    n2_levels_free(levels);
+    return status;
+}
+
 /* The levels that are refused are listed, which takes memory, too. */
 static n2ce_status refuse_a_level(n2ce_ctx *ctx, const char *path) {
     (void)path;
@@ -344,6 +356,8 @@ static void running_out_of_memory_leaks_nothing(void **state) {
     fail_everywhere(f, read_fifo, false);
     fail_everywhere(f, read_matrix, false);
     fail_everywhere(f, refuse_a_level, false);
+    write_text(f->path, "a,b,c\n1,red,x\n2,blue,y\n3,red,z\n");
+    fail_everywhere(f, read_texts, false);
     fail_everywhere(f, write_array, false);
 }
 int main(void) {
