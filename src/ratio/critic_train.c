@@ -1,13 +1,9 @@
 /* Training a critic: a step is one graph, batches are drawn inside it; every so often the running
  * averages of the parameters are judged, and the best of them kept. */
 #include "critic_parts.h"
-
-#include "base/clock.h"
-#include "rewrite/rewrites.h"
+#include "train/train.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- the training step --------------------------------------------------- */
 
@@ -16,22 +12,21 @@ static n2_row_set usable(n2_rows_view rows, const size_t held[2]) {
     return (n2_row_set){rows, held[0], held[1], all - validate, all};
 }
 
-typedef struct trainer {
+typedef struct learner {
     n2_critic *c;
     const n2_critic_options *o;
     const n2_gauss *base;
     size_t dx;
     n2_row_set num, den;
-    n2_graph *g;
-    n2_plan *plan;
-    n2_tensor *rows[2];   /* numerator; denominator; or, with dx, x and y of the numerator */
-    n2_tensor **averages; /* by number of the parameter */
+    n2_graph *g;        /* that is being built */
+    n2_tensor *rows[2]; /* numerator; denominator; or, with dx, x and y of the numerator */
     n2_waymark_tables waymarks;
     /* Of the base, by stage; no b of a joint sample, where it is 0. */
     n2_tensor *a, *b, *c0, *basis;
     n2_check validation, held;
     const n2_critic_listener *listener;
-} trainer;
+    n2_critic_record *record;
+} learner;
 
 /* Columns first .. first + d - 1 of the rows to train on, as floats seen from the base's centre. */
 typedef struct rows_view {
@@ -47,20 +42,22 @@ static void write_rows(void *arg, size_t first, size_t n, void *out) {
                      (float *)out + i * v->d);
 }
 
-static n2ce_status fill_rows(const trainer *t, n2_tensor *rows, const n2_row_set *set,
+static n2ce_status fill_rows(const learner *t, n2_tensor *rows, const n2_row_set *set,
                              size_t first) {
     const double *centre = t->base ? t->base->centre + first : NULL;
     rows_view v = {set, centre, first, (size_t)rows->shape.dim[1]};
     return n2_tensor_fill(t->c->store, rows, write_rows, &v);
 }
 
-/* When it is known where they go: after the step was compiled. */
-static n2ce_status fill_all_rows(const trainer *t) {
+/* When it is known where they go. */
+static n2ce_status fill_all_rows(void *user, const n2_backend *backend) {
+    learner *t = user;
+    t->c->backend = backend;
     N2_TRY(fill_rows(t, t->rows[0], &t->num, 0));
     return t->dx ? fill_rows(t, t->rows[1], &t->num, t->dx) : fill_rows(t, t->rows[1], &t->den, 0);
 }
 
-static n2ce_status make_waymark_tables(trainer *t) {
+static n2ce_status make_waymark_tables(learner *t) {
     double keep[64] = {0}, mix[64] = {0};
     const size_t n = t->o->stages + 1, d = t->c->d;
     for (size_t k = 0; k < n; k++) {
@@ -75,7 +72,7 @@ static n2ce_status make_waymark_tables(trainer *t) {
 }
 
 /* The base of stage k is the log ratio of waymarks k + 1 and k. */
-static n2ce_status make_base_tables(trainer *t) {
+static n2ce_status make_base_tables(learner *t) {
     const size_t d = t->c->d, n = t->o->stages;
     if (!t->base) return N2CE_OK;
     double *a = n2_alloc(t->c->ctx, 2 * n * d, sizeof *a), *b = a + n * d, c[64];
@@ -91,13 +88,13 @@ static n2ce_status make_base_tables(trainer *t) {
     return t->a && (t->b || t->base->dx) && t->c0 && t->basis ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2_node draw(trainer *t, int which, int64_t n) {
+static n2_node draw(learner *t, int which, int64_t n) {
     const int64_t rows = t->rows[which]->shape.dim[0];
     n2_node pick = n2g_randint(t->g, n2_dims(n), rows);
     return n2g_gather(t->g, n2g_read(t->g, t->rows[which]), pick);
 }
 
-static n2_node draw_num(trainer *t, int64_t n) {
+static n2_node draw_num(learner *t, int64_t n) {
     if (!t->dx) return draw(t, 0, n);
     const n2_node pick = n2g_randint(t->g, n2_dims(n), t->rows[0]->shape.dim[0]);
     return n2g_concat(t->g, n2g_gather(t->g, n2g_read(t->g, t->rows[0]), pick),
@@ -105,7 +102,7 @@ static n2_node draw_num(trainer *t, int64_t n) {
 }
 
 /* x and y of different rows are a draw from the product of the margins. */
-static n2_node draw_den(trainer *t, int64_t n) {
+static n2_node draw_den(learner *t, int64_t n) {
     if (!t->dx) return draw(t, 1, n);
     const n2_node x = draw(t, 0, n);
     return n2g_concat(t->g, x, draw(t, 1, n), 1);
@@ -113,18 +110,18 @@ static n2_node draw_den(trainer *t, int64_t n) {
 
 /* n rows of a waymark for each stage: that of the stage's numerator (side 1) or of its
  * denominator (side 0). Rows come in blocks, one a stage. */
-static n2_node draw_waymark(trainer *t, int64_t n, int64_t side, n2_node stage) {
+static n2_node draw_waymark(learner *t, int64_t n, int64_t side, n2_node stage) {
     if (t->o->stages == 1) return side ? draw_num(t, n) : draw_den(t, n);
     const n2_node num = draw_num(t, n);
     return n2_waymark_mix(t->g, &t->waymarks, num, draw_den(t, n), stage, side);
 }
 
-static n2_node of_stage(trainer *t, n2_tensor *table, n2_node stage) {
+static n2_node of_stage(learner *t, n2_tensor *table, n2_node stage) {
     const n2_node all = n2g_read(t->g, table);
     return t->o->stages == 1 ? all : n2g_gather(t->g, all, stage);
 }
 
-static n2_node base_of(trainer *t, n2_node x, n2_node stage) {
+static n2_node base_of(learner *t, n2_node x, n2_node stage) {
     n2_graph *g = t->g;
     const n2_node u = n2g_matmul(g, x, n2g_read(g, t->basis), false, true);
     n2_node line = n2g_mul(g, of_stage(t, t->a, stage), u);
@@ -150,7 +147,7 @@ static n2_node infonce_loss(n2_graph *g, n2_node f_num, n2_node f_den) {
 
 static n2_node mean_of(n2_graph *g, n2_node x) { return n2g_total(g, n2g_mean(g, x, N2_ALL_AXES)); }
 
-static n2_node contrast(trainer *t, n2_node f_num, n2_node f_den) {
+static n2_node contrast(learner *t, n2_node f_num, n2_node f_den) {
     n2_graph *g = t->g;
     const double m = t->o->magnitude;
     switch (t->o->contrast) {
@@ -173,7 +170,7 @@ static n2_node contrast(trainer *t, n2_node f_num, n2_node f_den) {
 }
 
 /* Log ratios of n rows a stage on one side; *g receives the learned part. */
-static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) {
+static n2_node logits(learner *t, int64_t rows, int64_t side, n2_node *learned) {
     n2_graph *g = t->g;
     const int64_t stages = (int64_t)t->o->stages;
     const n2_node stage = n2g_row_index(g, rows, rows / stages, stages);
@@ -183,56 +180,24 @@ static n2_node logits(trainer *t, int64_t rows, int64_t side, n2_node *learned) 
     return t->base ? n2g_add(g, base_of(t, away, stage), *learned) : *learned;
 }
 
-/* The average goes back over about this many steps' inverse. */
-static const double AVERAGE_DECAY = 0.99;
-
-static n2ce_status make_averages(trainer *t) {
-    t->averages = n2_store_alloc(t->c->store, t->c->parameters.n, sizeof *t->averages);
-    if (!t->averages) return N2CE_ENOMEM;
-    for (size_t i = 0; i < t->c->parameters.n; i++) {
-        const n2_tensor *p = t->c->parameters.list[i];
-        char name[128];
-        snprintf(name, sizeof name, "average.%s", p->name);
-        if (!(t->averages[i] = n2_store_add(t->c->store, name, p->shape))) return N2CE_ENOMEM;
-        memcpy(t->averages[i]->data, p->data, (size_t)n2_elements(p->shape) * sizeof(float));
-        n2_tensor_push(t->c->store, t->averages[i]);
-    }
-    return N2CE_OK;
-}
-
-static void average_layer(const trainer *t, n2_layer *layer) {
-    for (size_t i = 0; i < t->c->parameters.n; i++) {
-        if (layer->weight == t->c->parameters.list[i]) layer->weight = t->averages[i];
-        if (layer->bias == t->c->parameters.list[i]) layer->bias = t->averages[i];
-    }
-}
-
-static n2ce_status average_layers(const trainer *t, n2_layer **layers, int n) {
-    *layers = n2_layers_new(t->c->store, *layers, n);
-    for (int i = 0; *layers && i < n; i++) average_layer(t, *layers + i);
-    return *layers ? N2CE_OK : N2CE_ENOMEM;
-}
-
-static n2ce_status average_mlp(const trainer *t, n2_mlp *mlp) {
-    return average_layers(t, &mlp->layers, mlp->n);
-}
-
 /* The networks with the averages in the place of their parameters: they are what is judged and
  * kept, being less noisy than where the last step happened to lead. */
-static n2ce_status averaged(const trainer *t, n2_critic_nets *nets) {
-    *nets = t->c->nets;
-    average_layer(t, &nets->net.join);
-    average_layer(t, &nets->net.out);
-    N2_TRY(average_layers(t, &nets->net.blocks, nets->net.n_blocks));
-    N2_TRY(average_mlp(t, &nets->net.stage));
-    N2_TRY(average_mlp(t, &nets->net.input));
-    N2_TRY(average_mlp(t, &nets->phi));
-    return average_mlp(t, &nets->psi);
+static n2ce_status averaged(const learner *t, n2_critic_nets *out) {
+    n2_store *store = t->c->store;
+    const n2_critic_nets *nets = &t->c->nets;
+    *out = *nets;
+    out->net.join = n2_averaged_layer(store, nets->net.join);
+    out->net.out = n2_averaged_layer(store, nets->net.out);
+    N2_TRY(n2_averaged_layers(store, nets->net.blocks, nets->net.n_blocks, &out->net.blocks));
+    N2_TRY(n2_averaged_mlp(store, &nets->net.stage, &out->net.stage));
+    N2_TRY(n2_averaged_mlp(store, &nets->net.input, &out->net.input));
+    N2_TRY(n2_averaged_mlp(store, &nets->phi, &out->phi));
+    return n2_averaged_mlp(store, &nets->psi, &out->psi);
 }
 
-static n2ce_status build_step(trainer *t) {
-    n2_graph *g = t->g = n2_graph_new(t->c->store);
-    if (!g) return N2CE_ENOMEM;
+static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
+    learner *t = user;
+    t->g = g;
     const size_t stages = t->o->stages, batch = (t->o->batch + stages - 1) / stages * stages;
     n2_node g_num, g_den;
     const n2_node f_num = logits(t, (int64_t)batch, 1, &g_num);
@@ -250,42 +215,28 @@ static n2ce_status build_step(trainer *t) {
                                .schedule = n2_schedule_cosine,
                                .schedule_arg = &steps};
     n2_minimise(g, &adam, "adam", &t->c->parameters, loss, NULL);
-    for (size_t i = 0; i < t->c->parameters.n; i++)
-        n2_average(g, t->averages[i], t->c->parameters.list[i], AVERAGE_DECAY);
-    return n2_plan_compile(g, t->c->backend, &loss, 1, &t->plan);
+    n2_output(out, loss);
+    return N2CE_OK;
 }
 
-static n2_tensor *add_rows(const trainer *t, const char *name, const n2_row_set *s, size_t d) {
+static n2_tensor *add_rows(const learner *t, const char *name, const n2_row_set *s, size_t d) {
     return n2_store_add_blank(t->c->store, name, n2_dims((int64_t)s->train, (int64_t)d));
 }
 
-static n2ce_status add_all_rows(trainer *t) {
+static n2ce_status add_all_rows(learner *t) {
     const size_t d = t->c->d, dx = t->dx;
     t->rows[0] = add_rows(t, dx ? "data.x" : "data.num", &t->num, dx ? dx : d);
     t->rows[1] = add_rows(t, dx ? "data.y" : "data.den", dx ? &t->num : &t->den, d - dx);
     return t->rows[0] && t->rows[1] ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2ce_status fill_trainer(trainer *t) {
-    N2_TRY(make_waymark_tables(t));
-    N2_TRY(make_base_tables(t));
-    N2_TRY(add_all_rows(t));
-    N2_TRY(make_averages(t));
-    N2_TRY(build_step(t));
-    N2_TRY(fill_all_rows(t));
-    n2_plan_seed(t->plan, t->o->seed, 0);
-    return N2CE_OK;
-}
-
-static void trainer_free(trainer *t) {
+static void learner_free(learner *t) {
     n2_check_free(&t->validation);
     n2_check_free(&t->held);
-    n2_plan_free(t->plan);
-    n2_graph_free(t->g);
     n2_critic_free(t->c);
 }
 
-static n2_check new_check(const trainer *t, const char *name, n2_row_range num, n2_row_range den) {
+static n2_check new_check(const learner *t, const char *name, n2_row_range num, n2_row_range den) {
     return (n2_check){.name = name,
                       .c = t->c,
                       .o = t->o,
@@ -296,9 +247,9 @@ static n2_check new_check(const trainer *t, const char *name, n2_row_range num, 
 }
 
 /* Has a critic of its own, which goes with it: rows, moments and averages are of no use later. */
-static n2ce_status trainer_new(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
-                               const n2_gauss *shape, const n2_critic_options *o, trainer *t) {
-    *t = (trainer){.o = o, .base = base, .dx = data->dx};
+static n2ce_status learner_new(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
+                               const n2_gauss *shape, const n2_critic_options *o, learner *t) {
+    *t = (learner){.o = o, .base = base, .dx = data->dx};
     N2_TRY(n2_critic_new(ctx, data->num.d, data->dx, shape, o, &t->c));
     t->num = usable(data->num, data->held[0]);
     if (!data->dx) t->den = usable(data->den, data->held[1]);
@@ -307,39 +258,19 @@ static n2ce_status trainer_new(n2ce_ctx *ctx, const n2_contrast_data *data, cons
     t->held = new_check(t, "held",
                         (n2_row_range){{.rows = data->num}, data->held[0][0], data->held[0][1]},
                         (n2_row_range){{.rows = data->den}, data->held[1][0], data->held[1][1]});
-    const n2ce_status status = fill_trainer(t);
-    if (status != N2CE_OK) trainer_free(t);
+    n2ce_status status = make_waymark_tables(t);
+    if (status == N2CE_OK) status = make_base_tables(t);
+    if (status == N2CE_OK) status = add_all_rows(t);
+    if (status != N2CE_OK) learner_free(t);
     return status;
 }
 
 /* ---- training ------------------------------------------------------------ */
 
-static size_t parameter_bytes(const n2_critic *c) {
-    return (size_t)n2_parameters_count(&c->parameters) * sizeof(float);
-}
-
-/* Tensors, one behind the other, to `saved` or back. */
-static n2ce_status copy_tensors(const n2_critic *c, n2_tensor *const *list, float *saved,
-                                bool restore) {
-    for (size_t i = 0; i < c->parameters.n; i++) {
-        const size_t n = (size_t)n2_elements(list[i]->shape);
-        if (restore) {
-            memcpy(list[i]->data, saved, n * sizeof *saved);
-            n2_tensor_push(c->store, list[i]);
-        } else {
-            N2_TRY(n2_tensor_pull(c->store, list[i]));
-            memcpy(saved, list[i]->data, n * sizeof *saved);
-        }
-        saved += n;
-    }
-    return N2CE_OK;
-}
-
-enum { CHECKS = 40, PATIENCE = 8, AT_ONCE = 64 };
-
 /* What the host has to do for checks, while a device works: first what is needed first. What they
  * have to do on the device itself comes after the steps that it was asked for. */
-static n2ce_status use_the_time(trainer *t) {
+static n2ce_status use_the_time(void *user) {
+    learner *t = user;
     const bool first = !t->validation.prepared;
     if (!first && !t->c->backend->device) return N2CE_OK;
     n2_check *check = first ? &t->validation : &t->held;
@@ -349,134 +280,85 @@ static n2ce_status use_the_time(trainer *t) {
     return n2_check_place(check, &nets);
 }
 
-static n2ce_status run_some(trainer *t, size_t n) {
-    N2_TRY(n2_plan_begin(t->plan, n));
-    const n2ce_status meanwhile = use_the_time(t), status = n2_plan_end(t->plan);
-    return status == N2CE_OK ? meanwhile : status;
-}
-
-/* Up to the next look at the validation rows. A device is asked for several steps at once; in
- * between somebody may have had enough. */
-static n2ce_status run_round(trainer *t, size_t steps, n2_critic_record *r) {
-    const size_t at_once = t->c->backend->device ? AT_ONCE : 1;
-    while (steps > 0 && !r->out_of_time) {
-        const size_t n = steps < at_once ? steps : at_once;
-        N2_TRY(run_some(t, n));
-        r->steps += n;
-        steps -= n;
-        if (n2_cancelled(t->c->ctx)) return N2CE_ECANCELED;
-        r->out_of_time = t->o->deadline > 0 && n2_seconds() > t->o->deadline;
-    }
-    return N2CE_OK;
-}
-
-static void note_loss(n2_critic_record *r, size_t step, double loss) {
+static void note_loss(n2_critic_record *r, uint64_t step, double loss) {
     n2_learning_curve *c = &r->curve;
+    if (step == 0) r->base_loss = loss;
     if (c->n == N2_MOST_LOOKS) return;
     c->step[c->n] = (double)step;
     c->loss[c->n++] = loss;
 }
 
 /* Networks begin at 0: what they are worth then is known without them. */
-static n2ce_status judge_base(trainer *t, n2_critic_record *r) {
-    n2_verdict base;
-    N2_TRY(n2_check_base(&t->validation, &base));
-    r->loss = r->base_loss = base.loss;
-    note_loss(r, 0, base.loss);
+static n2ce_status judge(void *user, uint64_t step, double *loss) {
+    learner *t = user;
+    n2_verdict v;
+    N2_TRY(step ? n2_check_run(&t->validation, &v) : n2_check_base(&t->validation, &v));
+    note_loss(t->record, step, v.loss);
+    *loss = v.loss;
     return N2CE_OK;
 }
 
-/* Trains in rounds with a look at the validation rows after each. */
-static n2ce_status run_steps(trainer *t, float *best, n2_critic_record *r) {
-    const n2_critic_listener *listener = t->listener;
-    const size_t every = t->o->steps / CHECKS > 10 ? t->o->steps / CHECKS : 10;
-    size_t since_best = 0;
-    n2_verdict now;
-    N2_TRY(copy_tensors(t->c, t->averages, best, false));
-    while (r->steps < t->o->steps && !r->stopped_early && !r->out_of_time) {
-        const size_t left = t->o->steps - r->steps;
-        const bool first = r->steps == 0;
-        N2_TRY(run_round(t, left < every ? left : every, r));
-        if (first) N2_TRY(judge_base(t, r));
-        if (listener->progress)
-            listener->progress(listener->user, (double)r->steps / (double)t->o->steps);
-        N2_TRY(n2_check_run(&t->validation, &now));
-        note_loss(r, r->steps, now.loss);
-        since_best++;
-        if (now.loss < r->loss) {
-            r->loss = now.loss;
-            r->best_step = r->steps;
-            N2_TRY(copy_tensors(t->c, t->averages, best, false));
-            since_best = 0;
-        }
-        r->stopped_early = since_best >= PATIENCE;
-    }
+static void tell(void *user, double done, double total) {
+    const n2_critic_listener *listener = user;
+    if (listener->progress) listener->progress(listener->user, done / total);
+}
+
+static n2ce_status run_steps(learner *t) {
+    enum { CHECKS = 40, LEAST = 10, PATIENCE = 8 };
+    const size_t every = t->o->steps / CHECKS;
+    const n2_phase phase = {.build = build_step,
+                            .steps = t->o->steps,
+                            .seed = t->o->seed,
+                            .parameters = &t->c->parameters,
+                            .average = 0.99,
+                            .check = judge,
+                            .check_every = every > LEAST ? every : LEAST,
+                            .check_later = true,
+                            .patience = PATIENCE,
+                            .deadline = t->o->deadline};
+    const n2_trainer trainer = {.store = t->c->store,
+                                .user = t,
+                                .phases = &phase,
+                                .n_phases = 1,
+                                .ready = fill_all_rows,
+                                .meanwhile = use_the_time,
+                                .progress = tell,
+                                .progress_user = (void *)(uintptr_t)t->listener,
+                                .choice = t->o->choice};
+    n2_phase_record r;
+    N2_TRY(n2_train(&trainer, &r));
+    t->record->steps = r.steps;
+    t->record->best_step = r.best[0];
+    t->record->loss = r.loss[0];
+    t->record->stopped_early = r.stopped_early;
+    t->record->out_of_time = r.out_of_time;
     return N2CE_OK;
 }
 
-/* Goes back to the best parameters and asks the held-out rows what they are worth. */
-static n2ce_status appraise(trainer *t, float *best, n2_critic_record *r) {
+/* Asks the held-out rows what the best parameters are worth. */
+static n2ce_status appraise(learner *t) {
     n2_verdict v = {0, 0, 0};
-    N2_TRY(copy_tensors(t->c, t->c->parameters.list, best, true));
     N2_TRY(n2_check_prepare(&t->held));
     N2_TRY(n2_check_place(&t->held, &t->c->nets));
     N2_TRY(n2_check_run(&t->held, &v));
-    r->gain = v.gain;
-    r->gain_error = sqrt(v.gain_var);
+    t->record->gain = v.gain;
+    t->record->gain_error = sqrt(v.gain_var);
     return N2CE_OK;
-}
-
-static n2ce_status train(trainer *t, n2_critic_record *record) {
-    float *best = n2_alloc(t->c->ctx, parameter_bytes(t->c), 1);
-    n2ce_status status = best ? N2CE_OK : N2CE_ENOMEM;
-    if (status == N2CE_OK) status = run_steps(t, best, record);
-    if (status == N2CE_OK) status = appraise(t, best, record);
-    n2_free(t->c->ctx, best);
-    return status;
-}
-
-/* ---- where ---------------------------------------------------------------- */
-
-/* The training step at hand, to be timed. */
-typedef struct trial {
-    n2ce_ctx *ctx;
-    const n2_contrast_data *data;
-    const n2_gauss *base, *shape;
-    const n2_critic_options *o;
-} trial;
-
-static n2ce_status time_on(void *user, const n2_backend *backend, double *seconds) {
-    const trial *a = user;
-    n2_device_choice choice = {.backend = backend};
-    n2_critic_options o = *a->o;
-    trainer t;
-    o.choice = &choice;
-    N2_TRY(trainer_new(a->ctx, a->data, a->base, a->shape, &o, &t));
-    const n2ce_status status = n2_time_plan(t.plan, N2_TRIAL_SECONDS, seconds);
-    trainer_free(&t);
-    return status;
-}
-
-/* Of all steps: forward and back, a product and a sum for every parameter and row. */
-static double guess_work(const n2_contrast_data *data, const n2_critic_options *o) {
-    const double rows = (double)(o->batch * (1 + o->noise)), w = (double)o->width;
-    const double d = (double)data->num.d;
-    return 6 * (double)o->steps * rows * w * (d + (double)(3 + o->blocks) * w);
 }
 
 n2ce_status n2_critic_train(n2ce_ctx *ctx, const n2_contrast_data *data, const n2_gauss *base,
                             const n2_gauss *shape, const n2_critic_options *o,
                             const n2_critic_listener *listener, n2_critic **out,
                             n2_critic_record *record) {
-    trial a = {ctx, data, base, shape, o};
-    trainer t;
+    learner t;
     *out = NULL;
     *record = (n2_critic_record){0};
-    N2_TRY(n2_choice_settle(o->choice, ctx, guess_work(data, o), time_on, &a));
-    N2_TRY(trainer_new(ctx, data, base, shape, o, &t));
+    N2_TRY(learner_new(ctx, data, base, shape, o, &t));
     t.listener = listener;
-    n2ce_status status = train(&t, record);
+    t.record = record;
+    n2ce_status status = run_steps(&t);
+    if (status == N2CE_OK) status = appraise(&t);
     if (status == N2CE_OK) status = n2_critic_copy(t.c, shape, o, out);
-    trainer_free(&t);
+    learner_free(&t);
     return status;
 }
