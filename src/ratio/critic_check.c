@@ -203,7 +203,7 @@ static n2ce_status make_features(const n2_check *v, size_t side, n2_tensor **out
     return status;
 }
 
-n2ce_status n2_check_place(n2_check *v, const n2_critic_nets *nets) {
+n2ce_status n2_check_compile(n2_check *v, const n2_critic_nets *nets) {
     n2_tensor *features[2];
     n2_node out[2];
     if (v->plan) return N2CE_OK;

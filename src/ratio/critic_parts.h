@@ -103,7 +103,7 @@ typedef struct n2_check {
 n2ce_status n2_check_prepare(n2_check *check);
 
 /* The rest, where the networks run: the pairs' waymarks, to be judged by `nets`. Likewise. */
-n2ce_status n2_check_place(n2_check *check, const n2_critic_nets *nets);
+n2ce_status n2_check_compile(n2_check *check, const n2_critic_nets *nets);
 void n2_check_free(n2_check *check); /* whatever was done or failed */
 
 /* Loss with the present parameters, and by how much it is below the base's. */

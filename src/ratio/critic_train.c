@@ -277,7 +277,7 @@ static n2ce_status use_the_time(void *user) {
     n2_critic_nets nets = t->c->nets;
     if (first) N2_TRY(averaged(t, &nets));
     N2_TRY(n2_check_prepare(check));
-    return n2_check_place(check, &nets);
+    return n2_check_compile(check, &nets);
 }
 
 static void note_loss(n2_critic_record *r, uint64_t step, double loss) {
@@ -339,7 +339,7 @@ static n2ce_status run_steps(learner *t) {
 static n2ce_status appraise(learner *t) {
     n2_verdict v = {0, 0, 0};
     N2_TRY(n2_check_prepare(&t->held));
-    N2_TRY(n2_check_place(&t->held, &t->c->nets));
+    N2_TRY(n2_check_compile(&t->held, &t->c->nets));
     N2_TRY(n2_check_run(&t->held, &v));
     t->record->gain = v.gain;
     t->record->gain_error = sqrt(v.gain_var);

@@ -21,7 +21,7 @@ typedef struct problem {
     n2_tensor *w[2];
     size_t members;
     const double *script; /* losses that the check reads out, one a check */
-    size_t checks, readied;
+    size_t checks, readied, renewed;
     float seen[STEPS + 1][2]; /* what was checked, at each step */
     double cancel_at;         /* share of the steps */
 } problem;
@@ -231,6 +231,28 @@ static void what_learns_nothing_stays(void **state) {
         assert_true(weight(&p, 0) == before && record.best[0] == 0 && record.loss[0] == 1);
         finish(&p);
     }
+}
+
+static n2ce_status renew(void *user, uint64_t step) {
+    problem *p = user;
+    assert_int_equal(step, p->renewed++ * EVERY);
+    n2_tensor_set(p->store, p->y, (const double[ROWS]){0}); /* what is to be learnt is 0 now */
+    return N2CE_OK;
+}
+
+/* What the host renews every so often is what the next steps read. */
+static void data_may_be_renewed(void **state) {
+    (void)state;
+    problem p = start(1);
+    n2_phase phase = plain_phase(&p);
+    n2_phase_record record;
+    phase.steps = 50 * EVERY;
+    phase.renew = renew;
+    phase.renew_every = EVERY;
+    train(&p, &phase, &record);
+    assert_int_equal(p.renewed, 50);
+    assert_close((double)weight(&p, 0), 0, 0, 0.1);
+    finish(&p);
 }
 
 static void a_deadline_ends_a_phase(void **state) {
@@ -463,6 +485,7 @@ int main(void) {
         cmocka_unit_test(the_best_is_kept_and_patience_ends),
         cmocka_unit_test(members_are_judged_one_by_one),
         cmocka_unit_test(what_learns_nothing_stays),
+        cmocka_unit_test(data_may_be_renewed),
         cmocka_unit_test(a_deadline_ends_a_phase),
         cmocka_unit_test(stopped_and_resumed_is_the_same),
         cmocka_unit_test(a_checkpoint_of_something_else_is_refused),
