@@ -446,6 +446,7 @@ typedef struct n2_op {
     bool random;    /* every node is its own stream: never merged */
     bool update;    /* writes a tensor: a root */
     bool any_dtype; /* takes inputs of 16 bits */
+    int packed;     /* input that is another one as fast kernels like it; 0: none */
 } n2_op;
 
 extern const n2_op *const n2_ops[N2_OP_COUNT];

@@ -29,10 +29,9 @@ static void mark_live(n2_plan *p) {
         const n2_node_data *d = n2_node_at(p, id);
         if (d->op->update || p->nodes[id].output) p->nodes[id].live = true;
         if (!p->nodes[id].live) continue;
-        /* in[2] of a matrix product */
         const bool reads_packed = p->backend->row_programs && !p->backend->unpacked;
         for (int k = 0; k < d->n_in; k++)
-            if (d->in[k].id && !(d->op->id == N2_OP_matmul && k == 2 && !reads_packed))
+            if (d->in[k].id && (k == 0 || k != d->op->packed || reads_packed))
                 p->nodes[d->in[k].id].live = true;
     }
 }

@@ -94,4 +94,5 @@ const n2_op n2_op_matmul = {.name = "matmul",
                             .id = N2_OP_matmul,
                             .grad = matmul_grad,
                             .rows = matmul_rows,
+                            .packed = 2,
                             .flops = matmul_flops};
