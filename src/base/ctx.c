@@ -3,16 +3,28 @@
 #include "memory.h"
 #include "pool.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What lives as long as the context; the block follows. */
+typedef struct attached {
+    const void *key;
+    n2_attached_fn *end;
+    struct attached *next;
+    max_align_t block[];
+} attached;
 
 struct n2ce_ctx {
     n2ce_ctx_options options;
     n2_zeroed_fn *zeroed; /* NULL: blocks of `alloc` are cleared */
     int threads;
     struct n2_pool *pool;
+    pthread_mutex_t lock; /* of the list */
+    attached *attached;   /* the last made first */
     atomic_bool cancelled;
     char message[1024];
 };
@@ -46,12 +58,51 @@ n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
     ctx->zeroed = o.alloc == n2_memory ? zeroed_memory : NULL;
     ctx->threads = o.threads > 0 ? o.threads : online_cores();
     atomic_init(&ctx->cancelled, false);
+    pthread_mutex_init(&ctx->lock, NULL);
     *out = ctx;
     return N2CE_OK;
 }
 
+static void free_attached(n2ce_ctx *ctx) {
+    while (ctx->attached) {
+        attached *a = ctx->attached;
+        ctx->attached = a->next;
+        if (a->end) a->end(ctx, a->block);
+        n2_free(ctx, a);
+    }
+}
+
+static void *find_attached(n2ce_ctx *ctx, const void *key) {
+    for (attached *a = ctx->attached; a; a = a->next)
+        if (a->key == key) return a->block;
+    return NULL;
+}
+
+static void *attach(n2ce_ctx *ctx, const void *key, size_t bytes, n2_attached_fn *begin,
+                    n2_attached_fn *end) {
+    attached *a = n2_alloc(ctx, 1, sizeof *a + bytes);
+    if (!a) return NULL;
+    a->key = key;
+    a->end = end;
+    a->next = ctx->attached;
+    ctx->attached = a;
+    if (begin) begin(ctx, a->block);
+    return a->block;
+}
+
+void *n2_ctx_attached(n2ce_ctx *ctx, const void *key, size_t bytes, n2_attached_fn *begin,
+                      n2_attached_fn *end) {
+    pthread_mutex_lock(&ctx->lock);
+    void *block = find_attached(ctx, key);
+    if (!block) block = attach(ctx, key, bytes, begin, end);
+    pthread_mutex_unlock(&ctx->lock);
+    return block;
+}
+
 void n2ce_ctx_free(n2ce_ctx *ctx) {
     if (!ctx) return;
+    free_attached(ctx);
+    pthread_mutex_destroy(&ctx->lock);
     n2_pool_free(ctx, ctx->pool);
     ctx->options.alloc(ctx->options.alloc_user, ctx, 0);
 }

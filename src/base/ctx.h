@@ -53,6 +53,14 @@ void n2_progress(n2ce_ctx *ctx, double done, double total);
 bool n2_cancelled(const n2ce_ctx *ctx);
 void n2_cancel_reset(n2ce_ctx *ctx);
 
+/* Zeroed memory that lives as long as the context, one block for each key (an address of the
+ * caller's): GPUs that a context has opened, say. The first who asks makes it, whichever thread
+ * that is, and `begin` may prepare it; `end` is called when the context is freed. Either may be
+ * NULL. Returns NULL if memory is short. */
+typedef void n2_attached_fn(n2ce_ctx *ctx, void *block);
+void *n2_ctx_attached(n2ce_ctx *ctx, const void *key, size_t bytes, n2_attached_fn *begin,
+                      n2_attached_fn *end);
+
 /* The worker pool of this context, made on first use (pool.c). */
 struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx);
 int n2_ctx_threads(const n2ce_ctx *ctx); /* resolved, at least 1 */

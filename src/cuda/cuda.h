@@ -14,10 +14,15 @@ typedef struct n2_cuda_options {
     bool strict; /* matrix products to float32's precision; else factors rounded to tf32 */
 } n2_cuda_options;
 
-/* The backend of a GPU. It is made on first use, lives until the program ends, and may be
- * used by several contexts. Fails with N2CE_EDEVICE: a build without CUDA, no driver or one
- * that is too old, no GPU of that number, one that is too old. */
+/* The backend of a GPU, with a stream and memory of the context's own. It is opened when the
+ * context asks for it first, whichever thread that is, and closed with the context: stores and
+ * plans on it go before. Several contexts may use one GPU. Fails with N2CE_EDEVICE: a build without
+ * CUDA, no driver or one that is too old, no GPU of that number, one that is too old. */
 n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out);
+
+/* Lets the driver begin and load the kernels, which takes a while the first time in a program: from
+ * a thread beside other work. What goes wrong is told by n2_cuda_backend. */
+void n2_cuda_warm_up(const n2_cuda_options *options);
 
 /* "NVIDIA H200, 132 multiprocessors, 139 GiB"; of a backend that was opened. */
 const char *n2_cuda_name(const n2_backend *backend);

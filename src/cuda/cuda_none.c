@@ -12,6 +12,8 @@ n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const
                    "is found (cmake -DN2CE_CUDA=on).");
 }
 
+void n2_cuda_warm_up(const n2_cuda_options *options) { (void)options; }
+
 const char *n2_cuda_name(const n2_backend *backend) {
     (void)backend;
     return "none";

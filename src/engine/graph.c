@@ -64,7 +64,7 @@ struct n2_store {
     n2_arena arena;
     n2_tensor **tensors;
     size_t n, capacity;
-    n2_device *device; /* NULL: none yet */
+    bool has_copies; /* on devices */
 };
 
 n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
@@ -76,19 +76,21 @@ n2ce_status n2_store_new(n2ce_ctx *ctx, size_t bytes, n2_store **out) {
     return N2CE_OK;
 }
 
-void n2_store_leave_device(n2_store *store) {
-    for (size_t i = 0; store->device && i < store->n; i++) {
-        n2_tensor *t = store->tensors[i];
-        store->device->free(store->device, t->device);
-        t->device = NULL;
-        t->host_is_newer = t->device_is_newer = false;
-    }
-    store->device = NULL;
+static void leave_devices(n2_tensor *t) {
+    for (size_t k = 0; k < t->n_copies; k++)
+        t->copies[k].device->free(t->copies[k].device, t->copies[k].memory);
+    t->n_copies = 0;
+    t->host_is_stale = false;
+}
+
+void n2_store_leave_devices(n2_store *store) {
+    for (size_t i = 0; i < store->n; i++) leave_devices(store->tensors[i]);
+    store->has_copies = false;
 }
 
 void n2_store_free(n2_store *store) {
     if (!store) return;
-    n2_store_leave_device(store);
+    n2_store_leave_devices(store);
     n2_arena_free(&store->arena);
     n2_free(store->ctx, store->tensors);
     n2_free(store->ctx, store);
@@ -158,36 +160,62 @@ size_t n2_tensor_bytes(const n2_store *store, const n2_tensor *t) {
     return (size_t)n2_elements(t->shape) * n2_dtype_bytes(t->dtype, store->bytes);
 }
 
-n2_device *n2_store_device(const n2_store *store) { return store->device; }
+bool n2_store_has_copies(const n2_store *store) { return store->has_copies; }
 
-n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device) {
-    if (store->device && store->device != device)
-        return n2_fail(store->ctx, N2CE_EINVAL, "The tensors are on another device already.");
-    store->device = device;
-    if (t->device) return N2CE_OK;
-    t->host_is_newer = !t->blank;
-    return device->alloc(device, store->ctx, n2_tensor_bytes(store, t), &t->device);
+static n2_copy *copy_on(const n2_tensor *t, const n2_device *device) {
+    for (size_t k = 0; k < t->n_copies; k++)
+        if (t->copies[k].device == device) return &t->copies[k];
+    return NULL;
 }
 
-n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t) {
-    if (!t->device || !t->host_is_newer) return N2CE_OK;
-    t->host_is_newer = false;
-    return store->device->upload(store->device, store->ctx, t->device, t->data,
-                                 n2_tensor_bytes(store, t));
+void *n2_tensor_on(const n2_tensor *t, const n2_device *device) {
+    const n2_copy *copy = copy_on(t, device);
+    return copy ? copy->memory : NULL;
+}
+
+n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device) {
+    if (copy_on(t, device)) return N2CE_OK;
+    n2_copy *copies = n2_arena_alloc(&store->arena, t->n_copies + 1, sizeof *copies);
+    if (!copies) return N2CE_ENOMEM;
+    if (t->n_copies > 0) memcpy(copies, t->copies, t->n_copies * sizeof *copies);
+    const bool zeros = t->blank && !t->host_is_stale; /* which a device's memory begins with */
+    n2_copy *copy = &copies[t->n_copies];
+    *copy = (n2_copy){.device = device, .is_stale = !zeros};
+    N2_TRY(device->alloc(device, store->ctx, n2_tensor_bytes(store, t), &copy->memory));
+    t->copies = copies;
+    t->n_copies++;
+    store->has_copies = true;
+    return N2CE_OK;
+}
+
+n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t, const n2_device *device) {
+    n2_copy *copy = copy_on(t, device);
+    if (!copy || !copy->is_stale) return N2CE_OK;
+    N2_TRY(n2_tensor_pull(store, t));
+    copy->is_stale = false;
+    return copy->device->upload(copy->device, store->ctx, copy->memory, t->data,
+                                n2_tensor_bytes(store, t));
+}
+
+void n2_tensor_wrote(n2_tensor *t, const n2_device *device) {
+    t->host_is_stale = true;
+    for (size_t k = 0; k < t->n_copies; k++) t->copies[k].is_stale = t->copies[k].device != device;
 }
 
 /* Which copy is newer is no part of a tensor's value: const stays const for callers. */
 n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t) {
-    if (!t->device_is_newer) return N2CE_OK;
-    store->tensors[t->index]->device_is_newer = false;
-    return store->device->download(store->device, store->ctx, t->data, t->device,
-                                   n2_tensor_bytes(store, t));
+    if (!t->host_is_stale) return N2CE_OK;
+    store->tensors[t->index]->host_is_stale = false;
+    const n2_copy *from = t->copies;
+    while (from->is_stale) from++;
+    return from->device->download(from->device, store->ctx, t->data, from->memory,
+                                  n2_tensor_bytes(store, t));
 }
 
 void n2_tensor_push(const n2_store *store, n2_tensor *t) {
     (void)store;
-    t->device_is_newer = t->blank = false;
-    t->host_is_newer = t->device != NULL;
+    t->host_is_stale = t->blank = false;
+    for (size_t k = 0; k < t->n_copies; k++) t->copies[k].is_stale = true;
 }
 
 typedef struct write_job {
@@ -216,14 +244,14 @@ n2ce_status n2_write_rows(n2ce_ctx *ctx, n2_rows_fn *write, void *arg, size_t fi
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg) {
     const size_t rows = (size_t)t->shape.dim[0], bytes = n2_tensor_bytes(store, t);
     if (bytes == 0) return N2CE_OK;
-    n2_device *device = t->device ? store->device : NULL;
-    if (device)
-        N2_TRY(device->fill(device, store->ctx, t->device, rows, bytes / rows, write, arg));
+    const n2_copy *only = t->n_copies == 1 ? t->copies : NULL;
+    if (only)
+        N2_TRY(only->device->fill(only->device, store->ctx, only->memory, rows, bytes / rows, write,
+                                  arg));
     else
         N2_TRY(n2_write_rows(store->ctx, write, arg, 0, rows, bytes / rows, t->data));
     n2_tensor_push(store, t);
-    t->host_is_newer &= !device;
-    t->device_is_newer = device != NULL;
+    if (only) n2_tensor_wrote(t, only->device);
     return N2CE_OK;
 }
 

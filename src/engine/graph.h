@@ -41,17 +41,25 @@ const char *n2_shape_text(n2_shape s, char buffer[64]); /* "[128 x 20]" */
 
 /* ---- tensors that persist ---- */
 
+/* A tensor on a device. One copy at least, the host's or a device's, is never stale. */
+typedef struct n2_copy {
+    n2_device *device;
+    void *memory;
+    bool is_stale; /* the host or another device has newer numbers */
+} n2_copy;
+
 /* Parameters, moments, counters, data sets: what an update op may write, a checkpoint
  * holds and the next run of the plan finds again. */
 typedef struct n2_tensor {
     const char *name;
     n2_shape shape;
     n2_dtype dtype;
-    void *data;   /* float or double, see the store, or 16 bits; on a device: the host's copy */
-    size_t index; /* in the store */
-    void *device; /* a device's copy; NULL: there is none */
-    bool host_is_newer, device_is_newer;
-    bool blank; /* the host has not written it: a device need not be given its zeros */
+    void *data;      /* float or double, see the store, or 16 bits; the host's copy */
+    size_t index;    /* in the store */
+    n2_copy *copies; /* on devices */
+    size_t n_copies;
+    bool host_is_stale; /* a device has newer numbers */
+    bool blank;         /* the host has not written it: a device need not be given its zeros */
 } n2_tensor;
 
 typedef struct n2_store n2_store;
@@ -77,8 +85,8 @@ size_t n2_tensor_bytes(const n2_store *store, const n2_tensor *t);
 
 /* ---- tensors with a copy on a device ----
  *
- * A plan on a device gives the tensors it uses a second copy there. Until then, and in a
- * store without a device, the host's copy is all there is and the following do nothing.
+ * A plan on a device gives the tensors it uses a copy there, and plans on several devices may use
+ * one store in turn. Until then the host's copy is all there is and the following do nothing.
  * Host code that touches `data` itself pulls before it reads and pushes after it has
  * written; n2_tensor_set, n2_tensor_get and checkpoints do so by themselves. Copies are made
  * when somebody needs them: a push costs nothing until the next run, and a tensor that
@@ -86,17 +94,21 @@ size_t n2_tensor_bytes(const n2_store *store, const n2_tensor *t);
 n2ce_status n2_tensor_pull(const n2_store *store, const n2_tensor *t);
 void n2_tensor_push(const n2_store *store, n2_tensor *t);
 
-/* For plans: makes the copy on the device; brings it up to date. A store has one device. */
+/* For plans: makes a copy on the device, if there is none yet; */
 n2ce_status n2_tensor_mirror(n2_store *store, n2_tensor *t, n2_device *device);
-n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t);
-n2_device *n2_store_device(const n2_store *store); /* NULL: none */
+void *n2_tensor_on(const n2_tensor *t, const n2_device *device); /* where it is; NULL: nowhere */
+/* brings it up to date, from the host or, by way of it, from another device; */
+n2ce_status n2_tensor_upload(const n2_store *store, n2_tensor *t, const n2_device *device);
+/* and a plan has written it there: all others are stale. */
+void n2_tensor_wrote(n2_tensor *t, const n2_device *device);
+bool n2_store_has_copies(const n2_store *store); /* on any device */
 
-/* Gives back what the device holds. What it alone knew is lost: pull that first. No plan of the
- * device may be left. */
-void n2_store_leave_device(n2_store *store);
+/* Gives back what devices hold. What they alone knew is lost: pull that first. No plan on a device
+ * may be left. */
+void n2_store_leave_devices(n2_store *store);
 
 /* The rows of a matrix as `write` makes them, on all threads and in any order. If plans on a device
- * use it already they go straight there. */
+ * use it already, and it is the only one, they go straight there. */
 n2ce_status n2_tensor_fill(const n2_store *store, n2_tensor *t, n2_rows_fn *write, void *arg);
 
 /* Copy whole tensors in and out, converting. If a device fails while its copy is fetched,

@@ -44,13 +44,13 @@ bool n2_plan_writes(const n2_plan *p, const n2_tensor *t) {
 }
 
 n2ce_status n2_plan_pull_tensors(n2_plan *p) {
-    if (!n2_store_device(p->store)) return N2CE_OK;
+    if (!n2_store_has_copies(p->store)) return N2CE_OK;
     for (size_t i = 0; i < p->n_tensors; i++) N2_TRY(n2_tensor_pull(p->store, p->tensors[i]));
     return N2CE_OK;
 }
 
 void n2_plan_push_tensors(n2_plan *p) {
-    if (!n2_store_device(p->store)) return;
+    if (!n2_store_has_copies(p->store)) return;
     for (size_t i = 0; i < p->n_tensors; i++)
         if (p->writes[i]) n2_tensor_push(p->store, p->tensors[i]);
 }
@@ -118,12 +118,14 @@ static n2ce_status make_state(n2_plan *p) {
 static n2ce_status prepare(n2_plan *p) {
     N2_TRY(make_state(p));
     if (p->state_moved) N2_TRY(write_state(p));
-    for (size_t i = 0; i < p->n_tensors; i++) N2_TRY(n2_tensor_upload(p->store, p->tensors[i]));
+    for (size_t i = 0; i < p->n_tensors; i++)
+        N2_TRY(n2_tensor_upload(p->store, p->tensors[i], p->device));
     return N2CE_OK;
 }
 
 static void note_writes(n2_plan *p) {
-    for (size_t i = 0; i < p->n_tensors; i++) p->tensors[i]->device_is_newer |= p->writes[i];
+    for (size_t i = 0; i < p->n_tensors; i++)
+        if (p->writes[i]) n2_tensor_wrote(p->tensors[i], p->device);
 }
 
 static n2ce_status record_once(n2_plan *p, void (*record)(n2_plan *plan)) {

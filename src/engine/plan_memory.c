@@ -106,7 +106,8 @@ static n2ce_status resolve(n2_plan *p, uint32_t id) {
     n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);
     if (d->op->id == N2_OP_tensor || d->op->update)
-        n->data = p->device ? d->attr->tensor[0]->device : d->attr->tensor[0]->data;
+        n->data =
+            p->device ? n2_tensor_on(d->attr->tensor[0], p->device) : d->attr->tensor[0]->data;
     else if (n->stored || d->op->id == N2_OP_constant)
         n->data = p->block + n->place;
     return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr->value) : N2CE_OK;

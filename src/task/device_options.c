@@ -25,8 +25,7 @@ n2ce_status n2_choice_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_device
 static void *open_beside(void *arg) {
     n2_opening *opening = arg;
     const n2_cuda_options options = {.device = opening->device, .strict = opening->strict};
-    const n2_backend *backend;
-    n2_cuda_backend(NULL, &options, &backend);
+    n2_cuda_warm_up(&options);
     pthread_mutex_lock(&opening->lock);
     opening->finished = true;
     pthread_cond_signal(&opening->done);

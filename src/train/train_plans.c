@@ -181,7 +181,7 @@ static void drop_other(n2_training *r, const n2_backend *backend) {
         if (!set->backend || set->backend == backend) continue;
         const bool on_device = set->backend->device != NULL;
         free_plans(r, set);
-        if (on_device) n2_store_leave_device(r->t->store);
+        if (on_device) n2_store_leave_devices(r->t->store);
         if (r->plans == set) r->plans = NULL;
     }
 }

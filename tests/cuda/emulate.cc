@@ -416,9 +416,12 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
     return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void **out, size_t bytes) {
-    static char *kept; /* until the program ends, as the only one who asks keeps it */
-    *out = kept = (char *)malloc(bytes);
+    *out = malloc(bytes);
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFreeHost(void *memory) {
+    free(memory);
+    return cudaSuccess;
 }
 cudaError_t cudaFree(void *memory) {
     const auto found = allocations.find(memory);
@@ -448,6 +451,11 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all) {
     *left = *all > in_use ? *all - in_use : 0;
     return cudaSuccess;
 }
+/* N2CE_EMULATED_DEVICES: how many GPUs there are; 1, unless it is set. */
+static int devices() {
+    const char *text = getenv("N2CE_EMULATED_DEVICES");
+    return text ? atoi(text) : 1;
+}
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 
 /* N2CE_EMULATED_GPU: what is wrong with it, if anything. */
@@ -456,7 +464,7 @@ static bool gpu_is(const char *what) {
     return text && strcmp(text, what) == 0;
 }
 cudaError_t cudaGetDeviceCount(int *n) {
-    *n = gpu_is("none") ? 0 : 1;
+    *n = gpu_is("none") ? 0 : devices();
     return gpu_is("none")         ? cudaErrorNoDevice
            : gpu_is("old-driver") ? cudaErrorInsufficientDriver
                                   : cudaSuccess;

@@ -200,6 +200,7 @@ inline cudaError_t cudaMemcpyFromSymbol(void *to, const int &symbol, size_t byte
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s);

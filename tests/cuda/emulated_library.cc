@@ -13,6 +13,8 @@ static void *open_emulated(int, char *about, size_t bytes) {
     return there ? &handle : NULL;
 }
 
+static void close_emulated(void *) {}
+
 static bool admits(const job *j) {
     const bool sums = j->add && (j->gate || j->addend || j->in[3]);
     return j->product.m > 0 && j->product.n > 0 && j->product.k > 0 && !sums;
@@ -55,4 +57,5 @@ static n2ce_status launch(n2ce_ctx *, void *, const void *call, cudaStream_t str
 static void release(void *, void *call) { delete (job *)call; }
 
 const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_emulated, admits,
-                                     pays,     make,         launch,        release};
+                                     pays,     make,         launch,        release,
+                                     close_emulated};

@@ -11,16 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whose GPUs tests use: open until the program ends. */
+static inline n2ce_ctx **gpu_ctx(void) {
+    static n2ce_ctx *ctx;
+    return &ctx;
+}
+static inline void free_gpu_ctx(void) { n2ce_ctx_free(*gpu_ctx()); }
+
+static inline n2ce_status open_cuda(int device, bool strict, const n2_backend **out) {
+    const n2_cuda_options options = {.device = device, .strict = strict};
+    n2ce_ctx **ctx = gpu_ctx();
+    const bool first = !*ctx;
+    if (first && n2ce_ctx_new(ctx, NULL) != N2CE_OK) exit(1);
+    const n2ce_status status = n2_cuda_backend(*ctx, &options, out);
+    if (first) atexit(free_gpu_ctx); /* before the driver's, which has begun by now */
+    return status;
+}
+
 static inline const n2_backend *open_cuda_or_skip(bool strict) {
-    const n2_cuda_options options = {.device = 0, .strict = strict};
     const n2_backend *backend = NULL;
-    n2ce_ctx *ctx = NULL;
-    if (n2ce_ctx_new(&ctx, NULL) != N2CE_OK) exit(1);
-    const n2ce_status status = n2_cuda_backend(ctx, &options, &backend);
-    if (status != N2CE_OK) printf("no GPU: skipped. %s\n", n2ce_errmsg(ctx));
-    n2ce_ctx_free(ctx);
-    if (status != N2CE_OK) exit(77);
-    return backend;
+    if (open_cuda(0, strict, &backend) == N2CE_OK) return backend;
+    printf("no GPU: skipped. %s\n", n2ce_errmsg(*gpu_ctx()));
+    exit(77);
 }
 
 static inline const n2_backend *fast_backend(void) {

@@ -310,6 +310,36 @@ static void tasks_are_found(void **state) {
     assert_null(n2ce_task_find(""));
 }
 
+static int begun, ended;
+static void begin_block(n2ce_ctx *ctx, void *block) {
+    (void)ctx;
+    *(int *)block = ++begun;
+}
+static void end_block(n2ce_ctx *ctx, void *block) {
+    (void)ctx;
+    ended += *(int *)block;
+}
+
+/* One block a key, made once and ended with the context. */
+static void blocks_live_as_long_as_their_context(void **state) {
+    (void)state;
+    static const char first, second;
+    n2ce_ctx *ctx;
+    begun = ended = 0;
+    assert_int_equal(n2ce_ctx_new(&ctx, NULL), N2CE_OK);
+    int *a = n2_ctx_attached(ctx, &first, sizeof *a, begin_block, end_block);
+    int *b = n2_ctx_attached(ctx, &second, sizeof *b, begin_block, end_block);
+    assert_non_null(a);
+    assert_ptr_not_equal(a, b);
+    assert_ptr_equal(n2_ctx_attached(ctx, &first, sizeof *a, begin_block, end_block), a);
+    assert_int_equal(*a, 1);
+    assert_int_equal(*b, 2);
+    assert_int_equal(ended, 0);
+    n2ce_ctx_free(ctx);
+    assert_int_equal(begun, 2);
+    assert_int_equal(ended, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses_have_names_and_texts),
@@ -327,6 +357,7 @@ int main(void) {
         cmocka_unit_test(allocations_balance),
         cmocka_unit_test(memory_begins_as_zeros_and_moves_whole),
         cmocka_unit_test(too_much_memory_is_refused),
+        cmocka_unit_test(blocks_live_as_long_as_their_context),
         cmocka_unit_test(tasks_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

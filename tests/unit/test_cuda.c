@@ -241,6 +241,67 @@ static void plans_of_both_devices_share_tensors(void **state) {
     counter_free(&c);
 }
 
+/* The second GPU, or, where there is one only, the first with other products: a device of its own
+ * either way. */
+static const n2_backend *another_device(void) {
+    const n2_backend *backend = NULL;
+    if (open_cuda(1, true, &backend) != N2CE_OK) backend = open_cuda_or_skip(false);
+    return backend;
+}
+
+/* Plans on two devices work on the same tensors in turn, whoever wrote them last. A tensor that one
+ * of them only reads stays where it is. */
+static void plans_of_two_gpus_share_tensors(void **state) {
+    (void)state;
+    enum { N = 300 };
+    counter c = counter_new(open_cuda_or_skip(true), N);
+    const n2_backend *other = another_device();
+    double ones[N];
+    n2_plan *plan, *reader;
+    n2_graph *g = n2_graph_new(c.store);
+    const n2_node sum = n2g_sum(g, n2g_read(g, c.t), 1);
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    assert_ptr_not_equal(other->device, n2_plan_backend(c.plan)->device);
+    assert_int_equal(n2_plan_compile(c.g, other, NULL, 0, &plan), N2CE_OK);
+    assert_int_equal(n2_plan_compile(g, other, &sum, 1, &reader), N2CE_OK);
+    n2_tensor_set(c.store, c.t, ones);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+        assert_int_equal(n2_plan_run(plan), N2CE_OK);
+    }
+    assert_all(&c, N, 256);
+    assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(reader), N2CE_OK);
+    assert_close(n2_plan_scalar(reader, 0), 1024.0 * N, 0, 0);
+    n2_tensor_set(c.store, c.t, ones); /* both copies are stale */
+    assert_int_equal(n2_plan_run(plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(c.plan), N2CE_OK);
+    assert_all(&c, N, 16);
+    n2_plan_free(reader);
+    n2_plan_free(plan);
+    n2_graph_free(g);
+    counter_free(&c);
+}
+
+/* Who asks again gets the same, another context one of its own, which goes with it. */
+static void contexts_open_gpus_of_their_own(void **state) {
+    (void)state;
+    const n2_cuda_options options = {.device = 0, .strict = true};
+    const n2_backend *mine = open_cuda_or_skip(true), *theirs = NULL, *again = NULL;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_device *device;
+    void *memory;
+    assert_int_equal(n2_cuda_backend(ctx, &options, &theirs), N2CE_OK);
+    assert_int_equal(n2_cuda_backend(ctx, &options, &again), N2CE_OK);
+    assert_ptr_equal(theirs, again);
+    assert_ptr_not_equal(theirs, mine);
+    device = theirs->device;
+    assert_int_equal(device->alloc(device, ctx, 1000, &memory), N2CE_OK);
+    device->free(device, memory); /* kept for the next, until the context goes */
+    n2ce_ctx_free(ctx);
+    assert_ptr_equal(open_cuda_or_skip(true), mine);
+}
+
 /* A blank tensor begins with zeros on a device too, also where others were before, unless host or
  * processor wrote it. The host does something else while the device works. */
 static void blank_tensors_begin_with_zeros(void **state) {
@@ -306,9 +367,9 @@ static void large_tensors_arrive_whole(void **state) {
     assert_non_null(t);
     assert_int_equal(n2_tensor_fill(store, t, write_numbers, &sign), N2CE_OK);
     assert_int_equal(n2_tensor_mirror(store, t, device), N2CE_OK);
-    assert_int_equal(n2_tensor_upload(store, t), N2CE_OK);
+    assert_int_equal(n2_tensor_upload(store, t, device), N2CE_OK);
     memset(t->data, 0, (size_t)LONG_ROWS * LONG_WIDTH * sizeof(float));
-    t->device_is_newer = true;
+    n2_tensor_wrote(t, device);
     assert_numbers(store, t, sign);
     sign = -1;
     assert_int_equal(n2_tensor_fill(store, t, write_numbers, &sign), N2CE_OK);
@@ -368,6 +429,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_code_may_write_between_runs),
         cmocka_unit_test(plans_of_both_devices_share_tensors),
+        cmocka_unit_test(plans_of_two_gpus_share_tensors),
+        cmocka_unit_test(contexts_open_gpus_of_their_own),
         cmocka_unit_test(blank_tensors_begin_with_zeros),
         cmocka_unit_test(large_tensors_arrive_whole),
         cmocka_unit_test(a_queue_of_runs_stops_where_it_goes_bad),

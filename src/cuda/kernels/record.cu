@@ -467,7 +467,8 @@ static void note_adam(const n2_call *c) {
     j.f[0] = adam.beta1, j.f[1] = adam.beta2, j.f[2] = adam.eps, j.f[3] = adam.decay;
     j.guards = c->guards;
     for (int k = 0; k < 4; k++) j.in[k] = in_of(c, k);
-    for (int k = 0; k < 2; k++) j.more[k] = (float *)c->node->attr->tensor[1 + k]->device;
+    for (int k = 0; k < 2; k++)
+        j.more[k] = (float *)n2_tensor_on(c->node->attr->tensor[1 + k], c->queue->device);
     noted *n = n2_queue_add(c->queue, &j, n2_update_blocks(j.n));
     n2_note_read(n, j.in[0], j.n);
     for (int k = 1; k < 4; k++) n2_note_read(n, j.in[k], 1);

@@ -26,6 +26,7 @@ enum { WORKSPACE = 32 << 20, LEAST_VERSION = 120000 };
 
 #define FUNCTIONS(F)                        \
     F(cublasLtCreate)                       \
+    F(cublasLtDestroy)                      \
     F(cublasLtGetVersion)                   \
     F(cublasLtGetStatusString)              \
     F(cublasLtMatmulDescCreate)             \
@@ -115,6 +116,14 @@ static void *open_cublas(int device, char *about, size_t bytes) {
     }
     free(b);
     return NULL;
+}
+
+static void close_cublas(void *handle) {
+    cublas *b = (cublas *)handle;
+    b->cublasLtDestroy(b->handle);
+    pthread_mutex_destroy(&b->lock);
+    free(b->list);
+    free(b);
 }
 
 static n2ce_status check(n2ce_ctx *ctx, const cublas *b, cublasStatus_t status, const char *what) {
@@ -381,8 +390,8 @@ static n2ce_status launch(n2ce_ctx *ctx, void *handle, const void *call, cudaStr
     return check(ctx, b, status, "multiply matrices");
 }
 
-const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_cublas, admits,
-                                     pays,     make,         launch,      release};
+const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_cublas, admits,      pays,
+                                     make,     launch,       release,     close_cublas};
 
 #else /* no header: the lane is there, and has no library */
 
@@ -392,7 +401,7 @@ static void *open_none(int, char *about, size_t bytes) {
 }
 static bool admits_none(const job *) { return false; }
 
-const library_lane n2_matmul_lane = {"matmul",    N2_OP_matmul, open_none, admits_none,
-                                     admits_none, NULL,         NULL,      NULL};
+const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_none, admits_none, admits_none,
+                                     NULL,     NULL,         NULL,      NULL};
 #endif
 #endif

@@ -24,6 +24,11 @@ void n2_library_open(library *l) {
                                            : N2_LIBRARY_AUTO;
 }
 
+void n2_library_close(library *l) {
+    if (l->handle) n2_matmul_lane.close(l->handle);
+    pthread_mutex_destroy(&l->lock);
+}
+
 /* Loads it the first time. */
 static bool has_library(gpu_device *g) {
     library *l = &g->lib;

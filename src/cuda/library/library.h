@@ -31,6 +31,7 @@ typedef struct library_lane {
     /* Asks for the call in a stream, which may be captured. */
     n2ce_status (*launch)(n2ce_ctx *ctx, void *handle, const void *call, cudaStream_t stream);
     void (*release)(void *handle, void *call);
+    void (*close)(void *handle);
 } library_lane;
 
 /* cublas.cu; of an emulated GPU, tests/cuda/emulated_library.cc. */
@@ -54,6 +55,7 @@ typedef struct library_call {
 
 /* What the environment says: N2CE_CUDA_LIBRARY. */
 void n2_library_open(library *l);
+void n2_library_close(library *l);
 
 /* Whether the library is to do this job of our kernels; loads it if that depends on it. */
 bool n2_library_takes(n2_queue *q, const job *j);

@@ -10,6 +10,7 @@ void n2_gpu_staging_open(gpu_staging *s) {
     void *memory = NULL;
     pthread_mutex_init(&s->lock, NULL);
     s->half[0] = s->half[1] = NULL;
+    s->read[0] = s->read[1] = NULL;
     if (cudaEventCreateWithFlags(&s->read[0], cudaEventDisableTiming) == cudaSuccess &&
         cudaEventCreateWithFlags(&s->read[1], cudaEventDisableTiming) == cudaSuccess &&
         cudaMallocHost(&memory, 2 * HALF) == cudaSuccess) {
@@ -18,6 +19,13 @@ void n2_gpu_staging_open(gpu_staging *s) {
     } else {
         cudaGetLastError(); /* it goes without */
     }
+}
+
+void n2_gpu_staging_close(gpu_staging *s) {
+    cudaFreeHost(s->half[0]);
+    for (int k = 0; k < 2; k++)
+        if (s->read[k]) cudaEventDestroy(s->read[k]);
+    pthread_mutex_destroy(&s->lock);
 }
 
 /* What is to be written. */

@@ -19,6 +19,7 @@ typedef struct gpu_staging {
 } gpu_staging;
 
 void n2_gpu_staging_open(gpu_staging *s);
+void n2_gpu_staging_close(gpu_staging *s);
 
 /* n2_device's upload and fill, to `stream`. */
 n2ce_status n2_gpu_fill(gpu_staging *s, n2ce_ctx *ctx, cudaStream_t stream, void *to, size_t rows,

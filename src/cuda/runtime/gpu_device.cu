@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_GPUS = 16, TILE_ROWS = 32768 };
+enum { TILE_ROWS = 32768 };
 static const size_t tile_limit = (size_t)1536 << 20;
 
 /* ---- errors -------------------------------------------------------------- */
@@ -77,9 +77,6 @@ static n2ce_status gpu_download(n2_device *d, n2ce_ctx *ctx, void *to, const voi
 
 /* ---- opening ------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gpu_device opened[MOST_GPUS][2]; /* by index and strictness */
-
 static n2ce_status check_driver(n2ce_ctx *ctx, int index) {
     int driver = 0, runtime = 0, n = 0;
     cudaDriverGetVersion(&driver);
@@ -96,7 +93,7 @@ static n2ce_status check_driver(n2ce_ctx *ctx, int index) {
     if (error == cudaErrorNoDevice || (error == cudaSuccess && n == 0))
         return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU on this machine. Use --device cpu.");
     GPU_TRY(ctx, error, "be found");
-    if (index >= n || index >= MOST_GPUS)
+    if (index >= n)
         return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU %d: this machine has %d, from 0 to %d.",
                        index, n, n - 1);
     return N2CE_OK;
@@ -142,33 +139,102 @@ static void fill_tables(gpu_device *g) {
     g->backend.device = &g->api;
 }
 
-static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device *g) {
-    if (g->backend.device) return N2CE_OK;
+static n2ce_status load_kernels(n2ce_ctx *ctx, gpu_device *g) {
+    GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
+    GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
+    GPU_TRY(ctx, n2_fused_mlp_prepare(&g->fuses_mlps), "load the kernels");
+    return N2CE_OK;
+}
+
+static n2ce_status find_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device *g) {
     N2_TRY(check_driver(ctx, o->device));
     g->index = o->device;
     g->strict = o->strict;
     N2_TRY(describe(ctx, g));
-    GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
+    return load_kernels(ctx, g);
+}
+
+static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device *g) {
+    N2_TRY(find_gpu(ctx, o, g));
     GPU_TRY(ctx, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "be opened");
     n2_gpu_memory_open(&g->memory, g->stream);
-    GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
-    GPU_TRY(ctx, n2_fused_mlp_prepare(&g->fuses_mlps), "load the kernels");
     n2_gpu_staging_open(&g->staging);
     n2_library_open(&g->lib);
     fill_tables(g);
     return N2CE_OK;
 }
 
+static void close_gpu(gpu_device *g) {
+    cudaSetDevice(g->index);
+    cudaStreamSynchronize(g->stream);
+    n2_library_close(&g->lib);
+    n2_gpu_staging_close(&g->staging);
+    n2_gpu_memory_close(&g->memory);
+    cudaStreamDestroy(g->stream);
+}
+
+/* ---- the GPUs of a context ------------------------------------------------ */
+
+typedef struct gpu_registry {
+    pthread_mutex_t lock;
+    gpu_device *first; /* that the context has opened, by number and strictness */
+} gpu_registry;
+
+static void begin_registry(n2ce_ctx *, void *block) {
+    pthread_mutex_init(&((gpu_registry *)block)->lock, NULL);
+}
+
+static void end_registry(n2ce_ctx *ctx, void *block) {
+    gpu_registry *r = (gpu_registry *)block;
+    while (r->first) {
+        gpu_device *g = r->first;
+        r->first = g->next;
+        close_gpu(g);
+        n2_free(ctx, g);
+    }
+    pthread_mutex_destroy(&r->lock);
+}
+
+static gpu_registry *registry_of(n2ce_ctx *ctx) {
+    static const char key = 0;
+    return (gpu_registry *)n2_ctx_attached(ctx, &key, sizeof(gpu_registry), begin_registry,
+                                           end_registry);
+}
+
+static n2ce_status find_or_open(n2ce_ctx *ctx, gpu_registry *r, const n2_cuda_options *o,
+                                const n2_backend **out) {
+    gpu_device *g = r->first;
+    while (g && (g->index != o->device || g->strict != o->strict)) g = g->next;
+    if (!g) {
+        g = (gpu_device *)n2_alloc(ctx, 1, sizeof *g);
+        if (!g) return N2CE_ENOMEM;
+        const n2ce_status status = open_gpu(ctx, o, g);
+        if (status != N2CE_OK) {
+            n2_free(ctx, g);
+            return status;
+        }
+        g->next = r->first;
+        r->first = g;
+    }
+    *out = &g->backend;
+    return N2CE_OK;
+}
+
 n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
     *out = NULL;
-    if (options->device < 0 || options->device >= MOST_GPUS)
+    if (options->device < 0)
         return n2_fail(ctx, N2CE_EDEVICE, "There is no GPU %d.", options->device);
-    gpu_device *g = &opened[options->device][options->strict];
-    pthread_mutex_lock(&lock);
-    const n2ce_status status = open_gpu(ctx, options, g);
-    pthread_mutex_unlock(&lock);
-    if (status == N2CE_OK) *out = &g->backend;
+    gpu_registry *r = registry_of(ctx);
+    if (!r) return N2CE_ENOMEM;
+    pthread_mutex_lock(&r->lock);
+    const n2ce_status status = find_or_open(ctx, r, options, out);
+    pthread_mutex_unlock(&r->lock);
     return status;
+}
+
+void n2_cuda_warm_up(const n2_cuda_options *options) {
+    gpu_device g = {};
+    if (options->device >= 0) find_gpu(NULL, options, &g);
 }
 
 const char *n2_cuda_name(const n2_backend *backend) {

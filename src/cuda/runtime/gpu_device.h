@@ -20,6 +20,7 @@ typedef struct gpu_device {
     gpu_staging staging;
     library lib;
     char name[128], backend_name[64];
+    struct gpu_device *next; /* of the context's */
 } gpu_device;
 
 /* OK, or N2CE_EDEVICE with a sentence: what was asked of the GPU, and what CUDA says. */

@@ -11,6 +11,12 @@ void n2_gpu_memory_open(gpu_memory *m, cudaStream_t stream) {
     m->stream = stream;
 }
 
+void n2_gpu_memory_close(gpu_memory *m) {
+    for (size_t i = 0; i < m->n; i++) cudaFree(m->blocks[i].memory);
+    free(m->blocks);
+    pthread_mutex_destroy(&m->lock);
+}
+
 /* Out of the list; the others stay in their order. */
 static gpu_block remove_block(gpu_memory *m, size_t i) {
     const gpu_block block = m->blocks[i];

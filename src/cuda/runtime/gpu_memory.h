@@ -25,6 +25,7 @@ typedef struct gpu_memory {
 } gpu_memory;
 
 void n2_gpu_memory_open(gpu_memory *m, cudaStream_t stream);
+void n2_gpu_memory_close(gpu_memory *m); /* all goes back to the driver */
 
 /* So many bytes, all 0, at a multiple of 256. */
 cudaError_t n2_gpu_memory_take(gpu_memory *m, size_t bytes, void **out);
