@@ -51,9 +51,7 @@ static n2ce_status compile(n2_graph *g, const n2_backend *backend, const n2ce_no
     n2_node *nodes = n2_alloc(ctx, plan->n_outputs, sizeof *nodes);
     if (!nodes) return N2CE_ENOMEM;
     for (size_t i = 0; i < plan->n_outputs; i++) nodes[i] = n2_node_in(n2_graph_out(g), outputs[i]);
-    n2ce_status status = n2_graph_status(g);
-    if (status == N2CE_OK)
-        status = n2_plan_compile(g, backend, nodes, plan->n_outputs, &plan->plan);
+    const n2ce_status status = n2_plan_compile(g, backend, nodes, plan->n_outputs, &plan->plan);
     n2_free(ctx, nodes);
     return status;
 }
@@ -64,7 +62,7 @@ n2ce_status n2ce_plan_compile(n2ce_graph *g, const char *device, const n2ce_node
     n2ce_ctx *ctx = n2_store_ctx(store);
     const n2_backend *backend;
     *out = NULL;
-    N2_TRY(n2ce_graph_status(g));
+    N2_TRY(n2_graph_tell(n2_graph_in(g)));
     N2_TRY(find_backend(ctx, device, &backend));
     n2ce_plan *plan = n2_alloc(ctx, 1, sizeof *plan);
     if (!plan) return N2CE_ENOMEM;

@@ -284,7 +284,9 @@ struct n2_graph {
     size_t n_current;
     n2ce_status status;
     uint32_t noted;    /* nodes whose line is known */
-    char mistake[256]; /* whose line is not */
+    char mistake[256]; /* the first, and who made it; line 0: not known yet */
+    const char *mistake_file;
+    int mistake_line;
 };
 
 n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites) {
@@ -316,6 +318,11 @@ n2_shape n2_shape_at(const n2_graph *g, n2_node x) {
 n2_node n2_input(const n2_graph *g, n2_node x, int k) { return g->nodes[x.id - 1].in[k]; }
 n2_op_id n2_op_of(const n2_graph *g, n2_node x) { return g->nodes[x.id - 1].op->id; }
 
+n2ce_status n2_graph_tell(const n2_graph *g) {
+    if (!g->mistake_line) return g->status;
+    return n2_fail(g->ctx, g->status, "%s:%d: %s", g->mistake_file, g->mistake_line, g->mistake);
+}
+
 /* Nodes are appended, so those without a line are the last ones. */
 n2_node n2_built_here(n2_graph *g, n2_node node, const char *file, int line) {
     const char *slash = strrchr(file, '/');
@@ -324,8 +331,11 @@ n2_node n2_built_here(n2_graph *g, n2_node node, const char *file, int line) {
         g->nodes[g->noted].file = name;
         g->nodes[g->noted].line = line;
     }
-    if (g->mistake[0]) n2_fail(g->ctx, g->status, "%s:%d: %s", name, line, g->mistake);
-    g->mistake[0] = '\0';
+    if (g->mistake[0] && !g->mistake_line) {
+        g->mistake_file = name;
+        g->mistake_line = line;
+        (void)n2_graph_tell(g);
+    }
     return node;
 }
 

@@ -206,6 +206,8 @@ n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites);
 void n2_graph_free(n2_graph *g); /* NULL is fine */
 n2_epilogue n2_graph_fuse(const n2_graph *g, const n2_node_data *node, int k, n2_epilogue done);
 n2ce_status n2_graph_status(const n2_graph *g);
+/* The same, and the context has the sentence once more, whatever failed since. */
+n2ce_status n2_graph_tell(const n2_graph *g);
 n2_store *n2_graph_store(const n2_graph *g);
 uint32_t n2_graph_size(const n2_graph *g); /* ids are 1 .. size */
 const n2_node_data *n2_at(const n2_graph *g, n2_node x);

@@ -231,7 +231,7 @@ static n2ce_status compile(n2_plan *p) {
 n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
                             size_t n_outputs, n2_plan **out) {
     *out = NULL;
-    N2_TRY(n2_graph_status(g));
+    N2_TRY(n2_graph_tell(g));
     n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(g));
     if (n2_store_bytes(n2_graph_store(g)) != backend->bytes)
         return n2_fail(ctx, N2CE_EINVAL, "The store holds numbers of %zu bytes, %s wants %zu.",
