@@ -33,6 +33,15 @@ static n2ce_status check_start(n2_training *r) {
     return n2_phase_at(r)->check(r->t->user, 0, r->records[r->which].loss);
 }
 
+static n2ce_status begin_averages(const n2_training *r) {
+    const n2_phase *p = n2_phase_at(r);
+    for (size_t i = 0; p->average > 0 && r->step == 0 && i < p->parameters->n; i++) {
+        const n2_tensor *t = p->parameters->list[i];
+        N2_TRY(n2_copy_tensor(r->t->store, n2_average_of(r->t->store, t), t));
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status begin_checks(n2_training *r) {
     const n2_phase *p = n2_phase_at(r);
     if (!p->check || r->step > 0) return N2CE_OK;
@@ -130,6 +139,7 @@ static n2ce_status run_phase(n2_training *r) {
     const n2_phase *p = n2_phase_at(r);
     if (p->steps == 0) return N2CE_OK;
     seed_plans(r);
+    N2_TRY(begin_averages(r));
     N2_TRY(begin_checks(r));
     n2ce_status status = N2CE_OK;
     while (status == N2CE_OK && !is_over(r)) status = go_on(r);
@@ -139,7 +149,30 @@ static n2ce_status run_phase(n2_training *r) {
     return status == N2CE_OK ? ended : status;
 }
 
+/* What is wrong with a phase; NULL: nothing. */
+static const char *mistake_in(const n2_phase *p) {
+    if (p->steps == 0) return NULL;
+    if (!p->build) return "has no build function";
+    if ((p->check || p->average > 0) && !p->parameters) return "names no parameters";
+    if (p->check && p->check_every == 0) return "does not say how often to check";
+    if (p->renew && p->renew_every == 0) return "does not say how often to renew";
+    if (p->members > N2_TRAIN_MEMBERS) return "has more members than a record has room for";
+    if (p->check && p->parameters->n % members_of(p) != 0)
+        return "has members with different numbers of tensors";
+    return NULL;
+}
+
+static n2ce_status check_phases(const n2_training *r) {
+    for (size_t i = 0; i < r->t->n_phases; i++) {
+        const char *mistake = mistake_in(&r->t->phases[i]);
+        if (mistake)
+            return n2_fail(r->ctx, N2CE_EINVAL, "Phase %zu of the training %s.", i + 1, mistake);
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status run_phases(n2_training *r) {
+    N2_TRY(check_phases(r));
     N2_TRY(n2_training_build(r));
     N2_TRY(n2_training_resume(r));
     while (r->which < r->t->n_phases) {

@@ -37,7 +37,8 @@ typedef struct n2_outputs {
     size_t n;
 } n2_outputs;
 static inline void n2_output(n2_outputs *out, n2_node x) {
-    if (out->n < N2_TRAIN_OUTPUTS) out->node[out->n++] = x;
+    if (out->n < N2_TRAIN_OUTPUTS) out->node[out->n] = x;
+    out->n++; /* too many fail later */
 }
 
 /* Builds what one iteration does: draws, losses, updates (n2_minimise). Mistakes stay in the graph;
@@ -65,7 +66,8 @@ typedef struct n2_phase {
      * and judged one by one: equally many tensors each, one member after the other. */
     const n2_parameters *parameters;
     size_t members; /* 0: one */
-    double average; /* after every step: average <- average * this + parameter * (1 - this) */
+    double average; /* from the parameters as they are at first, after every step:
+                       average <- average * this + parameter * (1 - this) */
 
     /* Checks: before the first step, every so many steps, and at the end. What was best is kept,
      * and becomes the parameters (and averages) when the phase ends. Without a check averages,
@@ -116,11 +118,12 @@ typedef struct n2_trainer {
     n2ce_status (*resumed)(void *user);
 
     n2_device_choice *choice; /* NULL: the processor. Settled by timing the steps at hand */
-    bool
-        measure_all; /* measure however little there is to do, and speak of all steps, not of one */
+    /* Measure however little there is to do, and speak of all steps, not of one. */
+    bool measure_all;
 } n2_trainer;
 
-/* Runs all phases; records has n_phases elements. Fails with N2CE_ENOMEM; N2CE_ENAN, when
+/* Runs all phases; records has n_phases elements. Fails with N2CE_EINVAL for phases that are not
+ * complete or beyond a limit above; N2CE_ENOMEM; N2CE_ENAN, when
  * parameters and checkpoint are those of a good step, and the sentence names the line that built
  * the bad node; N2CE_ECANCELED, with the checkpoint written; N2CE_EDEVICE, after which
  * n2_choice_retreat may help; N2CE_EDATA for a checkpoint of something else; and as the functions

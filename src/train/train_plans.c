@@ -31,6 +31,10 @@ static n2ce_status build_phase(n2_training *r, size_t which) {
     for (size_t k = 0; k < N2_TRAIN_INNER && p->inner[k].build; k++)
         N2_TRY(new_graph(r, p->inner[k].build, &g->inner[k], &(n2_outputs){.n = 0}));
     N2_TRY(new_graph(r, p->build, &g->step, &g->outputs));
+    if (g->outputs.n > N2_TRAIN_OUTPUTS)
+        return n2_fail(r->ctx, N2CE_EINVAL,
+                       "Phase %zu of the training has %zu outputs; %d is most.", which + 1,
+                       g->outputs.n, N2_TRAIN_OUTPUTS);
     if (p->average > 0) build_averages(r, p, g->step);
     return N2CE_OK;
 }

@@ -392,6 +392,34 @@ static void nan_stops_at_the_last_good_step(void **state) {
     finish(&good);
 }
 
+static n2ce_status build_many(void *user, n2_graph *g, n2_outputs *out) {
+    const n2ce_status status = build_step(user, g, out);
+    while (out->n <= N2_TRAIN_OUTPUTS) n2_output(out, out->node[0]);
+    return status;
+}
+
+static void a_phase_that_is_not_complete_is_refused(void **state) {
+    (void)state;
+    problem p = start(2);
+    const n2_phase good = plain_phase(&p);
+    n2_phase phases[6];
+    n2_phase_record record;
+    for (size_t i = 0; i < 6; i++) phases[i] = good;
+    phases[0].build = NULL;
+    phases[1].parameters = NULL;
+    phases[1].average = 0.5;
+    phases[2].check = check;
+    phases[3].renew = renew;
+    phases[4].members = N2_TRAIN_MEMBERS + 1;
+    phases[5].build = build_many;
+    for (size_t i = 0; i < 6; i++) {
+        const n2_trainer t = trainer_of(&p, &phases[i], 1);
+        assert_int_equal(n2_train(&t, &record), N2CE_EINVAL);
+        assert_non_null(strstr(n2ce_errmsg(p.ctx), "Phase 1 of the training "));
+    }
+    finish(&p);
+}
+
 /* The whole life of a training on this allocator. */
 static n2ce_status live(failing_alloc *memory) {
     static const double script[] = {5, 4, 3, 3, 6, 7, 8};
@@ -490,6 +518,7 @@ int main(void) {
         cmocka_unit_test(stopped_and_resumed_is_the_same),
         cmocka_unit_test(a_checkpoint_of_something_else_is_refused),
         cmocka_unit_test(nan_stops_at_the_last_good_step),
+        cmocka_unit_test(a_phase_that_is_not_complete_is_refused),
         cmocka_unit_test(out_of_memory_is_an_error),
         cmocka_unit_test(a_trial_changes_nothing),
         cmocka_unit_test(a_little_work_is_not_measured),
