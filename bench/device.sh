@@ -7,42 +7,9 @@
 #
 # The log goes to stdout and to $OUT/log.
 cd "$(dirname "$0")/.." || exit 1
-OUT=${OUT:-out}
-mkdir -p "$OUT"
-exec > >(tee "$OUT/log") 2>&1
-BUILD=${BUILD:-build-device}
-SUMMARY=
-START=$SECONDS
-
-# section NAME LIMIT COMMAND...: runs it, at most LIMIT seconds.
-section() {
-    local name=$1 limit=$2 begin=$SECONDS
-    shift 2
-    printf '\n===== %s\n' "$name"
-    timeout -k 5 "$limit" "$@"
-    local status=$?
-    SUMMARY="$SUMMARY$(printf '%-42s exit %-3s %4d s' "$name" "$status" $((SECONDS - begin)))
-"
-    printf '===== %s: exit %s after %d s\n' "$name" "$status" $((SECONDS - begin))
-}
-
-# quiet COMMAND...: only the last lines, and those that tell of failures.
-quiet() {
-    "$@" >"$OUT/last" 2>&1
-    local status=$?
-    grep -nE 'FAILED|failed|error|is not|off by|differs' "$OUT/last" | head -40
-    tail -12 "$OUT/last"
-    return $status
-}
-export -f quiet
-export OUT
-
-export CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
-export PATH=$PATH:$CUDA_HOME/bin
+. bench/device_sections.sh
 section machine 30 bash -c 'nvidia-smi; nvcc --version | tail -2; nproc; cmake --version | head -1; cc --version | head -1'
-section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=ON -DN2CE_STAND_IN=ON \
-    -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
-section build 240 bash -c "quiet ninja -C $BUILD"
+configure_and_build 240 
 
 # Right first.
 T=$BUILD/tests
@@ -110,6 +77,5 @@ PYTHON
 export -f profile
 section 'time of each launch, M=100' 40 bash -c "profile $N bench step --device cuda --M 100 --seconds 0.01"
 
-printf '\n===== summary (%d s)\n%s' $((SECONDS - START)) "$SUMMARY"
-rm -f "$OUT/last"
+summary
 exit 0

@@ -120,8 +120,7 @@ size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t 
 
 /* ---- distances ------------------------------------------------------------------------------- */
 
-/* A sum of squares that need not be finished once it is as large as `most`. */
-static double distance_of(const n2_space *s, const double *a, const double *b, double most) {
+double n2_space_distance(const n2_space *s, const double *a, const double *b, double most) {
     double sum = 0;
     for (size_t j = 0; j < s->n && sum < most; j++) {
         const n2_factor *f = &s->factor[j];
@@ -140,7 +139,7 @@ void n2_space_nearest(const n2_space *s, const double *from, size_t n, const dou
         double least = N2_INFINITY;
         for (size_t k = 0; k < m; k++) {
             if (self && k == i) continue;
-            const double d = distance_of(s, from + i * s->n, to + k * s->n, least);
+            const double d = n2_space_distance(s, from + i * s->n, to + k * s->n, least);
             if (!(d < least)) continue;
             least = d;
             if (nearest) nearest[i] = k;

@@ -32,6 +32,10 @@ double n2_percentile(double *values, size_t n, double p);
  * many they are. */
 size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t rows);
 
+/* The sum of squared differences of two designs, in ranges of the factors; other levels count as 1.
+ * It need not be finished once it is as large as `most`. */
+double n2_space_distance(const n2_space *s, const double *a, const double *b, double most);
+
 /* How far each of n designs is from the nearest of m others: root mean square over columns of the
  * difference in ranges, or 1 for another level. `self`: from the nearest other row, where both are
  * the same. `nearest` has the rows; NULL: not wanted. */

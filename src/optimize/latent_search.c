@@ -1,6 +1,7 @@
 /* The search: chains from the best designs known, each of which gives one proposal. */
 #include "base/numerics.h"
 #include "base/random.h"
+#include "design/design_space.h"
 #include "latent_model.h"
 
 #include <math.h>
@@ -226,29 +227,15 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* Sum of squared differences, in ranges of the columns; other levels count as 1. */
-static double squared_distance(const n2_space *s, const double *a, const double *b, double most) {
-    double sum = 0;
-    for (size_t j = 0; j < s->n && sum < most; j++) {
-        const n2_factor *f = &s->factor[j];
-        const double range = f->high - f->low;
-        const double by = f->kind == N2_CATEGORY ? (double)(a[j] != b[j])
-                          : range > 0            ? (a[j] - b[j]) / range
-                                                 : 0;
-        sum += by * by;
-    }
-    return sum;
-}
-
 /* Whether another chain's design is nearer than proposals should be. */
 static bool is_crowded(const search *s, size_t i, const double *x) {
     const n2_space *space = &s->m->designs->space;
     for (size_t k = 0; k < s->chains; k++)
         if (k != i && s->value[k] > -N2_INFINITY &&
-            squared_distance(space, x, s->best + k * s->columns, s->spacing) < s->spacing)
+            n2_space_distance(space, x, s->best + k * s->columns, s->spacing) < s->spacing)
             return true;
     for (size_t k = 0; k < s->n_others; k++)
-        if (squared_distance(space, x, s->others + k * s->columns, s->spacing) < s->spacing)
+        if (n2_space_distance(space, x, s->others + k * s->columns, s->spacing) < s->spacing)
             return true;
     return false;
 }
@@ -266,7 +253,7 @@ static n2ce_status choose_spacing(search *s) {
         for (size_t k = 0; k < d->rows; k++)
             if (k != i * step)
                 nearest[i] = fmin(
-                    nearest[i], squared_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
+                    nearest[i], n2_space_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
     }
     qsort(nearest, n, sizeof *nearest, by_size);
     s->spacing = fmax(nearest[n / 2] / 4, LEAST_SPACING);
