@@ -136,7 +136,8 @@ n2_node n2_build_cast(n2_graph *g, n2_node x, n2_dtype dtype) {
     if (!x.id) return N2_NONE;
     const n2_dtype from = n2_at(g, x)->dtype;
     if (from == dtype) return x;
-    return n2_emit(g, N2_OP_cast, &x, 1, n2_shape_at(g, x), &(n2_attr){.cast = {from, dtype}});
+    return n2_emit(g, N2_OP_cast, &x, 1, n2_shape_at(g, x),
+                   &(n2_attr){.cast = {(int32_t)from, (int32_t)dtype}});
 }
 
 static void cast_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
