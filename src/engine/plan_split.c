@@ -60,13 +60,16 @@ static int64_t chunks_of(const n2_step *s, weight w) {
     return least == CHUNK_ROWS ? chunks : clamp((double)(s->n_rows / least), 1, CHUNKS_HEAVY);
 }
 
-/* A device sums up in one place, tile after tile. */
+static int64_t ratio_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+
+/* A device sums up in one place, tile after tile. Every chunk has rows, since one without would
+ * leave its partial sums as it found them: nine rows for four chunks are three chunks of three. */
 void n2_plan_chunks(n2_plan *p) {
     for (size_t k = 0; k < p->n_steps; k++) {
         n2_step *s = &p->steps[k];
         if (s->kind != N2_STEP_ROWS) continue;
-        s->n_chunks = p->device ? 1 : (int)chunks_of(s, weigh(p, (int)k));
-        s->chunk_rows = (s->n_rows + s->n_chunks - 1) / s->n_chunks;
+        s->chunk_rows = ratio_up(s->n_rows, p->device ? 1 : chunks_of(s, weigh(p, (int)k)));
+        s->n_chunks = (int)ratio_up(s->n_rows, s->chunk_rows);
     }
 }
 

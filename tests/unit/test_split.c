@@ -204,6 +204,35 @@ static void rows_without_sums_are_balanced(void **state) {
     assert_true(chunks(10000, 64, false) > 30);
 }
 
+/* Nine rows go by threes, as four chunks cannot share them evenly: what is added up is three sums,
+ * and not also the memory of a fourth. */
+static void chunks_that_have_no_rows_add_nothing(void **state) {
+    (void)state;
+    enum { ROWS = 9, N = 256, SIZE = N * N };
+    bench b = open_bench(n2_cpu_backend(), 2);
+    const n2_node x = input(&b, "x", n2_dims(ROWS, N, N)), r = input(&b, "r", n2_dims(1, 1 << 20));
+    const n2_node dirt = n2g_total(b.g, n2g_exp(b.g, r)); /* where the sums will be */
+    n2_node y = n2g_mul(b.g, x, n2g_reshape(b.g, n2g_positive(b.g, dirt), n2_dims(1, 1, 1)));
+    for (int k = 0; k < 3; k++) y = n2g_matmul(b.g, n2g_affine(b.g, y, 1.0 / N, 0), x, 0, 0);
+    const n2_node out[] = {y, n2g_sum(b.g, y, n2_axis(0))};
+    assert_int_equal(n2_plan_compile(b.g, n2_cpu_backend(), out, 2, &b.plan), N2CE_OK);
+    const n2_step *s = program_of(b.plan, ROWS);
+    assert_true((s->n_chunks - 1) * s->chunk_rows < ROWS);
+    double *all = malloc(ROWS * SIZE * sizeof *all), *sums = malloc(SIZE * sizeof *sums);
+    assert_true(all && sums);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    n2_plan_get(b.plan, 0, all);
+    n2_plan_get(b.plan, 1, sums);
+    for (size_t i = 0; i < SIZE; i++) {
+        double expected = 0;
+        for (size_t row = 0; row < ROWS; row++) expected += all[row * SIZE + i];
+        assert_close(sums[i], expected, 1e-4, 1e-4);
+    }
+    free(all);
+    free(sums);
+    close_bench(&b);
+}
+
 /* Fewer than sixteen rows make a program only if they are heavy. */
 static void few_heavy_rows_are_a_program(void **state) {
     (void)state;
@@ -279,6 +308,7 @@ int main(void) {
         cmocka_unit_test(other_nodes_are_not),
         cmocka_unit_test(heavy_rows_are_split_finely),
         cmocka_unit_test(rows_without_sums_are_balanced),
+        cmocka_unit_test(chunks_that_have_no_rows_add_nothing),
         cmocka_unit_test(few_heavy_rows_are_a_program),
         cmocka_unit_test(updates_wait_for_readers),
         cmocka_unit_test(workers_have_scratch_of_their_own),
