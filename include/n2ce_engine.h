@@ -75,7 +75,7 @@ typedef struct n2ce_shape {
                   sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 #define N2CE_SCALAR n2ce_shape_of(NULL, 0)
 N2CE_API n2ce_shape n2ce_shape_of(const int64_t *dims, size_t rank);
-N2CE_API int64_t n2ce_shape_elements(n2ce_shape shape);
+N2CE_API int64_t n2ce_shape_elements(n2ce_shape shape); /**< -1: too many to count */
 
 /** Tensors by name: parameters, an optimiser's moments, data, chains of a
  *  sampler. They persist from run to run, and are what a checkpoint holds. */
@@ -97,8 +97,8 @@ N2CE_API const char *n2ce_tensor_name(const n2ce_tensor *tensor);
 N2CE_API n2ce_shape n2ce_tensor_shape(const n2ce_tensor *tensor);
 
 /** Copy a whole tensor in and out, from or to the device where plans keep it.
- *  Numbers are rounded to float32. Fail with N2CE_EINVAL (`tensor` is NULL) or
- *  N2CE_EDEVICE. */
+ *  Numbers are rounded to float32. Fail with N2CE_EINVAL (`tensor` or
+ *  `values` is NULL, or the tensor of another store) or N2CE_EDEVICE. */
 N2CE_API n2ce_status n2ce_tensor_set(n2ce_store *store, n2ce_tensor *tensor, const double *values);
 N2CE_API n2ce_status n2ce_tensor_get(n2ce_store *store, const n2ce_tensor *tensor, double *values);
 
@@ -351,7 +351,8 @@ N2CE_API const char *n2ce_plan_device(const n2ce_plan *plan);
 N2CE_API n2ce_status n2ce_plan_run(n2ce_plan *plan);
 N2CE_API n2ce_status n2ce_plan_run_many(n2ce_plan *plan, uint64_t runs);
 
-/** Output k of the last run: a single number, or all its elements. */
+/** Output k of the last run: a single number, NaN if it is none; or all its
+ *  elements. */
 N2CE_API double n2ce_plan_scalar(const n2ce_plan *plan, size_t k);
 N2CE_API void n2ce_plan_get(const n2ce_plan *plan, size_t k, double *values);
 

@@ -33,24 +33,33 @@ n2ce_parameters *n2ce_parameters_new(n2ce_store *store, uint64_t seed) {
     return p;
 }
 
-size_t n2ce_parameters_n(const n2ce_parameters *parameters) { return parameters->list.n; }
+size_t n2ce_parameters_n(const n2ce_parameters *parameters) {
+    return parameters ? parameters->list.n : 0;
+}
 
 n2ce_tensor *n2ce_parameters_at(const n2ce_parameters *parameters, size_t index) {
-    const n2_parameters *list = &parameters->list;
-    return index < list->n ? n2_tensor_out(list->list[index]) : NULL;
+    return index < n2ce_parameters_n(parameters) ? n2_tensor_out(parameters->list.list[index])
+                                                 : NULL;
+}
+
+static bool has_name(const n2ce_parameters *parameters, const char *name) {
+    if (!name)
+        n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
+                "Parameters and layers need a name, not NULL.");
+    return name != NULL;
 }
 
 n2ce_tensor *n2ce_parameter(n2ce_parameters *parameters, const char *name, n2ce_shape shape,
                             double bound) {
-    if (!parameters) return NULL;
+    if (!parameters || !has_name(parameters, name)) return NULL;
     return n2_tensor_out(n2_parameter(&parameters->list, name, n2_shape_in(shape), bound));
 }
 
 /* ---- layers -------------------------------------------------------------- */
 
 n2ce_layer *n2ce_layer_new(n2ce_parameters *parameters, const char *name, int64_t in, int64_t out) {
-    n2ce_layer *layer =
-        parameters ? n2_arena_alloc(&parameters->store->arena, 1, sizeof *layer) : NULL;
+    if (!parameters || !has_name(parameters, name)) return NULL;
+    n2ce_layer *layer = n2_arena_alloc(&parameters->store->arena, 1, sizeof *layer);
     if (!layer) return NULL;
     layer->store = parameters->store;
     layer->layer = n2_layer_new(&parameters->list, name, in, out);
@@ -70,8 +79,14 @@ n2ce_node n2ce_layer_apply(n2ce_graph *g, const n2ce_layer *layer, n2ce_node x) 
 
 n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name, const int64_t *widths,
                        int n_widths, double slope) {
-    if (!parameters) return NULL;
-    const size_t n = n_widths > 1 ? (size_t)n_widths - 1 : 0;
+    if (!parameters || !has_name(parameters, name)) return NULL;
+    if (!widths || n_widths < 2) {
+        n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
+                "The network \"%s\" has %d widths; it needs two at least, in and out.", name,
+                widths ? n_widths : 0);
+        return NULL;
+    }
+    const size_t n = (size_t)n_widths - 1;
     n2ce_mlp *mlp =
         n2_arena_alloc(&parameters->store->arena, 1, sizeof *mlp + n * sizeof mlp->layers[0]);
     if (!mlp) return NULL;
@@ -120,18 +135,23 @@ n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp) {
 /* ---- the optimiser ------------------------------------------------------- */
 
 n2ce_node n2ce_schedule_cosine(n2ce_graph *g, n2ce_node step, const void *steps) {
-    return OUT(n2_schedule_cosine(G, IN(step), steps));
+    return OUT(steps ? n2_schedule_cosine(G, IN(step), steps) : fail_null(G, "schedule_arg"));
 }
 
 n2ce_node n2ce_schedule_exponential(n2ce_graph *g, n2ce_node step, const void *decay) {
-    return OUT(n2_schedule_exponential(G, IN(step), decay));
+    return OUT(decay ? n2_schedule_exponential(G, IN(step), decay) : fail_null(G, "schedule_arg"));
 }
 
 /* The engine calls back with its own types. */
 static n2_node call_schedule(n2_graph *g, n2_node step, const void *arg) {
     const n2ce_adam *adam = arg;
     n2ce_graph *graph = n2_graph_out(g);
-    return n2_node_in(graph, adam->schedule(graph, n2_node_out(step), adam->schedule_arg));
+    const n2_node factor =
+        n2_node_in(graph, adam->schedule(graph, n2_node_out(step), adam->schedule_arg));
+    char text[64];
+    if (!factor.id || n2_elements(n2_shape_at(g, factor)) == 1) return factor;
+    return n2_graph_fail(g, "minimise: the schedule gives %s; it must be one number",
+                         n2_shape_text(n2_shape_at(g, factor), text));
 }
 
 void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
@@ -139,10 +159,15 @@ void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
     n2_node size = N2_NONE;
     const n2_node of = IN(loss);
     if (norm) *norm = (n2ce_node){0};
-    if (adam->struct_size != sizeof *adam)
+    if (!adam)
+        fail_null(G, "optimiser");
+    else if (adam->struct_size != sizeof *adam)
         n2_graph_fail(G, "minimise: start from N2CE_ADAM_INIT; struct_size is %zu, not %zu",
                       adam->struct_size, sizeof *adam);
-    if (!parameters) fail_null(G, "list of parameters");
+    if (!parameters)
+        fail_null(G, "list of parameters");
+    else if (parameters->store->tensors != n2_graph_store(G))
+        n2_graph_fail(G, "minimise: the parameters belong to another store");
     if (n2_graph_status(G) != N2CE_OK) return;
     const n2_optimiser optimiser = {
         .adam = {adam->beta1, adam->beta2, adam->eps, adam->decay},
@@ -177,19 +202,22 @@ static n2_node call_density(n2_graph *g, n2_node x, const void *model) {
 n2ce_node n2ce_score(n2ce_graph *g, n2ce_node x, n2ce_log_density *density, const void *model) {
     const density_call call = {density, model};
     const n2_node at = IN(x);
+    if (!density) return OUT(fail_null(G, "log density"));
     return OUT(at.id ? n2_score(G, at, call_density, &call, NULL) : N2_NONE);
 }
 
 n2ce_node n2ce_langevin_step(n2ce_graph *g, n2ce_tensor *rows, n2ce_log_density *density,
                              const void *model, double step, bool metropolis) {
     const density_call call = {density, model};
-    if (!n2_tensor_fits(g, rows)) return OUT(N2_NONE);
+    if (!density) fail_null(G, "log density");
+    if (!density || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
     return OUT(n2_langevin_step(G, n2_tensor_in(rows), call_density, &call, step, metropolis));
 }
 
 n2ce_node n2ce_svgd_step(n2ce_graph *g, const char *name, n2ce_tensor *rows,
                          n2ce_log_density *density, const void *model, double rate) {
     const density_call call = {density, model};
-    if (!n2_tensor_fits(g, rows)) return OUT(N2_NONE);
+    if (!density) fail_null(G, "log density");
+    if (!density || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
     return OUT(n2_svgd_step(G, name, n2_tensor_in(rows), call_density, &call, rate));
 }

@@ -50,7 +50,8 @@ static n2ce_status compile(n2_graph *g, const n2_backend *backend, const n2ce_no
     n2ce_ctx *ctx = n2_store_ctx(plan->store);
     n2_node *nodes = n2_alloc(ctx, plan->n_outputs, sizeof *nodes);
     if (!nodes) return N2CE_ENOMEM;
-    for (size_t i = 0; i < plan->n_outputs; i++) nodes[i] = n2_node_in(n2_graph_out(g), outputs[i]);
+    for (size_t i = 0; outputs && i < plan->n_outputs; i++)
+        nodes[i] = n2_node_in(n2_graph_out(g), outputs[i]);
     const n2ce_status status = n2_plan_compile(g, backend, nodes, plan->n_outputs, &plan->plan);
     n2_free(ctx, nodes);
     return status;

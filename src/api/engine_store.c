@@ -15,7 +15,8 @@ n2ce_shape n2ce_shape_of(const int64_t *dims, size_t rank) {
 
 int64_t n2ce_shape_elements(n2ce_shape shape) {
     int64_t n = 1;
-    for (int i = 0; i < shape.rank && i < N2CE_MAX_RANK; i++) n *= shape.dim[i];
+    for (int i = 0; i < shape.rank && i < N2CE_MAX_RANK; i++)
+        if (__builtin_mul_overflow(n, shape.dim[i], &n)) return -1;
     return n;
 }
 
@@ -48,11 +49,15 @@ void n2ce_store_free(n2ce_store *store) {
 }
 
 n2ce_tensor *n2ce_store_add(n2ce_store *store, const char *name, n2ce_shape shape) {
+    if (!name) {
+        n2_fail(n2_store_ctx(store->tensors), N2CE_EINVAL, "A tensor needs a name, not NULL.");
+        return NULL;
+    }
     return n2_tensor_out(n2_store_add(store->tensors, name, n2_shape_in(shape)));
 }
 
 n2ce_tensor *n2ce_store_find(const n2ce_store *store, const char *name) {
-    return n2_tensor_out(n2_store_find(store->tensors, name));
+    return n2_tensor_out(name ? n2_store_find(store->tensors, name) : NULL);
 }
 
 n2ce_tensor *n2ce_store_at(const n2ce_store *store, size_t index) {
@@ -73,8 +78,11 @@ static bool owns(const n2_store *store, const n2_tensor *t) {
     return t && n2_store_at(store, t->index) == t;
 }
 
-static n2ce_status check_tensor(const n2ce_store *store, const n2_tensor *t) {
-    if (owns(store->tensors, t)) return N2CE_OK;
+static n2ce_status check_tensor(const n2ce_store *store, const n2_tensor *t, const void *values) {
+    if (owns(store->tensors, t) && (values || !n2_elements(t->shape))) return N2CE_OK;
+    if (owns(store->tensors, t))
+        return n2_fail(n2_store_ctx(store->tensors), N2CE_EINVAL,
+                       "The values of the tensor \"%s\" are NULL.", t->name);
     return n2_fail(n2_store_ctx(store->tensors), N2CE_EINVAL,
                    t ? "The tensor belongs to another store."
                      : "The tensor is NULL: see what made it.");
@@ -82,14 +90,14 @@ static n2ce_status check_tensor(const n2ce_store *store, const n2_tensor *t) {
 
 n2ce_status n2ce_tensor_set(n2ce_store *store, n2ce_tensor *tensor, const double *values) {
     n2_tensor *t = n2_tensor_in(tensor);
-    N2_TRY(check_tensor(store, t));
+    N2_TRY(check_tensor(store, t, values));
     n2_tensor_set(store->tensors, t, values);
     return N2CE_OK;
 }
 
 n2ce_status n2ce_tensor_get(n2ce_store *store, const n2ce_tensor *tensor, double *values) {
     const n2_tensor *t = (const n2_tensor *)tensor;
-    N2_TRY(check_tensor(store, t));
+    N2_TRY(check_tensor(store, t, values));
     N2_TRY(n2_tensor_pull(store->tensors, t));
     n2_tensor_get(store->tensors, t, values);
     return N2CE_OK;
@@ -131,7 +139,8 @@ static n2ce_status check_matrix(n2ce_ctx *ctx, const n2_tensor *t, const n2ce_ma
     if (m->type < N2CE_F64 || m->type > N2CE_U8)
         return n2_fail(ctx, N2CE_EINVAL, "The type of the matrix, %d, is none of n2ce_dtype.",
                        (int)m->type);
-    if (m->rows == rows && m->rows * m->cols == (size_t)n2_elements(t->shape)) return N2CE_OK;
+    const size_t n = (size_t)n2_elements(t->shape);
+    if (m->rows == rows && (n ? m->cols == n / rows : !(m->rows && m->cols))) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "A matrix of %zu x %zu does not fit the tensor \"%s\" %s.",
                    m->rows, m->cols, t->name, n2_shape_text(t->shape, text));
 }
@@ -140,7 +149,7 @@ n2ce_status n2ce_tensor_set_matrix(n2ce_store *store, n2ce_tensor *tensor,
                                    const n2ce_matrix *matrix) {
     n2_tensor *t = n2_tensor_in(tensor);
     n2ce_ctx *ctx = n2_store_ctx(store->tensors);
-    N2_TRY(check_tensor(store, t));
+    N2_TRY(check_tensor(store, t, matrix ? matrix->data : NULL));
     N2_TRY(check_matrix(ctx, t, matrix));
     double *values = n2_alloc(ctx, (size_t)n2_elements(t->shape), sizeof *values);
     if (!values) return N2CE_ENOMEM;

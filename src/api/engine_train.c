@@ -71,6 +71,8 @@ static n2ce_status check_trainer(n2ce_ctx *ctx, const n2ce_trainer *t) {
         return n2_fail(ctx, N2CE_EINVAL,
                        "parameters is NULL; what is averaged, or kept where a check was best, "
                        "must be named.");
+    if (t->parameters && t->parameters->store != t->store)
+        return n2_fail(ctx, N2CE_EINVAL, "The parameters belong to another store.");
     if (t->check && t->check_every == 0)
         return n2_fail(ctx, N2CE_EINVAL, "check_every is 0; say after how many steps to check.");
     return N2CE_OK;
@@ -101,11 +103,12 @@ static n2ce_status run(training *r, n2_device_choice *choice, n2_phase_record *r
 }
 
 n2ce_status n2ce_train(const n2ce_trainer *t, n2ce_training *out) {
-    n2ce_ctx *ctx = n2_store_ctx(t->store->tensors);
     training r = {.t = t};
     n2_phase_record record = {0};
     n2_device_choice choice;
     *out = (n2ce_training){.loss = (double)NAN, .best_loss = (double)NAN};
+    if (!t->store) return N2CE_EINVAL; /* nor is there a context to tell it to */
+    n2ce_ctx *ctx = n2_store_ctx(t->store->tensors);
     if (t->struct_size != sizeof *t)
         return n2_fail(ctx, N2CE_EINVAL,
                        "Start from N2CE_TRAINER_INIT; struct_size is %zu, not %zu.", t->struct_size,

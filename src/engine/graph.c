@@ -16,8 +16,7 @@ n2_shape n2_shape_of(const int64_t *dims, size_t rank) {
     return s;
 }
 
-/* No axis is negative, and the elements can be counted in bytes. */
-static bool is_possible(n2_shape s) {
+bool n2_is_possible(n2_shape s) {
     int64_t bytes = sizeof(double);
     for (int i = 0; i < s.rank; i++)
         if (s.dim[i] < 0 || __builtin_mul_overflow(bytes, s.dim[i] ? s.dim[i] : 1, &bytes))
@@ -102,7 +101,7 @@ n2_tensor *n2_store_add(n2_store *store, const char *name, n2_shape shape) {
 
 n2_tensor *n2_store_add_as(n2_store *store, const char *name, n2_shape shape, n2_dtype dtype) {
     char text[64];
-    if (!is_possible(shape)) {
+    if (!n2_is_possible(shape)) {
         n2_fail(store->ctx, N2CE_EINVAL, "The tensor \"%s\" cannot have the shape %s.", name,
                 n2_shape_text(shape, text));
         return NULL;
@@ -451,7 +450,7 @@ static n2_node rewrite(n2_graph *g, const n2_node_data *node) {
 n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape shape,
                 const n2_attr *attr) {
     char text[64];
-    if (!is_possible(shape))
+    if (!n2_is_possible(shape))
         return n2_graph_fail(g, "%s: the shape %s is not possible", n2_ops[op]->name,
                              n2_shape_text(shape, text));
     if (g->status != N2CE_OK) return N2_NONE;

@@ -36,6 +36,7 @@ typedef struct n2_shape {
 n2_shape n2_shape_of(const int64_t *dims, size_t rank);
 n2_shape n2_scalar_shape(void);
 int64_t n2_elements(n2_shape s);
+bool n2_is_possible(n2_shape s); /* no axis is negative; the elements can be counted in bytes */
 bool n2_same_shape(n2_shape a, n2_shape b);
 const char *n2_shape_text(n2_shape s, char buffer[64]); /* "[128 x 20]" */
 

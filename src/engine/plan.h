@@ -51,7 +51,8 @@ uint64_t n2_plan_seed_of(const n2_plan *plan);
 const n2_backend *n2_plan_backend(const n2_plan *plan);
 bool n2_plan_writes(const n2_plan *plan, const n2_tensor *t); /* whether a run updates it */
 
-/* Output k, converted to double; the scalar form is for outputs of one element. */
+/* Output k, converted to double; the scalar form is for outputs of one element, and
+ * NaN for others. */
 void n2_plan_get(const n2_plan *plan, size_t k, double *values);
 double n2_plan_scalar(const n2_plan *plan, size_t k);
 

@@ -68,7 +68,8 @@ void n2_plan_get(const n2_plan *p, size_t k, double *values) {
 }
 
 double n2_plan_scalar(const n2_plan *p, size_t k) {
-    double value = 0;
+    if (n2_elements(n2_shape_at(p->graph, p->outputs[k])) != 1) return (double)NAN;
+    double value;
     n2_plan_get(p, k, &value);
     return value;
 }

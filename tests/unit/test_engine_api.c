@@ -104,6 +104,103 @@ static void what_failed_is_told_where_it_is_used(void **state) {
     close_bench(&b);
 }
 
+/* Numbers that cannot be are refused, not computed with. */
+static void impossible_numbers_are_refused(void **state) {
+    (void)state;
+    for (int k = 0; k < 7; k++) {
+        bench b = open_bench(1);
+        const n2ce_node x = n2ce_normal(b.g, n2ce_dims(4, 3));
+        if (k == 0) n2ce_slice(b.g, x, 0, INT64_MAX, 1);
+        if (k == 1) n2ce_tile_rows(b.g, x, INT64_MAX / 2);
+        if (k == 2) n2ce_repeat_rows(b.g, x, INT64_MAX / 2);
+        if (k == 3) n2ce_reshape(b.g, x, n2ce_dims(1LL << 40, 1LL << 40));
+        if (k == 4) n2ce_softmax(b.g, x, -1);
+        if (k == 5) n2ce_softmax(b.g, x, 40);
+        if (k == 6) n2ce_score(b.g, x, NULL, NULL);
+        assert_int_equal(n2ce_graph_status(b.g), N2CE_EINVAL);
+        close_bench(&b);
+    }
+    assert_int_equal(n2ce_shape_elements(n2ce_dims(1LL << 40, 1LL << 40)), -1);
+}
+
+/* So are NULL and a matrix of another size in place of values, before memory is read. */
+static void values_must_be_there(void **state) {
+    (void)state;
+    bench b = open_bench(1);
+    double values[12] = {0};
+    n2ce_tensor *t = n2ce_store_add(b.store, "t", n2ce_dims(4, 3));
+    const n2ce_matrix none = {.rows = 4, .cols = 3, .type = N2CE_F64};
+    const n2ce_matrix wraps = {
+        .data = values, .rows = 4, .cols = 3 + ((size_t)1 << 62), .type = N2CE_F64};
+    assert_int_equal(n2ce_tensor_set(b.store, t, NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_tensor_get(b.store, t, NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_tensor_set_matrix(b.store, t, &none), N2CE_EINVAL);
+    assert_int_equal(n2ce_tensor_set_matrix(b.store, t, &wraps), N2CE_EINVAL);
+    assert_null(n2ce_store_add(b.store, NULL, n2ce_dims(1)));
+    assert_null(n2ce_store_find(b.store, NULL));
+    n2ce_plan *plan;
+    assert_int_equal(n2ce_plan_compile(b.g, "cpu", NULL, 1, &plan), N2CE_EINVAL);
+    close_bench(&b);
+}
+
+/* What has several elements is no single number, and is not written where one belongs. */
+static void many_numbers_are_no_scalar(void **state) {
+    (void)state;
+    bench b = open_bench(1);
+    const n2ce_node out[] = {n2ce_normal(b.g, n2ce_dims(400, 3)), n2ce_constant(b.g, 2)};
+    compile(&b, out, 2);
+    run(&b, 1);
+    assert_true(isnan(n2ce_plan_scalar(b.plan, 0)));
+    assert_true(n2ce_plan_scalar(b.plan, 1) == 2);
+    assert_true(isnan(n2ce_plan_scalar(b.plan, 2)));
+    close_bench(&b);
+}
+
+static n2ce_node schedule_of_many(n2ce_graph *g, n2ce_node step, const void *arg) {
+    (void)step, (void)arg;
+    return n2ce_normal(g, n2ce_dims(3));
+}
+
+/* An optimiser, its schedule and its parameters, each wrong in turn. */
+static void what_minimises_is_checked(void **state) {
+    (void)state;
+    const char *const words[] = {"optimiser is NULL", "another store", "one number",
+                                 "schedule_arg is NULL", "parameters is NULL"};
+    for (int k = 0; k < 5; k++) {
+        bench b = open_bench(1), other = open_bench(1);
+        n2ce_adam adam = N2CE_ADAM_INIT;
+        n2ce_parameters *w = n2ce_parameters_new(k == 1 ? other.store : b.store, 1);
+        assert_non_null(n2ce_parameter(w, "w", n2ce_dims(3), 1));
+        if (k == 2) adam.schedule = schedule_of_many;
+        if (k == 3) adam.schedule = n2ce_schedule_cosine;
+        const n2ce_node loss =
+            n2ce_total(b.g, n2ce_read(b.g, k == 1 ? n2ce_store_add(b.store, "w", n2ce_dims(3))
+                                                  : n2ce_parameters_at(w, 0)));
+        n2ce_minimise(b.g, k ? &adam : NULL, "adam", k == 4 ? NULL : w, loss, NULL);
+        expect_mistake(&b, __LINE__ - 1, words[k]);
+        close_bench(&b);
+        close_bench(&other);
+    }
+}
+
+/* A network of one width, or without a name, is none. */
+static void a_network_has_two_widths_and_a_name(void **state) {
+    (void)state;
+    bench b = open_bench(1);
+    n2ce_parameters *w = n2ce_parameters_new(b.store, 1);
+    const int64_t widths[] = {2, 3};
+    assert_null(n2ce_mlp_new(w, "net", widths, 1, 0.1));
+    assert_non_null(strstr(n2ce_errmsg(b.ctx), "two at least"));
+    assert_null(n2ce_mlp_new(w, "net", NULL, 2, 0.1));
+    assert_null(n2ce_mlp_new(w, NULL, widths, 2, 0.1));
+    assert_null(n2ce_layer_new(w, NULL, 2, 3));
+    assert_null(n2ce_parameter(w, NULL, n2ce_dims(2), 1));
+    assert_int_equal(n2ce_parameters_n(w), 0);
+    assert_int_equal(n2ce_parameters_n(NULL), 0);
+    assert_non_null(n2ce_mlp_new(w, "net", widths, 2, 0.1));
+    close_bench(&b);
+}
+
 static n2ce_node density_of_all(n2ce_graph *g, n2ce_node x, const void *model) {
     (void)model;
     return n2ce_total(g, x);
@@ -420,6 +517,11 @@ int main(void) {
         cmocka_unit_test(a_mistake_names_the_callers_line),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(what_failed_is_told_where_it_is_used),
+        cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(values_must_be_there),
+        cmocka_unit_test(many_numbers_are_no_scalar),
+        cmocka_unit_test(what_minimises_is_checked),
+        cmocka_unit_test(a_network_has_two_widths_and_a_name),
         cmocka_unit_test(a_density_is_one_number_a_row),
         cmocka_unit_test(a_device_is_known_by_name),
         cmocka_unit_test(ops_are_what_they_are_called),

@@ -6,6 +6,7 @@ n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x) {
 }
 
 n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis) {
+    if (axis < 0 || axis >= N2_MAX_RANK) return n2_graph_fail(g, "softmax: along axis %d", axis);
     const n2_node top = n2g_detach(g, n2g_amax(g, x, n2_axis(axis)));
     const n2_node e = n2g_exp(g, n2g_sub(g, x, top));
     return n2g_div(g, e, n2g_sum(g, e, n2_axis(axis)));

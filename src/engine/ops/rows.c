@@ -27,16 +27,22 @@ n2_node n2_build_scatter_add(n2_graph *g, n2_node x, n2_node index, int64_t rows
     return n2_emit(g, N2_OP_scatter_add, in, 2, s, NULL);
 }
 
+/* More rows than can be counted are none that are possible. */
+static int64_t times_rows(int64_t n, int64_t times) {
+    int64_t rows;
+    return __builtin_mul_overflow(n, times, &rows) ? -1 : rows;
+}
+
 n2_node n2_build_tile_rows(n2_graph *g, n2_node x, int64_t times) {
     if (!x.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, x).dim[0];
-    return n2g_gather(g, x, n2g_row_index(g, n * times, 1, n));
+    return n2g_gather(g, x, n2g_row_index(g, times_rows(n, times), 1, n));
 }
 
 n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times) {
     if (!x.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, x).dim[0];
-    return n2g_gather(g, x, n2g_row_index(g, n * times, times, n));
+    return n2g_gather(g, x, n2g_row_index(g, times_rows(n, times), times, n));
 }
 
 static void gather_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {

@@ -20,7 +20,7 @@ n2_node n2_build_reshape(n2_graph *g, n2_node x, n2_shape shape) {
     const n2_shape s = n2_shape_at(g, x);
     char a[64], b[64];
     if (n2_same_shape(s, shape)) return x;
-    if (n2_elements(s) != n2_elements(shape))
+    if (!n2_is_possible(shape) || n2_elements(s) != n2_elements(shape))
         return n2_graph_fail(g, "reshape: %s has not as many elements as %s", n2_shape_text(s, a),
                              n2_shape_text(shape, b));
     return n2_emit(g, N2_OP_reshape, &x, 1, shape, NULL);
@@ -80,7 +80,7 @@ n2_node n2_build_slice(n2_graph *g, n2_node x, int axis, int64_t begin, int64_t 
     if (!x.id) return N2_NONE;
     n2_shape s = n2_shape_at(g, x);
     char text[64];
-    if (axis < 0 || axis >= s.rank || begin < 0 || length < 0 || begin + length > s.dim[axis])
+    if (axis < 0 || axis >= s.rank || begin < 0 || length < 0 || length > s.dim[axis] - begin)
         return n2_graph_fail(g, "slice: %lld from %lld along axis %d of %s", (long long)length,
                              (long long)begin, axis, n2_shape_text(s, text));
     if (length == s.dim[axis]) return x;
