@@ -142,10 +142,11 @@ static bool admits(const job *j) {
 }
 
 /* Alone the library is ahead from 2^22 on, by a microsecond or two; that much a launch of its own
- * costs, which cannot begin early and shares nothing with others. docs/cuda.md has the times. */
+ * costs, which cannot begin early and shares nothing with others. Narrow networks, whose trainings
+ * take a second, are not worth the second that loading it takes. docs/cuda.md has the times. */
 static bool pays(const job *j) {
     const job_product *p = &j->product;
-    enum { LEAST_SIDE = 64 };
+    enum { LEAST_SIDE = 256 };
     const double least = 0x1p26; /* products of two numbers */
     const bool slim = p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE;
     return !slim && (double)p->m * (double)p->n * (double)p->k * p->batches >= least;

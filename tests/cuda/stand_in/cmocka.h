@@ -61,6 +61,10 @@ __attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stan
                                       : stand_in_fail(__FILE__, __LINE__, "%s is %lld, not %lld", \
                                                       #a, (long long)(a), (long long)(b)))
 #define assert_int_not_equal(a, b) STAND_IN((long long)(a) != (long long)(b))
+#define assert_ptr_equal(a, b)     STAND_IN((const void *)(a) == (const void *)(b))
+#define assert_ptr_not_equal(a, b) STAND_IN((const void *)(a) != (const void *)(b))
+#define assert_in_range(x, low, high) \
+    STAND_IN((long long)(x) >= (long long)(low) && (long long)(x) <= (long long)(high))
 
 static int stand_in_one(const struct CMUnitTest *t) {
     void *state = t->initial_state;
