@@ -594,9 +594,10 @@ N2CE_API void n2ce_optimizer_free(n2ce_optimizer *optimizer); /**< NULL is fine 
 
 /** Gives the columns names, which else are their numbers, and categories texts:
  *  levels[j][v], of n_levels[j], is that of the number v in column j of the
- *  designs. n_levels[j] is 0 for a column of numbers; both may be NULL. Fails
- *  with N2CE_EINVAL (a name twice, a category without a text) and changes nothing
- *  then. */
+ *  designs. n_levels[j] is 0 for a column of numbers, or of categories that keep
+ *  their texts; both may be NULL. Fails with N2CE_EINVAL (a name twice, a
+ *  category without a text, texts for one that has them already) and changes
+ *  nothing then. */
 N2CE_API n2ce_status n2ce_optimizer_name(n2ce_optimizer *optimizer, const char *const *names,
                                          const char *const *const *levels, const size_t *n_levels);
 

@@ -126,9 +126,11 @@ static n2ce_status name_levels(const n2_design_table *t, size_t j, const char *n
     const size_t levels = n2_levels_count(t->levels, t->names[j]);
     for (size_t k = 0; k < levels; k++) {
         const char *old = n2_levels_text(t->levels, t->names[j], k);
-        const double number = strtod(old, NULL);
+        char *end;
+        const double number = strtod(old, &end); /* one that has a text already is no number */
         size_t code;
-        if (n > 0 && !(number >= 0 && number < (double)n && number == floor(number)))
+        if (n > 0 &&
+            !(*old && !*end && number >= 0 && number < (double)n && number == floor(number)))
             return n2_fail(t->ctx, N2CE_EINVAL,
                            "Column \"%s\" holds the level %s, which has no text among %zu.", name,
                            old, n);
@@ -160,6 +162,9 @@ static n2ce_status rename_columns(n2ce_optimizer *o, const char *const *names,
 n2ce_status n2ce_optimizer_name(n2ce_optimizer *o, const char *const *names,
                                 const char *const *const *levels, const size_t *n_levels) {
     n2_levels *renamed, *old = o->t.levels;
+    for (size_t j = 0; j < o->t.designs.space.n; j++)
+        if (!names || !names[j] || (n_levels && n_levels[j] && (!levels || !levels[j])))
+            return n2_fail(o->ctx, N2CE_EINVAL, "Column %zu has no name, or no texts.", j);
     N2_TRY(n2_levels_new(o->ctx, &renamed));
     n2ce_status status = rename_columns(o, names, levels, n_levels, renamed);
     if (status == N2CE_OK) o->t.levels = renamed;
@@ -335,7 +340,7 @@ static n2ce_status read_column(n2ce_optimizer *o, n2_json *json, size_t j) {
         if (!more) break;
         N2_TRY(n2_json_string(json, &text));
         N2_TRY(n2_levels_add(o->t.levels, o->t.names[j], text, &code));
-        levels++;
+        if (code != levels++) return N2CE_EDATA; /* one text twice */
     }
     return levels == (f->kind == N2_CATEGORY ? f->levels : 0) ? N2CE_OK : N2CE_EDATA;
 }

@@ -448,6 +448,7 @@ static n2ce_status hand_over(n2_st_file *f, n2ce_status status, n2_st_file **out
 
 n2ce_status n2_st_open(n2ce_ctx *ctx, const char *path, n2_st_file **out) {
     *out = NULL;
+    if (!path) return n2_fail(ctx, N2CE_EINVAL, "The name of the file to read is NULL.");
     n2_st_file *f = file_new(ctx);
     return f ? hand_over(f, open_into(f, path), out) : N2CE_ENOMEM;
 }

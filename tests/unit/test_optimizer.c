@@ -138,7 +138,12 @@ static void columns_have_names(void **state) {
     assert_int_equal(n2ce_optimizer_name(optimizer, names, levels, too_few), N2CE_EINVAL);
     assert_non_null(strstr(n2ce_errmsg(ctx), "\"colour\" holds the level 5"));
     propose(ctx, optimizer); /* as before */
+    assert_int_equal(n2ce_optimizer_name(optimizer, NULL, NULL, NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_optimizer_name(optimizer, names, NULL, n_levels), N2CE_EINVAL);
     assert_int_equal(n2ce_optimizer_name(optimizer, names, levels, n_levels), N2CE_OK);
+    assert_int_equal(n2ce_optimizer_name(optimizer, names, levels, n_levels), N2CE_EINVAL);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "has no text among 6"));
+    assert_int_equal(n2ce_optimizer_load(ctx, NULL, &loaded), N2CE_EINVAL);
     unlink(PATH);
     assert_int_equal(n2ce_optimizer_save(optimizer, PATH, false), N2CE_OK);
     if (n2ce_optimizer_load(ctx, PATH, &loaded) != N2CE_OK) fail_msg("%s", n2ce_errmsg(ctx));

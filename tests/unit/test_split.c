@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST_INPUTS = 3 };
 
@@ -266,6 +267,77 @@ static void updates_wait_for_readers(void **state) {
     close_bench(&b);
 }
 
+/* ---- many runs ------------------------------------------------------------- */
+
+static n2_kernel *quick_tanh;
+
+/* A kernel that is held up now and then, as threads are on a busy machine. */
+static void sleepy_tanh(const n2_call *c) {
+    const unsigned mixed =
+        (c->step * 2654435761u) ^ ((unsigned)c->part * 40503u + (unsigned)c->row0);
+    if (mixed % 13 == 0) nanosleep(&(struct timespec){.tv_nsec = mixed % 60000}, NULL);
+    if (mixed % 7 == 0) sched_yield();
+    quick_tanh(c);
+}
+
+enum { WIDE = 70001 }; /* what is computed in parts */
+
+/* Rows with sums, whole nodes in parts, an update in parts that a watched number may hold back. */
+static void build_all_kinds(bench *b, n2_node *loss) {
+    n2_graph *g = b->g;
+    const n2_node wide = input(b, "wide", n2_dims(1, WIDE)), w = input(b, "w", n2_dims(8, 8));
+    const n2_node rows = n2g_tanh(g, n2g_matmul(g, n2g_randn(g, n2_dims(700, 8)), w, 0, 1));
+    const n2_node noise = n2g_tanh(g, n2g_add(g, wide, n2g_randn(g, n2_dims(1, WIDE))));
+    const n2_node fold = n2g_mean(g, n2g_mul(g, rows, rows), n2_axis(0) | n2_axis(1));
+    *loss = n2g_add(g, n2g_total(g, fold), n2g_affine(g, n2g_total(g, noise), 1e-3, 0));
+    n2g_watch(g, *loss);
+    n2_node dw;
+    n2g_grad(g, *loss, &w, 1, &dw);
+    n2g_assign(g, n2_store_find(b->store, "wide"), n2g_affine(g, n2g_add(g, noise, wide), 0.5, 0));
+    n2g_assign(g, n2_store_find(b->store, "w"), n2g_sub(g, w, n2g_affine(g, dw, 0.01, 0)));
+}
+
+/* The values of both tensors after so many runs, one call each. */
+static void run_all_kinds(const n2_backend *backend, int threads, int runs, double *wide,
+                          double *w) {
+    bench b = open_bench(backend, threads);
+    n2_node loss;
+    build_all_kinds(&b, &loss);
+    assert_int_equal(n2_plan_compile(b.g, backend, &loss, 1, &b.plan), N2CE_OK);
+    for (int run = 0; run < runs; run++) assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    n2_tensor_get(b.store, n2_store_find(b.store, "wide"), wide);
+    n2_tensor_get(b.store, n2_store_find(b.store, "w"), w);
+    /* a number that is not finite holds back all parts of an update, or none */
+    double *after = malloc(WIDE * sizeof *after), bad[64] = {NAN};
+    assert_non_null(after);
+    n2_tensor_set(b.store, n2_store_find(b.store, "w"), bad);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_ENAN);
+    n2_tensor_get(b.store, n2_store_find(b.store, "wide"), after);
+    assert_memory_equal(after, wide, WIDE * sizeof *after);
+    free(after);
+    close_bench(&b);
+}
+
+/* Hundreds of runs with threads that are held up at random give the same bytes as one thread. */
+static void held_up_threads_change_nothing(void **state) {
+    (void)state;
+    enum { RUNS = 200 };
+    static double wide[2][WIDE], w[2][64];
+    static const int threads[] = {2, 7, 16};
+    n2_kernel *kernels[N2_OP_COUNT];
+    n2_backend backend = *n2_cpu_backend();
+    memcpy(kernels, backend.kernel, sizeof kernels);
+    quick_tanh = kernels[N2_OP_tanh];
+    kernels[N2_OP_tanh] = sleepy_tanh;
+    backend.kernel = kernels;
+    run_all_kinds(n2_cpu_backend(), 1, RUNS, wide[0], w[0]);
+    for (size_t t = 0; t < COUNT_OF(threads); t++) {
+        run_all_kinds(&backend, threads[t], RUNS, wide[1], w[1]);
+        assert_memory_equal(wide[1], wide[0], sizeof wide[0]);
+        assert_memory_equal(w[1], w[0], sizeof w[0]);
+    }
+}
+
 /* ---- scratch memory -------------------------------------------------------- */
 
 /* A copy by way of scratch memory, slow enough for workers to meet there. */
@@ -311,6 +383,7 @@ int main(void) {
         cmocka_unit_test(chunks_that_have_no_rows_add_nothing),
         cmocka_unit_test(few_heavy_rows_are_a_program),
         cmocka_unit_test(updates_wait_for_readers),
+        cmocka_unit_test(held_up_threads_change_nothing),
         cmocka_unit_test(workers_have_scratch_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
