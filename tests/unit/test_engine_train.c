@@ -221,6 +221,16 @@ static void mistakes_are_told(void **state) {
     assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
     assert_non_null(strstr(n2ce_errmsg(p.ctx), "parameters is NULL"));
     t = trainer_of(&p);
+    t.store = NULL;
+    assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
+    problem other = open_problem();
+    t = trainer_of(&p);
+    t.average = 0.9;
+    t.parameters = other.weights;
+    assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
+    assert_non_null(strstr(n2ce_errmsg(p.ctx), "another store"));
+    close_problem(&other);
+    t = trainer_of(&p);
     t.device = "gpu";
     assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
     assert_non_null(strstr(n2ce_errmsg(p.ctx), "\"gpu\""));

@@ -42,7 +42,15 @@ def _numbers(X, categorical):
 def _places(X, categorical):
     """Zero-based numbers of columns that are given by number or, for a data frame, by name."""
     names = list(getattr(X, "columns", []))
-    return {names.index(c) if isinstance(c, str) else int(c) for c in categorical or ()}
+    places = range((np.shape(X) + (0, 0))[1])
+    found = set()
+    for c in () if categorical is None else np.atleast_1d(np.asarray(categorical, dtype=object)):
+        place = names.index(c) if isinstance(c, str) and c in names else c
+        if place not in places:
+            raise ValueError(f"categorical has {c!r}, which is no column of X: they are numbered "
+                             f"from 0 to {len(places) - 1} and, in a data frame, have names.")
+        found.add(int(place))
+    return found
 
 
 class OfflineOptimizer(BaseEstimator):

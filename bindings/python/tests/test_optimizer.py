@@ -49,6 +49,12 @@ class Optimizer(unittest.TestCase):
         found = self.propose(n2ce.OfflineOptimizer(categorical=[2], options=FAST), table, y)
         self.assertTrue(set(found.designs[:, 2]) <= {"red", "blue"})
 
+    def test_categories_are_columns(self):
+        X, y = designs()
+        for wrong in ([-1], [2], ["colour"], "colour", [0.5]):
+            with self.assertRaisesRegex(ValueError, "no column of X"):
+                n2ce.OfflineOptimizer(categorical=wrong).fit(X, y)
+
     def test_fit_fits_and_propose_proposes(self):
         X, y = designs()
         optimizer = n2ce.OfflineOptimizer(options=FAST)
