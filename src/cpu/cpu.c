@@ -1,6 +1,7 @@
 /* The CPU backend: float, row programs, the fast kernels of this machine's instruction
  * set, and the plain ones for ops that need no speed. */
 #include "cpu.h"
+#include "cpu_kernels.h"
 
 #include "base/isa.h"
 

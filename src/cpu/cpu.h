@@ -1,12 +1,10 @@
-/* The fast kernels, by instruction set. cpu_kernel.c is compiled once for each. */
+/* The CPU backend: float, row programs, kernels for the instruction set of this machine. May use
+ * engine, objective, and the plain kernels of ref. */
 #ifndef N2_CPU_H
 #define N2_CPU_H
 
-#include "cpu_elementwise.h"
 #include "engine/kernel.h"
 
-/* All ops with a fast kernel, X(name, ...). */
-#define N2_FAST_LIST(X) \
-    N2_FAST_UNARY(X) N2_FAST_BINARY(X) X(matmul, ) X(sum, ) X(broadcast, ) X(transpose, ) X(adam, )
+const n2_backend *n2_cpu_backend(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* Kernel file, compiled once per instruction set (base/isa.h), with contraction to fused
  * multiply-add: what is fast here may differ from ref, and from another instruction set,
  * in the last bits. It never depends on the number of threads. */
-#include "cpu.h"
+#include "cpu_kernels.h"
 
 #include "base/isa.h"
 #include "base/lanes.h"

@@ -88,7 +88,4 @@ static inline const char *n2_backend_device(const n2_backend *b) {
     return b->device ? b->name : "cpu";
 }
 
-const n2_backend *n2_ref_backend(void);
-const n2_backend *n2_cpu_backend(void);
-
 #endif

@@ -1,6 +1,7 @@
 /* The reference backend: double precision, node by node. */
 #define N2_NUM      double
 #define N2_PLAIN(x) ref_##x
+#include "ref.h"
 #include "plain.h"
 
 #define KERNEL(NAME) [N2_OP_##NAME] = ref_##NAME,

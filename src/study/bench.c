@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/numerics.h"
 #include "bench_model.h"
+#include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "task/device_options.h"
 #include "task/task.h"

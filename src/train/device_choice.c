@@ -1,4 +1,5 @@
 #include "device_choice.h"
+#include "cpu/cpu.h"
 
 #include "base/clock.h"
 #include "cuda/cuda.h"

@@ -3,8 +3,10 @@
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a fuzz target
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() of replay.h */
+#include "cpu/cpu.h"
 #include "engine/plan.h"
 #include "nn/nn.h"
+#include "ref/ref.h"
 #include "require.h"
 #include "rewrite/rewrites.h"
 

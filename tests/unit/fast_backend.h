@@ -4,6 +4,7 @@
 #ifndef TEST_FAST_BACKEND_H
 #define TEST_FAST_BACKEND_H
 
+#include "cpu/cpu.h"
 #include "cuda/cuda.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include "fast_backend.h"
 #include "op_table.h"
+#include "ref/ref.h"
 
 #include "base/random.h"
 #include "rewrite/rewrites.h"

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
 #include "contexts.h"
+#include "cpu/cpu.h"
 #include "fast_backend.h"
 #include "stores.h"
 

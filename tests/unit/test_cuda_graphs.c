@@ -2,6 +2,7 @@
  * by side have the values that the processor gives them, in fewer launches than nodes. Where there
  * is no GPU the tests say so and are skipped. */
 #include "close.h"
+#include "cpu/cpu.h"
 #include "fast_backend.h"
 
 #include "nn/nn.h"

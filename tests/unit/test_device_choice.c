@@ -1,6 +1,7 @@
 /* Facts about where plans run: the faster one wins, by measurement; a device that is not there, or
  * fails, is done without unless somebody asked for it. No GPU is needed: devices are made up. */
 #include "close.h"
+#include "cpu/cpu.h"
 
 #include "base/numerics.h"
 #include "engine/kernel.h"

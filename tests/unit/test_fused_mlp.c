@@ -3,6 +3,7 @@
  * store must be the same. Where there is no GPU the tests say so and are skipped. */
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
+#include "cpu/cpu.h"
 #include "fast_backend.h"
 #include "stores.h"
 

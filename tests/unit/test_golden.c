@@ -4,6 +4,7 @@
  * The networks are spelt out here as they are there; the names of the layers are PyTorch's. */
 #include "close.h"
 #include "fast_backend.h"
+#include "ref/ref.h"
 
 #include "engine/plan.h"
 #include "io/safetensors.h"

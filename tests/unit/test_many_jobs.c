@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "contexts.h"
 #include "fast_backend.h"
+#include "ref/ref.h"
 #include "stores.h"
 
 #include "engine/plan.h"

@@ -1,5 +1,6 @@
 /* Facts about the methods that propose designs. */
 #include "bbo_data.h"
+#include "cpu/cpu.h"
 #include "design/design_space.h"
 #include "engine/kernel.h"
 #include "failing_alloc.h"

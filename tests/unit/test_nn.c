@@ -1,6 +1,8 @@
 /* Layers, initial values, optimiser, checkpoints, and whole training runs. */
 #include "contexts.h"
+#include "cpu/cpu.h"
 #include "fast_backend.h"
+#include "ref/ref.h"
 
 #include "base/numerics.h"
 #include "io/safetensors.h"

@@ -5,6 +5,7 @@
  * Derivatives are checked on ref, which is the same for all of them: only when it is not set.
  * N2CE_TEST_DEVICE puts a GPU in the processor's place: fast_backend.h. */
 #include "op_check.h"
+#include "ref/ref.h"
 
 /* ---- random numbers -------------------------------------------------------- */
 

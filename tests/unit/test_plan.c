@@ -1,7 +1,9 @@
 /* Facts about planning: what is computed, in how many steps, in how much memory; and how mistakes
  * and failures are told. */
 #include "close.h"
+#include "cpu/cpu.h"
 #include "failing_alloc.h"
+#include "ref/ref.h"
 
 #include "engine/plan.h"
 #include "rewrite/rewrites.h"

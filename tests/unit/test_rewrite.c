@@ -2,6 +2,8 @@
  * expressions, and the same numbers from both. */
 #include "close.h"
 #include "contexts.h"
+#include "cpu/cpu.h"
+#include "ref/ref.h"
 
 #include "engine/plan.h"
 #include "rewrite/rewrites.h"

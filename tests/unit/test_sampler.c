@@ -1,5 +1,6 @@
 /* Samplers on densities whose answers are known. */
 #include "close.h"
+#include "cpu/cpu.h"
 
 #include "engine/plan.h"
 #include "rewrite/rewrites.h"

@@ -1,6 +1,8 @@
 /* Facts about sharing a step between threads: nodes of much work are computed in parts, programs of
  * heavy rows in chunks, and nothing of it shows in the results. */
 #include "close.h"
+#include "cpu/cpu.h"
+#include "ref/ref.h"
 
 #include "engine/plan_data.h"
 #include "rewrite/rewrites.h"

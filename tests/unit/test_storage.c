@@ -3,7 +3,9 @@
  * N2CE_TEST_DEVICE puts a GPU in the processor's place: fast_backend.h. */
 #include "close.h"
 #include "contexts.h"
+#include "cpu/cpu.h"
 #include "fast_backend.h"
+#include "ref/ref.h"
 
 #include "nn/nn.h"
 #include "rewrite/rewrites.h"

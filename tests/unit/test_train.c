@@ -1,6 +1,7 @@
 /* Facts about the trainer: what it runs, averages, keeps, saves and resumes, and when it stops. */
 #define _POSIX_C_SOURCE 200809L
 #include "close.h"
+#include "cpu/cpu.h"
 #include "failing_alloc.h"
 
 #include "base/clock.h"
