@@ -236,7 +236,8 @@ N2CE_API void n2ce_watch(n2ce_graph *g, n2ce_node x);
  * ------------------------------------------------------------------------ */
 
 /** A list of parameters: what one optimiser trains. `seed` is that of their
- *  initial values. */
+ *  initial values. Names of parameters, layers and networks have at most 80
+ *  characters, those of optimisers 32. */
 typedef struct n2ce_parameters n2ce_parameters;
 N2CE_API n2ce_parameters *n2ce_parameters_new(n2ce_store *store, uint64_t seed);
 N2CE_API size_t n2ce_parameters_n(const n2ce_parameters *parameters); /**< tensors */
@@ -286,8 +287,8 @@ N2CE_API n2ce_node n2ce_schedule_cosine(n2ce_graph *g, n2ce_node step, const voi
 N2CE_API n2ce_node n2ce_schedule_exponential(n2ce_graph *g, n2ce_node step, const void *decay);
 
 /** Gradients of a loss and one Adam step of all parameters. `name` begins the
- *  names of the optimiser's own tensors. *norm, if not NULL, becomes the norm of
- *  the whole gradient before clipping. Loss and norm are watched. */
+ *  names of the optimiser's own tensors, which no other node of the plan reads. *norm, if not NULL,
+ * becomes the norm of the whole gradient before clipping. Loss and norm are watched. */
 N2CE_API void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
                             const n2ce_parameters *parameters, n2ce_node loss, n2ce_node *norm);
 

@@ -42,11 +42,17 @@ n2ce_tensor *n2ce_parameters_at(const n2ce_parameters *parameters, size_t index)
                                                  : NULL;
 }
 
+/* Names get beginnings and ends, for weights, moments and averages, which must not be cut off. */
+enum { LONGEST_NAME = 80, LONGEST_OPTIMISER_NAME = 32 };
+
+static bool is_name(const char *name, size_t longest) { return name && strlen(name) <= longest; }
+
 static bool has_name(const n2ce_parameters *parameters, const char *name) {
-    if (!name)
-        n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
-                "Parameters and layers need a name, not NULL.");
-    return name != NULL;
+    if (is_name(name, LONGEST_NAME)) return true;
+    n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
+            "Parameters and layers need a name of at most %d characters, not %s.", LONGEST_NAME,
+            name ? name : "NULL");
+    return false;
 }
 
 n2ce_tensor *n2ce_parameter(n2ce_parameters *parameters, const char *name, n2ce_shape shape,
@@ -154,6 +160,12 @@ static n2_node call_schedule(n2_graph *g, n2_node step, const void *arg) {
                          n2_shape_text(n2_shape_at(g, factor), text));
 }
 
+static void check_optimiser_name(n2_graph *g, const char *name) {
+    if (!is_name(name, LONGEST_OPTIMISER_NAME))
+        n2_graph_fail(g, "the name of an optimiser or a sampler has at most %d characters, not %s",
+                      LONGEST_OPTIMISER_NAME, name ? name : "NULL");
+}
+
 void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
                    const n2ce_parameters *parameters, n2ce_node loss, n2ce_node *norm) {
     n2_node size = N2_NONE;
@@ -168,6 +180,7 @@ void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
         fail_null(G, "list of parameters");
     else if (parameters->store->tensors != n2_graph_store(G))
         n2_graph_fail(G, "minimise: the parameters belong to another store");
+    check_optimiser_name(G, name);
     if (n2_graph_status(G) != N2CE_OK) return;
     const n2_optimiser optimiser = {
         .adam = {adam->beta1, adam->beta2, adam->eps, adam->decay},
@@ -218,6 +231,7 @@ n2ce_node n2ce_svgd_step(n2ce_graph *g, const char *name, n2ce_tensor *rows,
                          n2ce_log_density *density, const void *model, double rate) {
     const density_call call = {density, model};
     if (!density) fail_null(G, "log density");
-    if (!density || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
+    check_optimiser_name(G, name);
+    if (n2_graph_status(G) != N2CE_OK || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
     return OUT(n2_svgd_step(G, name, n2_tensor_in(rows), call_density, &call, rate));
 }

@@ -210,6 +210,33 @@ static n2ce_status check_outputs(const n2_plan *p) {
     return N2CE_OK;
 }
 
+/* The update that keeps a tensor for itself, as moments are; 0: none. */
+static uint32_t keeper_of(const n2_plan *p, const n2_tensor *t) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_node_data *d = n2_node_at(p, id);
+        for (int k = 1; d->op->update && k < N2_MAX_TENSORS; k++)
+            if (d->attr->tensor[k] == t) return id;
+    }
+    return 0;
+}
+
+/* Nothing orders what reads an update's own tensors, or writes them, before or after it. */
+static n2ce_status check_moments(const n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        const n2_node_data *d = n2_node_at(p, id);
+        if (!p->nodes[id].live || (d->op->id != N2_OP_tensor && !d->op->update)) continue;
+        const uint32_t keeper = keeper_of(p, d->attr->tensor[0]);
+        if (keeper)
+            return n2_fail(
+                p->ctx, N2CE_EINVAL,
+                "%s:%d: the tensor \"%s\" is the %s update's at %s:%d, in the same plan. "
+                "Read or write it in another.",
+                d->file, d->line, d->attr->tensor[0]->name, n2_node_at(p, keeper)->op->name,
+                n2_node_at(p, keeper)->file, n2_node_at(p, keeper)->line);
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status compile(n2_plan *p) {
     p->nodes = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->nodes);
     if (!p->nodes) return N2CE_ENOMEM;
@@ -220,6 +247,7 @@ static n2ce_status compile(n2_plan *p) {
     N2_TRY(check_kernels(p));
     N2_TRY(assign_stages(p));
     N2_TRY(check_outputs(p));
+    N2_TRY(check_moments(p));
     postpone(p);
     N2_TRY(n2_plan_steps(p));
     N2_TRY(n2_plan_tensors(p));

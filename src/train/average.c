@@ -25,8 +25,14 @@ n2ce_status n2_copy_tensor(const n2_store *store, n2_tensor *to, const n2_tensor
 
 n2ce_status n2_add_twin(n2_store *store, const char *prefix, const n2_tensor *of) {
     char name[N2_TWIN_NAME];
-    if (n2_twin_of(store, prefix, of)) return N2CE_OK;
-    n2_tensor *twin = n2_store_add_as(store, twin_name(prefix, of, name), of->shape, of->dtype);
+    n2_tensor *twin = n2_twin_of(store, prefix, of);
+    if (twin && n2_same_shape(twin->shape, of->shape) && twin->dtype == of->dtype) return N2CE_OK;
+    if (twin)
+        return n2_fail(n2_store_ctx(store), N2CE_EINVAL,
+                       "The tensor \"%s\" is in the way of the trainer's own, which has the shape "
+                       "of \"%s\". Give it another name.",
+                       twin->name, of->name);
+    twin = n2_store_add_as(store, twin_name(prefix, of, name), of->shape, of->dtype);
     return twin ? n2_copy_tensor(store, twin, of) : N2CE_ENOMEM;
 }
 

@@ -164,9 +164,9 @@ static n2ce_node schedule_of_many(n2ce_graph *g, n2ce_node step, const void *arg
 /* An optimiser, its schedule and its parameters, each wrong in turn. */
 static void what_minimises_is_checked(void **state) {
     (void)state;
-    const char *const words[] = {"optimiser is NULL", "another store", "one number",
-                                 "schedule_arg is NULL", "parameters is NULL"};
-    for (int k = 0; k < 5; k++) {
+    const char *const words[] = {"optimiser is NULL",    "another store",      "one number",
+                                 "schedule_arg is NULL", "parameters is NULL", "not NULL"};
+    for (int k = 0; k < 6; k++) {
         bench b = open_bench(1), other = open_bench(1);
         n2ce_adam adam = N2CE_ADAM_INIT;
         n2ce_parameters *w = n2ce_parameters_new(k == 1 ? other.store : b.store, 1);
@@ -176,11 +176,29 @@ static void what_minimises_is_checked(void **state) {
         const n2ce_node loss =
             n2ce_total(b.g, n2ce_read(b.g, k == 1 ? n2ce_store_add(b.store, "w", n2ce_dims(3))
                                                   : n2ce_parameters_at(w, 0)));
-        n2ce_minimise(b.g, k ? &adam : NULL, "adam", k == 4 ? NULL : w, loss, NULL);
+        n2ce_minimise(b.g, k ? &adam : NULL, k == 5 ? NULL : "adam", k == 4 ? NULL : w, loss, NULL);
         expect_mistake(&b, __LINE__ - 1, words[k]);
         close_bench(&b);
         close_bench(&other);
     }
+}
+
+/* An optimiser's own tensors are not read while it writes them. */
+static void moments_are_the_optimisers_own(void **state) {
+    (void)state;
+    bench b = open_bench(1);
+    const n2ce_adam adam = N2CE_ADAM_INIT;
+    n2ce_parameters *w = n2ce_parameters_new(b.store, 1);
+    n2ce_tensor *t = n2ce_parameter(w, "w", n2ce_dims(3), 1);
+    const n2ce_node loss = n2ce_total(b.g, n2ce_read(b.g, t));
+    n2ce_minimise(b.g, &adam, "adam", w, loss, NULL);
+    const n2ce_node m = n2ce_total(b.g, n2ce_read(b.g, n2ce_store_find(b.store, "adam.m.w")));
+    n2ce_plan *plan;
+    assert_int_equal(n2ce_plan_compile(b.g, "cpu", &m, 1, &plan), N2CE_EINVAL);
+    assert_non_null(strstr(n2ce_errmsg(b.ctx), "\"adam.m.w\" is the adam update's"));
+    compile(&b, &loss, 1);
+    run(&b, 1);
+    close_bench(&b);
 }
 
 /* A network of one width, or without a name, is none. */
@@ -195,6 +213,12 @@ static void a_network_has_two_widths_and_a_name(void **state) {
     assert_null(n2ce_mlp_new(w, NULL, widths, 2, 0.1));
     assert_null(n2ce_layer_new(w, NULL, 2, 3));
     assert_null(n2ce_parameter(w, NULL, n2ce_dims(2), 1));
+    char much[100] = {0};
+    memset(much, 'x', sizeof much - 1);
+    assert_null(n2ce_layer_new(w, much, 2, 3));
+    assert_non_null(strstr(n2ce_errmsg(b.ctx), "at most 80 characters"));
+    assert_null(n2ce_mlp_new(w, much, widths, 2, 0.1));
+    assert_null(n2ce_parameter(w, much, n2ce_dims(2), 1));
     assert_int_equal(n2ce_parameters_n(w), 0);
     assert_int_equal(n2ce_parameters_n(NULL), 0);
     assert_non_null(n2ce_mlp_new(w, "net", widths, 2, 0.1));
@@ -521,6 +545,7 @@ int main(void) {
         cmocka_unit_test(values_must_be_there),
         cmocka_unit_test(many_numbers_are_no_scalar),
         cmocka_unit_test(what_minimises_is_checked),
+        cmocka_unit_test(moments_are_the_optimisers_own),
         cmocka_unit_test(a_network_has_two_widths_and_a_name),
         cmocka_unit_test(a_density_is_one_number_a_row),
         cmocka_unit_test(a_device_is_known_by_name),

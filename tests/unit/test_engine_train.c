@@ -230,6 +230,10 @@ static void mistakes_are_told(void **state) {
     assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
     assert_non_null(strstr(n2ce_errmsg(p.ctx), "another store"));
     close_problem(&other);
+    assert_non_null(n2ce_store_add(p.store, "average.line.0.weight", n2ce_dims(1)));
+    t.parameters = p.weights;
+    assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
+    assert_non_null(strstr(n2ce_errmsg(p.ctx), "in the way"));
     t = trainer_of(&p);
     t.device = "gpu";
     assert_int_equal(n2ce_train(&t, &result), N2CE_EINVAL);
