@@ -146,7 +146,7 @@ static bool admits(const job *j) {
  * take a second, are not worth the second that loading it takes. docs/cuda.md has the times. */
 static bool pays(const job *j) {
     const job_product *p = &j->product;
-    enum { LEAST_SIDE = 256 };
+    enum { LEAST_SIDE = 512 };
     const double least = 0x1p26; /* products of two numbers */
     const bool slim = p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE;
     return !slim && (double)p->m * (double)p->n * (double)p->k * p->batches >= least;
