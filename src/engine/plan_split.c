@@ -81,7 +81,11 @@ typedef struct sharing {
     double open; /* work of the last share, which others may join */
 } sharing;
 
-static size_t parts_of(double work) { return work < 2 * N2_GRAIN ? 1 : (size_t)(work / N2_GRAIN); }
+/* More than thousands would occupy no machine better. */
+static size_t parts_of(double work) {
+    const double most = 4096, parts = work / N2_GRAIN;
+    return parts < 2 ? 1 : (size_t)(parts < most ? parts : most);
+}
 
 /* Big instructions are cut into parts, small ones that follow one another go together. */
 static void add_work(sharing *s, size_t i, double work, size_t parts) {
