@@ -136,7 +136,7 @@ N2CE_API n2ce_node n2ce_permutation(n2ce_graph *g, int64_t n);
 
 /** Element by element. positive: 1 where x > 0, else 0. detach: x, seen as a
  *  constant by gradients. affine: a x + b. lrelu: x where positive, slope x
- *  elsewhere. silu: x sigmoid(x). */
+ *  elsewhere. silu: x sigmoid(x). gelu: x Phi(x), Phi the normal distribution's. */
 N2CE_API n2ce_node n2ce_neg(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_exp(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_log(n2ce_graph *g, n2ce_node x);
@@ -149,6 +149,7 @@ N2CE_API n2ce_node n2ce_sigmoid(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_log_sigmoid(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_softplus(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_silu(n2ce_graph *g, n2ce_node x);
+N2CE_API n2ce_node n2ce_gelu(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_positive(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_detach(n2ce_graph *g, n2ce_node x);
 N2CE_API n2ce_node n2ce_affine(n2ce_graph *g, n2ce_node x, double a, double b);
@@ -473,6 +474,7 @@ N2CE_API void n2ce_done_at(n2ce_graph *g, const char *file, int line);
 #define n2ce_log_sigmoid(g, ...)       N2CE_BUILT(g, (n2ce_log_sigmoid)(g, __VA_ARGS__))
 #define n2ce_softplus(g, ...)          N2CE_BUILT(g, (n2ce_softplus)(g, __VA_ARGS__))
 #define n2ce_silu(g, ...)              N2CE_BUILT(g, (n2ce_silu)(g, __VA_ARGS__))
+#define n2ce_gelu(g, ...)              N2CE_BUILT(g, (n2ce_gelu)(g, __VA_ARGS__))
 #define n2ce_positive(g, ...)          N2CE_BUILT(g, (n2ce_positive)(g, __VA_ARGS__))
 #define n2ce_detach(g, ...)            N2CE_BUILT(g, (n2ce_detach)(g, __VA_ARGS__))
 #define n2ce_affine(g, ...)            N2CE_BUILT(g, (n2ce_affine)(g, __VA_ARGS__))

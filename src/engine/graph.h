@@ -256,7 +256,7 @@ n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modul
 
 /* ---- element-wise, with NumPy's broadcasting ----
  * positive: 1 where x > 0, else 0; detach: x without gradient; affine: a x + b;
- * silu: x sigmoid(x). */
+ * silu: x sigmoid(x); gelu: x Phi(x), Phi the normal distribution's, not an approximation. */
 
 #define n2g_neg(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_neg, x, 0, 0))
 #define n2g_exp(g, x)          N2_BUILT(g, n2_build_unary(g, N2_OP_exp, x, 0, 0))
@@ -273,6 +273,7 @@ n2_node n2_build_row_index(n2_graph *g, int64_t n, int64_t divide, int64_t modul
 #define n2g_affine(g, x, a, b) N2_BUILT(g, n2_build_unary(g, N2_OP_affine, x, a, b))
 #define n2g_scale(g, x, a)     n2g_affine(g, x, a, 0)
 #define n2g_silu(g, x)         N2_BUILT(g, n2_build_unary(g, N2_OP_silu, x, 0, 0))
+#define n2g_gelu(g, x)         N2_BUILT(g, n2_build_unary(g, N2_OP_gelu, x, 0, 0))
 #define n2g_lrelu(g, x, slope) N2_BUILT(g, n2_build_unary(g, N2_OP_lrelu, x, slope, 0))
 n2_node n2_build_unary(n2_graph *g, int op, n2_node x, double a, double b);
 
@@ -416,10 +417,10 @@ void n2_build_watch(n2_graph *g, n2_node x);
  * table of ops and the tables of kernels: a backend needs its formula, and nothing else. */
 #define N2_UNARY_LIST(X)                                                                  \
     X(neg) X(exp) X(log) X(sqrt) X(reciprocal) X(tanh) X(sigmoid) X(softplus) X(sin)      \
-    X(cos) X(positive) X(affine) X(lrelu) X(silu) X(n2ce_term) X(n2ce_weight)
+    X(cos) X(positive) X(affine) X(lrelu) X(silu) X(gelu) X(n2ce_term) X(n2ce_weight)
 #define N2_BINARY_LIST(X)                                                                 \
     X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(equal) X(greater) X(lrelu_grad)   \
-    X(silu_grad)
+    X(silu_grad) X(gelu_grad)
 
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \

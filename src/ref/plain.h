@@ -123,6 +123,7 @@ UNARY(positive, x > 0)
 UNARY(affine, a *x + b)
 UNARY(lrelu, x > 0 ? x : a * x)
 UNARY(silu, x *n2_sigmoid(x))
+UNARY(gelu, x *n2_normal_cdf(x))
 /* The terms of the loss: M, and the side it is on. */
 #define LOSS(NUM, DEN)                                                  \
     (c->node->attr->n2ce.is_den ? DEN(x, c->node->attr->n2ce.magnitude) \
@@ -154,6 +155,7 @@ BINARY(equal, x == y)
 BINARY(greater, x > y)
 BINARY(lrelu_grad, x > 0 ? y : a * y)
 BINARY(silu_grad, y *n2_sigmoid(x) * (1 + x * n2_sigmoid(-x)))
+BINARY(gelu_grad, y *(n2_normal_cdf(x) + x * exp(-0.5 * x * x) * 0.39894228040143268))
 
 /* Between the backend's numbers and 16 bits. */
 PLAIN N2_PLAIN(cast)(const n2_call *c) {

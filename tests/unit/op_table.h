@@ -335,6 +335,8 @@ static n2_node first_column(n2_graph *g, n2_node weight) {
 
 BUILD(silu, n2g_silu(g, x[0]))
 BUILD(silu_grad, n2_build_binary(g, N2_OP_silu_grad, x[0], x[1], 0))
+BUILD(gelu, n2g_gelu(g, x[0]))
+BUILD(gelu_grad, n2_build_binary(g, N2_OP_gelu_grad, x[0], x[1], 0))
 BUILD(log_sigmoid, n2g_log_sigmoid(g, x[0]))
 BUILD(cross_entropy, n2g_cross_entropy(g, x[0], x[1]))
 BUILD(linear, n2g_linear(g, x[0], x[1], x[2]))
@@ -392,6 +394,9 @@ static const op_row rows[] = {
     WITH(silu, unary, -6, 6, .absolute = 1e-6),
     WITH(silu, wide, -6, 6, .absolute = 1e-6),
     WITH(silu_grad, pairs, -6, 6, .absolute = 3e-6),
+    WITH(gelu, unary, -6, 6, .absolute = 1e-6),
+    WITH(gelu, wide, -6, 6, .absolute = 1e-6),
+    WITH(gelu_grad, pairs, -6, 6, .absolute = 3e-6),
     WITH(log_sigmoid, unary, -8, 8, .absolute = 1e-6),
     ROW(add, binary, -2, 2),
     ROW(sub, binary, -2, 2),

@@ -289,6 +289,7 @@ static void ops_are_what_they_are_called(void **state) {
                  {n2ce_log_sigmoid(g, a), log(s)},
                  {n2ce_softplus(g, a), log1p(exp(x))},
                  {n2ce_silu(g, a), x * s},
+                 {n2ce_gelu(g, a), x * (1 - 0.5 * erfc(x / sqrt(2)))},
                  {n2ce_positive(g, c), 0},
                  {n2ce_detach(g, a), x},
                  {n2ce_affine(g, a, 3, 4), 3 * x + 4},

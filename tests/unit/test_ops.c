@@ -204,6 +204,7 @@ BUILD(repeated, n2g_repeat_rows(g, x[0], 2))
 BUILD(padded, n2_build_pad(g, x[0], 1, 1, 4))
 BUILD(scattered, n2g_scatter_add(g, x[0], n2g_row_index(g, 3, 2, 3), 3))
 BUILD(half, n2g_affine(g, x[0], 0.5, 3))
+BUILD(gelu_of_quarter, n2g_gelu(g, n2g_scale(g, x[0], 0.25)))
 BUILD(stored, n2g_cast(g, n2g_cast(g, n2g_affine(g, x[0], 1, 1e-6), N2_BF16), N2_NUMBER))
 
 #define CHECK(NAME, ...)                                                                 \
@@ -225,6 +226,8 @@ static void ops_mean_what_their_names_say(void **state) {
         CHECK(median, 2.5);
         CHECK(positive, 1, 1, 1, 1, 1, 0);
         CHECK(stored, 1, 2, 3, 4, 9, -6);
+        CHECK(gelu_of_quarter, 0.1496765814, 0.3457312306, 0.5800294857, 0.8413447461, 2.222494937,
+              -0.1002108019);
         CHECK(half, 3.5, 4, 4.5, 5, 7.5, 0);
         CHECK(transpose_01, 1, 3, 9, 2, 4, -6);
         check_values(backend_at(k), build_median, x, n2_dims(3), (double[]){2}, 1);

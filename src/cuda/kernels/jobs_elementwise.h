@@ -48,6 +48,12 @@ __device__ inline float silu_slope(float x) {
     return s * (1.0f + x * (1.0f - s));
 }
 
+/* P(z < x) for a standard normal z, and the slope of x times that. */
+__device__ inline float normal_below(float x) { return 0.5f * erfcf(-0.707106781f * x); }
+__device__ inline float gelu_slope(float x) {
+    return normal_below(x) + 0.398942280f * x * expf(-0.5f * x * x);
+}
+
 /* a, b: f[0] and f[1]. */
 __device__ inline float unary(const job &j, int op, float a, float b, float x) {
     switch (op) {
@@ -79,6 +85,8 @@ __device__ inline float unary(const job &j, int op, float a, float b, float x) {
         return x > 0.0f ? x : a * x;
     case N2_OP_silu:
         return x * sigmoid(x);
+    case N2_OP_gelu:
+        return x * normal_below(x);
     case N2_OP_n2ce_term:
         return (float)loss_term(j, (double)x, j.k != 0);
     default: /* n2ce_weight */
@@ -108,6 +116,8 @@ __device__ inline float binary(int op, float a, float x, float y) {
         return x > y ? 1.0f : 0.0f;
     case N2_OP_silu_grad:
         return y * silu_slope(x);
+    case N2_OP_gelu_grad:
+        return y * gelu_slope(x);
     default: /* lrelu_grad */
         return x > 0.0f ? y : a * y;
     }

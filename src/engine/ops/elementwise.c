@@ -100,6 +100,20 @@ static void silu_grad_grad(n2_graph *g, n2_node y, n2_node d, n2_node *dx) {
     dx[1] = n2_build_binary(g, N2_OP_silu_grad, x, d, 0);
 }
 
+/* gelu(x) = x Phi(x); gelu' = Phi(x) + x phi(x). */
+static void gelu_grad(n2_graph *g, n2_node y, n2_node dy, n2_node *dx) {
+    dx[0] = n2_build_binary(g, N2_OP_gelu_grad, x_of(g, y), dy, 0);
+}
+/* y = dy gelu'(x); gelu'' = phi(x) (2 - x^2), phi(x) = exp(-x^2 / 2) / sqrt(2 pi). */
+static void gelu_grad_grad(n2_graph *g, n2_node y, n2_node d, n2_node *dx) {
+    const double peak = 0.39894228040143268;
+    const n2_node x = x_of(g, y), dy = n2_input(g, y, 1), square = n2g_mul(g, x, x);
+    const n2_node bell = n2g_exp(g, n2g_scale(g, square, -0.5));
+    const n2_node bend = n2g_mul(g, bell, n2g_affine(g, square, -peak, 2 * peak));
+    dx[0] = n2g_mul(g, n2g_mul(g, d, dy), bend);
+    dx[1] = n2_build_binary(g, N2_OP_gelu_grad, x, d, 0);
+}
+
 static n2_node to_input(n2_graph *g, n2_node d, n2_node y, int k) {
     return n2g_sum_to(g, d, n2_shape_at(g, n2_input(g, y, k)));
 }
@@ -172,6 +186,8 @@ ELEMENTWISE(lrelu, lrelu_grad);
 ELEMENTWISE(lrelu_grad, lrelu_grad_grad);
 ELEMENTWISE(silu, silu_grad);
 ELEMENTWISE(silu_grad, silu_grad_grad);
+ELEMENTWISE(gelu, gelu_grad);
+ELEMENTWISE(gelu_grad, gelu_grad_grad);
 ELEMENTWISE(add, add_grad);
 ELEMENTWISE(sub, sub_grad);
 ELEMENTWISE(mul, mul_grad);
