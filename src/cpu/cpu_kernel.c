@@ -366,18 +366,30 @@ static bool contiguous_axes(n2_shape s, int64_t axes, int64_t *outer, int64_t *r
     return true;
 }
 
-/* Axes apart are summed one element after another. */
+/* Axes apart: runs of the input are added to runs of the output, or are summed. A part is some
+ * of the outermost indices, if the output has them; else the first part is all. */
 static void sum_scattered(const n2_call *c) {
-    const n2_shape in = c->in[0].shape, out = c->out.shape;
-    const int64_t n = n2_elements(in);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = 0, stride = 1, rest = i;
-        for (int k = in.rank - 1; k >= 0; k--) {
-            if (out.dim[k] != 1) at += rest % in.dim[k] * stride;
-            rest /= in.dim[k];
-            stride *= out.dim[k];
-        }
-        OUT(c)[at] += IN(c, 0)[i];
+    n2_call pair = *c; /* input and output, walked as two operands of the input's shape */
+    pair.out.shape = c->in[0].shape;
+    pair.in[1] = c->out;
+    const loops l = plan_loops(&pair);
+    const int outermost = l.rank - 1;
+    const int64_t total = n2_elements(c->in[0].shape), size = n2_elements(c->out.shape);
+    const bool split = outermost > 0 && l.step[1][outermost] != 0;
+    const int64_t outer = split ? l.length[outermost] : 1;
+    const int64_t begin = outer * c->part / c->parts, end = outer * (c->part + 1) / c->parts;
+    if (begin == end || size == 0) return;
+    const int64_t each = size / outer, n = l.length[0];
+    if (!c->add) memset(OUT(c) + begin * each, 0, (size_t)((end - begin) * each) * sizeof(float));
+    if (total == 0) return;
+    const int64_t runs = total / n / outer;
+    position at = position_of(&l, IN(c, 0), OUT(c), begin * runs);
+    for (int64_t k = begin * runs; k < end * runs; k++, move_on(&l, &at)) {
+        float *to = OUT(c) + (at.y - OUT(c));
+        if (l.step[1][0] == 0)
+            *to += sum_run(at.x, n);
+        else
+            for (int64_t i = 0; i < n; i++) to[i] += at.x[i];
     }
 }
 
@@ -392,8 +404,6 @@ void N2_ISA(n2_cpu_sum)(const n2_call *c) {
     int64_t outer, reduced, inner;
     float *out = OUT(c);
     if (!contiguous_axes(c->in[0].shape, c->node->attr->reduce.axes, &outer, &reduced, &inner)) {
-        if (c->part > 0) return;
-        if (!c->add) memset(out, 0, (size_t)n2_elements(c->out.shape) * sizeof *out);
         sum_scattered(c);
         return;
     }

@@ -370,6 +370,13 @@ n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times);
 n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x);
 n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 
+/* Pictures are [n, h, w, c]. Means of squares of 2 x 2 pixels, for even h and w; and every pixel
+ * as 2 x 2 of them. */
+#define n2g_avg_pool2(g, ...) N2_BUILT(g, n2_build_avg_pool2(g, __VA_ARGS__))
+#define n2g_upsample2(g, ...) N2_BUILT(g, n2_build_upsample2(g, __VA_ARGS__))
+n2_node n2_build_avg_pool2(n2_graph *g, n2_node x);
+n2_node n2_build_upsample2(n2_graph *g, n2_node x);
+
 /* Means over rows, in nats; the divergence is that to N(0, I). */
 #define n2g_cross_entropy(g, ...) N2_BUILT(g, n2_build_cross_entropy(g, __VA_ARGS__))
 #define n2g_gaussian_kl(g, ...)   N2_BUILT(g, n2_build_gaussian_kl(g, __VA_ARGS__))

@@ -186,6 +186,11 @@ static const op_case joins_of_columns[] = {TWO(S(5, 2), S(5, 3)), TWO(S(5, 0), S
                                            TWO(S(200, 2, 3), S(200, 5, 3))};
 static const op_case slices[] = {ONE(7, 5), ONE(1000, 33), ONE(30, 6, 4), ONE(4, 5, 2, 3)};
 
+/* [n, h, w, c], so many that they are split, and pixels of one channel. */
+static const op_case pictures[] = {ONE(2, 4, 2, 3), ONE(1, 2, 2, 1),  ONE(3, 2, 6, 1),
+                                   ONE(0, 2, 2, 3), ONE(9, 8, 10, 5), ONE(70, 2, 4, 33)};
+static const op_case odd_pictures[] = {ONE(2, 1, 1, 3), ONE(5, 3, 7, 2), ONE(9, 7, 5, 5)};
+
 #define PICK(rows, ...)                                                  \
     {                                                                    \
         .n = 2, .in = {S(rows, 4), S(__VA_ARGS__)}, .below = { 0, rows } \
@@ -298,6 +303,10 @@ BUILD(logsumexp_rows, n2g_logsumexp(g, x[0], n2_axis(0)))
 BUILD(logsumexp_last, n2g_logsumexp(g, x[0], n2_axis(last_axis(g, x[0]))))
 BUILD(softmax_rows, n2g_softmax(g, x[0], 0))
 BUILD(softmax_last, n2g_softmax(g, x[0], last_axis(g, x[0])))
+BUILD(sum_odd, n2g_sum(g, x[0], n2_axis(1) | n2_axis(3)))
+BUILD(sum_even, n2g_sum(g, x[0], n2_axis(0) | n2_axis(2)))
+BUILD(avg_pool2, n2g_avg_pool2(g, x[0]))
+BUILD(upsample2, n2g_upsample2(g, x[0]))
 BUILD(median, n2g_median(g, x[0], false))
 BUILD(median_above, n2g_median(g, x[0], true))
 
@@ -432,6 +441,13 @@ static const op_row rows[] = {
     /* second gradients are differences of numbers larger than they are */
     WITH(softmax_rows, not_empty, -4, 4, .relative = 3e-5),
     WITH(softmax_last, not_empty, -4, 4, .relative = 3e-5),
+    ROW(sum_odd, pictures, -2, 2),
+    ROW(sum_even, pictures, -2, 2),
+    ROW(sum_odd, many_axes, -2, 2),
+    ROW(sum_even, many_axes, -2, 2),
+    ROW(avg_pool2, pictures, -2, 2),
+    ROW(upsample2, pictures, -2, 2),
+    ROW(upsample2, odd_pictures, -2, 2),
     FLAT(median, numbers, -2, 2),
     FLAT(median_above, squares, -2, 2),
     ROW(broadcast, broadcasts, -2, 2),

@@ -236,6 +236,36 @@ static void ops_mean_what_their_names_say(void **state) {
     }
 }
 
+static void pictures_shrink_and_grow(void **state) {
+    (void)state;
+    static const double x[] = {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60, 7, 70, 9, 90};
+    static const double pooled[] = {3.5, 35, 5.75, 57.5}, twice[] = {1, 10, 1, 10, 2, 20, 2, 20};
+    for (int k = 0; k < 2; k++) {
+        check_values(backend_at(k), build_avg_pool2, x, n2_dims(1, 2, 4, 2), pooled, 4);
+        double grown[16];
+        memcpy(grown, twice, sizeof twice);
+        memcpy(grown + 8, twice, sizeof twice);
+        check_values(backend_at(k), build_upsample2, x, n2_dims(1, 1, 2, 2), grown, 16);
+    }
+}
+
+static void check_refused(build_fn *make, n2_shape shape, const char *why) {
+    bench b = open_bench(n2_ref_backend());
+    const n2_node x = n2g_read(b.g, n2_store_add(b.store, "x", shape)), y = make(b.g, &x);
+    assert_int_equal(y.id, 0);
+    assert_int_equal(n2_graph_status(b.g), N2CE_EINVAL);
+    if (!strstr(n2ce_errmsg(contexts[1]), why)) fail_msg("%s", n2ce_errmsg(contexts[1]));
+    close_bench(&b);
+}
+
+static void pictures_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    check_refused(build_avg_pool2, n2_dims(2, 3, 4, 1), "[2 x 3 x 4 x 1] is odd");
+    check_refused(build_avg_pool2, n2_dims(2, 4, 1, 1), "[2 x 4 x 1 x 1] is odd");
+    check_refused(build_avg_pool2, n2_dims(4, 4), "[4 x 4] is not [n, h, w, c]");
+    check_refused(build_upsample2, n2_dims(4, 4, 2), "[4 x 4 x 2] is not [n, h, w, c]");
+}
+
 /* The loss as an op is the loss of the public header, for every magnitude. */
 static void the_loss_is_that_of_the_header(void **state) {
     (void)state;
@@ -533,6 +563,8 @@ int main(void) {
         cmocka_unit_test(permutations_hold_every_number_once),
         cmocka_unit_test(row_numbers_are_what_they_say),
         cmocka_unit_test(ops_mean_what_their_names_say),
+        cmocka_unit_test(pictures_shrink_and_grow),
+        cmocka_unit_test(pictures_that_do_not_fit_are_refused),
         cmocka_unit_test(the_loss_is_that_of_the_header),
         cmocka_unit_test(functions_are_right_everywhere),
         cmocka_unit_test(a_read_after_an_update_sees_the_new_value),

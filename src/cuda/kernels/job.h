@@ -44,6 +44,7 @@ typedef enum job_kind {
     JOB_SUM_SLICES,   /* few long rows: a thread per four columns */
     JOB_PACK_WEIGHTS, /* a matrix as tensor cores read it: mlp.h */
     JOB_REDUCE,       /* sum or amax over any axes: a warp per number */
+    JOB_REDUCE_FEW,   /* the same of a few numbers each: a thread per number */
     JOB_MEDIAN,       /* one block */
     JOB_RANDOM,       /* normal, uniform, integer */
     JOB_PERMUTATION,  /* one block */

@@ -27,6 +27,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_pack_weights(j, shared, block);
     case JOB_REDUCE:
         return run_reduce(j, block);
+    case JOB_REDUCE_FEW:
+        return run_reduce_few(j, block);
     case JOB_MEDIAN:
         return run_median(j, shared);
     case JOB_RANDOM:

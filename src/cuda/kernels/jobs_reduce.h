@@ -192,6 +192,13 @@ GPU_JOB void run_sum_slices(const job &j, float *shared, uint32_t block) {
     if (threadIdx.x == 0) j.more[0][block] = (float)squares;
 }
 
+__device__ inline void put_reduced(const job &j, int64_t i, double sum, float top) {
+    if (j.op == N2_OP_amax)
+        j.out[i] = top;
+    else
+        j.out[i] = (float)(j.add ? (double)j.out[i] + sum : sum);
+}
+
 /* n numbers, each from k others: `loops` says where they begin, `inner` where they are. */
 GPU_JOB void run_reduce(const job &j, uint32_t block) {
     const int64_t i = (int64_t)block * JOB_ROWS + threadIdx.x / 32;
@@ -206,11 +213,22 @@ GPU_JOB void run_reduce(const job &j, uint32_t block) {
     }
     sum = warp_sum(sum);
     top = warp_max(top);
-    if (threadIdx.x % 32) return;
-    if (j.op == N2_OP_amax)
-        j.out[i] = top;
-    else
-        j.out[i] = (float)(j.add ? (double)j.out[i] + sum : sum);
+    if (threadIdx.x % 32 == 0) put_reduced(j, i, sum, top);
+}
+
+GPU_JOB void run_reduce_few(const job &j, uint32_t block) {
+    const int64_t i = (int64_t)block * JOB_THREADS + threadIdx.x;
+    if (i >= j.n) return;
+    const float *in = j.in[0] + operand_offset(j.loops, 0, (uint32_t)i);
+    double sum = 0;
+    float top = -INFINITY;
+#pragma unroll 1
+    for (uint32_t r = 0; r < j.k; r++) {
+        const float x = in[operand_offset(j.inner, 0, r)];
+        sum += (double)x;
+        top = larger(top, x);
+    }
+    put_reduced(j, i, sum, top);
 }
 
 /* ---- small products ---- */

@@ -252,9 +252,19 @@ static void note_sum_runs(const n2_call *c, const float *in, float *out, int64_t
     if (!last && to) note_sum_runs(c, to, out, runs, chunks);
 }
 
-/* A warp per number of the output, whatever the axes. */
+/* Many numbers of a few each, and neighbours of neighbours: pooling, for instance. A thread each
+ * reads along with the others then, and a warp each would have little to do. */
+static bool is_few_each(const n2_call *c) {
+    enum { FEW = 8, MANY = 1024 };
+    const n2_shape s = c->in[0].shape;
+    const bool ends_kept = s.rank > 0 && !(c->node->attr->reduce.axes >> (s.rank - 1) & 1);
+    return ends_kept && s.dim[s.rank - 1] > 1 && n_out(c) >= MANY && n_in(c, 0) <= FEW * n_out(c);
+}
+
+/* A warp, or a thread, per number of the output, whatever the axes. */
 static void note_reduce(const n2_call *c) {
-    job j = job_of(c, JOB_REDUCE);
+    const bool few = is_few_each(c);
+    job j = job_of(c, few ? JOB_REDUCE_FEW : JOB_REDUCE);
     const n2_shape s = c->in[0].shape;
     int64_t step = 1;
     axes kept = {}, summed = {};
@@ -269,7 +279,7 @@ static void note_reduce(const n2_call *c) {
     }
     j.loops = loops_of(&kept); /* kept and summed axes alternate: not more than half each */
     j.inner = loops_of(&summed);
-    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, JOB_ROWS));
+    noted *n = n2_queue_add(c->queue, &j, pieces(j.n, few ? JOB_THREADS : JOB_ROWS));
     n2_note_read(n, j.in[0], n_in(c, 0));
     n2_note_write(n, j.out, j.n);
 }
@@ -293,7 +303,7 @@ static void note_sum(const n2_call *c) {
     extent e;
     if (n_out(c) == 0) return; /* without columns there is nothing to read either */
     const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr->reduce.axes, &e);
-    if (contiguous && e.inner > 1)
+    if (contiguous && e.inner > 1 && (e.outer < MANY_RUNS || !is_few_each(c)))
         note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
     else if (contiguous && e.length > (e.outer < MANY_RUNS ? (int)RUN : (int)JOB_CHUNK))
         note_sum_runs(c, in_of(c, 0), out_of(c), e.outer, e.length);
