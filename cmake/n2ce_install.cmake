@@ -13,7 +13,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce.pc DESTINATION ${CMAKE_INSTALL_LI
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/n2ce)
 install(EXPORT n2ce_targets NAMESPACE n2ce:: DESTINATION ${package_dir})
 write_basic_package_version_file(n2ce-config-version.cmake COMPATIBILITY SameMinorVersion)
-configure_file(cmake/n2ce-config.cmake.in n2ce-config.cmake COPYONLY)
+configure_file(cmake/n2ce-config.cmake.in n2ce-config.cmake @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/n2ce-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/n2ce-config-version.cmake DESTINATION ${package_dir})
 

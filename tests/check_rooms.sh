@@ -15,6 +15,7 @@ io:        base
 objective: base
 report:    base
 design:    base io
+image:     base io
 engine:     base
 engine/ops: base engine
 rewrite:   base engine

@@ -129,7 +129,7 @@ typedef struct literal {
     const char *descr, *shape; /* where these values start, or NULL; and their lengths */
     size_t descr_bytes, shape_bytes;
     bool has_order;
-    size_t rank, dims[2];
+    size_t rank, dims[4];
 } literal;
 
 static n2ce_status damaged(const literal *l, const char *expected) {
@@ -209,7 +209,7 @@ static n2ce_status read_shape(literal *l) {
     while (!skip(l, ')')) {
         size_t dim = 0;
         N2_TRY(read_count(l, &dim));
-        if (l->rank < 2) l->dims[l->rank] = dim;
+        if (l->rank < 4) l->dims[l->rank] = dim;
         l->rank++;
         skip_blanks(l);
         const bool closes = l->at < l->end && *l->at == ')';
@@ -345,7 +345,7 @@ static n2ce_status read_size(n2_npy *a, size_t *size) {
     return N2CE_OK;
 }
 
-static n2ce_status read_header(n2_npy *a) {
+static n2ce_status read_header(n2_npy *a, literal *l) {
     size_t size = 0, found = 0;
     N2_TRY(read_size(a, &size));
     if (size > N2_NPY_HEADER_MAX)
@@ -357,10 +357,9 @@ static n2ce_status read_header(n2_npy *a) {
     if (!a->header) return N2CE_ENOMEM;
     N2_TRY(read_bytes(a, (unsigned char *)a->header, size, &found));
     if (found < size) return cut_short(a, size, found);
-    literal l = {.npy = a, .start = a->header, .at = a->header, .end = a->header + size};
-    N2_TRY(read_dictionary(&l));
-    N2_TRY(find_element(&l));
-    return use_shape(&l);
+    *l = (literal){.npy = a, .start = a->header, .at = a->header, .end = a->header + size};
+    N2_TRY(read_dictionary(l));
+    return find_element(l);
 }
 
 /* All elements of a pipe. Memory grows with what comes, not with what the header promises. */
@@ -406,11 +405,46 @@ static n2_npy *npy_new(n2ce_ctx *ctx, n2_input *in, const char *label) {
 n2ce_status n2_npy_open(n2ce_ctx *ctx, n2_input *in, n2_npy **out) {
     n2_npy *a = *out = npy_new(ctx, in, in->label);
     if (!a) return N2CE_ENOMEM;
-    n2ce_status status = read_header(a);
+    literal l;
+    n2ce_status status = read_header(a, &l);
+    if (status == N2CE_OK) status = use_shape(&l);
     if (status == N2CE_OK) status = find_data(a);
     if (status == N2CE_OK) return N2CE_OK;
     n2_npy_close(a);
     *out = NULL;
+    return status;
+}
+
+static n2ce_status use_bytes(const literal *l, n2_npy_bytes *out) {
+    const n2_npy *a = l->npy;
+    size_t found = 0;
+    *out = (n2_npy_bytes){.rank = l->rank, .n = 1};
+    if (memcmp(l->descr + 1, "u1", 2) != 0 || a->fortran || l->rank > 4)
+        return n2_fail(a->ctx, N2CE_EDATA,
+                       "%s: the array is of dtype '%s', shape %s%s, and unsigned bytes of up to "
+                       "four dimensions in C order are needed. Save "
+                       "numpy.ascontiguousarray(a, dtype='uint8').",
+                       a->label, n2_show(l->descr, l->descr_bytes).text,
+                       n2_show(l->shape, l->shape_bytes).text, a->fortran ? ", Fortran order" : "");
+    bool fits = n2_input_map(a->in, &out->bytes, &found);
+    for (size_t k = 0; k < l->rank; k++) {
+        out->dims[k] = l->dims[k];
+        fits = fits && !__builtin_mul_overflow(out->n, l->dims[k], &out->n);
+    }
+    if (fits && found == out->n) return N2CE_OK;
+    return n2_fail(a->ctx, N2CE_EDATA,
+                   "%s: the shape is %s, and %zu bytes follow the header. The file is damaged: "
+                   "write it again.",
+                   a->label, n2_show(l->shape, l->shape_bytes).text, found);
+}
+
+n2ce_status n2_npy_read_bytes(n2ce_ctx *ctx, n2_input *in, n2_npy_bytes *out) {
+    n2_npy *a = npy_new(ctx, in, in->label);
+    literal l;
+    if (!a) return N2CE_ENOMEM;
+    n2ce_status status = read_header(a, &l);
+    if (status == N2CE_OK) status = use_bytes(&l, out);
+    n2_npy_close(a);
     return status;
 }
 

@@ -42,6 +42,17 @@ size_t n2_npy_cols(const n2_npy *npy);
 n2ce_status n2_npy_next(n2_npy *npy, const size_t *columns, size_t n, double *x, size_t max_rows,
                         size_t *rows);
 
+/* An array of unsigned bytes as it stands: pictures, say. */
+typedef struct n2_npy_bytes {
+    size_t rank, dims[4];
+    const unsigned char *bytes; /* in the input's memory, the last dimension fastest */
+    size_t n;                   /* the product of dims[0 .. rank-1] */
+} n2_npy_bytes;
+
+/* Reads all of an input in memory or of a file (not a pipe), which must outlive *out. Fails as
+ * n2_npy_open, also for other elements, Fortran order and more than four dimensions. */
+n2ce_status n2_npy_read_bytes(n2ce_ctx *ctx, n2_input *in, n2_npy_bytes *out);
+
 /* Writes n doubles as a file of one dimension, whole or not at all (n2_file_write). */
 n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n);
 

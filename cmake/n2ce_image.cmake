@@ -1,0 +1,26 @@
+# Libraries for files of pictures (src/image): each is used where it is found, and where it is not, the
+# library says so when it meets such a file. Sets image_libraries, image_definitions, and for packages
+# image_pc, what pkg-config needs to link statically, and image_packages, what find_package needs.
+option(N2CE_IMAGE_LIBRARIES "Use libpng, zlib and liblzma where they are found" ON)
+set(image_libraries "")
+set(image_definitions "")
+set(image_pc "")
+set(image_packages "")
+macro(n2ce_image_library package target definition flags)
+  if(N2CE_IMAGE_LIBRARIES)
+    find_package(${package} QUIET)
+  endif()
+  if(N2CE_IMAGE_LIBRARIES AND ${package}_FOUND)
+    list(APPEND image_libraries ${target})
+    list(APPEND image_definitions ${definition})
+    string(APPEND image_pc " ${flags}")
+    string(APPEND image_packages "find_dependency(${package})\n")
+  else()
+    message(STATUS "Pictures: without ${package}")
+  endif()
+endmacro()
+n2ce_image_library(PNG PNG::PNG N2CE_PNG -lpng)
+n2ce_image_library(ZLIB ZLIB::ZLIB N2CE_ZLIB -lz)
+n2ce_image_library(LibLZMA LibLZMA::LibLZMA N2CE_LZMA -llzma)
+# Debian's linker would otherwise make programs need libraries of which they use nothing.
+add_link_options(LINKER:--as-needed)

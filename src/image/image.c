@@ -1,0 +1,125 @@
+#include "image.h"
+
+#include "image_formats.h"
+#include "io/input.h"
+#include "io/npy.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+/* ---- in memory -------------------------------------------------------------------------- */
+
+n2ce_status n2_images_new(n2ce_ctx *ctx, size_t n, size_t height, size_t width, size_t channels,
+                          n2_images **out) {
+    size_t bytes;
+    *out = NULL;
+    if (n == 0 || height == 0 || width == 0 || (channels != 1 && channels != 3))
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "%zu pictures of %zu x %zu with %zu channels: there must be at least one, "
+                       "not empty, with 1 or 3 channels.",
+                       n, height, width, channels);
+    if (__builtin_mul_overflow(n, height, &bytes) || __builtin_mul_overflow(bytes, width, &bytes) ||
+        __builtin_mul_overflow(bytes, channels, &bytes) || bytes > PTRDIFF_MAX)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "%zu pictures of %zu x %zu are more than memory can hold. Use fewer.", n,
+                       height, width);
+    n2_images *images = n2_alloc(ctx, 1, sizeof *images);
+    if (!images) return N2CE_ENOMEM;
+    *images =
+        (n2_images){.ctx = ctx, .n = n, .height = height, .width = width, .channels = channels};
+    images->pixels = n2_alloc(ctx, bytes, 1);
+    if (!images->pixels) {
+        n2_images_free(images);
+        return N2CE_ENOMEM;
+    }
+    *out = images;
+    return N2CE_OK;
+}
+
+void n2_images_free(n2_images *images) {
+    if (!images) return;
+    n2_free(images->ctx, images->pixels);
+    n2_free(images->ctx, images->labels);
+    n2_free(images->ctx, images);
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static n2ce_status unknown(const n2_image_file *f) {
+    return n2_fail(
+        f->ctx, N2CE_EDATA,
+        "%s: its %zu bytes begin with \"%s\": that is no PNG, no IDX, no NPY and no "
+        "CIFAR-10 batch, plain or packed once by gzip or xz. Convert it to one of these.",
+        f->label, f->n, n2_show((const char *)f->bytes, f->n < 8 ? f->n : 8).text);
+}
+
+static n2ce_status parse_plain(const n2_image_file *f, n2_images **out) {
+    if (f->n == 0)
+        return n2_fail(f->ctx, N2CE_EDATA, "%s is empty. Name a file of pictures.", f->label);
+    if (n2_is_png(f)) return n2_png_parse(f, out);
+    if (n2_is_npy(f->bytes, f->n)) return n2_npy_images(f, out);
+    if (n2_is_cifar10(f)) return n2_cifar10_parse(f, out);
+    if (n2_is_idx(f)) return n2_idx_parse(f, out);
+    return unknown(f);
+}
+
+/* A use of what a file holds, unpacked. */
+typedef n2ce_status use_fn(const n2_image_file *f, void *arg);
+
+static n2ce_status use_unpacked(const n2_image_file *f, use_fn *use, void *arg) {
+    unsigned char *bytes;
+    n2_image_file plain = *f;
+    if (!n2_is_packed(f)) return use(f, arg);
+    N2_TRY(n2_unpack(f, &bytes, &plain.n));
+    plain.bytes = bytes;
+    const n2ce_status status = use(&plain, arg);
+    n2_free(f->ctx, bytes);
+    return status;
+}
+
+static n2ce_status use_input(n2_input *in, use_fn *use, void *arg) {
+    n2_image_file f = {.ctx = in->ctx, .label = in->label};
+    if (n2_input_map(in, &f.bytes, &f.n)) return use_unpacked(&f, use, arg);
+    n2_text text = n2_text_new(in->ctx); /* a pipe */
+    n2ce_status status = N2CE_OK;
+    char buffer[1 << 14];
+    for (size_t n = 1; n > 0 && status == N2CE_OK && !text.failed;) {
+        status = n2_input_read(in, buffer, sizeof buffer, &n);
+        if (status == N2CE_OK) n2_text_add_raw(&text, buffer, n);
+    }
+    if (text.failed) status = N2CE_ENOMEM;
+    f.bytes = (const unsigned char *)text.data;
+    f.n = text.length;
+    if (status == N2CE_OK) status = use_unpacked(&f, use, arg);
+    n2_text_free(&text);
+    return status;
+}
+
+static n2ce_status use_file(n2ce_ctx *ctx, const char *path, use_fn *use, void *arg) {
+    n2_input in;
+    N2_TRY(n2_input_open(ctx, path, &in));
+    const n2ce_status status = use_input(&in, use, arg);
+    n2_input_close(&in);
+    return status;
+}
+
+static n2ce_status to_images(const n2_image_file *f, void *arg) { return parse_plain(f, arg); }
+
+static n2ce_status to_labels(const n2_image_file *f, void *arg) { return n2_idx_labels(f, arg); }
+
+n2ce_status n2_images_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,
+                            n2_images **out) {
+    *out = NULL;
+    const n2_image_file f = {.ctx = ctx, .label = label, .bytes = bytes, .n = n};
+    return use_unpacked(&f, to_images, out);
+}
+
+n2ce_status n2_image_file_read(n2ce_ctx *ctx, const char *path, n2_images **out) {
+    *out = NULL;
+    return use_file(ctx, path, to_images, out);
+}
+
+n2ce_status n2_images_read_labels(n2_images *images, const char *path) {
+    return use_file(images->ctx, path, to_labels, images);
+}

@@ -1,0 +1,59 @@
+/* Pictures in memory, and the files they come from and go to.
+ *
+ * A file is recognised by what it holds, not by its name:
+ *
+ *     PNG        one picture; palettes become RGB, 16 bits 8, transparency is dropped
+ *     a folder   its files *.png in the order of their names, all of one size
+ *     IDX        MNIST's format: bytes, [n][h][w] or [n][h][w][c]
+ *     CIFAR-10   binary batches: records of a label, then the planes of 32 x 32 RGB
+ *     NPY        unsigned bytes, [n,h,w], [n,h,w,c] or [n,c,h,w]; where both fit, [n,h,w,c]
+ *
+ * each but a folder also packed by gzip or xz. libpng, zlib and liblzma do that where n2ce was
+ * built with them; else a file that needs one of them is refused with a sentence that says which.
+ */
+#ifndef N2_IMAGE_H
+#define N2_IMAGE_H
+
+#include "base/ctx.h"
+
+/* What one packed file, gzip, xz or PNG, may become in memory, in bytes. */
+#define N2_UNPACKED_MAX ((size_t)1 << 31)
+
+typedef struct n2_images {
+    n2ce_ctx *ctx;
+    size_t n, height, width, channels; /* at least 1 each; channels: 1 (grey) or 3 (RGB) */
+    unsigned char *pixels;             /* [n][height][width][channels] */
+    unsigned char *labels;             /* [n], or NULL where the file has none */
+} n2_images;
+
+/* n black pictures. Fails with N2CE_EINVAL for sizes that are not such, N2CE_ENOMEM. */
+n2ce_status n2_images_new(n2ce_ctx *ctx, size_t n, size_t height, size_t width, size_t channels,
+                          n2_images **out);
+
+void n2_images_free(n2_images *images); /* NULL is fine */
+
+/* All pictures of a file, of standard input ("-"), or of a folder. Fails with N2CE_EDATA (not
+ * pictures, damaged, cut short, too large, of several sizes, or packed in a way that this build
+ * does not know), N2CE_EIO, N2CE_ENOMEM, N2CE_ECANCELED; *out is NULL then. */
+n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out);
+
+/* The same from n bytes of a file in memory, which messages call `label`. */
+n2ce_status n2_images_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,
+                            n2_images **out);
+
+/* Replaces the labels by those of an IDX file (MNIST's labels), which must be as many as the
+ * pictures. Fails as n2_images_read; the old labels then stay. */
+n2ce_status n2_images_read_labels(n2_images *images, const char *path);
+
+/* Writes picture i as a PNG, whole or not at all (io/file.h). Fails with N2CE_EINVAL (there is no
+ * such picture, it is too large for a PNG, this build has no libpng), N2CE_EIO, N2CE_ENOMEM. */
+n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path);
+
+/* Writes a contact sheet: pictures 0 .. n-1 in rows of `columns` (0: as many as make it nearly
+ * square), on white with a gap of N2_SHEET_GAP pixels between them and around them. n = 0 means
+ * all. Fails as n2_images_write_png. */
+enum { N2_SHEET_GAP = 2 };
+n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
+                                  const char *path);
+
+#endif

@@ -1,0 +1,40 @@
+/* The formats of files of pictures, one function each; n2_images_parse (image.h) chooses. All fail
+ * with N2CE_EDATA or N2CE_ENOMEM, and leave nothing behind then. */
+#ifndef N2_IMAGE_FORMATS_H
+#define N2_IMAGE_FORMATS_H
+
+#include "image.h"
+
+/* A file in memory. */
+typedef struct n2_image_file {
+    n2ce_ctx *ctx;
+    const char *label; /* what messages call it */
+    const unsigned char *bytes;
+    size_t n;
+} n2_image_file;
+
+bool n2_is_png(const n2_image_file *f);
+n2ce_status n2_png_parse(const n2_image_file *f, n2_images **out);
+
+/* Picture i of `images`, to path, as n2_images_write_png does, which has checked i. */
+n2ce_status n2_png_write(const n2_images *images, size_t i, const char *path);
+
+/* IDX of bytes: of pictures, or of labels. */
+bool n2_is_idx(const n2_image_file *f);
+n2ce_status n2_idx_parse(const n2_image_file *f, n2_images **out);
+n2ce_status n2_idx_labels(const n2_image_file *f, n2_images *images);
+
+/* There is no magic: whole records, every label is 0 to 9, and it is no IDX that is in order. */
+bool n2_is_cifar10(const n2_image_file *f);
+n2ce_status n2_cifar10_parse(const n2_image_file *f, n2_images **out);
+
+n2ce_status n2_npy_images(const n2_image_file *f, n2_images **out);
+
+/* Pictures of a file, not of a folder. */
+n2ce_status n2_image_file_read(n2ce_ctx *ctx, const char *path, n2_images **out);
+
+/* gzip or xz: the file that was packed, in memory that n2_free frees. */
+bool n2_is_packed(const n2_image_file *f);
+n2ce_status n2_unpack(const n2_image_file *f, unsigned char **bytes, size_t *n);
+
+#endif
