@@ -244,7 +244,7 @@ static void assert_made_there(const sample *s, n2_latent_options o) {
     assert_int_equal(n2_checkpoint_device(ctx, o.checkpoint, name), N2CE_OK);
     assert_string_equal(name, "cuda:0, float32");
     assert_int_equal(n2_choice_again(ctx, name, &choice), N2CE_OK);
-    assert_ptr_equal(choice.backend, open_cuda_or_skip(true));
+    assert_string_equal(choice.backend->name, name); /* each context opens the GPU for itself */
     assert_null(choice.open);
     assert_string_equal(choice.reason, "where this run began");
     choice = (n2_device_choice){.open = open_gpu, .optional = true};
