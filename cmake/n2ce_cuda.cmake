@@ -1,5 +1,5 @@
 # The CUDA backend: N2CE_CUDA = auto (if nvcc is found), on, off. Sets cuda_objects, the objects of
-# src/cuda, empty in a build without, and cuda_libraries, what they need.
+# src/cuda, empty in a build without, cuda_libraries, what they need, and cuda_pc, the same for pkg-config.
 #
 # nvcc is called directly: making CUDA a language of the project would let its linker and flags into
 # builds that have nothing to do with it.
@@ -7,6 +7,7 @@ set(N2CE_CUDA auto CACHE STRING "GPU kernels: auto, on or off")
 set_property(CACHE N2CE_CUDA PROPERTY STRINGS auto on off)
 set(cuda_objects "")
 set(cuda_libraries "")
+set(cuda_pc "")
 if(NOT N2CE_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "N2CE_CUDA is '${N2CE_CUDA}'; it must be auto, on or off.")
 endif()
@@ -48,6 +49,7 @@ if(N2CE_NVCC AND N2CE_CUDART AND NOT N2CE_CUDA STREQUAL "off")
   set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   add_custom_target(n2ce_cuda DEPENDS ${cuda_objects})
   set(cuda_libraries ${N2CE_CUDART} dl rt)
+  set(cuda_pc " ${N2CE_CUDART} -ldl -lrt")
 else()
   message(STATUS "CUDA backend: none")
 endif()

@@ -1,6 +1,6 @@
 # Libraries for files of pictures (src/image): each is used where it is found, and where it is not, the
 # library says so when it meets such a file. Sets image_libraries, image_definitions, and for packages
-# image_pc, what pkg-config needs to link statically, and image_packages, what find_package needs.
+# image_pc, what pkg-config needs to link statically, and image_packages, what n2ce::static needs.
 option(N2CE_IMAGE_LIBRARIES "Use libpng, zlib and liblzma where they are found" ON)
 set(image_libraries "")
 set(image_definitions "")
@@ -14,7 +14,7 @@ macro(n2ce_image_library package target definition flags)
     list(APPEND image_libraries ${target})
     list(APPEND image_definitions ${definition})
     string(APPEND image_pc " ${flags}")
-    string(APPEND image_packages "find_dependency(${package})\n")
+    string(APPEND image_packages "find_package(${package} QUIET)\n")
   else()
     message(STATUS "Pictures: without ${package}")
   endif()

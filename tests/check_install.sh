@@ -74,6 +74,16 @@ END
 cp "$source/examples/loss.c" .
 { cmake -G Ninja -B user -S . -DCMAKE_PREFIX_PATH="$scratch/usr" && cmake --build user; } >log 2>&1 ||
     { cat log >&2; fail "find_package(n2ce) does not work"; }
+# Who links the shared library needs no headers of the libraries that it uses itself.
+sed -i '/with_static/d' CMakeLists.txt
+{ cmake -G Ninja -B alone -S . -DCMAKE_PREFIX_PATH="$scratch/usr" -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON \
+    -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_LibLZMA=ON &&
+    cmake --build alone; } >log 2>&1 || { cat log >&2; fail "n2ce::n2ce needs more than itself"; }
+# Linked statically, all of it, with what pkg-config names and nothing else.
+# shellcheck disable=SC2046
+cc $(pkg-config --cflags n2ce) loss.c -o all_static -Wl,--whole-archive "$folder/libn2ce.a" -Wl,--no-whole-archive \
+    $(pkg-config --static --libs n2ce | sed 's/-ln2ce//') 2>log ||
+    { cat log >&2; fail "Libs.private does not name all"; }
 ./user/with_shared >shared && ./user/with_static >static && cmp shared static
 
 strange=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^n2ce_' || true)
