@@ -2,6 +2,7 @@
  * multiply-add: what is fast here may differ from ref, and from another instruction set,
  * in the last bits. It never depends on the number of threads. */
 #include "cpu_kernels.h"
+#include "cpu_product.h"
 
 #include "base/isa.h"
 #include "base/lanes.h"
@@ -155,12 +156,6 @@ enum { LANES = N2_PART_LANES, PANEL = 2 * LANES };
 typedef float uvec __attribute__((vector_size(N2_VEC_BYTES), may_alias, aligned(4)));
 #define VEC(p) (*(const uvec *)(const void *)(p))
 
-/* Element (i, l) of op(a) is a[i row + l column]. */
-typedef struct strided {
-    const float *data;
-    int64_t row, column;
-} strided;
-
 /* What a product begins with, and what happens to it on its way out (n2_call). Rows and gate
  * lie as the output does. NULL: nothing. */
 typedef struct frame {
@@ -287,6 +282,11 @@ static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, 
                                                         frame_at(f, 0, j));
     for (; j + LANES <= n; j += LANES) panel(1, m, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
     if (j < n) narrow_panel(m, n - j, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
+}
+
+void N2_ISA(n2_cpu_product)(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
+                            bool add) {
+    product(m, n, k, a, b, out, (frame){.rows = add ? out : NULL});
 }
 
 /* Product with a transposed b that nobody transposed beforehand: row times row. */

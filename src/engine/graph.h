@@ -129,6 +129,13 @@ typedef struct n2_adam {
     double beta1, beta2, eps, decay;
 } n2_adam;
 
+/* How a convolution's kernel goes over a picture: pixels from one place to the next, and zeros
+ * around the picture. */
+typedef struct n2_window {
+    int32_t stride_y, stride_x;
+    int32_t top, bottom, left, right;
+} n2_window;
+
 /* What a node has beside its inputs. An op uses the members named after it; all others are zero.
  * Nodes are compared by them as bytes, so members have no gaps: pairs of 32 bits, or 64 bits. */
 typedef struct n2_attr {
@@ -160,6 +167,7 @@ typedef struct n2_attr {
     struct {
         int64_t axis, begin; /* concat, slice, pad; begin: of what is cut out, or put in */
     } along;
+    n2_window window; /* conv2d, conv2d_input, conv2d_weight */
     n2_adam adam;
     n2_tensor *tensor[N2_MAX_TENSORS]; /* read or written; the last member */
 } n2_attr;
@@ -304,6 +312,30 @@ n2_node n2_build_matmul(n2_graph *g, n2_node a, n2_node b, bool ta, bool tb);
 #define n2g_linear(g, x, weight, bias) N2_BUILT(g, n2_build_linear(g, x, weight, bias))
 n2_node n2_build_linear(n2_graph *g, n2_node x, n2_node weight, n2_node bias);
 
+/* ---- convolution ----
+ *
+ * Pictures are [n x height x width x channels], kernels [rows x columns x c_in x c_out], as
+ * products like them. Of x [n x h x w x c_in], kernel k and y [n x oh x ow x c_out],
+ *
+ *     y[n, i, j, o] = sum over r, s, c of x[n, i stride_y + r - top, j stride_x + s - left, c]
+ *                                         k[r, s, c, o]
+ *
+ * with zeros outside, and oh = (h + top + bottom - rows) / stride_y + 1, rounded down. The sum of
+ * y dy is linear in x, k and dy; each of the three ops is its gradient by one of them, and so their
+ * gradients are these ops again. conv2d_input, with the size of its result, is the transposed
+ * convolution. */
+
+#define n2g_conv2d(g, ...) N2_BUILT(g, n2_build_conv2d(g, __VA_ARGS__))
+n2_node n2_build_conv2d(n2_graph *g, n2_node x, n2_node kernel, n2_window window);
+
+#define n2g_conv2d_input(g, ...) N2_BUILT(g, n2_build_conv2d_input(g, __VA_ARGS__))
+n2_node n2_build_conv2d_input(n2_graph *g, n2_node dy, n2_node kernel, int64_t height,
+                              int64_t width, n2_window window);
+
+#define n2g_conv2d_weight(g, ...) N2_BUILT(g, n2_build_conv2d_weight(g, __VA_ARGS__))
+n2_node n2_build_conv2d_weight(n2_graph *g, n2_node x, n2_node dy, int64_t rows, int64_t columns,
+                               n2_window window);
+
 /* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
 
 enum { N2_ALL_AXES = -1 };
@@ -432,7 +464,7 @@ void n2_build_watch(n2_graph *g, n2_node x);
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \
     X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(cast)                   \
-    X(matmul) X(sum) X(amax) X(median)                                                    \
+    X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight) X(sum) X(amax) X(median)         \
     X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)          \
     X(assign) X(adam)
 #define N2_NO_KERNEL_LIST(X) X(tensor) X(constant) X(reshape) X(detach)

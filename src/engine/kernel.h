@@ -83,6 +83,25 @@ static inline n2_product n2_product_of(const n2_call *c) {
     return p;
 }
 
+/* A convolution as its kernels see it, of all three ops: x [n x h x w x c_in], kernel
+ * [rows x columns x c_in x c_out], y [n x oh x ow x c_out]. */
+typedef struct n2_conv {
+    int64_t n, h, w, c_in, rows, columns, oh, ow, c_out;
+    n2_window window;
+} n2_conv;
+
+static inline n2_conv n2_conv_of(const n2_call *c) {
+    const n2_op_id op = c->node->op->id;
+    const n2_shape x = op == N2_OP_conv2d_input ? c->out.shape : c->in[0].shape;
+    const n2_shape k = op == N2_OP_conv2d_weight ? c->out.shape : c->in[1].shape;
+    const n2_shape y = op == N2_OP_conv2d         ? c->out.shape
+                       : op == N2_OP_conv2d_input ? c->in[0].shape
+                                                  : c->in[1].shape;
+    const n2_conv v = {x.dim[0], x.dim[1], x.dim[2], x.dim[3], k.dim[0],
+                       k.dim[1], y.dim[1], y.dim[2], y.dim[3], c->node->attr->window};
+    return v;
+}
+
 /* "cpu", whatever its instruction set, or the name of a device's backend. */
 static inline const char *n2_backend_device(const n2_backend *b) {
     return b->device ? b->name : "cpu";

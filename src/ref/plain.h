@@ -185,6 +185,88 @@ PLAIN N2_PLAIN(matmul)(const n2_call *c) {
             }
 }
 
+/* ---- convolution --------------------------------------------------------- */
+
+/* A number of x; 0 outside the picture. */
+static double N2_PLAIN(pixel)(const N2_NUM *x, const n2_conv *v, int64_t n, int64_t i, int64_t j,
+                              int64_t channel) {
+    if (i < 0 || i >= v->h || j < 0 || j >= v->w) return 0;
+    return (double)x[((n * v->h + i) * v->w + j) * v->c_in + channel];
+}
+
+/* A number of the kernel. */
+static double N2_PLAIN(weight)(const N2_NUM *kernel, const n2_conv *v, int64_t r, int64_t s,
+                               int64_t in, int64_t out) {
+    return (double)kernel[((r * v->columns + s) * v->c_in + in) * v->c_out + out];
+}
+
+PLAIN N2_PLAIN(conv2d)(const n2_call *c) {
+    const n2_conv v = n2_conv_of(c);
+    N2_NUM *out = OUT(c);
+    for (int64_t n = 0; n < v.n; n++)
+        for (int64_t i = 0; i < v.oh; i++)
+            for (int64_t j = 0; j < v.ow; j++)
+                for (int64_t o = 0; o < v.c_out; o++) {
+                    const int64_t y = i * v.window.stride_y - v.window.top;
+                    const int64_t x = j * v.window.stride_x - v.window.left;
+                    double sum = 0;
+                    for (int64_t r = 0; r < v.rows; r++)
+                        for (int64_t s = 0; s < v.columns; s++)
+                            for (int64_t k = 0; k < v.c_in; k++)
+                                sum += N2_PLAIN(pixel)(IN(c, 0), &v, n, y + r, x + s, k) *
+                                       N2_PLAIN(weight)(IN(c, 1), &v, r, s, k, o);
+                    *out++ = (N2_NUM)sum;
+                }
+}
+
+/* dy where the kernel's first pixel is at (i, j), counted from the first one of the frame; 0 where
+ * it never is. */
+static double N2_PLAIN(reply)(const N2_NUM *dy, const n2_conv *v, int64_t n, int64_t i, int64_t j,
+                              int64_t channel) {
+    if (i < 0 || i % v->window.stride_y || i / v->window.stride_y >= v->oh) return 0;
+    if (j < 0 || j % v->window.stride_x || j / v->window.stride_x >= v->ow) return 0;
+    const int64_t row = n * v->oh + i / v->window.stride_y;
+    return (double)dy[(row * v->ow + j / v->window.stride_x) * v->c_out + channel];
+}
+
+PLAIN N2_PLAIN(conv2d_input)(const n2_call *c) {
+    const n2_conv v = n2_conv_of(c);
+    N2_NUM *out = OUT(c);
+    for (int64_t n = 0; n < v.n; n++)
+        for (int64_t i = v.window.top; i < v.h + v.window.top; i++)
+            for (int64_t j = v.window.left; j < v.w + v.window.left; j++)
+                for (int64_t k = 0; k < v.c_in; k++) {
+                    double sum = 0;
+                    for (int64_t r = 0; r < v.rows; r++)
+                        for (int64_t s = 0; s < v.columns; s++)
+                            for (int64_t o = 0; o < v.c_out; o++)
+                                sum += N2_PLAIN(reply)(IN(c, 0), &v, n, i - r, j - s, o) *
+                                       N2_PLAIN(weight)(IN(c, 1), &v, r, s, k, o);
+                    *out++ = (N2_NUM)sum;
+                }
+}
+
+PLAIN N2_PLAIN(conv2d_weight)(const n2_call *c) {
+    const n2_conv v = n2_conv_of(c);
+    N2_NUM *out = OUT(c);
+    for (int64_t r = 0; r < v.rows; r++)
+        for (int64_t s = 0; s < v.columns; s++)
+            for (int64_t k = 0; k < v.c_in; k++)
+                for (int64_t o = 0; o < v.c_out; o++, out++) {
+                    double sum = c->add ? (double)*out : 0;
+                    for (int64_t n = 0; n < v.n; n++)
+                        for (int64_t i = 0; i < v.oh; i++)
+                            for (int64_t j = 0; j < v.ow; j++) {
+                                const int64_t y = i * v.window.stride_y - v.window.top;
+                                const int64_t x = j * v.window.stride_x - v.window.left;
+                                const N2_NUM *dy = IN(c, 1) + (n * v.oh + i) * v.ow * v.c_out;
+                                sum += N2_PLAIN(pixel)(IN(c, 0), &v, n, y + r, x + s, k) *
+                                       (double)dy[j * v.c_out + o];
+                            }
+                    *out = (N2_NUM)sum;
+                }
+}
+
 /* ---- reductions ---------------------------------------------------------- */
 
 PLAIN N2_PLAIN(sum)(const n2_call *c) {

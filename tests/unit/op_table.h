@@ -151,6 +151,31 @@ static const op_case products_tt[] = {PRODUCTS(TT),
                                       TWO(S(40, 2, 5, 13), S(40, 2, 17, 5)),
                                       TWO(S(3, 5, 4), S(2, 5))};
 
+/* Pictures [n, h, w, c_in] and kernels [rows, columns, c_in, c_out]: single pixels, one channel,
+ * 7 pixels that become 3, lines that the stride leaves over, more pictures than a tile has and more
+ * channels than a vector. */
+static const op_case convolutions[] = {
+    TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)),   TWO(S(2, 1, 1, 3), S(3, 3, 3, 2)),
+    TWO(S(3, 7, 7, 1), S(3, 3, 1, 2)),   TWO(S(2, 8, 5, 2), S(3, 4, 2, 3)),
+    TWO(S(0, 5, 4, 3), S(3, 3, 3, 2)),   TWO(S(3, 4, 6, 5), S(1, 1, 5, 7)),
+    TWO(S(130, 3, 2, 2), S(2, 3, 2, 1)), TWO(S(9, 4, 4, 17), S(4, 4, 17, 33))};
+/* Kernels that fit without zeros around the pictures. */
+static const op_case bare_convolutions[] = {
+    TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)), TWO(S(2, 7, 7, 1), S(3, 3, 1, 2)),
+    TWO(S(2, 8, 5, 3), S(3, 4, 3, 2)), TWO(S(20, 6, 5, 4), S(1, 1, 4, 36)),
+    TWO(S(3, 4, 4, 2), S(4, 4, 2, 5)), TWO(S(200, 2, 3, 3), S(1, 1, 3, 1))};
+/* dy [n, oh, ow, c_out] and kernels. */
+static const op_case transposed_convolutions[] = {
+    TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)),   TWO(S(2, 1, 1, 4), S(4, 4, 3, 4)),
+    TWO(S(3, 3, 3, 2), S(3, 3, 1, 2)),   TWO(S(0, 3, 2, 2), S(3, 3, 3, 2)),
+    TWO(S(2, 3, 2, 5), S(1, 2, 20, 5)),  TWO(S(130, 2, 2, 1), S(3, 1, 2, 1)),
+    TWO(S(5, 2, 3, 33), S(4, 3, 3, 33)), TWO(S(3, 4, 2, 3), S(1, 1, 2, 3))};
+/* Pictures and dy; kernels of 4 x 4, 1 x 2, 3 x 3, 1 x 1. */
+static const op_case kernels_of[] = {
+    TWO(S(2, 5, 4, 3), S(2, 4, 3, 2)),     TWO(S(3, 2, 3, 1), S(3, 4, 4, 2)),
+    TWO(S(130, 3, 2, 2), S(130, 3, 2, 1)), TWO(S(4, 1, 1, 19), S(4, 3, 3, 34)),
+    TWO(S(0, 3, 3, 2), S(0, 3, 3, 2)),     TWO(S(11, 6, 5, 3), S(11, 6, 5, 16))};
+
 static const op_case from_rank_1[] = {ONE(1),     ONE(0),       ONE(7),       ONE(1000),
                                       ONE(5, 3),  ONE(0, 5),    ONE(17, 1),   ONE(1000, 0),
                                       ONE(1, 33), ONE(1000, 9), ONE(2, 3, 5), ONE(130, 2, 1, 3)};
@@ -284,8 +309,27 @@ BUILD(matmul_nt, n2g_matmul(g, x[0], x[1], false, true))
 BUILD(matmul_tn, n2g_matmul(g, x[0], x[1], true, false))
 BUILD(matmul_tt, n2g_matmul(g, x[0], x[1], true, true))
 
+/* Zeros are as many as {stride y, x, top, bottom, left, right} says. */
+BUILD(conv2d, n2g_conv2d(g, x[0], x[1], (n2_window){1, 1, 1, 1, 1, 1}))
+BUILD(conv2d_strided, n2g_conv2d(g, x[0], x[1], (n2_window){2, 3, 1, 2, 2, 0}))
+BUILD(conv2d_bare, n2g_conv2d(g, x[0], x[1], (n2_window){2, 2, 0, 0, 0, 0}))
+BUILD(conv2d_dense, n2g_conv2d(g, n2g_tanh(g, x[0]), x[1], (n2_window){1, 1, 0, 0, 0, 0}))
+BUILD(conv2d_far, n2g_conv2d(g, x[0], x[1], (n2_window){1, 2, 4, 0, 0, 5}))
+
 static int last_axis(n2_graph *g, n2_node x) { return n2_shape_at(g, x).rank - 1; }
 static int64_t length(n2_graph *g, n2_node x, int axis) { return n2_shape_at(g, x).dim[axis]; }
+
+/* Of the pictures that the kernel, going 2 by 2 pixels, leaves a line of. */
+static n2_node build_conv2d_input(n2_graph *g, const n2_node *x) {
+    const int64_t h = 2 * length(g, x[0], 1) - 2 + length(g, x[1], 0);
+    const int64_t w = 2 * length(g, x[0], 2) - 2 + length(g, x[1], 1);
+    return n2g_conv2d_input(g, x[0], x[1], h, w, (n2_window){2, 2, 1, 0, 0, 1});
+}
+static n2_node build_conv2d_weight(n2_graph *g, const n2_node *x) {
+    const int64_t rows = length(g, x[0], 1) + 3 - length(g, x[1], 1);
+    const int64_t columns = length(g, x[0], 2) + 3 - length(g, x[1], 2);
+    return n2g_conv2d_weight(g, x[0], x[1], rows, columns, (n2_window){1, 1, 1, 1, 2, 0});
+}
 
 BUILD(sum_rows, n2g_sum(g, x[0], n2_axis(0)))
 BUILD(sum_last, n2g_sum(g, x[0], n2_axis(last_axis(g, x[0]))))
@@ -424,6 +468,13 @@ static const op_row rows[] = {
     ROW(matmul_nt, products_nt, -1, 1),
     ROW(matmul_tn, products_tn, -1, 1),
     ROW(matmul_tt, products_tt, -1, 1),
+    ROW(conv2d, convolutions, -1, 1),
+    ROW(conv2d_strided, convolutions, -1, 1),
+    ROW(conv2d_far, convolutions, -1, 1),
+    ROW(conv2d_bare, bare_convolutions, -1, 1),
+    ROW(conv2d_dense, bare_convolutions, -1, 1),
+    ROW(conv2d_input, transposed_convolutions, -1, 1),
+    ROW(conv2d_weight, kernels_of, -1, 1),
     ROW(sum_rows, from_rank_1, -2, 2),
     ROW(sum_last, from_rank_1, -2, 2),
     ROW(sum_middle, from_rank_3, -2, 2),

@@ -207,6 +207,25 @@ BUILD(half, n2g_affine(g, x[0], 0.5, 3))
 BUILD(gelu_of_quarter, n2g_gelu(g, n2g_scale(g, x[0], 0.25)))
 BUILD(stored, n2g_cast(g, n2g_cast(g, n2g_affine(g, x[0], 1, 1e-6), N2_BF16), N2_NUMBER))
 
+/* As pictures of 3 x 2, with a line of zeros above; the first four numbers are the kernel. */
+static const n2_window line_above = {.stride_y = 1, .stride_x = 1, .top = 1};
+static const n2_window dense = {.stride_y = 1, .stride_x = 1};
+static n2_node first_four(n2_graph *g, n2_node x) {
+    return n2g_reshape(g, n2g_slice(g, x, 0, 0, 2), n2_dims(2, 2, 1, 1));
+}
+BUILD(convolved,
+      n2g_conv2d(g, n2g_reshape(g, x[0], n2_dims(1, 3, 2, 1)), first_four(g, x[0]), line_above))
+/* As pictures of 2 x 3, with a column of zeros on the left, going two columns at a time. */
+static const n2_window every_other = {.stride_y = 1, .stride_x = 2, .left = 1};
+BUILD(strode,
+      n2g_conv2d(g, n2g_reshape(g, x[0], n2_dims(1, 2, 3, 1)), first_four(g, x[0]), every_other))
+/* Two pixels of y, which put the kernel at the first two places going down. */
+BUILD(deconvolved,
+      n2g_conv2d_input(g, n2g_reshape(g, n2g_slice(g, x[0], 0, 0, 1), n2_dims(1, 2, 1, 1)),
+                       first_four(g, x[0]), 2, 2, line_above))
+BUILD(correlated, n2g_conv2d_weight(g, n2g_reshape(g, x[0], n2_dims(1, 3, 2, 1)),
+                                    n2g_reshape(g, x[0], n2_dims(1, 3, 2, 1)), 2, 1, line_above))
+
 #define CHECK(NAME, ...)                                                                 \
     check_values(backend_at(k), build_##NAME, x, n2_dims(3, 2), (double[]){__VA_ARGS__}, \
                  COUNT_OF(((double[]){__VA_ARGS__})))
@@ -219,6 +238,10 @@ static void ops_mean_what_their_names_say(void **state) {
         CHECK(repeated, 1, 2, 1, 2, 3, 4, 3, 4, 9, -6, 9, -6);
         CHECK(padded, 0, 1, 2, 0, 0, 3, 4, 0, 0, 9, -6, 0);
         CHECK(scattered, 4, 6, 9, -6, 0, 0);
+        CHECK(convolved, 11, 30, 14);
+        CHECK(strode, 18, 11);
+        CHECK(deconvolved, 5, 8, 6, 8);
+        CHECK(correlated, 1 * 3 + 2 * 4 + 3 * 9 - 4 * 6, 1 + 4 + 9 + 16 + 81 + 36);
         CHECK(mean_rows, 13 / 3.0, 0);
         CHECK(mean_all, 13 / 6.0);
         CHECK(sum_last, 3, 7, 3);
@@ -264,6 +287,36 @@ static void pictures_that_do_not_fit_are_refused(void **state) {
     check_refused(build_avg_pool2, n2_dims(2, 4, 1, 1), "[2 x 4 x 1 x 1] is odd");
     check_refused(build_avg_pool2, n2_dims(4, 4), "[4 x 4] is not [n, h, w, c]");
     check_refused(build_upsample2, n2_dims(4, 4, 2), "[4 x 4 x 2] is not [n, h, w, c]");
+}
+
+/* Of pictures x and a kernel k [3 x 3 x 3 x 2]. */
+#define WRONG(NAME, EXPRESSION)                                         \
+    static n2_node NAME(n2_graph *g, const n2_node *in) {               \
+        const n2_node x = in[0], k = n2g_randn(g, n2_dims(3, 3, 3, 2)); \
+        return (void)k, EXPRESSION;                                     \
+    }
+WRONG(no_stride, n2g_conv2d(g, x, k, (n2_window){0, 1, 0, 0, 0, 0}))
+WRONG(cut_off, n2g_conv2d(g, x, k, (n2_window){1, 1, 0, -1, 0, 0}))
+WRONG(swapped, n2g_conv2d(g, k, x, dense))
+WRONG(too_few_axes, n2g_conv2d(g, n2g_reshape(g, x, n2_dims(2, 60)), k, dense))
+WRONG(too_large, n2g_conv2d(g, n2g_slice(g, x, 1, 0, 1), k, (n2_window){1, 1, 1, 0, 0, 0}))
+WRONG(other_picture, n2g_conv2d_input(g, n2g_conv2d(g, x, k, dense), k, 5, 5, dense))
+WRONG(below_nothing, n2g_conv2d_input(g, n2g_conv2d(g, x, k, dense), k, -4, 5, dense))
+WRONG(other_kernel, n2g_conv2d_weight(g, x, n2g_conv2d(g, x, k, dense), 2, 3, dense))
+WRONG(no_kernel, n2g_conv2d_weight(g, x, x, 0, 1, dense))
+
+static void convolutions_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    const n2_shape shape = n2_dims(2, 4, 5, 3);
+    check_refused(no_stride, shape, "a stride of 0 x 1");
+    check_refused(cut_off, shape, "a padding of 0, -1, 0, 0");
+    check_refused(swapped, shape, "[3 x 3 x 3 x 2] and a kernel [2 x 4 x 5 x 3] do not fit");
+    check_refused(too_few_axes, shape, "pictures [2 x 60]");
+    check_refused(too_large, shape, "smaller than the kernel [3 x 3 x 3 x 2]");
+    check_refused(other_picture, shape, "make [2 x 3 x 3 x 2], not [2 x 2 x 3 x 2]");
+    check_refused(below_nothing, shape, "conv2d_input: pictures [2 x -4 x 5 x 3]");
+    check_refused(other_kernel, shape, "make [2 x 3 x 3 x 2], not [2 x 2 x 3 x 2]");
+    check_refused(no_kernel, shape, "a kernel [0 x 1 x 3 x 3]");
 }
 
 /* The loss as an op is the loss of the public header, for every magnitude. */
@@ -565,6 +618,7 @@ int main(void) {
         cmocka_unit_test(ops_mean_what_their_names_say),
         cmocka_unit_test(pictures_shrink_and_grow),
         cmocka_unit_test(pictures_that_do_not_fit_are_refused),
+        cmocka_unit_test(convolutions_that_do_not_fit_are_refused),
         cmocka_unit_test(the_loss_is_that_of_the_header),
         cmocka_unit_test(functions_are_right_everywhere),
         cmocka_unit_test(a_read_after_an_update_sees_the_new_value),

@@ -56,6 +56,7 @@ typedef enum job_kind {
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
     JOB_LIBRARY,   /* a product, by a library: library/library.h */
+    JOB_CONV,      /* a convolution, or a gradient of one: a thread per number */
     JOB_END,       /* of a run: looks at watched numbers, counts */
     JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: mlp.h */
 } job_kind;
@@ -146,6 +147,14 @@ typedef struct job_product {
     const float *next_b; /* the next b, whose first pieces this product asks for; NULL: none */
 } job_product;
 
+/* Of JOB_CONV: as n2_conv has them. Kernels' gradients are sums over the lines of all pictures of
+ * y, so many at a time, into a table for each slice. */
+typedef struct job_conv {
+    int32_t h, w, c_in, rows, columns, oh, ow, c_out;
+    int32_t stride_y, stride_x, top, left;
+    uint32_t lines, slice_lines;
+} job_conv;
+
 /* Of JOB_ADAM: how blocks divide the tensor up, PACK_ROWS rows each. It is a matrix of one part
  * or two side by side, each no wider than 128, with gradients of their own and packed weights that
  * are kept up to date; or, whatever it is else, a matrix 128 wide. */
@@ -213,6 +222,7 @@ typedef struct job {
             };
         };
         job_product product;
+        job_conv conv;
     };
 } job;
 

@@ -85,5 +85,7 @@ static inline bool fits(const n2_call *c, int64_t numbers) {
 void n2_note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows, int64_t inner);
 /* record_matmul.cu */
 void n2_note_matmul(const n2_call *c);
+/* record_conv.cu: all three ops */
+void n2_note_conv(const n2_call *c);
 
 #endif
