@@ -409,6 +409,18 @@ n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 n2_node n2_build_avg_pool2(n2_graph *g, n2_node x);
 n2_node n2_build_upsample2(n2_graph *g, n2_node x);
 
+/* A picture's channels in groups of neighbours; every group of every picture is brought to mean 0
+ * and variance 1 (of population, eps added), then scaled and shifted, which have [c] numbers.
+ * Groups of one channel are instance norm. */
+#define n2g_group_norm(g, ...) N2_BUILT(g, n2_build_group_norm(g, __VA_ARGS__))
+n2_node n2_build_group_norm(n2_graph *g, n2_node x, int64_t groups, n2_node scale, n2_node shift,
+                            double eps);
+
+/* x / (1 - p), or 0 with probability p, drawn anew for every element and run; 0 <= p < 1. For
+ * training: a graph that predicts is built without. */
+#define n2g_dropout(g, ...) N2_BUILT(g, n2_build_dropout(g, __VA_ARGS__))
+n2_node n2_build_dropout(n2_graph *g, n2_node x, double p);
+
 /* Means over rows, in nats; the divergence is that to N(0, I). */
 #define n2g_cross_entropy(g, ...) N2_BUILT(g, n2_build_cross_entropy(g, __VA_ARGS__))
 #define n2g_gaussian_kl(g, ...)   N2_BUILT(g, n2_build_gaussian_kl(g, __VA_ARGS__))

@@ -252,6 +252,9 @@ static const op_case classes[] = {
 static const op_case layers[] = {
     THREE(S(1, 1), S(1, 1), S(1)), THREE(S(5, 3), S(7, 3), S(7)), THREE(S(0, 3), S(7, 3), S(7)),
     THREE(S(1000, 33), S(17, 33), S(17)), THREE(S(50, 130), S(35, 130), S(35))};
+static const op_case normed[] = {
+    THREE(S(2, 3, 2, 10), S(10), S(10)), THREE(S(0, 2, 2, 5), S(5), S(5)),
+    THREE(S(33, 2, 3, 5), S(5), S(5)), THREE(S(3, 1, 1, 10), S(10), S(10))};
 static const op_case networks[] = {THREE(S(5, 7), S(7, 7), S(7)),
                                    THREE(S(300, 33), S(33, 33), S(33))};
 static const op_case draws_of_z[] = {THREE(S(1, 1), S(1, 1), S(1, 1)),
@@ -351,6 +354,10 @@ BUILD(sum_odd, n2g_sum(g, x[0], n2_axis(1) | n2_axis(3)))
 BUILD(sum_even, n2g_sum(g, x[0], n2_axis(0) | n2_axis(2)))
 BUILD(avg_pool2, n2g_avg_pool2(g, x[0]))
 BUILD(upsample2, n2g_upsample2(g, x[0]))
+BUILD(group_norm_1, n2g_group_norm(g, x[0], 1, x[1], x[2], 0.01))
+BUILD(group_norm_5, n2g_group_norm(g, x[0], 5, x[1], x[2], 0.1))
+BUILD(instance_norm, n2g_group_norm(g, x[0], length(g, x[0], 3), x[1], x[2], 0.1))
+BUILD(dropout, n2g_dropout(g, x[0], 0.3))
 BUILD(median, n2g_median(g, x[0], false))
 BUILD(median_above, n2g_median(g, x[0], true))
 
@@ -499,6 +506,10 @@ static const op_row rows[] = {
     ROW(avg_pool2, pictures, -2, 2),
     ROW(upsample2, pictures, -2, 2),
     ROW(upsample2, odd_pictures, -2, 2),
+    /* second gradients, again */
+    WITH(group_norm_1, normed, -2, 2, .relative = 3e-5),
+    WITH(group_norm_5, normed, -2, 2, .relative = 3e-5),
+    WITH(instance_norm, normed, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     FLAT(median, numbers, -2, 2),
     FLAT(median_above, squares, -2, 2),
     ROW(broadcast, broadcasts, -2, 2),

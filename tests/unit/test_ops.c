@@ -9,36 +9,6 @@
 
 /* ---- random numbers -------------------------------------------------------- */
 
-typedef struct bench {
-    n2_store *store;
-    n2_graph *g;
-    n2_plan *plan;
-    const n2_backend *backend;
-} bench;
-
-static const n2_backend *backend_at(int i) { return i ? fast_backend() : n2_ref_backend(); }
-
-static bench open_bench(const n2_backend *backend) {
-    bench b = {.backend = backend};
-    assert_int_equal(n2_store_new(contexts[1], backend->bytes, &b.store), N2CE_OK);
-    b.g = n2_graph_new(b.store);
-    assert_non_null(b.g);
-    return b;
-}
-
-static void compile(bench *b, const n2_node *outputs, size_t n) {
-    if (n2_plan_compile(b->g, b->backend, outputs, n, &b->plan) != N2CE_OK)
-        fail_msg("%s", n2ce_errmsg(contexts[1]));
-    for (uint32_t id = 1; id <= n2_graph_size(b->g); id++)
-        seen[n2_op_of(b->g, (n2_node){id})] = true;
-}
-
-static void close_bench(bench *b) {
-    n2_plan_free(b->plan);
-    n2_graph_free(b->g);
-    n2_store_free(b->store);
-}
-
 enum { DRAWS = 7000, SIDES = 10, N_RANDOM = 7 };
 
 static bench random_bench(const n2_backend *backend, n2_node outputs[N_RANDOM]) {
@@ -181,24 +151,6 @@ static void row_numbers_are_what_they_say(void **state) {
 
 /* ---- meaning --------------------------------------------------------------- */
 
-/* The gradient and the other backend agree with an op that does something else altogether; what
- * PyTorch has too is compared with it in test_golden.c, and the rest here. */
-static void check_values(const n2_backend *backend, build_fn *make, const double *x, n2_shape shape,
-                         const double *expected, size_t n) {
-    bench b = open_bench(backend);
-    n2_tensor *t = n2_store_add(b.store, "x", shape);
-    n2_tensor_set(b.store, t, x);
-    const n2_node in = n2g_read(b.g, t), y = make(b.g, &in);
-    compile(&b, &y, 1);
-    assert_int_equal(n2_elements(n2_shape_at(b.g, y)), n);
-    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
-    double *found = doubles(n);
-    n2_plan_get(b.plan, 0, found);
-    for (size_t i = 0; i < n; i++) assert_close(found[i], expected[i], 1e-6, 0);
-    free(found);
-    close_bench(&b);
-}
-
 BUILD(tiled, n2g_tile_rows(g, x[0], 2))
 BUILD(repeated, n2g_repeat_rows(g, x[0], 2))
 BUILD(padded, n2_build_pad(g, x[0], 1, 1, 4))
@@ -281,11 +233,100 @@ static void check_refused(build_fn *make, n2_shape shape, const char *why) {
     close_bench(&b);
 }
 
+enum { POSITIONS = 6, CHANNELS = 4, GROUPS = 2, IN_GROUP = POSITIONS * CHANNELS / GROUPS };
+
+/* Number k of group i, of all groups of all pictures. */
+static int in_group(int i, int k) {
+    const int each = CHANNELS / GROUPS;
+    return (i / GROUPS * POSITIONS + k / each) * CHANNELS + i % GROUPS * each + k % each;
+}
+
+/* Against sums in double, of numbers far from 0. */
+static void group_norm_is_its_formula(void **state) {
+    (void)state;
+    enum { N = 2, SIZE = N * POSITIONS * CHANNELS };
+    static const double scale[] = {1, -2, 0.5, 3}, shift[] = {0, 1, -1, 2};
+    double x[SIZE], y[SIZE], found[SIZE];
+    for (int i = 0; i < SIZE; i++) x[i] = 100 + i * 37 % 11;
+    for (int i = 0; i < N * GROUPS; i++) {
+        double mean = 0, variance = 0;
+        for (int k = 0; k < IN_GROUP; k++) mean += x[in_group(i, k)] / IN_GROUP;
+        for (int k = 0; k < IN_GROUP; k++) variance += pow(x[in_group(i, k)] - mean, 2) / IN_GROUP;
+        for (int k = 0; k < IN_GROUP; k++) {
+            const int at = in_group(i, k), c = at % CHANNELS;
+            y[at] = (x[at] - mean) / sqrt(variance + 1e-5) * scale[c] + shift[c];
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        bench b = open_bench(backend_at(k));
+        n2_tensor *t[] = {n2_store_add(b.store, "x", n2_dims(N, 3, 2, CHANNELS)),
+                          n2_store_add(b.store, "scale", n2_dims(CHANNELS)),
+                          n2_store_add(b.store, "shift", n2_dims(CHANNELS))};
+        n2_tensor_set(b.store, t[0], x);
+        n2_tensor_set(b.store, t[1], scale);
+        n2_tensor_set(b.store, t[2], shift);
+        const n2_node in = n2g_read(b.g, t[0]), by = n2g_read(b.g, t[1]);
+        const n2_node out = n2g_group_norm(b.g, in, GROUPS, by, n2g_read(b.g, t[2]), 1e-5);
+        compile(&b, &out, 1);
+        assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+        n2_plan_get(b.plan, 0, found);
+        for (int i = 0; i < SIZE; i++) assert_close(found[i], y[i], 0, k ? 2e-5 : 1e-12);
+        close_bench(&b);
+    }
+}
+
+enum { DROPPED = 5000 };
+
+/* Outputs: x after dropout of ones, and the gradient of its sum, which is the mask. */
+static void drop(const n2_backend *backend, uint64_t seed, double out[2][DROPPED]) {
+    bench b = open_bench(backend);
+    static double ones[DROPPED];
+    for (size_t i = 0; i < DROPPED; i++) ones[i] = 1;
+    n2_tensor *t = n2_store_add(b.store, "x", n2_dims(DROPPED / 5, 5));
+    n2_tensor_set(b.store, t, ones);
+    n2_node x = n2g_read(b.g, t), outputs[2];
+    outputs[0] = build_dropout(b.g, &x);
+    n2g_grad(b.g, n2g_total(b.g, outputs[0]), &x, 1, &outputs[1]);
+    compile(&b, outputs, 2);
+    n2_plan_seed(b.plan, seed, 0);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    for (size_t k = 0; k < 2; k++) n2_plan_get(b.plan, k, out[k]);
+    close_bench(&b);
+}
+
+/* The mean stays; a seed has its mask, on every backend, and the gradient goes through it. */
+static void dropout_keeps_the_mean_and_follows_the_seed(void **state) {
+    (void)state;
+    static double first[2][DROPPED], again[2][DROPPED], other[2][DROPPED];
+    drop(n2_ref_backend(), 7, first);
+    drop(fast_backend(), 7, again);
+    drop(fast_backend(), 8, other);
+    double sum = 0;
+    size_t different = 0;
+    for (size_t i = 0; i < DROPPED; i++) {
+        sum += first[0][i];
+        assert_close(again[0][i], first[0][i], 1e-6, 0);
+        assert_close(again[1][i], first[0][i], 1e-6, 0);
+        assert_true(first[0][i] == 0 || fabs(first[0][i] - 1 / 0.7) < 1e-12);
+        different += again[0][i] != other[0][i];
+    }
+    assert_close(sum / DROPPED, 1, 0, 0.04); /* four standard errors */
+    assert_true(different > DROPPED / 3);
+}
+
+BUILD(dropout_of_all, n2g_dropout(g, x[0], 1))
+BUILD(three_groups, n2g_group_norm(g, x[0], 3, x[0], x[0], 1e-5))
+BUILD(wrong_scale, n2g_group_norm(g, x[0], 2, x[0], x[0], 1e-5))
+
 static void pictures_that_do_not_fit_are_refused(void **state) {
     (void)state;
     check_refused(build_avg_pool2, n2_dims(2, 3, 4, 1), "[2 x 3 x 4 x 1] is odd");
     check_refused(build_avg_pool2, n2_dims(2, 4, 1, 1), "[2 x 4 x 1 x 1] is odd");
     check_refused(build_avg_pool2, n2_dims(4, 4), "[4 x 4] is not [n, h, w, c]");
+    check_refused(build_three_groups, n2_dims(2, 4, 4, 4), "3 groups");
+    check_refused(build_wrong_scale, n2_dims(2, 4, 4, 4), "scale [2 x 4 x 4 x 4]");
+    check_refused(build_wrong_scale, n2_dims(2, 4), "[2 x 4] is not [n, h, w, c]");
+    check_refused(build_dropout_of_all, n2_dims(2, 4), "a probability of 1");
     check_refused(build_upsample2, n2_dims(4, 4, 2), "[4 x 4 x 2] is not [n, h, w, c]");
 }
 
@@ -617,6 +658,8 @@ int main(void) {
         cmocka_unit_test(row_numbers_are_what_they_say),
         cmocka_unit_test(ops_mean_what_their_names_say),
         cmocka_unit_test(pictures_shrink_and_grow),
+        cmocka_unit_test(group_norm_is_its_formula),
+        cmocka_unit_test(dropout_keeps_the_mean_and_follows_the_seed),
         cmocka_unit_test(pictures_that_do_not_fit_are_refused),
         cmocka_unit_test(convolutions_that_do_not_fit_are_refused),
         cmocka_unit_test(the_loss_is_that_of_the_header),
