@@ -310,7 +310,7 @@ static void run_all_kinds(const n2_backend *backend, int threads, int runs, doub
     n2_tensor_get(b.store, n2_store_find(b.store, "wide"), wide);
     n2_tensor_get(b.store, n2_store_find(b.store, "w"), w);
     /* a number that is not finite holds back all parts of an update, or none */
-    double *after = malloc(WIDE * sizeof *after), bad[64] = {NAN};
+    double *after = malloc(WIDE * sizeof *after), bad[64] = {(double)NAN};
     assert_non_null(after);
     n2_tensor_set(b.store, n2_store_find(b.store, "w"), bad);
     assert_int_equal(n2_plan_run(b.plan), N2CE_ENAN);
