@@ -4,6 +4,7 @@
 #define TEST_KNOWN_TENSORS_H
 
 #include "close.h"
+#include "files.h"
 
 #include "io/safetensors.h"
 
@@ -158,19 +159,6 @@ static inline int tear_down(void **state) {
     n2ce_ctx_free(f->ctx);
     unlink(f->path);
     return rmdir(f->folder); /* fails if anything else was left */
-}
-
-static inline void write_bytes(const char *path, const void *bytes, size_t n) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
-static inline void assert_message(const n2ce_ctx *ctx, const char *fragment) {
-    if (strstr(n2ce_errmsg(ctx), fragment)) return;
-    print_error("\"%s\" is not in \"%s\"\n", fragment, n2ce_errmsg(ctx));
-    fail();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

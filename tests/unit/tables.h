@@ -5,6 +5,7 @@
 
 #include "close.h"
 #include "failing_alloc.h"
+#include "files.h"
 
 #include "io/json.h"
 #include "io/table.h"
@@ -40,21 +41,8 @@ static inline int tear_down(void **state) {
     return rmdir(f->folder); /* fails if anything else was left */
 }
 
-static inline void write_bytes(const char *path, const void *bytes, size_t n) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
 static inline void write_text(const char *path, const char *text) {
     write_bytes(path, text, strlen(text));
-}
-
-static inline void assert_message(const n2ce_ctx *ctx, const char *fragment) {
-    if (strstr(n2ce_errmsg(ctx), fragment)) return;
-    print_error("\"%s\" is not in \"%s\"\n", fragment, n2ce_errmsg(ctx));
-    fail();
 }
 
 static inline void assert_ok(const n2ce_ctx *ctx, n2ce_status status) {
