@@ -11,6 +11,7 @@
 typedef struct n2_view {
     void *data;
     n2_shape shape;
+    n2_dtype dtype; /* how it lies in memory: as numbers, or in 16 bits */
 } n2_view;
 
 typedef struct n2_call {

@@ -1,6 +1,6 @@
-/* Inside a plan: shared by plan.c (stages), plan_steps.c, plan_memory.c (places), plan_split.c
- * (shares), walk.c (running), watch.c (numbers that are not finite), plan_device.c and
- * plan_print.c. */
+/* Inside a plan: shared by plan.c (stages), plan_steps.c, plan_storage.c (types), plan_memory.c
+ * (places), plan_split.c (shares), walk.c (running), watch.c (numbers that are not finite),
+ * plan_device.c and plan_print.c. */
 #ifndef N2_PLAN_DATA_H
 #define N2_PLAN_DATA_H
 
@@ -30,6 +30,7 @@ typedef struct n2_planned {
     int level;       /* of a whole node in its stage: behind those it needs */
     uint32_t root;   /* whose storage it shares: itself, or what it is a view of */
     uint32_t killer; /* the update that overwrites its storage, 0: none */
+    n2_dtype dtype;  /* how it lies in memory */
     bool stored;     /* as a whole, in the block; else only in tiles */
     bool output;     /* read after the run */
     bool watched;    /* must be finite before later updates are made */
@@ -51,6 +52,7 @@ typedef struct n2_operand {
     bool by_rows; /* else the whole is passed, whatever the rows */
     int64_t row_bytes;
     n2_shape shape;
+    n2_dtype dtype;
 } n2_operand;
 
 typedef struct n2_instruction {
@@ -150,7 +152,8 @@ double n2_flops(const n2_graph *g, const n2_node_data *d);
 double n2_work(const n2_graph *g, const n2_node_data *d);
 
 n2ce_status n2_plan_steps(n2_plan *plan);
-void n2_plan_chunks(n2_plan *plan); /* of row programs: before there is memory for their sums */
+void n2_plan_storage(n2_plan *plan); /* how values lie in memory */
+void n2_plan_chunks(n2_plan *plan);  /* of row programs: before there is memory for their sums */
 n2ce_status n2_plan_memory(n2_plan *plan);
 n2ce_status n2_plan_split(n2_plan *plan);
 

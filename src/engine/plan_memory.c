@@ -77,7 +77,7 @@ static size_t place_in_block(const n2_plan *p, demands *all, int from, int to, s
 
 static size_t node_bytes(const n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
-    return (size_t)n2_elements(d->shape) * n2_dtype_bytes(d->dtype, p->backend->bytes);
+    return (size_t)n2_elements(d->shape) * n2_dtype_bytes(p->nodes[id].dtype, p->backend->bytes);
 }
 
 static void place_node(n2_plan *p, uint32_t id, demands *all) {
@@ -135,7 +135,7 @@ static n2ce_status make_block(n2_plan *p) {
 static size_t numbers_per_row(const n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
     const size_t n = (size_t)(n2_elements(d->shape) / d->shape.dim[0]), unit = p->backend->bytes;
-    return (n * n2_dtype_bytes(d->dtype, unit) + unit - 1) / unit;
+    return (n * n2_dtype_bytes(p->nodes[id].dtype, unit) + unit - 1) / unit;
 }
 
 /* ---- order of a row program ---------------------------------------------- */
@@ -342,7 +342,8 @@ static n2_operand operand(const n2_plan *p, uint32_t id, bool by_rows) {
     const n2_planned *r = &p->nodes[root];
     n2_operand o = {.base = r->data, .tile = r->place, .shape = n2_node_at(p, id)->shape};
     o.by_rows = by_rows;
-    const size_t bytes = n2_dtype_bytes(n2_node_at(p, id)->dtype, p->backend->bytes);
+    o.dtype = r->dtype;
+    const size_t bytes = n2_dtype_bytes(o.dtype, p->backend->bytes);
     if (by_rows) o.row_bytes = n2_elements(o.shape) / o.shape.dim[0] * (int64_t)bytes;
     return o;
 }
@@ -402,10 +403,12 @@ static n2ce_status make_code(n2_plan *p) {
 static size_t scratch_of(const n2_plan *p, const n2_step *s, const n2_instruction *i) {
     n2_scratch *const *scratch = p->backend->scratch;
     if (!scratch || !scratch[i->node->op->id]) return 0;
-    n2_call call = {.node = i->node, .parts = 1, .out = {.shape = i->out.shape}};
+    n2_call call = {
+        .node = i->node, .parts = 1, .out = {.shape = i->out.shape, .dtype = i->out.dtype}};
     if (i->out.by_rows) call.out.shape.dim[0] = s->tile_rows;
     for (int k = 0; k < i->node->n_in; k++) {
         call.in[k].shape = i->in[k].shape;
+        call.in[k].dtype = i->in[k].dtype;
         if (i->in[k].by_rows) call.in[k].shape.dim[0] = s->tile_rows;
     }
     return (size_t)scratch[i->node->op->id](&call) * p->backend->bytes;

@@ -55,15 +55,16 @@ enum {
 /* If a device fails, NaN. */
 void n2_plan_get(const n2_plan *p, size_t k, double *values) {
     const n2_node_data *d = n2_node_at(p, p->outputs[k].id);
-    const char *data = p->nodes[p->nodes[p->outputs[k].id].root].data;
+    const n2_planned *root = &p->nodes[p->nodes[p->outputs[k].id].root];
+    const char *data = root->data;
     const size_t n = (size_t)n2_elements(d->shape), number = p->backend->bytes;
-    const size_t bytes = n2_dtype_bytes(d->dtype, number);
+    const size_t bytes = n2_dtype_bytes(root->dtype, number);
     for (size_t i = 0, step = READ / bytes; i < n; i += step) {
         double some[READ / sizeof(double)];
         const size_t m = n - i < step ? n - i : step;
         const bool read = n2_plan_read(p, some, data + i * bytes, m * bytes) == N2CE_OK;
         for (size_t l = 0; l < m; l++)
-            values[i + l] = read ? n2_load_number(some, d->dtype, number, l) : (double)NAN;
+            values[i + l] = read ? n2_load_number(some, root->dtype, number, l) : (double)NAN;
     }
 }
 

@@ -12,13 +12,15 @@
 /* The rows of an operand; all of it if it does not go by rows. */
 static n2_view view_of(const n2_plan *p, const n2_operand *o, const n2_step *s, n2_tile t,
                        int worker) {
-    n2_view v = {.shape = o->shape};
+    n2_view v = {.shape = o->shape, .dtype = o->dtype};
     if (o->by_rows) v.shape.dim[0] = t.rows;
     v.data = o->base ? o->base + t.row0 * o->row_bytes
                      : p->tiles[worker] + s->tile_at +
                            o->tile * (size_t)s->tile_rows * p->backend->bytes;
     return v;
 }
+
+static n2_view whole_view(const n2_operand *o) { return (n2_view){o->base, o->shape, o->dtype}; }
 
 static n2_call new_call(const n2_plan *p, const n2_instruction *i, int worker) {
     return (n2_call){.node = i->node,
@@ -36,8 +38,8 @@ void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts
     call.part = part;
     call.parts = parts;
     call.guards = n2_guards(p, i->id);
-    call.out = (n2_view){i->out.base, i->out.shape};
-    for (int k = 0; k < i->node->n_in; k++) call.in[k] = (n2_view){i->in[k].base, i->in[k].shape};
+    call.out = whole_view(&i->out);
+    for (int k = 0; k < i->node->n_in; k++) call.in[k] = whole_view(&i->in[k]);
     i->kernel(&call);
 }
 

@@ -85,7 +85,7 @@ static bool check_tile(n2_plan *p, const n2_step *s, n2_tile tile) {
         const n2_instruction *code = &s->code[i];
         const bool ran = run_at_once(p, (single){s, code, tile});
         const n2_view v = n2_value_on_tile(p, s, code, tile, 0);
-        if (ran && is_finite(p, v.data, code->node->dtype, n2_elements(v.shape))) continue;
+        if (ran && is_finite(p, v.data, v.dtype, n2_elements(v.shape))) continue;
         p->bad_node = code->id;
         return false;
     }
@@ -106,7 +106,7 @@ static bool check_rows(n2_plan *p, const n2_step *s) {
 static bool check_whole(n2_plan *p, const n2_step *s) {
     for (size_t i = 0; i < s->n_code; i++) {
         const bool ran = run_at_once(p, (single){.step = s, .code = &s->code[i]});
-        if (ran && is_finite(p, s->code[i].out.base, s->code[i].node->dtype,
+        if (ran && is_finite(p, s->code[i].out.base, s->code[i].out.dtype,
                              n2_elements(s->code[i].out.shape)))
             continue;
         p->bad_node = s->code[i].id;
