@@ -16,24 +16,77 @@ static n2_st_dtype dtype_of(const n2_store *store, const n2_tensor *t) {
     return n2_store_bytes(store) == sizeof(float) ? N2_ST_F32 : N2_ST_F64;
 }
 
-static n2_st_tensor describe(const n2_store *store, const n2_tensor *t) {
+/* ---- kernels: [rows, columns, in, out] in memory, [out, in, rows, columns] in files ---- */
+
+static n2_shape shape_in_file(const n2_tensor *t) {
+    const int64_t *k = t->shape.dim;
+    return t->is_kernel ? n2_dims(k[3], k[2], k[0], k[1]) : t->shape;
+}
+
+/* Elements of a kernel from one order to the other. */
+static void reorder(const n2_tensor *t, size_t bytes, const char *from, char *to, bool to_file) {
+    const size_t area = (size_t)(t->shape.dim[0] * t->shape.dim[1]);
+    const size_t in = (size_t)t->shape.dim[2], out = (size_t)t->shape.dim[3];
+    for (size_t o = 0; o < out; o++)
+        for (size_t i = 0; i < in; i++)
+            for (size_t k = 0; k < area; k++) {
+                const size_t file = (o * in + i) * area + k, memory = (k * in + i) * out + o;
+                memcpy(to + bytes * (to_file ? file : memory),
+                       from + bytes * (to_file ? memory : file), bytes);
+            }
+}
+
+/* A copy of a kernel in the order of files. NULL: out of memory. */
+static const void *kernel_for_file(n2_arena *copies, const n2_store *store, const n2_tensor *t) {
+    const size_t all = n2_tensor_bytes(store, t), n = (size_t)n2_elements(t->shape);
+    char *copy = n2_arena_alloc(copies, all + 1, 1);
+    if (copy && n) reorder(t, all / n, t->data, copy, true);
+    return copy;
+}
+
+/* ---- lists of tensors ---- */
+
+typedef struct tensors {
+    n2_store *store;
+    n2_tensor **list;
+    size_t n;
+} tensors;
+
+/* All of a store; the list is the arena's. */
+static n2ce_status all_of(const n2_store *store, n2_arena *arena, tensors *t) {
+    *t = (tensors){.store = (n2_store *)store, .n = store_size(store)};
+    t->list = n2_arena_alloc(arena, t->n + 1, sizeof *t->list);
+    for (size_t i = 0; t->list && i < t->n; i++) t->list[i] = n2_store_at(store, i);
+    return t->list ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2_st_tensor describe(const n2_store *store, const n2_tensor *t, const void *data) {
     n2_st_tensor d = {.name = t->name,
                       .dtype = dtype_of(store, t),
                       .rank = t->shape.rank,
-                      .data = t->data,
+                      .data = data,
                       .bytes = n2_tensor_bytes(store, t)};
-    for (int i = 0; i < t->shape.rank; i++) d.shape[i] = t->shape.dim[i];
+    const n2_shape shape = shape_in_file(t);
+    for (int i = 0; i < shape.rank; i++) d.shape[i] = shape.dim[i];
     return d;
+}
+
+static n2ce_status write_tensors(const tensors *t, n2_arena *arena, const n2_st_pair *metadata,
+                                 size_t n_metadata, const char *path) {
+    n2_st_tensor *list = n2_arena_alloc(arena, t->n + 1, sizeof *list);
+    if (!list) return N2CE_ENOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        const n2_tensor *one = t->list[i];
+        N2_TRY(n2_tensor_pull(t->store, one));
+        const void *data = one->is_kernel ? kernel_for_file(arena, t->store, one) : one->data;
+        if (!data) return N2CE_ENOMEM;
+        list[i] = describe(t->store, one, data);
+    }
+    return n2_st_write(n2_store_ctx(t->store), path, list, t->n, metadata, n_metadata);
 }
 
 n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan, const char *note,
                                      const char *path) {
-    n2ce_ctx *ctx = n2_store_ctx(store);
-    const size_t n = store_size(store);
-    for (size_t i = 0; i < n; i++) N2_TRY(n2_tensor_pull(store, n2_store_at(store, i)));
-    n2_st_tensor *list = n2_alloc(ctx, n, sizeof *list);
-    if (!list) return N2CE_ENOMEM;
-    for (size_t i = 0; i < n; i++) list[i] = describe(store, n2_store_at(store, i));
     char seed[32], runs[32];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n2_plan_seed_of(plan));
     snprintf(runs, sizeof runs, "%lu", (unsigned long)n2_plan_runs(plan));
@@ -42,8 +95,20 @@ n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan,
                                    {"n2ce.runs", runs},
                                    {"n2ce.device", n2_backend_device(n2_plan_backend(plan))},
                                    {"n2ce.note", note}};
-    const n2ce_status status = n2_st_write(ctx, path, list, n, metadata, note ? 5 : 4);
-    n2_free(ctx, list);
+    n2_arena arena = n2_arena_new(n2_store_ctx(store));
+    tensors all;
+    n2ce_status status = all_of(store, &arena, &all);
+    if (status == N2CE_OK) status = write_tensors(&all, &arena, metadata, note ? 5 : 4, path);
+    n2_arena_free(&arena);
+    return status;
+}
+
+n2ce_status n2_parameters_save(const n2_parameters *p, const char *path) {
+    const n2_st_pair metadata[] = {{"format", "pt"}, {"n2ce.version", n2ce_version()}};
+    n2_arena arena = n2_arena_new(n2_store_ctx(p->store));
+    const tensors list = {p->store, p->list, p->n};
+    const n2ce_status status = write_tensors(&list, &arena, metadata, 2, path);
+    n2_arena_free(&arena);
     return status;
 }
 
@@ -59,45 +124,52 @@ static bool same_shape(const n2_st_tensor *a, n2_shape b) {
 }
 
 /* Everything must fit before anything is changed. */
-static n2ce_status check_fit(const n2_store *store, const n2_st_file *file, const char *path) {
-    n2ce_ctx *ctx = n2_store_ctx(store);
+static n2ce_status check_fit(const tensors *t, const n2_st_file *file, const char *path) {
+    n2ce_ctx *ctx = n2_store_ctx(t->store);
     char text[64];
-    for (size_t i = 0; n2_store_at(store, i); i++) {
-        const n2_tensor *t = n2_store_at(store, i);
-        const n2_st_tensor *found = n2_st_find(file, t->name);
+    for (size_t i = 0; i < t->n; i++) {
+        const n2_shape shape = shape_in_file(t->list[i]);
+        const char *name = t->list[i]->name;
+        const n2_st_tensor *found = n2_st_find(file, name);
         if (!found)
             return n2_fail(ctx, N2CE_EDATA,
                            "%s has no tensor \"%s\". Is it a checkpoint of this model?", path,
-                           t->name);
-        if (!same_shape(found, t->shape))
+                           name);
+        if (!same_shape(found, shape))
             return n2_fail(ctx, N2CE_EDATA,
                            "%s: the tensor \"%s\" is not %s. Was the model made "
                            "with other options?",
-                           path, t->name, n2_shape_text(t->shape, text));
+                           path, name, n2_shape_text(shape, text));
     }
+    return N2CE_OK;
+}
+
+static n2ce_status check_state(n2ce_ctx *ctx, const n2_st_file *file, const char *path) {
     if (n2_st_metadata(file, "n2ce.seed") && n2_st_metadata(file, "n2ce.runs")) return N2CE_OK;
     return n2_fail(ctx, N2CE_EDATA, "%s is not a checkpoint: seed and runs are missing.", path);
 }
 
-/* Numbers of 16 bits by way of double, which is exact. */
-static n2ce_status copy_narrow(n2_store *store, n2_tensor *t, const n2_st_tensor *found, size_t n) {
+/* By way of double, which is exact: numbers of 16 bits, and kernels. */
+static n2ce_status convert(n2_store *store, n2_tensor *t, const n2_st_tensor *found, size_t n) {
     n2ce_ctx *ctx = n2_store_ctx(store);
-    double *values = n2_alloc(ctx, n + 1, sizeof *values);
+    double *values = n2_alloc(ctx, 2 * n + 1, sizeof *values), *turned = values + n;
     if (!values) return N2CE_ENOMEM;
     const n2ce_status status = n2_st_to_f64(ctx, found, values, n);
-    if (status == N2CE_OK) n2_tensor_set(store, t, values);
+    if (t->is_kernel) reorder(t, sizeof *values, (char *)values, (char *)turned, false);
+    if (status == N2CE_OK) n2_tensor_set(store, t, t->is_kernel ? turned : values);
     n2_free(ctx, values);
     return status;
 }
 
-static n2ce_status copy_in(n2_store *store, const n2_st_file *file) {
+static n2ce_status copy_in(const tensors *list, const n2_st_file *file) {
+    n2_store *store = list->store;
     n2ce_ctx *ctx = n2_store_ctx(store);
-    for (size_t i = 0; n2_store_at(store, i); i++) {
-        n2_tensor *t = n2_store_at(store, i);
+    for (size_t i = 0; i < list->n; i++) {
+        n2_tensor *t = list->list[i];
         const n2_st_tensor *found = n2_st_find(file, t->name);
         const size_t n = (size_t)n2_elements(t->shape);
-        if (t->dtype != N2_NUMBER) {
-            N2_TRY(copy_narrow(store, t, found, n));
+        if (t->dtype != N2_NUMBER || t->is_kernel) {
+            N2_TRY(convert(store, t, found, n));
             continue;
         }
         N2_TRY(n2_store_bytes(store) == sizeof(float) ? n2_st_to_f32(ctx, found, t->data, n)
@@ -118,15 +190,36 @@ static void compare_devices(n2ce_ctx *ctx, const n2_st_file *file, const n2_plan
                path, then, now);
 }
 
+static n2ce_status load_all(n2_store *store, n2_plan *plan, const n2_st_file *file, n2_arena *arena,
+                            const char *path) {
+    n2ce_ctx *ctx = n2_store_ctx(store);
+    tensors all;
+    N2_TRY(all_of(store, arena, &all));
+    N2_TRY(check_fit(&all, file, path));
+    N2_TRY(check_state(ctx, file, path));
+    N2_TRY(copy_in(&all, file));
+    n2_plan_seed(plan, strtoull(n2_st_metadata(file, "n2ce.seed"), NULL, 10),
+                 (uint32_t)strtoul(n2_st_metadata(file, "n2ce.runs"), NULL, 10));
+    compare_devices(ctx, file, plan, path);
+    return N2CE_OK;
+}
+
 n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path) {
     n2_st_file *file;
     N2_TRY(n2_st_open(n2_store_ctx(store), path, &file));
-    n2ce_status status = check_fit(store, file, path);
-    if (status == N2CE_OK) status = copy_in(store, file);
-    if (status == N2CE_OK)
-        n2_plan_seed(plan, strtoull(n2_st_metadata(file, "n2ce.seed"), NULL, 10),
-                     (uint32_t)strtoul(n2_st_metadata(file, "n2ce.runs"), NULL, 10));
-    if (status == N2CE_OK) compare_devices(n2_store_ctx(store), file, plan, path);
+    n2_arena arena = n2_arena_new(n2_store_ctx(store));
+    const n2ce_status status = load_all(store, plan, file, &arena, path);
+    n2_arena_free(&arena);
+    n2_st_close(file);
+    return status;
+}
+
+n2ce_status n2_parameters_load(const n2_parameters *p, const char *path) {
+    const tensors list = {p->store, p->list, p->n};
+    n2_st_file *file;
+    N2_TRY(n2_st_open(n2_store_ctx(p->store), path, &file));
+    n2ce_status status = check_fit(&list, file, path);
+    if (status == N2CE_OK) status = copy_in(&list, file);
     n2_st_close(file);
     return status;
 }

@@ -1,4 +1,3 @@
-#include "base/random.h"
 #define N2_INSIDE
 #include "nn.h"
 
@@ -6,68 +5,28 @@
 #include <stdio.h>
 #include <string.h>
 
-n2_parameters n2_parameters_new(n2_store *store, uint64_t seed) {
-    return (n2_parameters){.store = store, .seed = seed};
-}
-
-int64_t n2_parameters_count(const n2_parameters *p) {
-    int64_t n = 0;
-    for (size_t i = 0; i < p->n; i++) n += n2_elements(p->list[i]->shape);
-    return n;
-}
-
-/* Streams of initial values are far from those of nodes, which count from 1. */
-static void fill_uniform(const n2_parameters *p, n2_tensor *t, double bound) {
-    const n2_stream stream = {p->seed, 0x80000000u + (uint32_t)t->index, 0};
-    const int64_t n = n2_elements(t->shape);
-    for (int64_t i = 0; i < n; i += N2_DRAW_GROUP) {
-        float u[N2_DRAW_GROUP];
-        n2_fill_uniform(stream, (uint64_t)i, N2_DRAW_GROUP, u);
-        for (int64_t k = i; k < n && k < i + N2_DRAW_GROUP; k++) {
-            const float x = (float)bound * (2 * u[k - i] - 1);
-            if (n2_store_bytes(p->store) == sizeof(float))
-                ((float *)t->data)[k] = x;
-            else
-                ((double *)t->data)[k] = (double)x;
-        }
-    }
-}
-
-static bool grow(n2_parameters *p) {
-    if (p->n < p->capacity) return true;
-    const size_t capacity = p->capacity ? 2 * p->capacity : 32;
-    n2_tensor **list = n2_store_alloc(p->store, capacity, sizeof *list);
-    if (!list) return false;
-    if (p->n) memcpy(list, p->list, p->n * sizeof *list);
-    p->list = list;
-    p->capacity = capacity;
-    return true;
-}
-
-n2_tensor *n2_parameter(n2_parameters *p, const char *name, n2_shape shape, double bound) {
-    n2_tensor *t = grow(p) ? n2_store_add(p->store, name, shape) : NULL;
-    if (!t) {
-        p->failed = true;
-        return NULL;
-    }
-    fill_uniform(p, t, bound);
-    p->list[p->n++] = t;
-    return t;
-}
-
-n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t out) {
+n2_layer n2_layer_drawn(n2_parameters *p, const char *name, int64_t in, int64_t out, n2_init init,
+                        bool bias) {
     char full[96];
-    n2_layer layer;
-    const double bound = 1 / sqrt((double)in);
+    n2_layer layer = {0};
     snprintf(full, sizeof full, "%s.weight", name);
-    layer.weight = n2_parameter(p, full, n2_dims(out, in), bound);
+    const n2_drawn weight = {init.mode, init.weight, in, out};
+    layer.weight = n2_parameter_drawn(p, full, n2_dims(out, in), weight);
+    if (!bias) return layer;
     snprintf(full, sizeof full, "%s.bias", name);
-    layer.bias = n2_parameter(p, full, n2_dims(out), bound);
+    const n2_drawn shift = {init.mode, init.bias, in, out};
+    layer.bias = n2_parameter_drawn(p, full, n2_dims(out), shift);
     return layer;
 }
 
+n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t out) {
+    return n2_layer_drawn(p, name, in, out, N2_INIT_DEFAULT, true);
+}
+
 n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x) {
-    return n2g_linear(g, x, n2g_read(g, layer->weight), n2g_read(g, layer->bias));
+    const n2_node weight = n2g_read(g, layer->weight);
+    if (!layer->bias) return n2g_matmul(g, x, weight, false, true);
+    return n2g_linear(g, x, weight, n2g_read(g, layer->bias));
 }
 
 n2_layer *n2_layers_new(n2_store *store, const n2_layer *from, int n) {

@@ -17,19 +17,56 @@ typedef struct n2_parameters {
     n2_tensor **list;
     size_t n, capacity;
     bool failed; /* out of memory, or a name is taken; the context says which */
+    bool only_counted;
+    int64_t counted; /* numbers that were asked for and not made */
 } n2_parameters;
 
 n2_parameters n2_parameters_new(n2_store *store, uint64_t seed);
+/* A list that makes none: layers of it have no tensors and can only be counted. */
+n2_parameters n2_parameters_to_count(n2_store *store);
 int64_t n2_parameters_count(const n2_parameters *p); /* numbers in all */
 
 /* A parameter drawn from U(-bound, bound), by its place in the list. */
 n2_tensor *n2_parameter(n2_parameters *p, const char *name, n2_shape shape, double bound);
 
-/* y = x W' + b, W and b drawn from U(-1/sqrt(in), 1/sqrt(in)). */
+/* All numbers the same. */
+n2_tensor *n2_parameter_of(n2_parameters *p, const char *name, n2_shape shape, double value);
+
+/* How a layer's numbers are drawn, from what a unit of it reads (fan_in) and what reads a number
+ * (fan_out): in k k and out k k of a convolution with kernels k x k. */
+typedef enum n2_init_mode {
+    N2_INIT_PYTORCH,         /* U(-1, 1) sqrt(1 / fan_in) */
+    N2_INIT_XAVIER_UNIFORM,  /* U(-1, 1) sqrt(6 / (fan_in + fan_out)) */
+    N2_INIT_XAVIER_NORMAL,   /* N(0, 1) sqrt(2 / (fan_in + fan_out)) */
+    N2_INIT_KAIMING_UNIFORM, /* U(-1, 1) sqrt(3 / fan_in) */
+    N2_INIT_KAIMING_NORMAL   /* N(0, 1) sqrt(1 / fan_in) */
+} n2_init_mode;
+
+/* Weights and biases are drawn alike and multiplied by a factor each; 0: zeros. */
+typedef struct n2_init {
+    n2_init_mode mode;
+    double weight, bias;
+} n2_init;
+#define N2_INIT_DEFAULT ((n2_init){N2_INIT_PYTORCH, 1, 1})
+
+typedef struct n2_drawn {
+    n2_init_mode mode;
+    double factor;
+    int64_t fan_in, fan_out;
+} n2_drawn;
+n2_tensor *n2_parameter_drawn(n2_parameters *p, const char *name, n2_shape shape, n2_drawn how);
+
+/* Drawn once from N(0, scale^2) and not trained: no parameter. */
+n2_tensor *n2_fixed_normal(n2_parameters *p, const char *name, n2_shape shape, double scale);
+
+/* y = x W' + b, W and b drawn as PyTorch does, from U(-1/sqrt(in), 1/sqrt(in)), or as asked for;
+ * or x W'. */
 typedef struct n2_layer {
-    n2_tensor *weight, *bias;
+    n2_tensor *weight, *bias; /* bias NULL: none */
 } n2_layer;
 n2_layer n2_layer_new(n2_parameters *p, const char *name, int64_t in, int64_t out);
+n2_layer n2_layer_drawn(n2_parameters *p, const char *name, int64_t in, int64_t out, n2_init init,
+                        bool bias);
 #define n2_layer_apply(g, ...) N2_BUILT(g, n2_build_layer(g, __VA_ARGS__))
 n2_node n2_build_layer(n2_graph *g, const n2_layer *layer, n2_node x);
 
@@ -84,7 +121,8 @@ void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double
 /* ---- files ---- */
 
 /* All tensors of the store, and the state of the plan (seed, runs), so that a resumed
- * run continues bit for bit, on the same device. Written whole or not at all. */
+ * run continues bit for bit, on the same device. Kernels of convolutions are [out, in, rows,
+ * columns] in files, as PyTorch has them. Written whole or not at all. */
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
 
 /* The same with a text of the caller's, and that text again: added to `note`, nothing if there is
@@ -97,6 +135,12 @@ n2ce_status n2_checkpoint_note(n2ce_ctx *ctx, const char *path, n2_text *note);
  * that is missing or has another shape; nothing is changed then. Warns if it was made on another
  * device than the plan's. */
 n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path);
+
+/* A list of parameters alone, by PyTorch's names and in its order of kernels: what save_file of the
+ * Python package safetensors makes of a state dict, and load_file reads. Loading leaves everything
+ * else alone, and fails as above. */
+n2ce_status n2_parameters_save(const n2_parameters *p, const char *path);
+n2ce_status n2_parameters_load(const n2_parameters *p, const char *path);
 
 /* What it was made on, as n2_backend_device() has it; "" where it does not say. */
 enum { N2_DEVICE_NAME = 64 };

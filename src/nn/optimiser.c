@@ -28,6 +28,7 @@ static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n
     const n2_shape shape = like ? like->shape : n2_scalar_shape();
     n2_tensor *t = n2_store_add(n2_graph_store(g), full, shape);
     if (!t && !n2_store_find(n2_graph_store(g), full)) n2_graph_out_of_memory(g);
+    if (t && like) t->is_kernel = like->is_kernel;
     return t;
 }
 

@@ -33,6 +33,7 @@ n2ce_status n2_add_twin(n2_store *store, const char *prefix, const n2_tensor *of
                        "of \"%s\". Give it another name.",
                        twin->name, of->name);
     twin = n2_store_add_as(store, twin_name(prefix, of, name), of->shape, of->dtype);
+    if (twin) twin->is_kernel = of->is_kernel;
     return twin ? n2_copy_tensor(store, twin, of) : N2CE_ENOMEM;
 }
 
