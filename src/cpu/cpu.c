@@ -1,6 +1,7 @@
 /* The CPU backend: float, row programs, the fast kernels of this machine's instruction
  * set, and the plain ones for ops that need no speed. */
 #include "cpu.h"
+#include "attention_blocks.h"
 #include "conv_patches.h"
 #include "cpu_kernels.h"
 
@@ -40,10 +41,10 @@ static n2_kernel *const avx512[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(AVX512
 #define avx512 portable
 #endif
 
-static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = plain_median_scratch,
-                                                 [N2_OP_conv2d] = n2_conv_scratch,
-                                                 [N2_OP_conv2d_input] = n2_conv_scratch,
-                                                 [N2_OP_conv2d_weight] = n2_conv_scratch};
+static n2_scratch *const scratch[N2_OP_COUNT] = {
+    [N2_OP_median] = plain_median_scratch,    [N2_OP_conv2d] = n2_conv_scratch,
+    [N2_OP_conv2d_input] = n2_conv_scratch,   [N2_OP_conv2d_weight] = n2_conv_scratch,
+    [N2_OP_attention] = n2_attention_scratch, [N2_OP_attention_grad] = n2_attention_grad_scratch};
 
 /* By elements of the output, but for matmul, sum, transpose and gather, which see for themselves.
  * Not: scatter_add, median, permutation, and what only copies along an axis. */

@@ -169,6 +169,9 @@ typedef struct n2_attr {
         int64_t axis, begin; /* concat, slice, pad; begin: of what is cut out, or put in */
     } along;
     n2_window window; /* conv2d, conv2d_input, conv2d_weight */
+    struct {
+        int64_t heads;
+    } attention; /* attention, attention_grad */
     n2_adam adam;
     n2_tensor *tensor[N2_MAX_TENSORS]; /* read or written; the last member */
 } n2_attr;
@@ -337,6 +340,22 @@ n2_node n2_build_conv2d_input(n2_graph *g, n2_node dy, n2_node kernel, int64_t h
 n2_node n2_build_conv2d_weight(n2_graph *g, n2_node x, n2_node dy, int64_t rows, int64_t columns,
                                n2_window window);
 
+/* ---- attention ----
+ *
+ * Over positions: qkv [n x t x 3c] has queries, keys and values of t positions, c channels of each,
+ * in this order; head h has channels h d to (h + 1) d - 1 of each, d = c / heads. Of every head,
+ *
+ *     y[n, i, :] = sum over j of softmax over j of (q[n, i, :] . k[n, j, :] / sqrt(d)) v[n, j, :]
+ *
+ * is [n x t x c]. No backend stores the t x t weights. */
+
+#define n2g_attention(g, ...) N2_BUILT(g, n2_build_attention(g, __VA_ARGS__))
+n2_node n2_build_attention(n2_graph *g, n2_node qkv, int64_t heads);
+
+/* The gradient of sum(y dy) by qkv: [n x t x 3c]. */
+#define n2g_attention_grad(g, ...) N2_BUILT(g, n2_build_attention_grad(g, __VA_ARGS__))
+n2_node n2_build_attention_grad(n2_graph *g, n2_node qkv, n2_node dy, int64_t heads);
+
 /* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
 
 enum { N2_ALL_AXES = -1 };
@@ -477,7 +496,8 @@ void n2_build_watch(n2_graph *g, n2_node x);
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \
     X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(cast)                   \
-    X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight) X(sum) X(amax) X(median)         \
+    X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight)                     \
+    X(attention) X(attention_grad) X(sum) X(amax) X(median)                               \
     X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)          \
     X(assign) X(adam)
 #define N2_NO_KERNEL_LIST(X) X(tensor) X(constant) X(reshape) X(detach)

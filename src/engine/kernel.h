@@ -103,6 +103,18 @@ static inline n2_conv n2_conv_of(const n2_call *c) {
     return v;
 }
 
+/* Attention as its kernels see it: of one head, element (i, e) of q is at i step + e, of k c
+ * numbers further, of v 2 c. Heads are d numbers apart, pictures t step. */
+typedef struct n2_attention {
+    int64_t n, t, heads, d, c, step;
+} n2_attention;
+
+static inline n2_attention n2_attention_of(const n2_call *c) {
+    const n2_shape s = c->in[0].shape;
+    const int64_t heads = c->node->attr->attention.heads, all = s.dim[2] / 3;
+    return (n2_attention){s.dim[0], s.dim[1], heads, all / heads, all, s.dim[2]};
+}
+
 /* "cpu", whatever its instruction set, or the name of a device's backend. */
 static inline const char *n2_backend_device(const n2_backend *b) {
     return b->device ? b->name : "cpu";

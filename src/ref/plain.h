@@ -267,6 +267,82 @@ PLAIN N2_PLAIN(conv2d_weight)(const n2_call *c) {
                 }
 }
 
+/* ---- attention ------------------------------------------------------------ */
+
+/* Numbers of q, k or v of one head. */
+static double N2_PLAIN(dot)(const N2_NUM *x, const N2_NUM *y, int64_t d) {
+    double sum = 0;
+    for (int64_t e = 0; e < d; e++) sum += (double)x[e] * (double)y[e];
+    return sum;
+}
+
+static void N2_PLAIN(add_times)(N2_NUM *to, double factor, const N2_NUM *x, int64_t d) {
+    for (int64_t e = 0; e < d; e++) to[e] = (N2_NUM)((double)to[e] + factor * (double)x[e]);
+}
+
+/* What query q makes of the keys: the softmax of products, p [t]. */
+static void N2_PLAIN(attend)(const n2_attention *a, const N2_NUM *q, const N2_NUM *keys,
+                             N2_NUM *p) {
+    double top = -N2_INFINITY, sum = 0;
+    for (int64_t j = 0; j < a->t; j++) {
+        p[j] = (N2_NUM)(N2_PLAIN(dot)(q, keys + j * a->step, a->d) / sqrt((double)a->d));
+        if ((double)p[j] > top) top = (double)p[j];
+    }
+    for (int64_t j = 0; j < a->t; j++) sum += exp((double)p[j] - top);
+    for (int64_t j = 0; j < a->t; j++) p[j] = (N2_NUM)(exp((double)p[j] - top) / sum);
+}
+
+/* Softmax of a row, and its gradient. */
+static inline int64_t N2_PLAIN(attention_scratch)(const n2_call *c) {
+    return 2 * c->in[0].shape.dim[1];
+}
+
+PLAIN N2_PLAIN(attention)(const n2_call *c) {
+    const n2_attention a = n2_attention_of(c);
+    N2_NUM *p = c->work;
+    memset(OUT(c), 0, (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
+    for (int64_t n = 0; n < a.n; n++)
+        for (int64_t h = 0; h < a.heads; h++)
+            for (int64_t i = 0; i < a.t; i++) {
+                const N2_NUM *q = IN(c, 0) + n * a.t * a.step + h * a.d, *k = q + a.c;
+                N2_PLAIN(attend)(&a, q + i * a.step, k, p);
+                for (int64_t j = 0; j < a.t; j++) N2_PLAIN(add_times)
+                (OUT(c) + (n * a.t + i) * a.c + h * a.d, (double)p[j], k + a.c + j * a.step, a.d);
+            }
+}
+
+/* Query i of one head, whose gradients dq, dk = dq + c, dv = dq + 2 c it adds to. */
+static void N2_PLAIN(attention_row_grad)(const n2_attention *a, const N2_NUM *q, const N2_NUM *dy,
+                                         N2_NUM *dq, int64_t i, N2_NUM *p) {
+    const N2_NUM *k = q + a->c, *v = k + a->c;
+    N2_NUM *dp = p + a->t;
+    double mean = 0;
+    N2_PLAIN(attend)(a, q + i * a->step, k, p);
+    for (int64_t j = 0; j < a->t; j++) {
+        dp[j] = (N2_NUM)N2_PLAIN(dot)(dy + i * a->c, v + j * a->step, a->d);
+        mean += (double)p[j] * (double)dp[j];
+    }
+    for (int64_t j = 0; j < a->t; j++) {
+        const double ds = (double)p[j] * ((double)dp[j] - mean) / sqrt((double)a->d);
+        N2_NUM *dk = dq + a->c + j * a->step;
+        N2_PLAIN(add_times)(dq + i * a->step, ds, k + j * a->step, a->d);
+        N2_PLAIN(add_times)(dk, ds, q + i * a->step, a->d);
+        N2_PLAIN(add_times)(dk + a->c, (double)p[j], dy + i * a->c, a->d);
+    }
+}
+
+PLAIN N2_PLAIN(attention_grad)(const n2_call *c) {
+    const n2_attention a = n2_attention_of(c);
+    memset(OUT(c), 0, (size_t)n2_elements(c->out.shape) * sizeof(N2_NUM));
+    for (int64_t n = 0; n < a.n; n++)
+        for (int64_t h = 0; h < a.heads; h++) {
+            const int64_t at = n * a.t * a.step + h * a.d;
+            const N2_NUM *dy = IN(c, 1) + n * a.t * a.c + h * a.d;
+            for (int64_t i = 0; i < a.t; i++) N2_PLAIN(attention_row_grad)
+            (&a, IN(c, 0) + at, dy, OUT(c) + at, i, c->work);
+        }
+}
+
 /* ---- reductions ---------------------------------------------------------- */
 
 PLAIN N2_PLAIN(sum)(const n2_call *c) {

@@ -8,7 +8,9 @@
 static n2_kernel *const kernels[N2_OP_COUNT] = {N2_UNARY_LIST(KERNEL) N2_BINARY_LIST(KERNEL)
                                                     N2_KERNEL_LIST(KERNEL)};
 
-static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = ref_median_scratch};
+static n2_scratch *const scratch[N2_OP_COUNT] = {[N2_OP_median] = ref_median_scratch,
+                                                 [N2_OP_attention] = ref_attention_scratch,
+                                                 [N2_OP_attention_grad] = ref_attention_scratch};
 
 static const bool split[N2_OP_COUNT] = {false};
 

@@ -176,6 +176,17 @@ static const op_case kernels_of[] = {
     TWO(S(130, 3, 2, 2), S(130, 3, 2, 1)), TWO(S(4, 1, 1, 19), S(4, 3, 3, 34)),
     TWO(S(0, 3, 3, 2), S(0, 3, 3, 2)),     TWO(S(11, 6, 5, 3), S(11, 6, 5, 16))};
 
+/* Queries, keys and values of one head, of three heads, and of more pictures, positions and
+ * channels than a tile or a block has; with dy. */
+static const op_case of_one_head[] = {ONE(1, 1, 3),   ONE(2, 7, 3),   ONE(3, 1, 15), ONE(2, 5, 24),
+                                      ONE(0, 4, 6),   ONE(130, 2, 6), ONE(2, 70, 9), ONE(1, 33, 99),
+                                      ONE(2, 16, 48), ONE(1, 130, 96)};
+static const op_case of_three_heads[] = {ONE(1, 1, 9), ONE(2, 7, 45), ONE(40, 3, 18), ONE(2, 65, 9),
+                                         ONE(1, 17, 153)};
+static const op_case of_heads_and_dy[] = {
+    TWO(S(1, 1, 9), S(1, 1, 3)), TWO(S(2, 7, 45), S(2, 7, 15)), TWO(S(0, 3, 9), S(0, 3, 3)),
+    TWO(S(40, 3, 18), S(40, 3, 6)), TWO(S(1, 50, 45), S(1, 50, 15))};
+
 static const op_case from_rank_1[] = {ONE(1),     ONE(0),       ONE(7),       ONE(1000),
                                       ONE(5, 3),  ONE(0, 5),    ONE(17, 1),   ONE(1000, 0),
                                       ONE(1, 33), ONE(1000, 9), ONE(2, 3, 5), ONE(130, 2, 1, 3)};
@@ -397,6 +408,9 @@ BUILD(silu, n2g_silu(g, x[0]))
 BUILD(silu_grad, n2_build_binary(g, N2_OP_silu_grad, x[0], x[1], 0))
 BUILD(gelu, n2g_gelu(g, x[0]))
 BUILD(gelu_grad, n2_build_binary(g, N2_OP_gelu_grad, x[0], x[1], 0))
+BUILD(attention_1, n2g_attention(g, x[0], 1))
+BUILD(attention_3, n2g_attention(g, x[0], 3))
+BUILD(attention_grad, n2g_attention_grad(g, x[0], x[1], 3))
 BUILD(log_sigmoid, n2g_log_sigmoid(g, x[0]))
 BUILD(cross_entropy, n2g_cross_entropy(g, x[0], x[1]))
 BUILD(linear, n2g_linear(g, x[0], x[1], x[2]))
@@ -482,6 +496,10 @@ static const op_row rows[] = {
     ROW(conv2d_dense, bare_convolutions, -1, 1),
     ROW(conv2d_input, transposed_convolutions, -1, 1),
     ROW(conv2d_weight, kernels_of, -1, 1),
+    /* second gradients are differences of numbers larger than they are */
+    WITH(attention_1, of_one_head, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(attention_3, of_three_heads, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(attention_grad, of_heads_and_dy, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     ROW(sum_rows, from_rank_1, -2, 2),
     ROW(sum_last, from_rank_1, -2, 2),
     ROW(sum_middle, from_rank_3, -2, 2),

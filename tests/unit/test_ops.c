@@ -360,6 +360,31 @@ static void convolutions_that_do_not_fit_are_refused(void **state) {
     check_refused(no_kernel, shape, "a kernel [0 x 1 x 3 x 3]");
 }
 
+BUILD(three_heads, n2g_attention(g, x[0], 3))
+BUILD(no_heads, n2g_attention(g, x[0], 0))
+BUILD(other_dy, n2g_attention_grad(g, x[0], x[0], 2))
+
+static void attention_that_does_not_fit_is_refused(void **state) {
+    (void)state;
+    check_refused(build_three_heads, n2_dims(2, 5, 12),
+                  "the 4 channels of queries in [2 x 5 x 12]");
+    check_refused(build_no_heads, n2_dims(2, 5, 12), "do not make 0 heads");
+    check_refused(build_three_heads, n2_dims(2, 5, 10),
+                  "[2 x 5 x 10] is not [n x positions x 3 channels]");
+    check_refused(build_three_heads, n2_dims(2, 5, 0), "[2 x 5 x 0] is not");
+    check_refused(build_three_heads, n2_dims(5, 12), "[5 x 12] is not");
+    check_refused(build_other_dy, n2_dims(2, 5, 12), "[2 x 5 x 12] is no gradient of");
+}
+
+/* Scores so large that their exponentials are not numbers: the largest one takes all. */
+static void attention_is_right_for_large_scores(void **state) {
+    (void)state;
+    static const double qkv[] = {300, 1, 5, -300, 2, 7, 0, 3, 9}; /* q, k, v of 3 positions */
+    static const double y[] = {9, 5, 7};
+    for (int k = 0; k < 2; k++)
+        check_values(backend_at(k), build_attention_1, qkv, n2_dims(1, 3, 3), y, 3);
+}
+
 /* The loss as an op is the loss of the public header, for every magnitude. */
 static void the_loss_is_that_of_the_header(void **state) {
     (void)state;
@@ -662,6 +687,8 @@ int main(void) {
         cmocka_unit_test(dropout_keeps_the_mean_and_follows_the_seed),
         cmocka_unit_test(pictures_that_do_not_fit_are_refused),
         cmocka_unit_test(convolutions_that_do_not_fit_are_refused),
+        cmocka_unit_test(attention_that_does_not_fit_is_refused),
+        cmocka_unit_test(attention_is_right_for_large_scores),
         cmocka_unit_test(the_loss_is_that_of_the_header),
         cmocka_unit_test(functions_are_right_everywhere),
         cmocka_unit_test(a_read_after_an_update_sees_the_new_value),

@@ -57,6 +57,7 @@ typedef enum job_kind {
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
     JOB_LIBRARY,   /* a product, by a library: library/library.h */
     JOB_CONV,      /* a convolution, or a gradient of one: a thread per number */
+    JOB_ATTENTION, /* attention, or its gradient: a warp per query or key */
     JOB_END,       /* of a run: looks at watched numbers, counts */
     JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: mlp.h */
 } job_kind;
@@ -155,6 +156,14 @@ typedef struct job_conv {
     uint32_t lines, slice_lines;
 } job_conv;
 
+/* Of JOB_ATTENTION: as n2_attention has them. Gradients of keys and values are a job of their own,
+ * after that of queries, which notes what it knows of them in more[0]. */
+typedef struct job_attention {
+    uint32_t t, heads, d, c, step;
+    float scale;
+    uint32_t of_keys;
+} job_attention;
+
 /* Of JOB_ADAM: how blocks divide the tensor up, PACK_ROWS rows each. It is a matrix of one part
  * or two side by side, each no wider than 128, with gradients of their own and packed weights that
  * are kept up to date; or, whatever it is else, a matrix 128 wide. */
@@ -223,6 +232,7 @@ typedef struct job {
         };
         job_product product;
         job_conv conv;
+        job_attention attention;
     };
 } job;
 

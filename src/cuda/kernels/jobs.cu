@@ -2,6 +2,7 @@
 #include "jobs.h"
 
 #include "cuda/fused_mlp/pack_weights.h"
+#include "jobs_attention.h"
 #include "jobs_conv.h"
 #include "jobs_elementwise.h"
 #include "jobs_find.h"
@@ -44,6 +45,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_cast(j, block);
     case JOB_CONV:
         return run_conv(j, block);
+    case JOB_ATTENTION:
+        return run_attention(j, block);
     case JOB_ASSIGN:
         return run_assign(j, block);
     default:

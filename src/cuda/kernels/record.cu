@@ -493,6 +493,8 @@ static void note_adam(const n2_call *c) {
 #define note_conv2d        n2_note_conv
 #define note_conv2d_input  n2_note_conv
 #define note_conv2d_weight n2_note_conv
+#define note_attention     n2_note_attention
+#define note_attention_grad n2_note_attention
 #define note_normal        note_random
 #define note_uniform       note_random
 #define note_integer       note_random

@@ -87,5 +87,7 @@ void n2_note_sum_slices(const n2_call *c, const float *in, float *out, int64_t r
 void n2_note_matmul(const n2_call *c);
 /* record_conv.cu: all three ops */
 void n2_note_conv(const n2_call *c);
+/* record_attention.cu: both ops */
+void n2_note_attention(const n2_call *c);
 
 #endif
