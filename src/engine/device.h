@@ -39,6 +39,8 @@ struct n2_device {
     /* Memory, zeroed, aligned to 256 bytes. */
     n2ce_status (*alloc)(n2_device *d, n2ce_ctx *ctx, size_t bytes, void **out);
     void (*free)(n2_device *d, void *memory); /* NULL is fine */
+    /* Bytes that have been taken and not given back, and bytes that are left to be taken. */
+    void (*memory)(n2_device *d, size_t *taken, size_t *left);
 
     /* Copies. The host's side is done with when they return. */
     n2ce_status (*upload)(n2_device *d, n2ce_ctx *ctx, void *to, const void *from, size_t bytes);

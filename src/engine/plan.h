@@ -67,9 +67,14 @@ void n2_plan_time(n2_plan *plan, bool on);
 void n2_plan_print(const n2_plan *plan, n2_text *out);
 
 typedef struct n2_plan_size {
-    size_t steps, nodes, bytes; /* bytes: all memory of the plan */
-    double flops;               /* of one run */
-    size_t launches;            /* of kernels, of a run on a device; 0: not there, or not yet */
+    size_t steps, nodes;
+    size_t bytes;          /* all memory of the plan, which is the sum of */
+    size_t values;         /* values that cross steps, and partial sums, */
+    size_t tiles, scratch; /* of all workers, */
+    size_t kernels;        /* and on a device, once it has run, what its kernels keep */
+    size_t tensors;        /* beside that: tensors of the store that it uses */
+    double flops;          /* of one run */
+    size_t launches;       /* of kernels, of a run on a device; 0: not there, or not yet */
 } n2_plan_size;
 n2_plan_size n2_plan_measure(const n2_plan *plan);
 

@@ -1,6 +1,7 @@
 /* Inside a plan: shared by plan.c (stages), plan_steps.c, plan_storage.c (types), plan_memory.c
  * (places), plan_split.c (shares), walk.c (running), watch.c (numbers that are not finite),
- * plan_device.c and plan_print.c. */
+ * plan_device.c, plan_room.c and
+ * plan_print.c. */
 #ifndef N2_PLAN_DATA_H
 #define N2_PLAN_DATA_H
 
@@ -132,8 +133,9 @@ struct n2_plan {
     n2_device_state *state; /* in its memory */
     void **watched_at;      /* addresses of the watched numbers there */
     n2_device_program *program;
-    n2_queue *queue;  /* what is being recorded */
-    bool state_moved; /* seed or runs are not those of the device's state */
+    size_t kernel_bytes; /* that recording took: jobs, partial sums, packed weights, workspaces */
+    n2_queue *queue;     /* what is being recorded */
+    bool state_moved;    /* seed or runs are not those of the device's state */
 };
 
 static inline const n2_node_data *n2_node_at(const n2_plan *p, uint32_t id) {
@@ -154,11 +156,17 @@ double n2_work(const n2_graph *g, const n2_node_data *d);
 n2ce_status n2_plan_steps(n2_plan *plan);
 void n2_plan_storage(n2_plan *plan); /* how values lie in memory */
 void n2_plan_chunks(n2_plan *plan);  /* of row programs: before there is memory for their sums */
-n2ce_status n2_plan_memory(n2_plan *plan);
+n2ce_status n2_plan_places(n2_plan *plan); /* where values will be; how much memory that is */
+n2ce_status n2_plan_memory(n2_plan *plan); /* the memory, and instructions that use it */
 n2ce_status n2_plan_split(n2_plan *plan);
+
+/* plan_room.c. Whether there is as much memory as the plan needs, before any is asked for: fails
+ * with N2CE_EDEVICE or, on the host, N2CE_ENOMEM, and a sentence that names the parts. */
+n2ce_status n2_plan_check_room(n2_plan *plan);
 
 /* plan_device.c. Memory of the plan: the device's or the host's. */
 n2ce_status n2_plan_tensors(n2_plan *plan);
+n2ce_status n2_plan_mirror(n2_plan *plan); /* copies of tensors on the device */
 n2ce_status n2_plan_alloc(n2_plan *plan, size_t bytes, char **out);
 n2ce_status n2_plan_write(n2_plan *plan, void *to, const void *from, size_t bytes);
 n2ce_status n2_plan_read(const n2_plan *plan, void *to, const void *from, size_t bytes);

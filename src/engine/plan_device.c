@@ -13,15 +13,13 @@ static size_t place_of(n2_plan *p, n2_tensor *t) {
     return i;
 }
 
-static n2ce_status note_tensors(n2_plan *p, uint32_t id) {
+static void note_tensors(n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
     for (int k = 0; k < N2_MAX_TENSORS && d->attr->tensor[k]; k++) {
         p->writes[place_of(p, d->attr->tensor[k])] |= d->op->update;
-        if (p->device) N2_TRY(n2_tensor_mirror(p->store, d->attr->tensor[k], p->device));
         if (!p->device && d->op->update)
             d->attr->tensor[k]->blank = false; /* here, it is the host */
     }
-    return N2CE_OK;
 }
 
 n2ce_status n2_plan_tensors(n2_plan *p) {
@@ -33,7 +31,13 @@ n2ce_status n2_plan_tensors(n2_plan *p) {
     p->writes = n2_arena_alloc(&p->arena, most + 1, sizeof *p->writes);
     if (!p->tensors || !p->writes) return N2CE_ENOMEM;
     for (uint32_t id = 1; id <= p->n_nodes; id++)
-        if (p->nodes[id].live) N2_TRY(note_tensors(p, id));
+        if (p->nodes[id].live) note_tensors(p, id);
+    return N2CE_OK;
+}
+
+n2ce_status n2_plan_mirror(n2_plan *p) {
+    for (size_t i = 0; p->device && i < p->n_tensors; i++)
+        N2_TRY(n2_tensor_mirror(p->store, p->tensors[i], p->device));
     return N2CE_OK;
 }
 
@@ -130,11 +134,16 @@ static void note_writes(n2_plan *p) {
 
 static n2ce_status record_once(n2_plan *p, void (*record)(n2_plan *plan)) {
     if (p->program) return N2CE_OK;
+    size_t before, after, left;
+    p->device->memory(p->device, &before, &left);
     N2_TRY(p->device->queue_new(p->device, p->ctx, p->state, p->watched_at, &p->queue));
     record(p);
     n2_queue *queue = p->queue;
     p->queue = NULL;
-    return p->device->program_new(queue, true, &p->program);
+    N2_TRY(p->device->program_new(queue, true, &p->program));
+    p->device->memory(p->device, &after, &left);
+    p->kernel_bytes = after > before ? after - before : 0;
+    return N2CE_OK;
 }
 
 n2ce_status n2_plan_begin_on_device(n2_plan *p, uint64_t n, void (*record)(n2_plan *plan)) {

@@ -113,17 +113,30 @@ static n2ce_status resolve(n2_plan *p, uint32_t id) {
     return d->op->id == N2_OP_constant ? store_number(p, n->data, d->attr->value) : N2CE_OK;
 }
 
-static n2ce_status make_block(n2_plan *p) {
+/* Places are counted in size_t, and what goes beyond it in double. */
+static n2ce_status check_countable(const n2_plan *p, double bytes) {
+    if (bytes < (double)(SIZE_MAX / 4)) return N2CE_OK;
+    return n2_fail(p->ctx, N2CE_ENOMEM,
+                   "Out of memory: this plan needs %.2g bytes. Use a smaller batch.", bytes);
+}
+
+static n2ce_status place_values(n2_plan *p) {
     n2_arena scratch = n2_arena_new(p->ctx);
     demands all = {n2_arena_alloc(&scratch, 2 * (size_t)p->n_nodes + 2, sizeof *all.list), 0};
     n2ce_status status = all.list ? N2CE_OK : N2CE_ENOMEM;
     for (uint32_t id = 1; status == N2CE_OK && id <= p->n_nodes; id++)
         if (p->nodes[id].live && !is_view(p, id)) place_node(p, id, &all);
-    for (size_t i = 0; i < all.n; i++)
+    double sum = 0;
+    for (size_t i = 0; i < all.n; i++) {
+        sum += (double)all.list[i].bytes;
         if (all.list[i].offset + all.list[i].bytes > p->block_bytes)
             p->block_bytes = all.list[i].offset + all.list[i].bytes;
+    }
     n2_arena_free(&scratch);
-    N2_TRY(status);
+    return status == N2CE_OK ? check_countable(p, sum) : status;
+}
+
+static n2ce_status make_block(n2_plan *p) {
     N2_TRY(n2_plan_alloc(p, p->block_bytes + N2_ALIGN, &p->block));
     for (uint32_t id = 1; id <= p->n_nodes; id++)
         if (p->nodes[id].live && !is_view(p, id)) N2_TRY(resolve(p, id));
@@ -322,7 +335,8 @@ static void choose_tile(n2_plan *p, n2_step *s) {
     }
 }
 
-static n2ce_status make_tiles(n2_plan *p) {
+static n2ce_status place_tiles(n2_plan *p) {
+    double tiles = 0; /* numbers */
     for (size_t s = 0; s < p->n_steps; s++) {
         if (p->steps[s].kind != N2_STEP_ROWS) continue;
         n2_arena scratch = n2_arena_new(p->ctx);
@@ -330,8 +344,9 @@ static n2ce_status make_tiles(n2_plan *p) {
         n2_arena_free(&scratch);
         N2_TRY(status);
         choose_tile(p, &p->steps[s]);
+        tiles += (double)p->steps[s].tile_rows * (double)p->steps[s].tile_numbers;
     }
-    return N2CE_OK;
+    return check_countable(p, tiles * (double)p->backend->bytes);
 }
 
 /* ---- instructions -------------------------------------------------------- */
@@ -399,41 +414,54 @@ static n2ce_status make_code(n2_plan *p) {
 
 /* ---- memory of workers --------------------------------------------------- */
 
-/* Scratch memory that a call of a kernel wants, by a tile or as a whole. */
-static size_t scratch_of(const n2_plan *p, const n2_step *s, const n2_instruction *i) {
-    n2_scratch *const *scratch = p->backend->scratch;
-    if (!scratch || !scratch[i->node->op->id]) return 0;
-    n2_call call = {
-        .node = i->node, .parts = 1, .out = {.shape = i->out.shape, .dtype = i->out.dtype}};
-    if (i->out.by_rows) call.out.shape.dim[0] = s->tile_rows;
-    for (int k = 0; k < i->node->n_in; k++) {
-        call.in[k].shape = i->in[k].shape;
-        call.in[k].dtype = i->in[k].dtype;
-        if (i->in[k].by_rows) call.in[k].shape.dim[0] = s->tile_rows;
+/* Scratch memory that a call of a node's kernel wants, by a tile or as a whole. */
+static size_t scratch_of(const n2_plan *p, uint32_t id) {
+    const n2_planned *n = &p->nodes[id];
+    const n2_node_data *d = n2_node_at(p, id);
+    n2_scratch *wants = p->backend->scratch ? p->backend->scratch[d->op->id] : NULL;
+    if (!wants) return 0;
+    const int64_t rows = p->steps[n->step].tile_rows;
+    n2_call call = {.node = d, .parts = 1, .out = {.shape = d->shape, .dtype = n->dtype}};
+    if (n->rows == N2_ROWS_MAP) call.out.shape.dim[0] = rows;
+    for (int k = 0; k < d->n_in; k++) {
+        if (!is_live_input(p, d, k)) continue;
+        call.in[k].shape = n2_shape_at(p->graph, d->in[k]);
+        call.in[k].dtype = p->nodes[p->nodes[d->in[k].id].root].dtype;
+        if (n->rows != N2_ROWS_WHOLE && n->row_input[k]) call.in[k].shape.dim[0] = rows;
     }
-    return (size_t)scratch[i->node->op->id](&call) * p->backend->bytes;
+    return (size_t)wants(&call) * p->backend->bytes;
 }
 
 /* Every worker has a tile and, behind it, scratch memory for the call it is at. */
-static n2ce_status make_workers(n2_plan *p) {
-    for (size_t k = 0; k < p->n_steps; k++)
-        for (size_t i = 0; i < p->steps[k].n_code; i++) {
-            const size_t bytes = scratch_of(p, &p->steps[k], &p->steps[k].code[i]);
-            if (bytes > p->scratch_bytes) p->scratch_bytes = bytes;
-        }
+static n2ce_status measure_workers(n2_plan *p) {
+    for (uint32_t id = 1; id <= p->n_nodes; id++) {
+        if (!p->nodes[id].live || !n2_needs_kernel(n2_node_at(p, id)->op->id)) continue;
+        const size_t bytes = scratch_of(p, id);
+        if (bytes > p->scratch_bytes) p->scratch_bytes = bytes;
+    }
     p->tile_bytes = round_up(p->tile_bytes, N2_ALIGN);
     p->workers = p->device ? 1 : n2_ctx_threads(p->ctx);
     p->tiles = n2_arena_alloc(&p->arena, (size_t)p->workers, sizeof *p->tiles);
-    if (!p->tiles) return N2CE_ENOMEM;
+    return p->tiles ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status make_workers(n2_plan *p) {
     for (int w = 0; w < p->workers; w++)
         N2_TRY(n2_plan_alloc(p, p->tile_bytes + p->scratch_bytes + N2_ALIGN, &p->tiles[w]));
     return N2CE_OK;
 }
 
-n2ce_status n2_plan_memory(n2_plan *p) {
+n2ce_status n2_plan_places(n2_plan *p) {
     find_lifetimes(p);
+    N2_TRY(place_values(p));
+    N2_TRY(place_tiles(p));
+    return measure_workers(p);
+}
+
+n2ce_status n2_plan_memory(n2_plan *p) {
+    N2_TRY(n2_plan_check_room(p));
+    N2_TRY(n2_plan_mirror(p));
     N2_TRY(make_block(p));
-    N2_TRY(make_tiles(p));
     N2_TRY(make_code(p));
     return make_workers(p);
 }

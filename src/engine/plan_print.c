@@ -27,9 +27,15 @@ static void add_step(const n2_plan *p, const n2_step *s, size_t k, bool code, n2
 }
 
 n2_plan_size n2_plan_measure(const n2_plan *p) {
+    const size_t workers = (size_t)p->workers;
     n2_plan_size size = {.steps = p->n_steps,
-                         .bytes = p->block_bytes +
-                                  (size_t)p->workers * (p->tile_bytes + p->scratch_bytes)};
+                         .values = p->block_bytes,
+                         .tiles = workers * p->tile_bytes,
+                         .scratch = workers * p->scratch_bytes,
+                         .kernels = p->kernel_bytes};
+    size.bytes = size.values + size.tiles + size.scratch + size.kernels;
+    for (size_t i = 0; i < p->n_tensors; i++)
+        size.tensors += n2_tensor_bytes(p->store, p->tensors[i]);
     if (p->program) size.launches = p->device->program_launches(p->program);
     for (size_t k = 0; k < p->n_steps; k++) {
         size.nodes += p->steps[k].n_code;
@@ -40,11 +46,13 @@ n2_plan_size n2_plan_measure(const n2_plan *p) {
 
 void n2_plan_print(const n2_plan *p, n2_text *out) {
     const n2_plan_size size = n2_plan_measure(p);
+    const double mib = 1048576;
     n2_text_add(out,
                 "plan for %s: %zu steps, %zu ops, %.1f Mflop, %.2f MiB (%.2f MiB values, %d "
-                "workers x %.2f MiB tile)\n",
+                "workers x %.2f MiB tile, %.2f MiB scratch, %.2f MiB kernels), tensors %.2f MiB\n",
                 p->backend->name, size.steps, size.nodes, size.flops * 1e-6,
-                (double)size.bytes / 1048576, (double)p->block_bytes / 1048576, p->workers,
-                (double)p->tile_bytes / 1048576);
+                (double)size.bytes / mib, (double)size.values / mib, p->workers,
+                (double)p->tile_bytes / mib, (double)size.scratch / mib, (double)size.kernels / mib,
+                (double)size.tensors / mib);
     for (size_t k = 0; k < p->n_steps; k++) add_step(p, &p->steps[k], k, p->n_steps < 12, out);
 }

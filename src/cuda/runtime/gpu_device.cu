@@ -27,7 +27,7 @@ static n2ce_status fail_memory(n2ce_ctx *ctx, size_t wanted) {
     cudaMemGetInfo(&left, &all);
     return n2_fail(ctx, N2CE_EDEVICE,
                    "The GPU is out of memory: %.1f MiB are wanted, %.1f of %.1f MiB are free. "
-                   "Use fewer rows (a smaller M), or --device cpu.",
+                   "Use a smaller batch (fewer rows, a smaller M), or --device cpu.",
                    (double)wanted / 1048576, (double)left / 1048576, (double)all / 1048576);
 }
 
@@ -47,6 +47,15 @@ static void gpu_free(n2_device *d, void *memory) {
     gpu_device *g = (gpu_device *)d;
     cudaSetDevice(g->index);
     n2_gpu_memory_give(&g->memory, memory);
+}
+
+static void gpu_memory_now(n2_device *d, size_t *taken, size_t *left) {
+    gpu_device *g = (gpu_device *)d;
+    size_t all = 0;
+    cudaSetDevice(g->index);
+    if (cudaMemGetInfo(left, &all) != cudaSuccess) *left = SIZE_MAX / 2; /* who asks will see */
+    cudaGetLastError();
+    n2_gpu_memory_count(&g->memory, taken, left);
 }
 
 static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void *from,
@@ -120,6 +129,7 @@ static void fill_tables(gpu_device *g) {
     static const bool split[N2_OP_COUNT] = {false};
     g->api.alloc = gpu_alloc;
     g->api.free = gpu_free;
+    g->api.memory = gpu_memory_now;
     g->api.upload = gpu_upload;
     g->api.download = gpu_download;
     g->api.fill = gpu_fill;

@@ -95,3 +95,10 @@ void n2_gpu_memory_give(gpu_memory *m, void *memory) {
     release(m, MOST_CACHED);
     pthread_mutex_unlock(&m->lock);
 }
+
+void n2_gpu_memory_count(gpu_memory *m, size_t *taken, size_t *left) {
+    pthread_mutex_lock(&m->lock);
+    *taken = m->taken;
+    *left += m->cached;
+    pthread_mutex_unlock(&m->lock);
+}

@@ -31,4 +31,7 @@ void n2_gpu_memory_close(gpu_memory *m); /* all goes back to the driver */
 cudaError_t n2_gpu_memory_take(gpu_memory *m, size_t bytes, void **out);
 void n2_gpu_memory_give(gpu_memory *m, void *memory); /* NULL is fine */
 
+/* Bytes that somebody has; what is cached is added to *left, for it can be taken too. */
+void n2_gpu_memory_count(gpu_memory *m, size_t *taken, size_t *left);
+
 #endif
