@@ -5,30 +5,26 @@
 
 #include <math.h>
 
-n2ce_status n2_bench_model_new(n2ce_ctx *ctx, uint64_t seed, n2_bench_model *m) {
-    *m = (n2_bench_model){.store = NULL};
-    N2_TRY(n2_store_new(ctx, sizeof(float), &m->store));
-    m->graph = n2_graph_new(m->store);
+bool n2_bench_model_in(n2_graph *g, uint64_t seed, n2_bench_model *m) {
+    *m = (n2_bench_model){.store = n2_graph_store(g), .graph = g};
     m->ratio_parameters = n2_parameters_new(m->store, seed);
     m->vae_parameters = n2_parameters_new(m->store, seed);
     m->ratio = n2_ratio_net_new(&m->ratio_parameters, N2_BENCH_NZ, 128, 16, N2_BENCH_STAGES);
     m->vae = n2_vae_new(&m->vae_parameters, N2_BENCH_DIM, N2_BENCH_NZ, 32);
-    const bool failed = m->ratio_parameters.failed || m->vae_parameters.failed;
-    return m->graph && !failed ? N2CE_OK : N2CE_ENOMEM;
+    if (!m->ratio_parameters.failed && !m->vae_parameters.failed) return true;
+    return n2_graph_out_of_memory(g);
+}
+
+n2ce_status n2_bench_model_new(n2ce_ctx *ctx, uint64_t seed, n2_bench_model *m) {
+    *m = (n2_bench_model){.store = NULL};
+    N2_TRY(n2_store_new(ctx, sizeof(float), &m->store));
+    m->graph = n2_graph_new(m->store);
+    return m->graph && n2_bench_model_in(m->graph, seed, m) ? N2CE_OK : N2CE_ENOMEM;
 }
 
 void n2_bench_model_free(n2_bench_model *m) {
     n2_graph_free(m->graph);
     if (m->store) n2_store_free(m->store);
-}
-
-/* The variances of the paper's waymarks, one a row, and the data's 1. */
-static n2_node waymarks(n2_bench_model *m) {
-    static const double variance[N2_BENCH_STAGES + 1] = {0.01,   0.3237, 0.5165, 0.6322,
-                                                         0.7132, 0.7734, 0.9997, 1};
-    n2_tensor *t = n2_store_add(m->store, "waymarks", n2_dims(N2_BENCH_STAGES + 1, 1));
-    if (t) n2_tensor_set(m->store, t, variance);
-    return n2g_read(m->graph, t);
 }
 
 /* sqrt(1 - s) noise + sqrt(s) z. */
@@ -37,18 +33,29 @@ static n2_node interpolate(n2_graph *g, n2_node s, n2_node z, n2_node noise) {
     return n2g_add(g, n2g_mul(g, rest, noise), n2g_mul(g, n2g_sqrt(g, s), z));
 }
 
-static n2_node ratio_loss(n2_bench_model *m, n2_node z, int64_t magnitude) {
-    n2_graph *g = m->graph;
-    const int64_t n = N2_BENCH_BATCH;
-    const n2_node table = waymarks(m), k = n2g_randint(g, n2_dims(n), N2_BENCH_STAGES);
+n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
+                            int64_t magnitude) {
+    if (!z.id) return N2_NONE;
+    const int64_t n = n2_shape_at(g, z).dim[0], nz = n2_shape_at(g, z).dim[1];
+    n2_tensor *t = n2_store_add(n2_graph_store(g), "waymarks", n2_dims(net->n_stages + 1, 1));
+    if (t) n2_tensor_set(n2_graph_store(g), t, variance);
+    const n2_node table = n2g_read(g, t), k = n2g_randint(g, n2_dims(n), net->n_stages);
     const n2_node s_num = n2g_gather(g, table, n2g_affine(g, k, 1, 1));
-    const n2_node z_num = interpolate(g, s_num, z, n2g_randn(g, n2_dims(n, N2_BENCH_NZ)));
+    const n2_node z_num = interpolate(g, s_num, z, n2g_randn(g, n2_dims(n, nz)));
     const n2_node k_den = n2g_tile_rows(g, k, magnitude);
     const n2_node z_den =
         interpolate(g, n2g_gather(g, table, k_den), n2g_tile_rows(g, z, magnitude),
-                    n2g_randn(g, n2_dims(n * magnitude, N2_BENCH_NZ)));
-    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, &m->ratio, z_num, k),
-                         n2_ratio_net_apply(g, &m->ratio, z_den, k_den), (double)magnitude);
+                    n2g_randn(g, n2_dims(n * magnitude, nz)));
+    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, k),
+                         n2_ratio_net_apply(g, net, z_den, k_den), (double)magnitude);
+}
+
+n2_node n2_bench_mean_ratio(n2_graph *g, const n2_ratio_net *net, n2_node z) {
+    if (!z.id) return N2_NONE;
+    const int64_t n = n2_shape_at(g, z).dim[0], stages = net->n_stages;
+    const n2_node k = n2g_row_index(g, n * stages, 1, stages);
+    const n2_node f = n2_ratio_net_apply(g, net, n2g_repeat_rows(g, z, stages), k);
+    return n2g_scale(g, n2g_total(g, f), 1 / (double)n);
 }
 
 static n2_node vae_loss(n2_bench_model *m, n2_node x, n2_node mean, n2_node logvar, n2_node z) {
@@ -56,14 +63,14 @@ static n2_node vae_loss(n2_bench_model *m, n2_node x, n2_node mean, n2_node logv
     const double n = N2_BENCH_BATCH;
     const n2_node miss = n2g_sub(g, n2_vae_decode(g, &m->vae, z), x);
     const n2_node fit = n2g_scale(g, n2g_total(g, n2g_mul(g, miss, miss)), 50 / n);
-    const n2_node rows = n2g_repeat_rows(g, z, N2_BENCH_STAGES);
-    const n2_node k = n2g_row_index(g, N2_BENCH_BATCH * N2_BENCH_STAGES, 1, N2_BENCH_STAGES);
-    const n2_node f = n2g_total(g, n2_ratio_net_apply(g, &m->ratio, rows, k));
-    const n2_node kl = n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), n2g_scale(g, f, 1 / n));
-    return n2g_add(g, fit, n2g_scale(g, kl, 0.75));
+    const n2_node f = n2_bench_mean_ratio(g, &m->ratio, z);
+    return n2g_add(g, fit, n2g_scale(g, n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), f), 0.75));
 }
 
 n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude) {
+    /* of the paper's waymarks, and the data's 1 */
+    static const double variance[N2_BENCH_STAGES + 1] = {0.01,   0.3237, 0.5165, 0.6322,
+                                                         0.7132, 0.7734, 0.9997, 1};
     n2_graph *g = m->graph;
     n2_parameters data = n2_parameters_new(m->store, 1);
     n2_tensor *designs = n2_parameter(&data, "designs", n2_dims(N2_BENCH_BATCH, N2_BENCH_DIM), 1);
@@ -72,7 +79,7 @@ n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude) {
     n2_vae_encode(g, &m->vae, x, &mean, &logvar);
     const n2_node eps = n2g_randn(g, n2_dims(N2_BENCH_BATCH, N2_BENCH_NZ));
     const n2_node z = n2g_reparameterise(g, mean, logvar, eps);
-    const n2_node loss = ratio_loss(m, n2g_detach(g, z), magnitude);
+    const n2_node loss = n2_bench_ratio_loss(g, &m->ratio, variance, n2g_detach(g, z), magnitude);
     const n2_optimiser for_ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 5e-5, .clip = 100};
     n2_minimise(g, &for_ratio, "ratio", &m->ratio_parameters, loss, NULL);
     const n2_optimiser for_vae = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-4, .clip = 100};

@@ -20,6 +20,18 @@ typedef struct n2_bench_model {
 n2ce_status n2_bench_model_new(n2ce_ctx *ctx, uint64_t seed, n2_bench_model *m);
 void n2_bench_model_free(n2_bench_model *m);
 
+/* The same in a graph of one's own, and its store, which stay the caller's. False: the graph has
+ * failed. */
+bool n2_bench_model_in(n2_graph *g, uint64_t seed, n2_bench_model *m);
+
+/* The critic's loss for data z [n x nz] at a random stage each: n numerator and n M denominator
+ * rows. The waymarks' variances are those of the data's share, one more than there are stages. */
+n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
+                            int64_t magnitude);
+
+/* The mean over rows z of the sum over stages of f. */
+n2_node n2_bench_mean_ratio(n2_graph *g, const n2_ratio_net *net, n2_node z);
+
 /* One training step at magnitude m: the ratio network, then encoder and decoder. */
 n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude);
 

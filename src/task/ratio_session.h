@@ -32,7 +32,7 @@
      "ratios of the telescope from den to num; auto: from the divergence to be bridged"},       \
     {"width", 0, N2CE_OPTION_COUNT, "auto", 4, 4096, NULL, "W", "width of the network"},        \
     {"blocks", 0, N2CE_OPTION_COUNT, "auto", 1, 32, NULL, "L", "residual blocks of the network"}, \
-    {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N", "numerator rows a step"},        \
+    {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N", "rows a step: the numerator's"}, \
     {"noise", 0, N2CE_OPTION_COUNT, "auto", 1, 1e4, NULL, "R", "noise rows for each of them"},  \
     {"steps", 0, N2CE_OPTION_COUNT, "auto", 1, 1e9, NULL, "T", "steps of training at most, a fold"}, \
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R", "learning rate at the start"},    \
