@@ -1,5 +1,6 @@
 #include "emulate.h"
 
+#include "base/narrow.h"
 #include "cuda/fused_mlp/mlp.h"
 
 #include <stdio.h>
@@ -222,6 +223,9 @@ struct fp16_values {
 static const fp16_values values;
 static float from_fp16(uint16_t h) { return values.of[h]; }
 
+uint32_t pack_bf16(float x, float y) {
+    return n2_to_bf16(x) | (uint32_t)n2_to_bf16(y) << 16;
+}
 uint32_t pack_fp16(float x, float y) { return to_fp16(x) | (uint32_t)to_fp16(y) << 16; }
 float2 unpack_fp16(uint32_t both) {
     return float2{from_fp16((uint16_t)both), from_fp16((uint16_t)(both >> 16))};

@@ -28,6 +28,9 @@ struct float2 {
 struct float4 {
     float x, y, z, w;
 };
+struct uint4 {
+    unsigned x, y, z, w;
+};
 struct emulated_index {
     unsigned x, y, z;
 };
@@ -122,6 +125,7 @@ inline uint32_t to_tf32(float x) {
 void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 
 uint32_t pack_fp16(float x, float y);
+uint32_t pack_bf16(float x, float y);
 float2 unpack_fp16(uint32_t both);
 uint32_t larger_fp16(uint32_t a, uint32_t b);
 uint32_t leaky_fp16(uint32_t x, uint32_t slope);

@@ -56,6 +56,7 @@ typedef enum job_kind {
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
     JOB_LIBRARY,   /* a product, by a library: library/library.h */
+    JOB_WIDE,      /* a kernel with a launch of its own: wide/wide.h */
     JOB_CONV,      /* a convolution, or a gradient of one: a thread per number */
     JOB_ATTENTION, /* attention, or its gradient: a warp per query or key */
     JOB_END,       /* of a run: looks at watched numbers, counts */
@@ -164,6 +165,12 @@ typedef struct job_attention {
     uint32_t of_keys;
 } job_attention;
 
+/* Of JOB_WIDE: which kernel, and what it wants to know, in the host's memory: wide/wide.h. */
+typedef struct job_wide {
+    int32_t kernel; /* wide_id */
+    const void *about;
+} job_wide;
+
 /* Of JOB_ADAM: how blocks divide the tensor up, PACK_ROWS rows each. It is a matrix of one part
  * or two side by side, each no wider than 128, with gradients of their own and packed weights that
  * are kept up to date; or, whatever it is else, a matrix 128 wide. */
@@ -233,6 +240,7 @@ typedef struct job {
         job_product product;
         job_conv conv;
         job_attention attention;
+        job_wide wide;
     };
 } job;
 

@@ -54,8 +54,8 @@ __device__ inline float gelu_slope(float x) {
     return normal_below(x) + 0.398942280f * x * expf(-0.5f * x * x);
 }
 
-/* a, b: f[0] and f[1]. */
-__device__ inline float unary(const job &j, int op, float a, float b, float x) {
+/* All but the terms of the loss. a, b: f[0] and f[1]. */
+__device__ inline float unary(int op, float a, float b, float x) {
     switch (op) {
     case N2_OP_neg:
         return -x;
@@ -85,13 +85,15 @@ __device__ inline float unary(const job &j, int op, float a, float b, float x) {
         return x > 0.0f ? x : a * x;
     case N2_OP_silu:
         return x * sigmoid(x);
-    case N2_OP_gelu:
+    default: /* gelu */
         return x * normal_below(x);
-    case N2_OP_n2ce_term:
-        return (float)loss_term(j, (double)x, j.k != 0);
-    default: /* n2ce_weight */
-        return (float)loss_weight(j, (double)x, j.k != 0);
     }
+}
+
+__device__ inline float unary(const job &j, int op, float a, float b, float x) {
+    if (op == N2_OP_n2ce_term) return (float)loss_term(j, (double)x, j.k != 0);
+    if (op == N2_OP_n2ce_weight) return (float)loss_weight(j, (double)x, j.k != 0);
+    return unary(op, a, b, x);
 }
 
 /* ---- functions of two ---- */

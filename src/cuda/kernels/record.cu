@@ -3,19 +3,11 @@
 #include "record.h"
 
 #include "cuda/fused_mlp/fused_mlp.h"
+#include "cuda/wide/pass.h"
 
 #include <math.h>
 
 /* ---- element-wise -------------------------------------------------------- */
-
-/* Elements from one along axis k of `out` to the next, in an operand that broadcasts. */
-static int64_t operand_step(n2_shape in, n2_shape out, int k) {
-    const int j = k - (out.rank - in.rank);
-    if (j < 0 || in.dim[j] == 1) return 0;
-    int64_t step = 1;
-    for (int i = j + 1; i < in.rank; i++) step *= in.dim[i];
-    return step;
-}
 
 /* Whether four elements are consecutive in an operand, or one and the same. */
 static bool goes_by_vec4(const job *j, int operand) {
@@ -59,6 +51,7 @@ static noted *product_of(n2_queue *q, const float *x, float *out, int64_t n) {
 }
 
 static void note_unary(const n2_call *c) {
+    if (n2_pass_takes(c)) return n2_note_pass(c);
     job j = job_of(c, JOB_UNARY);
     j.in[0] = in_of(c, 0);
     j.vec4 = can_vec4(&j, 4) && is_aligned(j.in[0]);
@@ -104,6 +97,7 @@ static void note_strided(const n2_call *c, job j, int operands, axes a) {
 }
 
 static void note_binary(const n2_call *c) {
+    if (n2_pass_takes(c)) return n2_note_pass(c);
     job j = job_of(c, JOB_BINARY);
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
@@ -116,6 +110,7 @@ static void note_binary(const n2_call *c) {
 }
 
 static void note_broadcast(const n2_call *c) {
+    if (n2_pass_takes(c)) return n2_note_pass(c);
     job j = job_of(c, JOB_COPY);
     j.in[0] = in_of(c, 0);
     axes a = {};
@@ -339,18 +334,16 @@ static void note_random(const n2_call *c) {
     n2_note_write(n, j.out, j.n);
 }
 
-/* Floats that hold n numbers of a type. */
-static int64_t floats_of(n2_dtype type, int64_t n) { return type == N2_NUMBER ? n : pieces(n, 2); }
-
 static void note_cast(const n2_call *c) {
+    if (n2_wide_pays(c->queue, n_out(c))) return n2_note_pass(c);
     job j = job_of(c, JOB_CAST);
     const n2_dtype from = (n2_dtype)c->node->attr->cast.from, to = c->node->dtype;
     j.in[0] = in_of(c, 0);
     j.m = from;
     j.k = to;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));
-    n2_note_read(n, j.in[0], floats_of(from, j.n));
-    n2_note_write(n, j.out, floats_of(to, j.n));
+    n2_note_read(n, j.in[0], n2_floats_of(from, j.n));
+    n2_note_write(n, j.out, n2_floats_of(to, j.n));
 }
 
 static void note_permutation(const n2_call *c) {
@@ -462,7 +455,7 @@ static void note_guards(const n2_call *c, noted *n) {
 
 static void note_assign(const n2_call *c) {
     job j = job_of(c, JOB_ASSIGN);
-    j.n = floats_of(c->node->dtype, j.n);
+    j.n = n2_floats_of(c->node->dtype, j.n);
     j.in[0] = in_of(c, 0);
     j.guards = c->guards;
     noted *n = n2_queue_add(c->queue, &j, shares(j.n));

@@ -49,6 +49,15 @@ static inline void add_axis(axes *l, int64_t length, int64_t a, int64_t b) {
     l->step[1][l->rank++] = b;
 }
 
+/* Elements from one along axis k of `out` to the next, in an operand that broadcasts. */
+static inline int64_t operand_step(n2_shape in, n2_shape out, int k) {
+    const int j = k - (out.rank - in.rank);
+    if (j < 0 || in.dim[j] == 1) return 0;
+    int64_t step = 1;
+    for (int i = j + 1; i < in.rank; i++) step *= in.dim[i];
+    return step;
+}
+
 /* As a job has them; at most JOB_AXES. */
 static inline job_loops loops_of(const axes *x) {
     job_loops l;

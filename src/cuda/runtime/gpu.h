@@ -110,6 +110,12 @@ __device__ inline float2 unpack_fp16(uint32_t both) {
         : "r"(both));
     return x;
 }
+/* The same in bfloat16. */
+__device__ inline uint32_t pack_bf16(float x, float y) {
+    uint32_t both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+}
 /* The larger magnitudes of two pairs. */
 __device__ inline uint32_t larger_fp16(uint32_t a, uint32_t b) {
     uint32_t top;

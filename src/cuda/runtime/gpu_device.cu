@@ -4,9 +4,11 @@
 #include "cuda/cuda.h"
 #include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/kernels/jobs.h"
+#include "cuda/wide/wide.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TILE_ROWS = 32768 };
@@ -153,13 +155,16 @@ static n2ce_status load_kernels(n2ce_ctx *ctx, gpu_device *g) {
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
     GPU_TRY(ctx, n2_fused_mlp_prepare(&g->fuses_mlps), "load the kernels");
+    GPU_TRY(ctx, n2_wide_prepare(), "load the kernels");
     return N2CE_OK;
 }
 
 static n2ce_status find_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device *g) {
     N2_TRY(check_driver(ctx, o->device));
     g->index = o->device;
+    const char *wide = getenv("N2CE_CUDA_WIDE");
     g->strict = o->strict;
+    g->always_wide = wide && strcmp(wide, "always") == 0;
     N2_TRY(describe(ctx, g));
     return load_kernels(ctx, g);
 }

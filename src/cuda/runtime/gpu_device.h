@@ -14,6 +14,7 @@ typedef struct gpu_device {
     bool strict;
     bool fuses_mlps; /* capability 9.0 */
     int multiprocessors;
+    bool always_wide;    /* N2CE_CUDA_WIDE: wide/wide.h */
     bool waits;          /* kernels may be launched early: gpu.h */
     cudaStream_t stream; /* all work, in order */
     gpu_memory memory;

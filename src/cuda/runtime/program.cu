@@ -1,6 +1,7 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
 #include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/kernels/jobs.h"
+#include "cuda/wide/wide.h"
 #include "gpu_device.h"
 
 #include <string.h>
@@ -15,6 +16,7 @@ typedef enum launch_kind {
     LAUNCH_JOBS,
     LAUNCH_PRODUCTS,
     LAUNCH_LIBRARY, /* calls of a library, one after the other */
+    LAUNCH_WIDE,    /* kernels that have a launch each, one after the other */
     LAUNCH_UPDATES, /* Adam, and what else is changed at its level */
     LAUNCH_FUSED,   /* the fused MLP's, of its kinds */
     N_LAUNCH_KINDS = LAUNCH_FUSED + N_FUSED_KINDS
@@ -27,7 +29,7 @@ typedef struct launch {
     job_list list;
     uint32_t blocks;
     fused_launch fused;
-    size_t first_call; /* of a library; there are as many as blocks */
+    size_t first_call; /* of a library; there are as many as blocks, and as many wide jobs */
     update_norm norm;  /* of updates, */
     bool apart;        /* and whether each block has a multiprocessor */
 } launch;
@@ -114,6 +116,7 @@ static bool has_adam(const n2_queue *q, int level) {
 static launch_kind launch_kind_of(const job *j, bool adam) {
     const bool update = j->kind == JOB_ADAM || j->kind == JOB_ASSIGN || j->kind == JOB_END;
     if (j->kind == JOB_LIBRARY) return LAUNCH_LIBRARY;
+    if (j->kind == JOB_WIDE) return LAUNCH_WIDE;
     return j->kind == JOB_MATMUL ? LAUNCH_PRODUCTS : update && adam ? LAUNCH_UPDATES : LAUNCH_JOBS;
 }
 
@@ -173,6 +176,8 @@ static void fill_launches(n2_device_program *p, size_t levels, job *jobs, uint32
             fill_fused(p->queue, l, table);
         else if (l->way == LAUNCH_LIBRARY)
             l->blocks = (uint32_t)n2_library_calls_at(p->queue, l->level, &l->first_call);
+        else if (l->way == LAUNCH_WIDE)
+            l->blocks = (uint32_t)n2_wide_at(p->queue, l->level);
         else
             fill_jobs(p->queue, l, jobs + at, starts + at + p->n_launches);
         l->apart = p->queue->fuses_mlps && (int64_t)l->blocks <= p->queue->multiprocessors;
@@ -364,6 +369,8 @@ static void launch_one(const n2_device_program *p, const launch *l, cudaStream_t
                        bool ahead) {
     if (l->way == LAUNCH_LIBRARY)
         n2_library_launch(p->queue, l->first_call, l->blocks, stream);
+    else if (l->way == LAUNCH_WIDE)
+        n2_wide_launch(p->queue, l->level, stream, early);
     else if (l->way == LAUNCH_UPDATES)
         n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
     else if (is_fused(l->way))
@@ -605,9 +612,12 @@ n2ce_status n2_cuda_program_run(n2_device_program *p, n2ce_ctx *ctx, uint64_t n)
     return N2CE_OK;
 }
 
+/* Whether its blocks are launches of their own. */
+static bool has_several(launch_kind way) { return way == LAUNCH_LIBRARY || way == LAUNCH_WIDE; }
+
 size_t n2_cuda_program_launches(const n2_device_program *p) {
     size_t n = 0;
     for (size_t k = 0; k < p->n_launches; k++)
-        n += p->launches[k].way == LAUNCH_LIBRARY ? p->launches[k].blocks : 1;
+        n += has_several(p->launches[k].way) ? p->launches[k].blocks : 1;
     return n;
 }

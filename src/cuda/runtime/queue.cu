@@ -205,7 +205,8 @@ static bool has_whole_rows(const job *j) {
 static bool is_single(const job *j) {
     return j->n_blocks == 1 && j->kind != JOB_MATMUL && j->kind != JOB_NARROW &&
            j->kind != JOB_MEDIAN && j->kind != JOB_PERMUTATION && j->kind != JOB_ADAM &&
-           j->kind != JOB_ASSIGN && j->kind != JOB_FIRST_ROWS && j->kind != JOB_LIBRARY;
+           j->kind != JOB_ASSIGN && j->kind != JOB_FIRST_ROWS && j->kind != JOB_LIBRARY &&
+           j->kind != JOB_WIDE;
 }
 
 typedef bool touches(const job *j, uintptr_t x);
@@ -262,7 +263,10 @@ void n2_queue_free(n2_queue *q) {
     if (!q) return;
     n2_library_release(q);
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
-    for (size_t i = 0; i < q->n; i++) n2_free(q->ctx, q->list[i].parts);
+    for (size_t i = 0; i < q->n; i++) {
+        n2_free(q->ctx, q->list[i].parts);
+        if (q->list[i].j.kind == JOB_WIDE) n2_free(q->ctx, (void *)q->list[i].j.wide.about);
+    }
     n2_free(q->ctx, q->by_level);
     n2_free(q->ctx, q->level_begin);
     n2_free(q->ctx, q->scratches);

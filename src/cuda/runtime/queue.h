@@ -80,6 +80,11 @@ void n2_note_read(noted *n, const void *at, int64_t floats); /* NULL, 0: nothing
 void n2_note_write(noted *n, const void *at, int64_t floats);
 void n2_note_columns(noted *n, rectangle r, bool written); /* no rows: nothing */
 
+/* Floats that hold n numbers of a type. */
+static inline int64_t n2_floats_of(n2_dtype type, int64_t n) {
+    return type == N2_NUMBER ? n : (n + 1) / 2;
+}
+
 /* Whether a job writes any of these numbers, or, if `reads`, reads them. */
 bool n2_noted_touches(const noted *n, const float *x, int64_t floats, bool reads);
 

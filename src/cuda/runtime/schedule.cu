@@ -319,7 +319,7 @@ static uint8_t sort_of(const n2_queue *q, size_t i) {
     const noted *first = &q->list[q->list[i].chain];
     if (n2_is_mlp_layer(first)) return HAS_MLPS;
     if (first->fused_gradient) return 0; /* it may go to the side stream */
-    if (first->j.kind == JOB_LIBRARY) return HAS_PRODUCTS;
+    if (first->j.kind == JOB_LIBRARY || first->j.kind == JOB_WIDE) return HAS_PRODUCTS;
     return first->j.kind == JOB_MATMUL && !n2_is_small(first) ? HAS_PRODUCTS : HAS_JOBS;
 }
 

@@ -1,0 +1,101 @@
+/* Wide jobs, which have a launch of their own (cuda/wide/wide.h): passes over pictures of more than
+ * a million numbers, with every way of broadcasting, beside other jobs of the same level.
+ *
+ * N2CE_TEST_DEVICE names the backend under test: fast_backend.h. */
+#include "close.h"
+#include "contexts.h"
+#include "fast_backend.h"
+#include "ref/ref.h"
+
+#include "engine/plan.h"
+#include "rewrite/rewrites.h"
+
+#include <stdlib.h>
+
+typedef struct bench {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_graph *g;
+    n2_plan *plan;
+} bench;
+
+static bench open_bench(const n2_backend *backend) {
+    bench b = {.ctx = new_ctx(2)};
+    assert_int_equal(n2_store_new(b.ctx, backend->bytes, &b.store), N2CE_OK);
+    assert_non_null(b.g = n2_graph_new(b.store));
+    return b;
+}
+
+static void close_bench(bench *b) {
+    n2_plan_free(b->plan);
+    n2_graph_free(b->g);
+    n2_store_free(b->store);
+    n2ce_ctx_free(b->ctx);
+}
+
+static n2_node numbers(bench *b, const char *name, n2_shape shape, double phase) {
+    const size_t n = (size_t)n2_elements(shape);
+    double *x = calloc(n + 1, sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++) x[i] = (double)(float)(sin(0.37 * (double)i + phase) + 0.1);
+    n2_tensor *t = n2_store_add(b->store, name, shape);
+    assert_non_null(t);
+    n2_tensor_set(b->store, t, x);
+    free(x);
+    return n2g_read(b->g, t);
+}
+
+/* Operands of every kind; a small sum beside; the last output needs all others. */
+enum { OUTPUTS = 4 };
+static void build(bench *b, n2_shape s, n2_node out[OUTPUTS]) {
+    n2_graph *g = b->g;
+    const int64_t n = s.dim[0], c = s.dim[3];
+    const n2_node x = numbers(b, "x", s, 0), y = numbers(b, "y", s, 1);
+    const n2_node bias = numbers(b, "bias", n2_dims(c), 2);
+    const n2_node scale = numbers(b, "scale", n2_dims(n, 1, 1, c), 3);
+    const n2_node one = numbers(b, "one", n2_dims(n, 1, 1, 1), 4);
+    const n2_node column = numbers(b, "column", n2_dims(s.dim[1], 1, 1), 5);
+    out[0] = n2g_scale(g, n2g_add(g, n2g_add(g, x, bias), y), 0.7071);
+    out[1] = n2g_mul(g, n2g_mul(g, x, scale), one);
+    out[2] = n2g_scale(g, n2g_total(g, n2g_mul(g, scale, scale)), 1e-3);
+    const n2_node rest = n2g_mul(g, n2g_add(g, n2g_silu(g, out[0]), column), out[2]);
+    out[3] = n2g_maximum(g, n2g_sub(g, n2g_gelu(g, out[1]), rest), n2g_constant(g, -0.5));
+}
+
+static void run(const n2_backend *backend, n2_shape s, double *values, int runs) {
+    bench b = open_bench(backend);
+    n2_node out[OUTPUTS];
+    build(&b, s, out);
+    assert_int_equal(n2_plan_compile(b.g, backend, out, OUTPUTS, &b.plan), N2CE_OK);
+    for (int k = 0; k < runs; k++) assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    const size_t n = (size_t)n2_elements(s);
+    for (size_t k = 0, at = 0; k < OUTPUTS; at += k++ == 2 ? 1 : n)
+        n2_plan_get(b.plan, k, values + at);
+    close_bench(&b);
+}
+
+static void check(n2_shape s) {
+    const size_t n = 3 * (size_t)n2_elements(s) + 1;
+    double *expected = calloc(n, sizeof *expected), *found = calloc(n, sizeof *found);
+    assert_true(expected && found);
+    run(n2_ref_backend(), s, expected, 1);
+    run(fast_backend(), s, found, 2);
+    for (size_t i = 0; i < n; i++)
+        if (fabs(found[i] - expected[i]) > 1e-5 * (1 + fabs(expected[i])))
+            fail_msg("%s element %zu is %.9g, not %.9g", n2_shape_text(s, (char[64]){0}), i,
+                     found[i], expected[i]);
+    free(expected);
+    free(found);
+}
+
+/* Channels of whole vectors; and such that vectors end in the middle of a row, or of everything. */
+static void passes_broadcast(void **state) {
+    (void)state;
+    check(n2_dims(8, 16, 64, 128));
+    check(n2_dims(5, 129, 543, 3));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_broadcast)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
