@@ -11,11 +11,11 @@ cd "$(dirname "$0")/.." || exit 1
 T=$BUILD/tests
 N=$BUILD/n2ce
 section machine 30 bash -c 'nvidia-smi; ls -l $CUDA_HOME/lib*/libcublasLt.so* $CUDA_HOME/lib*/libcudnn.so*; ldconfig -p | grep -E "cublasLt|libcudnn.so"'
-configure_and_build 240 n2ce test_library_lane test_cudnn test_ops test_nn
+configure_and_build 240 n2ce test_library_lane test_conv_lane test_ops test_nn
 
 # Right first: the lane's own tests, and all ops, where every product that may goes to the library.
 section 'test_library_lane' 60 bash -c "quiet $T/test_library_lane"
-section 'test_cudnn' 60 bash -c "quiet $T/test_cudnn"
+section 'test_conv_lane' 60 bash -c "quiet $T/test_conv_lane"
 export N2CE_CUDA_LIBRARY=always
 section 'op table by the library, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_ops"
 section 'op table by the library, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_ops"

@@ -27,18 +27,19 @@ void n2_cuda_warm_up(const n2_cuda_options *options);
 /* "NVIDIA H200, 132 multiprocessors, 139 GiB"; of a backend that was opened. */
 const char *n2_cuda_name(const n2_backend *backend);
 
-/* Which matrix products a library does, cuBLASLt, instead of our kernels (library/library.h): none,
- * those that it is faster at, or all but those of a fused MLP. */
+/* Which matrix products and convolutions a library does, cuBLASLt or cuDNN, instead of our kernels
+ * (library/library.h): none, those that it is faster at, or all but products of a fused MLP. */
 typedef enum n2_library_use { N2_LIBRARY_OFF, N2_LIBRARY_AUTO, N2_LIBRARY_ALWAYS } n2_library_use;
 
 /* For plans whose first run is still to come; returns what held before. It begins as the
  * environment variable N2CE_CUDA_LIBRARY says: off, auto or always; auto without it. */
 n2_library_use n2_cuda_use_library(const n2_backend *backend, n2_library_use use);
 
-/* Whether there is one; loads it. about: "cuBLASLt 13.1.0", or a sentence that says why not. */
-bool n2_cuda_has_library(const n2_backend *backend, const char **about);
+/* Whether there is one for an op (n2_op_id); loads it. about: "cuBLASLt 13.1.0", or a sentence that
+ * says why not. */
+bool n2_cuda_has_library(const n2_backend *backend, int op, const char **about);
 
-/* Products that were given to it so far, counted once for each plan. */
+/* Products and convolutions that were given to them so far, counted once for each plan. */
 size_t n2_cuda_library_calls(const n2_backend *backend);
 
 /* Bytes of the GPU's memory that the backend holds now, and the most it has held. */

@@ -1,8 +1,5 @@
 /* What the CUDA backend says in a build without it. */
 #include "cuda.h"
-#include "cuda/library/convolution.h"
-
-#include <stdio.h>
 
 n2ce_status n2_cuda_backend(n2ce_ctx *ctx, const n2_cuda_options *options, const n2_backend **out) {
     (void)options;
@@ -30,8 +27,9 @@ n2_library_use n2_cuda_use_library(const n2_backend *backend, n2_library_use use
     return N2_LIBRARY_OFF;
 }
 
-bool n2_cuda_has_library(const n2_backend *backend, const char **about) {
+bool n2_cuda_has_library(const n2_backend *backend, int op, const char **about) {
     (void)backend;
+    (void)op;
     *about = "This n2ce was built without CUDA.";
     return false;
 }
@@ -39,25 +37,4 @@ bool n2_cuda_has_library(const n2_backend *backend, const char **about) {
 size_t n2_cuda_library_calls(const n2_backend *backend) {
     (void)backend;
     return 0;
-}
-
-n2ce_status n2_cudnn_open(n2ce_ctx *ctx, const n2_backend *backend, n2_cudnn **out, char *about,
-                          size_t bytes) {
-    (void)ctx;
-    (void)backend;
-    *out = NULL;
-    snprintf(about, bytes, "This n2ce was built without CUDA.");
-    return N2CE_OK;
-}
-
-void n2_cudnn_close(n2_cudnn *d) { (void)d; }
-
-n2ce_status n2_cudnn_forward(n2ce_ctx *ctx, n2_cudnn *d, const n2_convolution *c, const float *x,
-                             const float *w, float *y) {
-    (void)d;
-    (void)c;
-    (void)x;
-    (void)w;
-    (void)y;
-    return n2_fail(ctx, N2CE_EDEVICE, "This n2ce was built without CUDA.");
 }

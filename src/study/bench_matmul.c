@@ -227,7 +227,7 @@ static n2ce_status bench_one(bench *b, bool has_library, n2_writer *w, bool firs
 static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const n2_backend *backend,
                              n2_writer *w) {
     const char *about = "no library: a processor's products are ours";
-    const bool has_library = backend->device && n2_cuda_has_library(backend, &about);
+    const bool has_library = backend->device && n2_cuda_has_library(backend, N2_OP_matmul, &about);
     const uint64_t asked = n2_options_count(o, "largest");
     const int64_t largest = asked ? (int64_t)asked : backend->device ? 8192 : 1024;
     const size_t all = sizeof products / sizeof products[0];

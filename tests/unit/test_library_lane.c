@@ -1,99 +1,17 @@
 /* Products by a vendor's library, captured among our own jobs: the same numbers as ref, the same
- * bytes every time, runs that go bad as without it. Where there is no GPU, or no library, the tests
- * say so and are skipped. */
+ * bytes every time, runs that go bad as without it. */
 #define _POSIX_C_SOURCE 200809L
-#include "contexts.h"
-#include "fast_backend.h"
-#include "ref/ref.h"
+#include "library_problem.h"
 #include "stores.h"
 
 #include "nn/nn.h"
-#include "rewrite/rewrites.h"
 
-/* A GPU whose every product goes to the library, unless the fused MLP takes it. */
-static const n2_backend *open_library_or_skip(bool strict) {
-    const n2_backend *cuda = open_cuda_or_skip(strict);
-    const char *about;
-    if (!n2_cuda_has_library(cuda, &about)) {
-        printf("no library: skipped. %s\n", about);
-        exit(77);
-    }
-    n2_cuda_use_library(cuda, N2_LIBRARY_ALWAYS);
-    return cuda;
+static const n2_backend *open_products_or_skip(bool strict) {
+    return open_library_or_skip(N2_OP_matmul, strict);
 }
 
-/* A graph with one output, on some backend. */
-typedef struct problem {
-    n2ce_ctx *ctx;
-    n2_store *store;
-    n2_graph *graph;
-    n2_plan *plan;
-} problem;
-
-typedef n2_node build(problem *p, const void *arg);
-
-static problem start(const n2_backend *backend, build *f, const void *arg) {
-    problem p = {.ctx = new_ctx(1)};
-    assert_int_equal(n2_store_new(p.ctx, backend->bytes, &p.store), N2CE_OK);
-    p.graph = n2_graph_new(p.store);
-    assert_non_null(p.graph);
-    const n2_node y = f(&p, arg);
-    if (n2_plan_compile(p.graph, backend, &y, 1, &p.plan) != N2CE_OK)
-        fail_msg("%s", n2ce_errmsg(p.ctx));
-    n2_plan_seed(p.plan, 5, 0);
-    return p;
-}
-
-static void stop(problem *p) {
-    n2_plan_free(p->plan);
-    n2_graph_free(p->graph);
-    n2_store_free(p->store);
-    n2ce_ctx_free(p->ctx);
-}
-
-static void run(problem *p, int n) {
-    if (n2_plan_run_many(p->plan, (uint64_t)n) != N2CE_OK) fail_msg("%s", n2ce_errmsg(p->ctx));
-}
-
-/* Numbers between -1 and 1 that a float32 has exactly. */
-static n2_node numbers(problem *p, const char *name, n2_shape shape) {
-    n2_tensor *t = n2_store_add(p->store, name, shape);
-    const size_t n = (size_t)n2_elements(shape);
-    double *x = calloc(n + 1, sizeof *x);
-    assert_non_null(x);
-    assert_non_null(t);
-    uint32_t state = (uint32_t)name[0] * 2654435761u + 1;
-    for (size_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        x[i] = (double)(state >> 8) / 8388608.0 - 1;
-    }
-    n2_tensor_set(p->store, t, x);
-    free(x);
-    return n2g_read(p->graph, t);
-}
-
-/* The output of one run; the caller frees it. */
-static double *output_of(const n2_backend *backend, build *f, const void *arg, size_t n) {
-    problem p = start(backend, f, arg);
-    double *out = calloc(n, sizeof *out);
-    assert_non_null(out);
-    run(&p, 1);
-    n2_plan_get(p.plan, 0, out);
-    stop(&p);
-    return out;
-}
-
-/* As near to ref as other ops are, of the largest number; and by as many calls as expected. */
-static void check_output(bool strict, build *f, const void *arg, size_t n, size_t calls) {
-    const n2_backend *cuda = open_library_or_skip(strict);
-    const size_t before = n2_cuda_library_calls(cuda);
-    double *x = output_of(cuda, f, arg, n), *y = output_of(n2_ref_backend(), f, arg, n);
-    double most = 0;
-    for (size_t i = 0; i < n; i++) most = fmax(most, fabs(y[i]));
-    for (size_t i = 0; i < n; i++) assert_close(x[i], y[i], 0, (strict ? 1e-5 : 4e-3) * most);
-    assert_true(n2_cuda_library_calls(cuda) - before >= calls);
-    free(x);
-    free(y);
+static void check_product(bool strict, build *f, const void *arg, size_t n, size_t calls) {
+    check_output(open_products_or_skip(strict), strict ? 1e-5 : 4e-3, f, arg, n, calls);
 }
 
 /* ---- products ---------------------------------------------------------------- */
@@ -124,7 +42,7 @@ static void check_products(bool strict) {
             const int64_t *d = sizes[i];
             const shape s = {d[0], d[1], d[2], d[3], t & 1, t & 2};
             const size_t n = (size_t)((s.batches ? s.batches : 1) * s.m * s.n);
-            check_output(strict, multiply, &s, n, 1);
+            check_product(strict, multiply, &s, n, 1);
         }
 }
 
@@ -148,7 +66,7 @@ static void a_bias_is_added_to_every_row(void **state) {
     (void)state;
     static const shape shapes[] = {{0, 48, 192, 96, false, true}, {0, 33, 135, 47, false, true}};
     for (size_t i = 0; i < COUNT_OF(shapes); i++)
-        check_output(i == 0, affine_map, &shapes[i], (size_t)(shapes[i].m * shapes[i].n), 1);
+        check_product(i == 0, affine_map, &shapes[i], (size_t)(shapes[i].m * shapes[i].n), 1);
 }
 
 /* Rows that go tile by tile: the second tile adds to what the first made. */
@@ -161,7 +79,7 @@ static n2_node sum_of_tiles(problem *p, const void *arg) {
 
 static void tiles_are_added_up(void **state) {
     (void)state;
-    check_output(true, sum_of_tiles, NULL, 3 * 130, 2);
+    check_product(true, sum_of_tiles, NULL, 3 * 130, 2);
 }
 
 /* A product that the emulated library declines, in the middle of others that it does not. */
@@ -174,7 +92,7 @@ static n2_node declined(problem *p, const void *arg) {
 
 static void what_the_library_declines_is_ours(void **state) {
     (void)state;
-    check_output(true, declined, NULL, 13 * 200, 1);
+    check_product(true, declined, NULL, 13 * 200, 1);
 }
 
 /* ---- networks ---------------------------------------------------------------- */
@@ -204,7 +122,7 @@ static n2_node first_gradient(problem *p, const void *arg) {
 
 static void gradients_of_a_wide_network(void **state) {
     (void)state;
-    check_output(true, first_gradient, NULL, WIDTH * WIDTH, 8);
+    check_product(true, first_gradient, NULL, WIDTH * WIDTH, 8);
 }
 
 /* Training of a wide network, with clipping and Adam. */
@@ -232,7 +150,7 @@ static n2_node training(problem *p, const void *arg) {
 static void training_goes_as_without_the_library(void **state) {
     (void)state;
     const double rate = 1e-3;
-    const n2_backend *cuda = open_library_or_skip(true);
+    const n2_backend *cuda = open_products_or_skip(true);
     problem a = start(cuda, training, &rate), b = start(cuda, training, &rate);
     run(&a, 1);
     const size_t calls = n2_cuda_library_calls(cuda);
@@ -251,7 +169,7 @@ static void training_goes_as_without_the_library(void **state) {
 static void the_same_seed_gives_the_same_bytes(void **state) {
     (void)state;
     const double rate = 1e-2;
-    const n2_backend *cuda = open_library_or_skip(false);
+    const n2_backend *cuda = open_products_or_skip(false);
     problem a = start(cuda, training, &rate), b = start(cuda, training, &rate);
     run(&a, 20);
     for (int k = 0; k < 20; k++) run(&b, 1);
@@ -263,7 +181,7 @@ static void the_same_seed_gives_the_same_bytes(void **state) {
 static void a_run_that_goes_bad_changes_nothing(void **state) {
     (void)state;
     const double rate = 1e-2;
-    const n2_backend *cuda = open_library_or_skip(true);
+    const n2_backend *cuda = open_products_or_skip(true);
     problem p = start(cuda, training, &rate);
     n2_tensor *last = n2_store_find(p.store, "v"), *first = n2_store_find(p.store, "u");
     run(&p, 3);
@@ -295,7 +213,7 @@ static size_t calls_of(const n2_backend *cuda, n2_library_use use, const shape *
 static void small_products_stay_ours(void **state) {
     (void)state;
     const shape small = {0, 20, 140, 30, false, false}, large = {0, 768, 768, 768, false, false};
-    const n2_backend *cuda = open_library_or_skip(false);
+    const n2_backend *cuda = open_products_or_skip(false);
     const bool emulated = strncmp(n2_cuda_name(cuda), "emulated", 8) == 0;
     const shape some = {0, 140, 140, 140, false, false};
     assert_int_equal(calls_of(cuda, N2_LIBRARY_AUTO, &small), 0);
@@ -305,7 +223,7 @@ static void small_products_stay_ours(void **state) {
 }
 
 int main(void) {
-    open_library_or_skip(true);
+    open_products_or_skip(true);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_ref),
         cmocka_unit_test(products_in_tf32_are_nearly),

@@ -55,10 +55,11 @@ typedef enum job_kind {
     JOB_ASSIGN,
     JOB_ADAM,      /* update.h */
     JOB_SMALL,     /* a product of few numbers, a transposed: no tensor cores */
-    JOB_LIBRARY,   /* a product, by a library: library/library.h */
+    JOB_LIBRARY,   /* a product or a convolution, by a library: library/library.h */
     JOB_WIDE,      /* a kernel with a launch of its own: wide/wide.h */
     JOB_CONV,      /* a convolution, or a gradient of one: a thread per number */
     JOB_ATTENTION, /* attention, or its gradient: a warp per query or key */
+    JOB_TURN,      /* a matrix turned over, between float and 16 bits: tiles */
     JOB_END,       /* of a run: looks at watched numbers, counts */
     JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: mlp.h */
 } job_kind;
@@ -155,6 +156,9 @@ typedef struct job_conv {
     int32_t h, w, c_in, rows, columns, oh, ow, c_out;
     int32_t stride_y, stride_x, top, left;
     uint32_t lines, slice_lines;
+    uint8_t turned; /* the kernel, or its gradient, is [c_out][rows][columns][c_in] */
+    uint8_t strict; /* of a library: float32, not tf32 */
+    uint8_t type_x, type_k, type_y; /* n2_dtype */
 } job_conv;
 
 /* Of JOB_ATTENTION: as n2_attention has them. Gradients of keys and values are a job of their own,
@@ -170,6 +174,14 @@ typedef struct job_wide {
     int32_t kernel; /* wide_id */
     const void *about;
 } job_wide;
+
+/* Of JOB_TURN: a matrix [rows x columns], which becomes [columns x rows]. */
+enum { TURN_TILE = 32 }; /* rows and columns of a block */
+typedef struct job_turn {
+    uint32_t rows, columns;
+    job_divisor tiles;  /* along a row */
+    int32_t from, into; /* n2_dtype */
+} job_turn;
 
 /* Of JOB_ADAM: how blocks divide the tensor up, PACK_ROWS rows each. It is a matrix of one part
  * or two side by side, each no wider than 128, with gradients of their own and packed weights that
@@ -241,6 +253,7 @@ typedef struct job {
         job_conv conv;
         job_attention attention;
         job_wide wide;
+        job_turn turn;
     };
 } job;
 

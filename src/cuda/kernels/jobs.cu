@@ -47,6 +47,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_conv(j, block);
     case JOB_ATTENTION:
         return run_attention(j, block);
+    case JOB_TURN:
+        return run_turn(j, shared, block);
     case JOB_ASSIGN:
         return run_assign(j, block);
     default:

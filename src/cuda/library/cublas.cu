@@ -161,8 +161,7 @@ typedef struct product_call {
     float *d;
     float beta;
     cublasLtMatmulAlgo_t algorithm;
-    void *workspace;
-    size_t workspace_bytes;
+    size_t workspace; /* bytes */
 } product_call;
 
 /* A matrix of ours, [rows x columns] with rows on end, and its batches. */
@@ -344,31 +343,30 @@ static cublasStatus_t look_up(cublas *b, const product_call *c, const product_ke
 
 /* ---- the lane ------------------------------------------------------------ */
 
-static n2ce_status fill_call(n2_queue *q, cublas *b, const job *j, product_call *c, bool *found) {
+static n2ce_status fill_call(n2ce_ctx *ctx, cublas *b, const job *j, product_call *c, bool *found) {
     chosen algorithm;
     c->a = j->in[0];
     c->b = j->in[1];
     c->d = j->out;
     c->c = j->addend ? j->addend : j->out;
     c->beta = j->addend || j->add ? 1.0f : 0.0f;
-    N2_TRY(check(q->ctx, b, make_op(b, j, &c->op), "describe a matrix product"));
-    N2_TRY(check(q->ctx, b, make_layouts(b, &j->product, c), "describe a matrix"));
+    N2_TRY(check(ctx, b, make_op(b, j, &c->op), "describe a matrix product"));
+    N2_TRY(check(ctx, b, make_layouts(b, &j->product, c), "describe a matrix"));
     const product_key key = key_of(j, c);
-    N2_TRY(check(q->ctx, b, look_up(b, c, &key, &algorithm), "choose an algorithm"));
+    N2_TRY(check(ctx, b, look_up(b, c, &key, &algorithm), "choose an algorithm"));
     *found = algorithm.found;
     c->algorithm = algorithm.algorithm;
-    c->workspace_bytes = algorithm.workspace;
-    if (c->workspace_bytes > 0)
-        c->workspace = n2_queue_scratch(q, b, (int64_t)(c->workspace_bytes / sizeof(float) + 1));
-    return q->status;
+    c->workspace = algorithm.workspace;
+    return N2CE_OK;
 }
 
-static n2ce_status make(n2_queue *q, void *handle, const job *j, void **call) {
+static n2ce_status make(n2ce_ctx *ctx, void *handle, const job *j, void **call, size_t *workspace) {
     product_call *c = (product_call *)calloc(1, sizeof *c);
     bool found = false;
     *call = NULL;
     if (!c) return N2CE_ENOMEM;
-    const n2ce_status status = fill_call(q, (cublas *)handle, j, c, &found);
+    const n2ce_status status = fill_call(ctx, (cublas *)handle, j, c, &found);
+    *workspace = c->workspace;
     if (status == N2CE_OK && found)
         *call = c;
     else
@@ -378,21 +376,22 @@ static n2ce_status make(n2_queue *q, void *handle, const job *j, void **call) {
 
 /* The library may load a kernel the first time that it is asked for, while the stream is captured:
  * that is allowed if the thread says that it knows what it does. */
-static n2ce_status launch(n2ce_ctx *ctx, void *handle, const void *call, cudaStream_t stream) {
+static n2ce_status launch(n2ce_ctx *ctx, void *handle, const void *call, void *workspace,
+                          cudaStream_t stream) {
     const cublas *b = (const cublas *)handle;
     const product_call *c = (const product_call *)call;
     const float one = 1.0f;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaThreadExchangeStreamCaptureMode(&mode);
-    const cublasStatus_t status = b->cublasLtMatmul(
-        b->handle, c->op, &one, c->b, c->first, c->a, c->second, &c->beta, c->c, c->out, c->d,
-        c->out, &c->algorithm, c->workspace, c->workspace_bytes, stream);
+    const cublasStatus_t status =
+        b->cublasLtMatmul(b->handle, c->op, &one, c->b, c->first, c->a, c->second, &c->beta, c->c,
+                          c->out, c->d, c->out, &c->algorithm, workspace, c->workspace, stream);
     cudaThreadExchangeStreamCaptureMode(&mode);
     return check(ctx, b, status, "multiply matrices");
 }
 
-const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_cublas, admits,      pays,
-                                     make,     launch,       release,     close_cublas};
+const library_lane n2_matmul_lane = {1,    {N2_OP_matmul}, JOB_MATMUL, open_cublas, admits,
+                                     pays, make,           launch,     release,     close_cublas};
 
 #else /* no header: the lane is there, and has no library */
 
@@ -402,7 +401,7 @@ static void *open_none(int, char *about, size_t bytes) {
 }
 static bool admits_none(const job *) { return false; }
 
-const library_lane n2_matmul_lane = {"matmul", N2_OP_matmul, open_none, admits_none, admits_none,
-                                     NULL,     NULL,         NULL,      NULL};
+const library_lane n2_matmul_lane = {
+    1, {N2_OP_matmul}, JOB_MATMUL, open_none, admits_none, admits_none, NULL, NULL, NULL, NULL};
 #endif
 #endif

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every op that a library may do. A convolution will be the next line. */
-static const library_lane *const lanes[] = {&n2_matmul_lane};
+static const library_lane *const lanes[N_LIBRARY_LANES] = {&n2_matmul_lane, &n2_convolution_lane};
 
-static const library_lane *lane_of_op(int op) {
-    for (const library_lane *lane : lanes)
-        if (lane->op == op) return lane;
-    return NULL;
+/* N_LIBRARY_LANES: no library does it. */
+static int lane_of_op(int op) {
+    for (int l = 0; l < N_LIBRARY_LANES; l++)
+        for (int k = 0; k < lanes[l]->n_ops; k++)
+            if (lanes[l]->ops[k] == op) return l;
+    return N_LIBRARY_LANES;
 }
 
 void n2_library_open(library *l) {
@@ -25,41 +26,45 @@ void n2_library_open(library *l) {
 }
 
 void n2_library_close(library *l) {
-    if (l->handle) n2_matmul_lane.close(l->handle);
+    for (int k = 0; k < N_LIBRARY_LANES; k++)
+        if (l->lane[k].handle) lanes[k]->close(l->lane[k].handle);
     pthread_mutex_destroy(&l->lock);
 }
 
 /* Loads it the first time. */
-static bool has_library(gpu_device *g) {
+static bool has_library(gpu_device *g, int lane) {
     library *l = &g->lib;
+    auto *at = &l->lane[lane];
     pthread_mutex_lock(&l->lock);
-    if (!l->tried) l->handle = n2_matmul_lane.open(g->index, l->about, sizeof l->about);
-    l->tried = true;
+    if (!at->tried) at->handle = lanes[lane]->open(g->index, at->about, sizeof at->about);
+    at->tried = true;
     pthread_mutex_unlock(&l->lock);
-    return l->handle != NULL;
+    return at->handle != NULL;
 }
 
 bool n2_library_takes(n2_queue *q, const job *j) {
     gpu_device *g = (gpu_device *)q->device;
-    const library_lane *lane = lane_of_op(j->op);
+    const int lane = lane_of_op(j->op);
     const n2_library_use use = g->lib.use;
-    if (!lane || use == N2_LIBRARY_OFF || !lane->admits(j)) return false;
-    return (use == N2_LIBRARY_ALWAYS || lane->pays(j)) && has_library(g);
+    if (lane == N_LIBRARY_LANES || use == N2_LIBRARY_OFF || !lanes[lane]->admits(j)) return false;
+    return (use == N2_LIBRARY_ALWAYS || lanes[lane]->pays(j)) && has_library(g, lane);
 }
 
 /* ---- calls --------------------------------------------------------------- */
 
 /* A job that the library has no algorithm for is our kernel's. */
-static n2ce_status settle_one(n2_queue *q, noted *n) {
+static n2ce_status settle_one(n2_queue *q, noted *n, size_t *workspace) {
     gpu_device *g = (gpu_device *)q->device;
     library_call *c = &q->calls[q->n_calls];
-    c->lane = lane_of_op(n->j.op);
-    c->level = n->level;
-    N2_TRY(c->lane->make(q, g->lib.handle, &n->j, &c->call));
+    const int lane = lane_of_op(n->j.op);
+    size_t bytes = 0;
+    *c = library_call{lanes[lane], g->lib.lane[lane].handle, NULL, n->level};
+    N2_TRY(c->lane->make(q->ctx, c->handle, &n->j, &c->call, &bytes));
     if (!c->call) {
-        n->j.kind = JOB_MATMUL;
+        n->j.kind = c->lane->ours;
         return N2CE_OK;
     }
+    if (bytes > *workspace) *workspace = bytes;
     q->n_calls++;
     pthread_mutex_lock(&g->lib.lock);
     g->lib.calls++;
@@ -78,14 +83,16 @@ static void sort_calls(n2_queue *q) {
 }
 
 void n2_library_settle(n2_queue *q) {
-    size_t n = 0;
+    size_t n = 0, workspace = 0;
     for (size_t i = 0; i < q->n; i++) n += q->list[i].j.kind == JOB_LIBRARY;
     if (n == 0 || q->status != N2CE_OK) return;
     q->calls = (library_call *)n2_alloc(q->ctx, n, sizeof *q->calls);
     if (!q->calls) q->status = N2CE_ENOMEM;
     for (size_t i = 0; i < q->n && q->status == N2CE_OK; i++)
         if (q->list[i].j.kind == JOB_LIBRARY && q->list[i].j.n_blocks > 0)
-            q->status = settle_one(q, &q->list[i]);
+            q->status = settle_one(q, &q->list[i], &workspace);
+    const int64_t floats = (int64_t)((workspace + sizeof(float) - 1) / sizeof(float));
+    if (floats > 0) q->workspace = n2_queue_scratch(q, lanes, floats);
     sort_calls(q);
 }
 
@@ -104,17 +111,15 @@ size_t n2_library_calls_at(const n2_queue *q, int level, size_t *first) {
 }
 
 void n2_library_launch(n2_queue *q, size_t first, size_t n, cudaStream_t stream) {
-    gpu_device *g = (gpu_device *)q->device;
     for (size_t i = first; i < first + n && q->status == N2CE_OK; i++) {
         const library_call *c = &q->calls[i];
-        q->status = c->lane->launch(q->ctx, g->lib.handle, c->call, stream);
+        q->status = c->lane->launch(q->ctx, c->handle, c->call, q->workspace, stream);
     }
 }
 
 void n2_library_release(n2_queue *q) {
-    gpu_device *g = (gpu_device *)q->device;
     for (size_t i = 0; i < q->n_calls; i++)
-        q->calls[i].lane->release(g->lib.handle, q->calls[i].call);
+        q->calls[i].lane->release(q->calls[i].handle, q->calls[i].call);
     n2_free(q->ctx, q->calls);
     q->calls = NULL;
     q->n_calls = 0;
@@ -129,10 +134,13 @@ n2_library_use n2_cuda_use_library(const n2_backend *backend, n2_library_use use
     return before;
 }
 
-bool n2_cuda_has_library(const n2_backend *backend, const char **about) {
+bool n2_cuda_has_library(const n2_backend *backend, int op, const char **about) {
     gpu_device *g = (gpu_device *)backend->device;
-    const bool has = has_library(g);
-    *about = g->lib.about;
+    const int lane = lane_of_op(op);
+    *about = "No library does this.";
+    if (lane == N_LIBRARY_LANES) return false;
+    const bool has = has_library(g, lane);
+    *about = g->lib.lane[lane].about;
     return has;
 }
 

@@ -15,41 +15,46 @@
 
 #include <pthread.h>
 
-/* An op that a library may do. Memory that calls hold is the lane's own: no context is asked. */
+/* Ops that a library may do. Memory that calls hold is the lane's own: no context is asked. */
 typedef struct library_lane {
-    const char *name; /* of the op */
-    int op;           /* n2_op_id */
+    int n_ops, ops[3]; /* n2_op_id */
+    job_kind ours;     /* what such a job is if the library has nothing for it */
     /* Loads the library for a device: its handle, or NULL. about: its name and version, or a
      * sentence that says why there is none. Called once for each device. */
     void *(*open)(int device, char *about, size_t bytes);
     /* Whether the library can do the job at all, and whether it is faster than our kernel. */
     bool (*admits)(const job *j);
     bool (*pays)(const job *j);
-    /* The call for a job, whose addresses are final now. NULL, with N2CE_OK: the library has
-     * nothing for this shape, and our kernel does it. */
-    n2ce_status (*make)(n2_queue *q, void *handle, const job *j, void **call);
+    /* The call for a job, whose addresses are final now, and the bytes of memory that it wants for
+     * itself. NULL, with N2CE_OK: the library has nothing for this shape, and our kernel does it.
+     */
+    n2ce_status (*make)(n2ce_ctx *ctx, void *handle, const job *j, void **call, size_t *workspace);
     /* Asks for the call in a stream, which may be captured. */
-    n2ce_status (*launch)(n2ce_ctx *ctx, void *handle, const void *call, cudaStream_t stream);
+    n2ce_status (*launch)(n2ce_ctx *ctx, void *handle, const void *call, void *workspace,
+                          cudaStream_t stream);
     void (*release)(void *handle, void *call);
     void (*close)(void *handle);
 } library_lane;
 
-/* cublas.cu; of an emulated GPU, tests/cuda/emulated_library.cc. */
-extern const library_lane n2_matmul_lane;
+/* cublas.cu, convolution.cu; of an emulated GPU, tests/cuda/emulated_library.cc. */
+extern const library_lane n2_matmul_lane, n2_convolution_lane;
+enum { N_LIBRARY_LANES = 2 };
 
-/* What a device knows about its library. */
+/* What a device knows about its libraries. */
 typedef struct library {
     pthread_mutex_t lock;
     n2_library_use use;
-    bool tried;
-    void *handle; /* NULL: none, or not tried yet */
-    char about[256];
+    struct {
+        bool tried;
+        void *handle; /* NULL: none, or not tried yet */
+        char about[256];
+    } lane[N_LIBRARY_LANES];
     size_t calls; /* made so far */
 } library;
 
 typedef struct library_call {
     const library_lane *lane;
-    void *call;
+    void *handle, *call;
     int level;
 } library_call;
 
@@ -60,8 +65,8 @@ void n2_library_close(library *l);
 /* Whether the library is to do this job of our kernels; loads it if that depends on it. */
 bool n2_library_takes(n2_queue *q, const job *j);
 
-/* Once levels are known: calls for jobs of the lane, in the order of their levels; jobs without one
- * become what our kernels do. */
+/* Once levels are known: calls for jobs of the lanes, in the order of their levels, and memory for
+ * the one that wants most; jobs without a call become what our kernels do. */
 void n2_library_settle(n2_queue *q);
 
 /* The calls of a level are n, from `first` on. */

@@ -70,6 +70,7 @@ struct n2_queue {
     uint32_t *by_level, *level_begin;
     struct library_call *calls; /* of a library, by level: library/library.h */
     size_t n_calls;
+    void *workspace;    /* of all calls in turn */
     n2ce_status status; /* of the first failure; nothing is noted after it */
 };
 
