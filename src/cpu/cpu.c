@@ -4,6 +4,7 @@
 #include "attention_blocks.h"
 #include "conv_patches.h"
 #include "cpu_kernels.h"
+#include "cpu_norm.h"
 
 #include "base/isa.h"
 
@@ -44,7 +45,9 @@ static n2_kernel *const avx512[N2_OP_COUNT] = {PLAIN_KERNELS N2_FAST_LIST(AVX512
 static n2_scratch *const scratch[N2_OP_COUNT] = {
     [N2_OP_median] = plain_median_scratch,    [N2_OP_conv2d] = n2_conv_scratch,
     [N2_OP_conv2d_input] = n2_conv_scratch,   [N2_OP_conv2d_weight] = n2_conv_scratch,
-    [N2_OP_attention] = n2_attention_scratch, [N2_OP_attention_grad] = n2_attention_grad_scratch};
+    [N2_OP_attention] = n2_attention_scratch, [N2_OP_attention_grad] = n2_attention_grad_scratch,
+    [N2_OP_norm] = n2_norm_scratch,           [N2_OP_norm_input] = n2_norm_scratch,
+    [N2_OP_norm_sums] = n2_norm_scratch};
 
 /* By elements of the output, but for matmul, sum, transpose and gather, which see for themselves.
  * Not: scatter_add, median, permutation, and what only copies along an axis. */

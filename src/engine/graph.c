@@ -298,6 +298,12 @@ n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites) {
     return g;
 }
 
+const n2_rewrites *n2_graph_set_rewrites(n2_graph *g, const n2_rewrites *rewrites) {
+    const n2_rewrites *before = g->rewrites;
+    g->rewrites = rewrites;
+    return before;
+}
+
 void n2_graph_free(n2_graph *g) {
     if (!g) return;
     n2_free(g->ctx, g->nodes);

@@ -137,6 +137,16 @@ typedef struct n2_window {
     int32_t top, bottom, left, right;
 } n2_window;
 
+/* What follows a norm, element by element. */
+typedef enum n2_act { N2_ACT_NONE, N2_ACT_SILU, N2_ACT_LRELU } n2_act;
+
+/* A norm: groups of neighbouring channels, which have as many each; n2_act; what is added to the
+ * variance; the slope of N2_ACT_LRELU. */
+typedef struct n2_norm {
+    int32_t groups, act;
+    double eps, slope;
+} n2_norm;
+
 /* What a node has beside its inputs. An op uses the members named after it; all others are zero.
  * Nodes are compared by them as bytes, so members have no gaps: pairs of 32 bits, or 64 bits. */
 typedef struct n2_attr {
@@ -171,7 +181,8 @@ typedef struct n2_attr {
     n2_window window; /* conv2d, conv2d_input, conv2d_weight */
     struct {
         int64_t heads;
-    } attention; /* attention, attention_grad */
+    } attention;  /* attention, attention_grad */
+    n2_norm norm; /* norm, norm_input, norm_sums */
     n2_adam adam;
     n2_tensor *tensor[N2_MAX_TENSORS]; /* read or written; the last member */
 } n2_attr;
@@ -217,6 +228,8 @@ typedef struct n2_rewrites {
  * NULL: nodes are taken as they are built. Returns NULL if memory is short. */
 n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites);
 void n2_graph_free(n2_graph *g); /* NULL is fine */
+/* For what is built from now on; returns those until now. */
+const n2_rewrites *n2_graph_set_rewrites(n2_graph *g, const n2_rewrites *rewrites);
 n2_epilogue n2_graph_fuse(const n2_graph *g, const n2_node_data *node, int k, n2_epilogue done);
 n2ce_status n2_graph_status(const n2_graph *g);
 /* The same, and the context has the sentence once more, whatever failed since. */
@@ -356,6 +369,31 @@ n2_node n2_build_attention(n2_graph *g, n2_node qkv, int64_t heads);
 #define n2g_attention_grad(g, ...) N2_BUILT(g, n2_build_attention_grad(g, __VA_ARGS__))
 n2_node n2_build_attention_grad(n2_graph *g, n2_node qkv, n2_node dy, int64_t heads);
 
+/* ---- norms ----
+ *
+ * Of x [n x .. x c], n pictures of c channels: with v = x + shift, and mean and variance (of
+ * population) over all positions and the channels of a group, of each picture by itself,
+ *
+ *     y = act(gamma (v - mean) / sqrt(variance + eps) + beta)
+ *
+ * shift, gamma and beta are [c] or [n x c], or N2_NONE: 0, 1, 0. Groups of one channel are instance
+ * norm. A convolution's bias, or an embedding, is the shift of the norm behind it, and costs
+ * nothing there; gamma and beta of every picture are an adaptive norm.
+ *
+ * The gradients, for dy: norm_input is that by x; norm_sums [n x c x 3] has, of every picture and
+ * channel, those by beta, gamma and shift. */
+
+#define n2g_norm(g, ...) N2_BUILT(g, n2_build_norm(g, __VA_ARGS__))
+n2_node n2_build_norm(n2_graph *g, n2_node x, n2_node shift, n2_node gamma, n2_node beta,
+                      n2_norm norm);
+
+#define n2g_norm_input(g, ...) N2_BUILT(g, n2_build_norm_input(g, __VA_ARGS__))
+#define n2g_norm_sums(g, ...)  N2_BUILT(g, n2_build_norm_sums(g, __VA_ARGS__))
+n2_node n2_build_norm_input(n2_graph *g, n2_node x, n2_node shift, n2_node gamma, n2_node beta,
+                            n2_node dy, n2_norm norm);
+n2_node n2_build_norm_sums(n2_graph *g, n2_node x, n2_node shift, n2_node gamma, n2_node beta,
+                           n2_node dy, n2_norm norm);
+
 /* ---- reductions: axes is a bit mask, reduced axes stay with length 1 ---- */
 
 enum { N2_ALL_AXES = -1 };
@@ -429,13 +467,6 @@ n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 n2_node n2_build_avg_pool2(n2_graph *g, n2_node x);
 n2_node n2_build_upsample2(n2_graph *g, n2_node x);
 
-/* A picture's channels in groups of neighbours; every group of every picture is brought to mean 0
- * and variance 1 (of population, eps added), then scaled and shifted, which have [c] numbers.
- * Groups of one channel are instance norm. */
-#define n2g_group_norm(g, ...) N2_BUILT(g, n2_build_group_norm(g, __VA_ARGS__))
-n2_node n2_build_group_norm(n2_graph *g, n2_node x, int64_t groups, n2_node scale, n2_node shift,
-                            double eps);
-
 /* x / (1 - p), or 0 with probability p, drawn anew for every element and run; 0 <= p < 1. For
  * training: a graph that predicts is built without. */
 #define n2g_dropout(g, ...) N2_BUILT(g, n2_build_dropout(g, __VA_ARGS__))
@@ -496,10 +527,9 @@ void n2_build_watch(n2_graph *g, n2_node x);
 /* Ops whose kernels are one of a kind; ops that need none: leaves and views. */
 #define N2_KERNEL_LIST(X)                                                                 \
     X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(cast)                   \
-    X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight)                     \
-    X(attention) X(attention_grad) X(sum) X(amax) X(median)                               \
-    X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)          \
-    X(assign) X(adam)
+    X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight) X(norm) X(norm_input)            \
+    X(norm_sums) X(attention) X(attention_grad) X(sum) X(amax) X(median) X(broadcast)     \
+    X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add) X(assign) X(adam)
 #define N2_NO_KERNEL_LIST(X) X(tensor) X(constant) X(reshape) X(detach)
 
 #define N2_OP_LIST(X) \

@@ -115,6 +115,24 @@ static inline n2_attention n2_attention_of(const n2_call *c) {
     return (n2_attention){s.dim[0], s.dim[1], heads, all / heads, all, s.dim[2]};
 }
 
+/* A norm as its kernels see it, of all three ops: x is [n x positions x c]. */
+typedef struct n2_normed {
+    int64_t n, positions, c, each; /* each: channels of a group */
+} n2_normed;
+
+static inline n2_normed n2_normed_of(const n2_call *c) {
+    const n2_shape x = c->in[0].shape;
+    n2_normed v = {x.dim[0], 1, x.dim[x.rank - 1], 0};
+    for (int i = 1; i < x.rank - 1; i++) v.positions *= x.dim[i];
+    v.each = v.c / c->node->attr->norm.groups;
+    return v;
+}
+
+/* Numbers from a picture's shift, gamma or beta, which is input k, to the next one's. */
+static inline int64_t n2_norm_step(const n2_call *c, int k) {
+    return c->in[k].shape.rank == 2 ? c->in[k].shape.dim[1] : 0;
+}
+
 /* "cpu", whatever its instruction set, or the name of a device's backend. */
 static inline const char *n2_backend_device(const n2_backend *b) {
     return b->device ? b->name : "cpu";

@@ -88,9 +88,10 @@ static n2_image_norm new_norm(n2_parameters *p, const char *name, int number, in
     return layer;
 }
 
+/* Instance norm, and LeakyReLU. */
 static n2_node normalise(n2_graph *g, const n2_image_norm *layer, n2_node x) {
-    const n2_node scale = n2g_read(g, layer->scale), shift = n2g_read(g, layer->shift);
-    return n2g_group_norm(g, x, layer->scale->shape.dim[0], scale, shift, NORM_EPS);
+    const n2_norm norm = {(int32_t)layer->scale->shape.dim[0], N2_ACT_LRELU, NORM_EPS, SLOPE};
+    return n2g_norm(g, x, N2_NONE, n2g_read(g, layer->scale), n2g_read(g, layer->shift), norm);
 }
 
 /* ---- networks ---- */
@@ -123,7 +124,7 @@ void n2_build_image_encode(n2_graph *g, const n2_image_encoder *net, n2_node x, 
      * parameters of the model whose gradients are zero. */
     for (int i = 0; i + 1 < net->n; i++) {
         const n2_node h = convolve(g, &net->conv[i], x);
-        x = n2g_lrelu(g, normalise(g, &net->norm[i], h), SLOPE);
+        x = normalise(g, &net->norm[i], h);
     }
     *mean = *logvar = N2_NONE;
     const n2_image_conv *last = &net->conv[net->n - 1];

@@ -237,6 +237,6 @@ n2_node n2_build_unet(n2_graph *g, const n2_unet *net, const n2_unet_input *in) 
         h = apply_part(g, part, h, e, in->training);
         if (part->kept) kept[n_kept++] = h;
     }
-    h = n2_norm_layer_apply(g, &net->norm, h, N2_NONE, N2_NORM_SILU);
+    h = n2_norm_layer_apply(g, &net->norm, h, N2_NONE, N2_ACT_SILU);
     return n2_conv_layer_apply(g, &net->out, h);
 }

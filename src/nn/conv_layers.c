@@ -70,18 +70,8 @@ n2_norm_layer n2_norm_layer_new(n2_parameters *p, const char *name, int64_t chan
     return layer;
 }
 
-/* [n, c] for all pixels of each of n pictures; [c] is so already. */
-static n2_node for_pixels(n2_graph *g, n2_node v) {
-    const n2_shape s = n2_shape_at(g, v);
-    return s.rank == 2 ? n2g_reshape(g, v, n2_dims(s.dim[0], 1, 1, s.dim[1])) : v;
-}
-
 n2_node n2_build_norm_layer(n2_graph *g, const n2_norm_layer *layer, n2_node x, n2_node shift,
-                            n2_norm_act act) {
-    if (!x.id) return N2_NONE;
-    if (shift.id) x = n2g_add(g, x, for_pixels(g, shift));
-    const n2_node y = n2g_group_norm(g, x, layer->groups, n2g_read(g, layer->scale),
-                                     n2g_read(g, layer->shift), layer->eps);
-    if (act == N2_NORM_SILU) return n2g_silu(g, y);
-    return act == N2_NORM_LRELU ? n2g_lrelu(g, y, LEAK) : y;
+                            n2_act act) {
+    const n2_norm norm = {(int32_t)layer->groups, (int32_t)act, layer->eps, LEAK};
+    return n2g_norm(g, x, shift, n2g_read(g, layer->scale), n2g_read(g, layer->shift), norm);
 }

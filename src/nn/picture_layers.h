@@ -53,14 +53,11 @@ typedef struct n2_norm_layer {
 n2_norm_layer n2_norm_layer_new(n2_parameters *p, const char *name, int64_t channels,
                                 int64_t groups, double eps);
 
-/* Activation behind a norm. */
-typedef enum n2_norm_act { N2_NORM_ONLY, N2_NORM_SILU, N2_NORM_LRELU } n2_norm_act;
-
 /* act(norm(x + shift)). shift, or N2_NONE: [c] or [n, c], the bias of the convolution before it for
  * instance. Slope of LeakyReLU: 0.2. */
 #define n2_norm_layer_apply(g, ...) N2_BUILT(g, n2_build_norm_layer(g, __VA_ARGS__))
 n2_node n2_build_norm_layer(n2_graph *g, const n2_norm_layer *layer, n2_node x, n2_node shift,
-                            n2_norm_act act);
+                            n2_act act);
 
 /* ---- the residual block of a score network ----
  *

@@ -92,7 +92,7 @@ static n2_node attend(n2_graph *g, n2_node qkv, int64_t heads) {
 static n2_node apply_attention(n2_graph *g, const n2_attention_layer *a, n2_node x) {
     const n2_shape s = n2_shape_at(g, x);
     const int64_t n = s.dim[0], t = s.dim[1] * s.dim[2], c = s.dim[3];
-    const n2_node normal = n2_norm_layer_apply(g, &a->norm, x, N2_NONE, N2_NORM_ONLY);
+    const n2_node normal = n2_norm_layer_apply(g, &a->norm, x, N2_NONE, N2_ACT_NONE);
     const n2_node qkv = n2_conv_layer_apply(g, &a->qkv, normal);
     const n2_node y = attend(g, n2g_reshape(g, qkv, n2_dims(n, t, 3 * c)), a->heads);
     const n2_node projected = n2_conv_layer_bare(g, &a->proj, n2g_reshape(g, y, s));
@@ -111,7 +111,7 @@ static n2_node adapt(n2_graph *g, const n2_block *b, n2_node h, n2_node e) {
     const n2_shape pixels = n2_dims(n, 1, 1, c);
     const n2_node factor = n2g_affine(g, n2g_reshape(g, n2g_slice(g, both, 1, 0, c), pixels), 1, 1);
     const n2_node shift = n2g_reshape(g, n2g_slice(g, both, 1, c, c), pixels);
-    const n2_node y = n2_norm_layer_apply(g, &b->norm1, h, bias, N2_NORM_ONLY);
+    const n2_node y = n2_norm_layer_apply(g, &b->norm1, h, bias, N2_ACT_NONE);
     return n2g_silu(g, n2g_add(g, n2g_mul(g, y, factor), shift));
 }
 
@@ -120,7 +120,7 @@ static n2_node embed(n2_graph *g, const n2_block *b, n2_node h, n2_node e) {
     if (b->adaptive) return adapt(g, b, h, e);
     const n2_node bias = n2g_add(g, n2g_read(g, b->affine.bias), n2g_read(g, b->conv0.bias));
     const n2_node shift = n2g_linear(g, e, n2g_read(g, b->affine.weight), bias);
-    return n2_norm_layer_apply(g, &b->norm1, h, shift, N2_NORM_SILU);
+    return n2_norm_layer_apply(g, &b->norm1, h, shift, N2_ACT_SILU);
 }
 
 /* A 1 x 1 convolution does not care whether pixels are copied before it or after. */
@@ -132,7 +132,7 @@ static n2_node skip(n2_graph *g, const n2_block *b, n2_node x) {
 }
 
 n2_node n2_build_block(n2_graph *g, const n2_block *b, n2_node x, n2_node e, bool training) {
-    n2_node h = n2_norm_layer_apply(g, &b->norm0, x, N2_NONE, N2_NORM_SILU);
+    n2_node h = n2_norm_layer_apply(g, &b->norm0, x, N2_NONE, N2_ACT_SILU);
     h = n2_conv_layer_bare(g, &b->conv0, resample(g, h, b->resampling));
     h = embed(g, b, h, e);
     if (training) h = n2g_dropout(g, h, b->dropout);

@@ -267,6 +267,8 @@ PLAIN N2_PLAIN(conv2d_weight)(const n2_call *c) {
                 }
 }
 
+#include "plain_norm.h"
+
 /* ---- attention ------------------------------------------------------------ */
 
 /* Numbers of q, k or v of one head. */

@@ -266,6 +266,24 @@ static const op_case layers[] = {
 static const op_case normed[] = {
     THREE(S(2, 3, 2, 10), S(10), S(10)), THREE(S(0, 2, 2, 5), S(5), S(5)),
     THREE(S(33, 2, 3, 5), S(5), S(5)), THREE(S(3, 1, 1, 10), S(10), S(10))};
+#define FOUR(a, b, c, d)             \
+    {                                \
+        .n = 4, .in = { a, b, c, d } \
+    }
+/* x, shift, gamma, beta */
+static const op_case normed_by_all[] = {
+    FOUR(S(2, 3, 2, 10), S(10), S(10), S(10)),      FOUR(S(3, 2, 5), S(3, 5), S(3, 5), S(3, 5)),
+    FOUR(S(33, 2, 3, 5), S(33, 5), S(5), S(33, 5)), FOUR(S(3, 1, 1, 10), S(10), S(3, 10), S(10)),
+    FOUR(S(0, 2, 2, 5), S(5), S(0, 5), S(5)),       FOUR(S(2, 9, 15, 35), S(2, 35), S(35), S(35))};
+static const op_case normed_by_one[] = {
+    TWO(S(2, 3, 2, 10), S(10)), TWO(S(3, 2, 5), S(3, 5)),      TWO(S(3, 5), S(5)),
+    TWO(S(33, 4, 4, 1), S(1)),  TWO(S(2, 1, 1, 7), S(2, 7)),   TWO(S(100, 3, 1), S(100, 1)),
+    TWO(S(2, 12, 12, 3), S(3)), TWO(S(1, 3, 1, 1, 4), S(1, 4))};
+static const op_case normed_bare[] = {ONE(2, 3, 2, 10), ONE(3, 5), ONE(33, 4, 4, 1), ONE(0, 3, 4)};
+static const op_case norm_gradients[] = {FOUR(S(2, 3, 2, 10), S(10), S(2, 10), S(2, 3, 2, 10)),
+                                         FOUR(S(17, 2, 5), S(17, 5), S(5), S(17, 2, 5)),
+                                         FOUR(S(3, 5), S(5), S(5), S(3, 5))};
+static const op_case normed_rows[] = {TWO(S(4, 15), S(5)), TWO(S(40, 9), S(3))};
 static const op_case networks[] = {THREE(S(5, 7), S(7, 7), S(7)),
                                    THREE(S(300, 33), S(33, 33), S(33))};
 static const op_case draws_of_z[] = {THREE(S(1, 1), S(1, 1), S(1, 1)),
@@ -365,9 +383,25 @@ BUILD(sum_odd, n2g_sum(g, x[0], n2_axis(1) | n2_axis(3)))
 BUILD(sum_even, n2g_sum(g, x[0], n2_axis(0) | n2_axis(2)))
 BUILD(avg_pool2, n2g_avg_pool2(g, x[0]))
 BUILD(upsample2, n2g_upsample2(g, x[0]))
-BUILD(group_norm_1, n2g_group_norm(g, x[0], 1, x[1], x[2], 0.01))
-BUILD(group_norm_5, n2g_group_norm(g, x[0], 5, x[1], x[2], 0.1))
-BUILD(instance_norm, n2g_group_norm(g, x[0], length(g, x[0], 3), x[1], x[2], 0.1))
+#define NORM(GROUPS, ACT, EPS) ((n2_norm){GROUPS, ACT, EPS, 0.2})
+#define ALL_GROUPS             (int32_t) length(g, x[0], last_axis(g, x[0]))
+BUILD(norm_1, n2g_norm(g, x[0], N2_NONE, x[1], x[2], NORM(1, N2_ACT_NONE, 0.01)))
+BUILD(norm_5, n2g_norm(g, x[0], N2_NONE, x[1], x[2], NORM(5, N2_ACT_NONE, 0.1)))
+BUILD(instance_norm, n2g_norm(g, x[0], N2_NONE, x[1], x[2], NORM(ALL_GROUPS, N2_ACT_NONE, 0.1)))
+BUILD(norm_all, n2g_norm(g, x[0], x[1], x[2], x[3], NORM(5, N2_ACT_SILU, 0.1)))
+BUILD(norm_lrelu, n2g_norm(g, x[0], x[1], x[2], x[3], NORM(1, N2_ACT_LRELU, 0.1)))
+BUILD(norm_instance, n2g_norm(g, x[0], x[1], x[2], x[3], NORM(ALL_GROUPS, N2_ACT_SILU, 0.1)))
+BUILD(norm_bare, n2g_norm(g, x[0], N2_NONE, N2_NONE, N2_NONE, NORM(1, N2_ACT_SILU, 0.1)))
+BUILD(norm_shift, n2g_norm(g, x[0], x[1], N2_NONE, N2_NONE, NORM(1, N2_ACT_NONE, 0.1)))
+BUILD(norm_gamma, n2g_norm(g, x[0], N2_NONE, x[1], N2_NONE, NORM(1, N2_ACT_SILU, 0.1)))
+BUILD(norm_beta, n2g_norm(g, x[0], N2_NONE, N2_NONE, x[1], NORM(1, N2_ACT_LRELU, 0.1)))
+BUILD(norm_input, n2g_norm_input(g, x[0], x[1], N2_NONE, x[2], x[3], NORM(5, N2_ACT_SILU, 0.1)))
+BUILD(norm_sums, n2g_norm_sums(g, x[0], N2_NONE, x[1], x[2], x[3], NORM(5, N2_ACT_SILU, 0.1)))
+BUILD(norm_input_of_one, n2g_norm_input(g, x[0], x[1], x[1], x[1], x[0], NORM(1, N2_ACT_SILU, 0.1)))
+BUILD(norm_of_reshape,
+      n2g_norm(g,
+               n2g_reshape(g, n2g_sin(g, x[0]), n2_dims(length(g, x[0], 0), 3, length(g, x[1], 0))),
+               x[1], N2_NONE, N2_NONE, NORM(1, N2_ACT_SILU, 0.1)))
 BUILD(dropout, n2g_dropout(g, x[0], 0.3))
 BUILD(median, n2g_median(g, x[0], false))
 BUILD(median_above, n2g_median(g, x[0], true))
@@ -525,9 +559,21 @@ static const op_row rows[] = {
     ROW(upsample2, pictures, -2, 2),
     ROW(upsample2, odd_pictures, -2, 2),
     /* second gradients, again */
-    WITH(group_norm_1, normed, -2, 2, .relative = 3e-5),
-    WITH(group_norm_5, normed, -2, 2, .relative = 3e-5),
+    WITH(norm_1, normed, -2, 2, .relative = 3e-5),
+    WITH(norm_5, normed, -2, 2, .relative = 3e-5),
     WITH(instance_norm, normed, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    /* a shift's gradients are sums of what has the sum 0, or nearly */
+    WITH(norm_all, normed_by_all, -2, 2, .relative = 3e-5, .absolute = 1e-5),
+    WITH(norm_lrelu, normed_by_all, -2, 2, .relative = 3e-5, .absolute = 1e-5),
+    WITH(norm_instance, normed_by_all, -2, 2, .relative = 3e-5, .absolute = 5e-5),
+    WITH(norm_bare, normed_bare, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(norm_shift, normed_by_one, -2, 2, .relative = 3e-5, .absolute = 5e-5),
+    WITH(norm_gamma, normed_by_one, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(norm_beta, normed_by_one, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(norm_input, norm_gradients, -2, 2, .relative = 3e-5, .absolute = 1e-5),
+    WITH(norm_sums, norm_gradients, -2, 2, .relative = 3e-5, .absolute = 1e-5),
+    WITH(norm_input_of_one, normed_by_one, -2, 2, .relative = 3e-5, .absolute = 1e-5),
+    WITH(norm_of_reshape, normed_rows, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     FLAT(median, numbers, -2, 2),
     FLAT(median_above, squares, -2, 2),
     ROW(broadcast, broadcasts, -2, 2),

@@ -242,7 +242,7 @@ static int in_group(int i, int k) {
 }
 
 /* Against sums in double, of numbers far from 0. */
-static void group_norm_is_its_formula(void **state) {
+static void norm_is_its_formula(void **state) {
     (void)state;
     enum { N = 2, SIZE = N * POSITIONS * CHANNELS };
     static const double scale[] = {1, -2, 0.5, 3}, shift[] = {0, 1, -1, 2};
@@ -266,7 +266,8 @@ static void group_norm_is_its_formula(void **state) {
         n2_tensor_set(b.store, t[1], scale);
         n2_tensor_set(b.store, t[2], shift);
         const n2_node in = n2g_read(b.g, t[0]), by = n2g_read(b.g, t[1]);
-        const n2_node out = n2g_group_norm(b.g, in, GROUPS, by, n2g_read(b.g, t[2]), 1e-5);
+        const n2_node out =
+            n2g_norm(b.g, in, N2_NONE, by, n2g_read(b.g, t[2]), NORM(GROUPS, N2_ACT_NONE, 1e-5));
         compile(&b, &out, 1);
         assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
         n2_plan_get(b.plan, 0, found);
@@ -315,8 +316,14 @@ static void dropout_keeps_the_mean_and_follows_the_seed(void **state) {
 }
 
 BUILD(dropout_of_all, n2g_dropout(g, x[0], 1))
-BUILD(three_groups, n2g_group_norm(g, x[0], 3, x[0], x[0], 1e-5))
-BUILD(wrong_scale, n2g_group_norm(g, x[0], 2, x[0], x[0], 1e-5))
+BUILD(three_groups, n2g_norm(g, x[0], x[0], x[0], x[0], NORM(3, N2_ACT_NONE, 1e-5)))
+BUILD(wrong_shift, n2g_norm(g, x[0], x[0], N2_NONE, N2_NONE, NORM(2, N2_ACT_NONE, 1e-5)))
+BUILD(wrong_gamma, n2g_norm(g, x[0], N2_NONE, x[0], N2_NONE, NORM(2, N2_ACT_NONE, 1e-5)))
+BUILD(wrong_beta, n2g_norm(g, x[0], N2_NONE, N2_NONE, x[0], NORM(2, N2_ACT_NONE, 1e-5)))
+BUILD(wrong_act, n2g_norm(g, x[0], N2_NONE, N2_NONE, N2_NONE, NORM(2, 7, 1e-5)))
+BUILD(wrong_eps, n2g_norm(g, x[0], N2_NONE, N2_NONE, N2_NONE, NORM(2, N2_ACT_NONE, 0)))
+BUILD(wrong_dy, n2g_norm_sums(g, x[0], N2_NONE, N2_NONE, N2_NONE, n2g_sum(g, x[0], n2_axis(0)),
+                              NORM(2, N2_ACT_NONE, 1)))
 
 static void pictures_that_do_not_fit_are_refused(void **state) {
     (void)state;
@@ -324,8 +331,14 @@ static void pictures_that_do_not_fit_are_refused(void **state) {
     check_refused(build_avg_pool2, n2_dims(2, 4, 1, 1), "[2 x 4 x 1 x 1] is odd");
     check_refused(build_avg_pool2, n2_dims(4, 4), "[4 x 4] is not [n, h, w, c]");
     check_refused(build_three_groups, n2_dims(2, 4, 4, 4), "3 groups");
-    check_refused(build_wrong_scale, n2_dims(2, 4, 4, 4), "scale [2 x 4 x 4 x 4]");
-    check_refused(build_wrong_scale, n2_dims(2, 4), "[2 x 4] is not [n, h, w, c]");
+    check_refused(build_three_groups, n2_dims(2, 0, 4, 3), "3 groups");
+    check_refused(build_wrong_shift, n2_dims(2, 4, 4, 4), "shift [2 x 4 x 4 x 4]");
+    check_refused(build_wrong_gamma, n2_dims(2, 4, 4, 4), "gamma [2 x 4 x 4 x 4]");
+    check_refused(build_wrong_beta, n2_dims(2, 4, 4, 4), "beta [2 x 4 x 4 x 4]");
+    check_refused(build_wrong_gamma, n2_dims(4), "[4] is not [n, ..., c]");
+    check_refused(build_wrong_act, n2_dims(2, 4), "no activation 7");
+    check_refused(build_wrong_eps, n2_dims(2, 4), "eps is 0");
+    check_refused(build_wrong_dy, n2_dims(2, 4), "dy [1 x 4] for x [2 x 4]");
     check_refused(build_dropout_of_all, n2_dims(2, 4), "a probability of 1");
     check_refused(build_upsample2, n2_dims(4, 4, 2), "[4 x 4 x 2] is not [n, h, w, c]");
 }
@@ -683,7 +696,7 @@ int main(void) {
         cmocka_unit_test(row_numbers_are_what_they_say),
         cmocka_unit_test(ops_mean_what_their_names_say),
         cmocka_unit_test(pictures_shrink_and_grow),
-        cmocka_unit_test(group_norm_is_its_formula),
+        cmocka_unit_test(norm_is_its_formula),
         cmocka_unit_test(dropout_keeps_the_mean_and_follows_the_seed),
         cmocka_unit_test(pictures_that_do_not_fit_are_refused),
         cmocka_unit_test(convolutions_that_do_not_fit_are_refused),

@@ -60,6 +60,7 @@ typedef enum job_kind {
     JOB_CONV,      /* a convolution, or a gradient of one: a thread per number */
     JOB_ATTENTION, /* attention, or its gradient: a warp per query or key */
     JOB_TURN,      /* a matrix turned over, between float and 16 bits: tiles */
+    JOB_NORM,      /* a norm, or a gradient of one: a block per picture and group */
     JOB_END,       /* of a run: looks at watched numbers, counts */
     JOB_FIRST_ROWS /* a layer that makes rows without a product, not a job: mlp.h */
 } job_kind;
@@ -175,6 +176,14 @@ typedef struct job_wide {
     const void *about;
 } job_wide;
 
+/* Of JOB_NORM: in has x, shift, gamma and beta, NULL where there is none; gate is dy; f has eps and
+ * slope. */
+typedef struct job_norm {
+    uint32_t positions, c, each, groups; /* each: channels of a group */
+    uint32_t act;                        /* n2_act */
+    uint32_t step[3];                    /* from a picture's shift, gamma, beta to the next one's */
+} job_norm;
+
 /* Of JOB_TURN: a matrix [rows x columns], which becomes [columns x rows]. */
 enum { TURN_TILE = 32 }; /* rows and columns of a block */
 typedef struct job_turn {
@@ -254,6 +263,7 @@ typedef struct job {
         job_attention attention;
         job_wide wide;
         job_turn turn;
+        job_norm norm;
     };
 } job;
 

@@ -7,6 +7,7 @@
 #include "jobs_elementwise.h"
 #include "jobs_find.h"
 #include "jobs_matmul.h"
+#include "jobs_norm.h"
 #include "jobs_reduce.h"
 
 __device__ static void run_other(const job &j, float *shared, uint32_t block) {
@@ -49,6 +50,8 @@ __device__ static void run_other(const job &j, float *shared, uint32_t block) {
         return run_attention(j, block);
     case JOB_TURN:
         return run_turn(j, shared, block);
+    case JOB_NORM:
+        return run_norm(j, shared, block);
     case JOB_ASSIGN:
         return run_assign(j, block);
     default:

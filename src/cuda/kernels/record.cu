@@ -482,16 +482,19 @@ static void note_adam(const n2_call *c) {
 
 /* ---- the table ----------------------------------------------------------- */
 
-#define note_matmul        n2_note_matmul
-#define note_conv2d        n2_note_conv
-#define note_conv2d_input  n2_note_conv
-#define note_conv2d_weight n2_note_conv
-#define note_attention     n2_note_attention
+#define note_matmul         n2_note_matmul
+#define note_conv2d         n2_note_conv
+#define note_conv2d_input   n2_note_conv
+#define note_conv2d_weight  n2_note_conv
+#define note_attention      n2_note_attention
 #define note_attention_grad n2_note_attention
-#define note_normal        note_random
-#define note_uniform       note_random
-#define note_integer       note_random
-#define note_amax          note_reduce
+#define note_norm           n2_note_norm
+#define note_norm_input     n2_note_norm
+#define note_norm_sums      n2_note_norm
+#define note_normal         note_random
+#define note_uniform        note_random
+#define note_integer        note_random
+#define note_amax           note_reduce
 
 /* In the order of N2_OP_LIST. */
 #define NONE(name)   NULL,

@@ -103,5 +103,7 @@ void n2_note_matmul(const n2_call *c);
 void n2_note_conv(const n2_call *c);
 /* record_attention.cu: both ops */
 void n2_note_attention(const n2_call *c);
+/* record_norm.cu: all three ops */
+void n2_note_norm(const n2_call *c);
 
 #endif

@@ -43,53 +43,6 @@ n2_node n2_build_upsample2(n2_graph *g, n2_node x) {
     return n2g_reshape(g, high, n2_dims(n, 2 * h, 2 * w, c));
 }
 
-/* Means of [n, h w, c] over positions and the channels of a group, for every channel: [n, 1, c].
- * Positions first: sums of whole rows. */
-static n2_node group_means(n2_graph *g, n2_node x, int64_t groups) {
-    const n2_shape s = n2_shape_at(g, x);
-    const int64_t n = s.dim[0], c = s.dim[2];
-    const n2_shape grouped = n2_dims(n, groups, c / groups);
-    const n2_node sums = n2g_reshape(g, n2g_sum(g, x, n2_axis(1)), grouped);
-    const double count = (double)s.dim[1] * (double)(c / groups);
-    const n2_node means = n2g_scale(g, n2g_sum(g, sums, n2_axis(2)), 1 / count);
-    return n2g_reshape(g, n2g_broadcast(g, means, grouped), n2_dims(n, 1, c));
-}
-
-static bool fits_group_norm(n2_graph *g, n2_shape s, int64_t groups, n2_shape scale,
-                            n2_shape shift) {
-    char a[64], b[64], c[64];
-    if (s.rank != 4) {
-        n2_graph_fail(g, "group_norm: %s is not [n, h, w, c]", n2_shape_text(s, a));
-        return false;
-    }
-    if (groups < 1 || s.dim[3] % groups || s.dim[1] == 0 || s.dim[2] == 0 || s.dim[3] == 0) {
-        n2_graph_fail(g, "group_norm: the channels of %s do not make %lld groups of as many",
-                      n2_shape_text(s, a), (long long)groups);
-        return false;
-    }
-    const n2_shape channels = n2_dims(s.dim[3]);
-    if (n2_same_shape(scale, channels) && n2_same_shape(shift, channels)) return true;
-    n2_graph_fail(g, "group_norm: scale %s and shift %s for the channels of %s",
-                  n2_shape_text(scale, b), n2_shape_text(shift, c), n2_shape_text(s, a));
-    return false;
-}
-
-/* The variance is that of centred numbers: no difference of large squares. Passes over all numbers
- * could be fewer; a fused kernel, with the activation that follows, is for later. */
-n2_node n2_build_group_norm(n2_graph *g, n2_node x, int64_t groups, n2_node scale, n2_node shift,
-                            double eps) {
-    if (!x.id || !scale.id || !shift.id) return N2_NONE;
-    const n2_shape s = n2_shape_at(g, x);
-    if (!fits_group_norm(g, s, groups, n2_shape_at(g, scale), n2_shape_at(g, shift)))
-        return N2_NONE;
-    const n2_node rows = n2g_reshape(g, x, n2_dims(s.dim[0], s.dim[1] * s.dim[2], s.dim[3]));
-    const n2_node centred = n2g_sub(g, rows, group_means(g, rows, groups));
-    const n2_node variance = group_means(g, n2g_mul(g, centred, centred), groups);
-    const n2_node spread = n2g_sqrt(g, n2g_affine(g, variance, 1, eps));
-    const n2_node factor = n2g_div(g, scale, spread);
-    return n2g_reshape(g, n2g_add(g, n2g_mul(g, centred, factor), shift), s);
-}
-
 /* p is rounded, so that backends of other numbers drop the same elements. */
 n2_node n2_build_dropout(n2_graph *g, n2_node x, double p) {
     if (!x.id) return N2_NONE;
