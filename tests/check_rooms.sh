@@ -33,9 +33,9 @@ sampler:   base engine rewrite nn
 model:     base engine rewrite nn objective sampler
 ratio:     base io objective engine rewrite nn train model
 optimize:  base io design engine rewrite nn train objective sampler model ratio
-task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio design optimize
-study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio design optimize task
-api:       base io engine rewrite nn train sampler design optimize task study
+task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image design optimize
+study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image design optimize task
+api:       base io engine rewrite nn train sampler image design optimize task study
 cli:
 '
 

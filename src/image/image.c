@@ -54,14 +54,35 @@ static n2ce_status unknown(const n2_image_file *f) {
         f->label, f->n, n2_show((const char *)f->bytes, f->n < 8 ? f->n : 8).text);
 }
 
+static bool is_npy(const n2_image_file *f) { return n2_is_npy(f->bytes, f->n); }
+
+/* The first that a file is. */
+static const struct format {
+    const char *name;
+    bool (*is)(const n2_image_file *f);
+    n2ce_status (*parse)(const n2_image_file *f, n2_images **out);
+} formats[] = {{"PNG", n2_is_png, n2_png_parse},
+               {"NPY", is_npy, n2_npy_images},
+               {"CIFAR-10", n2_is_cifar10, n2_cifar10_parse},
+               {"IDX", n2_is_idx, n2_idx_parse}};
+
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+static const struct format *format_of(const n2_image_file *f) {
+    for (size_t k = 0; k < N_FORMATS; k++)
+        if (formats[k].is(f)) return &formats[k];
+    return NULL;
+}
+
 static n2ce_status parse_plain(const n2_image_file *f, n2_images **out) {
     if (f->n == 0)
         return n2_fail(f->ctx, N2CE_EDATA, "%s is empty. Name a file of pictures.", f->label);
-    if (n2_is_png(f)) return n2_png_parse(f, out);
-    if (n2_is_npy(f->bytes, f->n)) return n2_npy_images(f, out);
-    if (n2_is_cifar10(f)) return n2_cifar10_parse(f, out);
-    if (n2_is_idx(f)) return n2_idx_parse(f, out);
-    return unknown(f);
+    const struct format *format = format_of(f);
+    if (!format) return unknown(f);
+    N2_TRY(format->parse(f, out));
+    (*out)->format = format->name;
+    (*out)->packed = f->packed;
+    return N2CE_OK;
 }
 
 /* A use of what a file holds, unpacked. */
@@ -70,7 +91,8 @@ typedef n2ce_status use_fn(const n2_image_file *f, void *arg);
 static n2ce_status use_unpacked(const n2_image_file *f, use_fn *use, void *arg) {
     unsigned char *bytes;
     n2_image_file plain = *f;
-    if (!n2_is_packed(f)) return use(f, arg);
+    plain.packed = n2_packing_of(f);
+    if (!plain.packed) return use(f, arg);
     N2_TRY(n2_unpack(f, &bytes, &plain.n));
     plain.bytes = bytes;
     const n2ce_status status = use(&plain, arg);
@@ -113,6 +135,18 @@ n2ce_status n2_images_parse(n2ce_ctx *ctx, const char *label, const void *bytes,
     *out = NULL;
     const n2_image_file f = {.ctx = ctx, .label = label, .bytes = bytes, .n = n};
     return use_unpacked(&f, to_images, out);
+}
+
+bool n2_image_file_may_be(n2ce_ctx *ctx, const char *path) {
+    enum { BRACE = 8 }; /* where the header of a safetensors file begins, behind its length */
+    n2_input in;
+    n2_image_file f = {.ctx = ctx, .label = path};
+    if (n2_input_open(ctx, path, &in) != N2CE_OK) return false;
+    bool may_be = n2_input_map(&in, &f.bytes, &f.n) && f.n > 0;
+    if (may_be && f.n > BRACE && f.bytes[BRACE] == '{') may_be = n2_is_png(&f) || is_npy(&f);
+    may_be = may_be && (n2_packing_of(&f) || format_of(&f));
+    n2_input_close(&in);
+    return may_be;
 }
 
 n2ce_status n2_image_file_read(n2ce_ctx *ctx, const char *path, n2_images **out) {

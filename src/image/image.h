@@ -24,6 +24,8 @@ typedef struct n2_images {
     size_t n, height, width, channels; /* at least 1 each; channels: 1 (grey) or 3 (RGB) */
     unsigned char *pixels;             /* [n][height][width][channels] */
     unsigned char *labels;             /* [n], or NULL where the file has none */
+    const char *format;                /* of the file they came from: "PNG"; NULL: none */
+    const char *packed;                /* "gzip", "xz", NULL: it was not */
 } n2_images;
 
 /* n black pictures. Fails with N2CE_EINVAL for sizes that are not such, N2CE_ENOMEM. */
@@ -31,6 +33,11 @@ n2ce_status n2_images_new(n2ce_ctx *ctx, size_t n, size_t height, size_t width, 
                           n2_images **out);
 
 void n2_images_free(n2_images *images); /* NULL is fine */
+
+/* Whether this is a folder, or a file that begins as those above do, plain or packed, or is as long
+ * as CIFAR-10's; what is read tells whether it holds pictures. False also for what cannot be read.
+ */
+bool n2_may_be_images(n2ce_ctx *ctx, const char *path);
 
 /* All pictures of a file, of standard input ("-"), or of a folder. Fails with N2CE_EDATA (not
  * pictures, damaged, cut short, too large, of several sizes, or packed in a way that this build

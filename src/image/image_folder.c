@@ -98,15 +98,25 @@ static n2ce_status read_folder(n2ce_ctx *ctx, const char *path, n2_images **out)
     n2ce_status status = list_names(&f);
     for (size_t i = 0; status == N2CE_OK && i < f.n; i++) status = read_one(&f, i, out);
     free_names(&f);
-    if (status == N2CE_OK) return N2CE_OK;
+    if (status == N2CE_OK) {
+        (*out)->format = "a folder of PNGs";
+        return N2CE_OK;
+    }
     n2_images_free(*out);
     *out = NULL;
     return status;
 }
 
-n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out) {
+static bool is_folder(const char *path) {
     struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool n2_may_be_images(n2ce_ctx *ctx, const char *path) {
+    return is_folder(path) || n2_image_file_may_be(ctx, path);
+}
+
+n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out) {
     *out = NULL;
-    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    return is_folder ? read_folder(ctx, path, out) : n2_image_file_read(ctx, path, out);
+    return is_folder(path) ? read_folder(ctx, path, out) : n2_image_file_read(ctx, path, out);
 }

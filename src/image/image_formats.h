@@ -11,6 +11,7 @@ typedef struct n2_image_file {
     const char *label; /* what messages call it */
     const unsigned char *bytes;
     size_t n;
+    const char *packed; /* what it was packed by, NULL: by nothing */
 } n2_image_file;
 
 bool n2_is_png(const n2_image_file *f);
@@ -30,11 +31,14 @@ n2ce_status n2_cifar10_parse(const n2_image_file *f, n2_images **out);
 
 n2ce_status n2_npy_images(const n2_image_file *f, n2_images **out);
 
+/* Whether it begins as files of pictures do (n2_may_be_images). */
+bool n2_image_file_may_be(n2ce_ctx *ctx, const char *path);
+
 /* Pictures of a file, not of a folder. */
 n2ce_status n2_image_file_read(n2ce_ctx *ctx, const char *path, n2_images **out);
 
 /* gzip or xz: the file that was packed, in memory that n2_free frees. */
-bool n2_is_packed(const n2_image_file *f);
+const char *n2_packing_of(const n2_image_file *f); /* "gzip", "xz", NULL: it is not packed */
 n2ce_status n2_unpack(const n2_image_file *f, unsigned char **bytes, size_t *n);
 
 #endif

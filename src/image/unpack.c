@@ -20,7 +20,9 @@ static bool is_xz(const n2_image_file *f) {
     return f->n >= XZ_MAGIC && memcmp(f->bytes, "\xfd\x37zXZ", XZ_MAGIC) == 0;
 }
 
-bool n2_is_packed(const n2_image_file *f) { return is_gzip(f) || is_xz(f); }
+const char *n2_packing_of(const n2_image_file *f) {
+    return is_gzip(f) ? "gzip" : is_xz(f) ? "xz" : NULL;
+}
 
 #if defined(N2CE_ZLIB) || defined(N2CE_LZMA)
 

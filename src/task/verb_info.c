@@ -1,8 +1,18 @@
-/* info: what is in a model file. */
+/* info: what is in a model file, or in a file of pictures. */
+#include "image/image.h"
+#include "info_pictures.h"
 #include "ratio_session.h"
 
 static const n2ce_option info_options[] = {
-    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL", "a model that n2ce fit wrote"},
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+     "a model that n2ce fit wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain or packed by gzip "
+     "or "
+     "xz, or a folder of PNGs"},
+    {"sheet", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PNG",
+     "write pictures side by side to this file"},
+    {"first", 0, N2CE_OPTION_COUNT, "64", 1, 1e6, NULL, "N",
+     "how many pictures, the first ones, the sheet has"},
+    N2_FORCE_OPTION,
     {0},
 };
 
@@ -20,9 +30,8 @@ static void say_columns(n2_text *text, const n2ce_model *m) {
     }
 }
 
-static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     n2ce_model *m;
-    N2_TRY(n2_option_needed(ctx, o, "info", "model"));
     N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
     n2_writer w = n2_writer_new(ctx);
     const n2_ratio *r = m->ratio;
@@ -43,11 +52,26 @@ static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *a
     return n2_writer_take(&w, answer);
 }
 
+static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    N2_TRY(n2_option_needed(ctx, o, "info", "model"));
+    const char *path = n2ce_options_get(o, "model"), *sheet = n2ce_options_get(o, "sheet");
+    if (n2_may_be_images(ctx, path)) return n2_info_of_pictures(ctx, o, answer);
+    N2_TRY(info_of_model(ctx, o, answer));
+    if (!sheet) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL, "%s is a model, and --sheet is for pictures. Leave it out.",
+                   path);
+}
+
 const n2ce_task n2_info_task = {
     .name = "info",
-    .summary = "what a model file is",
-    .description = "Columns, scaling, parts, and how the model was fitted.\n",
-    .examples = "n2ce info model.safetensors\n",
+    .summary = "what a model file is, or a file of pictures",
+    .description = "Of a model: columns, scaling, parts, and how it was fitted. Of pictures: how "
+                   "many, height, width,\n"
+                   "channels, format, the range of their values, and labels where the file has "
+                   "them; --sheet shows the\n"
+                   "first of them. Files are recognised by what they hold.\n",
+    .examples = "n2ce info model.safetensors\n"
+                "n2ce info train-images-idx3-ubyte.gz --sheet digits.png\n",
     .options = info_options,
     .operands = "model",
     .run = run_info,

@@ -6,6 +6,8 @@
 
 #include "image/image.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* Written by other programs. */
@@ -178,6 +180,27 @@ static void a_contact_sheet_shows_each_picture_once(void **state) {
     n2_images_free(p);
 }
 
+/* A full disk, played by a limit on file sizes: the old sheet stays as it was. */
+static void a_sheet_that_cannot_be_written_leaves_the_old_one(void **state) {
+    const fixture *f = *state;
+    n2_images *p = noise(f->ctx, 9, 40, 40, 3), *old;
+    struct rlimit before;
+    assert_ok(f->ctx, n2_images_write_sheet(p, 1, 0, f->path));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = before;
+    small.rlim_cur = 1000;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const n2ce_status status = n2_images_write_sheet(p, 0, 0, f->path);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, N2CE_EIO);
+    assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &old));
+    assert_size(old, 1, 40 + 2 * N2_SHEET_GAP, 40 + 2 * N2_SHEET_GAP, 3);
+    n2_images_free(old);
+    n2_images_free(p);
+}
+
 #else
 
 static void without_libpng_a_png_is_refused_with_a_sentence(void **state) {
@@ -193,6 +216,20 @@ static void without_libpng_a_png_is_refused_with_a_sentence(void **state) {
 }
 
 #endif
+
+static void the_format_and_the_packing_are_told(void **state) {
+    const fixture *f = *state;
+    n2_images *p = parse(f->ctx, idx, sizeof idx);
+    assert_string_equal(p->format, "IDX");
+    assert_null(p->packed);
+    n2_images_free(p);
+#ifdef N2CE_ZLIB
+    p = parse(f->ctx, idx_gz, sizeof idx_gz);
+    assert_string_equal(p->format, "IDX");
+    assert_string_equal(p->packed, "gzip");
+    n2_images_free(p);
+#endif
+}
 
 static void idx_is_read_with_its_labels(void **state) {
     const fixture *f = *state;
@@ -431,9 +468,11 @@ int main(void) {
         TEST(a_damaged_png_is_refused),
         TEST(a_folder_is_read_in_the_order_of_names),
         TEST(a_contact_sheet_shows_each_picture_once),
+        TEST(a_sheet_that_cannot_be_written_leaves_the_old_one),
 #else
         TEST(without_libpng_a_png_is_refused_with_a_sentence),
 #endif
+        TEST(the_format_and_the_packing_are_told),
         TEST(idx_is_read_with_its_labels),
         TEST(sizes_that_overflow_are_refused),
         TEST(packed_files_are_read),
