@@ -15,12 +15,13 @@
 /* A graph that is rewritten while it is built; NULL: out of memory. */
 n2_graph *n2_graph_new(n2_store *store);
 
-n2_rewrite n2_fold_constants;  /* 2 + 3 -> 5 */
-n2_rewrite n2_drop_no_ops;     /* x + 0 -> x; a reshape of a reshape is one */
-n2_rewrite n2_hoist_off_rows;  /* f(gather(table)) -> gather(f(table)) */
-n2_rewrite n2_split_concats;   /* [a b] [c; d] -> a c + b d, if a or b is gathered */
-n2_rewrite n2_pack_transposed; /* x W': W transposed once, beside W */
-n2_fuse n2_fuse_epilogue;      /* a sum, or a LeakyReLU's gate, of a product */
+n2_rewrite n2_fold_constants;          /* 2 + 3 -> 5 */
+n2_rewrite n2_drop_no_ops;             /* x + 0 -> x; a reshape of a reshape is one */
+n2_rewrite n2_hoist_off_rows;          /* f(gather(table)) -> gather(f(table)) */
+n2_rewrite n2_split_concats;           /* [a b] [c; d] -> a c + b d, if a or b is gathered */
+n2_rewrite n2_multiply_whole_pictures; /* a kernel that covers the picture */
+n2_rewrite n2_pack_transposed;         /* x W': W transposed once, beside W */
+n2_fuse n2_fuse_epilogue;              /* a sum, or a LeakyReLU's gate, of a product */
 
 /* Rows are picked from a table with at most half as many. */
 bool n2_is_short_gather(const n2_graph *g, n2_node x);

@@ -20,9 +20,9 @@ typedef struct shape {
 static const shape shapes[] = {
     {2, 12, 10, 16, 3, 3, 32, {1, 1, 1, 1, 1, 1}}, {2, 9, 11, 3, 3, 3, 5, {2, 2, 1, 1, 1, 1}},
     {3, 8, 8, 8, 4, 4, 16, {2, 2, 1, 1, 1, 1}},    {2, 7, 7, 4, 3, 3, 6, {2, 2, 0, 0, 0, 0}},
-    {3, 1, 1, 24, 1, 1, 8, {1, 1, 0, 0, 0, 0}},    {2, 6, 5, 1, 3, 2, 1, {1, 1, 1, 0, 0, 1}},
+    {3, 1, 1, 24, 3, 3, 8, {1, 1, 1, 1, 1, 1}},    {2, 6, 5, 1, 3, 2, 1, {1, 1, 1, 0, 0, 1}},
     {2, 8, 9, 7, 2, 3, 3, {3, 2, 0, 2, 1, 0}},     {2, 5, 6, 5, 3, 3, 4, {1, 1, 1, 1, 1, 1}},
-    {1, 4, 4, 40, 4, 4, 33, {1, 1, 0, 0, 0, 0}},   {2, 6, 6, 16, 1, 1, 24, {1, 1, 0, 0, 0, 0}},
+    {1, 5, 4, 40, 4, 4, 33, {1, 1, 0, 0, 0, 0}},   {2, 6, 6, 16, 1, 1, 24, {1, 1, 0, 0, 0, 0}},
 };
 
 static int64_t steps(int64_t pixels, int64_t window, int64_t stride) {
@@ -148,8 +148,8 @@ static void the_same_seed_gives_the_same_bytes(void **state) {
 static n2_node sum_of_tiles(problem *p, const void *arg) {
     n2_graph *g = p->graph;
     (void)arg;
-    const n2_node x = n2g_tanh(g, numbers(p, "x", n2_dims(40000, 2, 2, 2)));
-    const n2_node dy = n2g_sin(g, numbers(p, "y", n2_dims(40000, 1, 1, 3)));
+    const n2_node x = n2g_tanh(g, numbers(p, "x", n2_dims(40000, 3, 2, 2)));
+    const n2_node dy = n2g_sin(g, numbers(p, "y", n2_dims(40000, 2, 1, 3)));
     return n2g_conv2d_weight(g, x, dy, 2, 2, (n2_window){1, 1, 0, 0, 0, 0});
 }
 

@@ -36,6 +36,15 @@ BUILD(joined_first, n2g_linear(g, n2g_concat(g, n2g_gather(g, l->t, l->i), l->x,
                                n2g_transpose(g, l->v, 0, 1), l->b))
 BUILD(joined_rows, n2g_matmul(g, n2g_concat(g, l->x, l->longer, 1), l->v, false, false))
 BUILD(function_of_joined, n2g_lrelu(g, n2g_concat(g, l->x, l->longer, 1), 0.2))
+#define PICTURES n2g_reshape(g, l->x, n2_dims(6, 2, 2, 2))
+#define KERNEL   n2g_reshape(g, l->v, n2_dims(2, 2, 2, 5))
+#define BARE     ((n2_window){.stride_y = 1, .stride_x = 2})
+BUILD(covered, n2g_conv2d(g, PICTURES, KERNEL, BARE))
+BUILD(covered_by_input,
+      n2g_conv2d_input(g, n2g_reshape(g, l->b, n2_dims(1, 1, 1, 5)), KERNEL, 2, 2, BARE))
+BUILD(covered_by_weight,
+      n2g_conv2d_weight(g, PICTURES, n2g_reshape(g, l->t, n2_dims(6, 1, 1, 2)), 2, 2, BARE))
+BUILD(framed, n2g_conv2d(g, PICTURES, KERNEL, ((n2_window){2, 2, 1, 0, 0, 0})))
 BUILD(layer, n2g_linear(g, l->x, l->w, l->b))
 BUILD(product, n2g_matmul(g, l->x, l->w, false, true))
 
@@ -62,6 +71,12 @@ static const struct {
     {"split_concats", joined_rows, "matmul(concat(x, long), v)", "matmul(concat(x, long), v)"},
     {"split_concats", function_of_joined, "lrelu(concat(x, long))",
      "concat(lrelu(x), lrelu(long))"},
+    {"whole_pictures", covered, "conv2d(reshape(x), reshape(v))", "reshape(matmul(reshape(x), v))"},
+    {"whole_pictures", covered_by_input, "conv2d_input(reshape(b), reshape(v))",
+     "reshape(matmul(reshape(b), v, transpose(v)))"},
+    {"whole_pictures", covered_by_weight, "conv2d_weight(reshape(x), reshape(t))",
+     "reshape(matmul(reshape(x), reshape(t)))"},
+    {"whole_pictures", framed, "conv2d(reshape(x), reshape(v))", "conv2d(reshape(x), reshape(v))"},
     {"pack_transposed", layer, "matmul(x, w, , b)", "matmul(x, w, transpose(w), b)"},
     {"pack_transposed", product, "matmul(x, w)", "matmul(x, w, transpose(w))"},
 };
