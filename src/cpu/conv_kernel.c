@@ -4,6 +4,7 @@
 #include "conv_patches.h"
 #include "cpu_kernels.h"
 #include "cpu_product.h"
+#include "winograd_kernels.h"
 
 #include <string.h>
 
@@ -68,6 +69,11 @@ static const float *patches(const n2_call *c, const n2_conv *v, int64_t first, i
 
 void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
+    const n2_winograd g = n2_winograd_of(N2_OP_conv2d, &v);
+    if (g.r) {
+        N2_ISA(n2_winograd_conv2d)(c, &v, &g);
+        return;
+    }
     const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
     const int64_t pixels = v.n * v.oh * v.ow;
     for (int64_t p = 0; p < pixels; p += step) {
@@ -79,6 +85,11 @@ void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
 
 void N2_ISA(n2_cpu_conv2d_input)(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
+    const n2_winograd g = n2_winograd_of(N2_OP_conv2d_input, &v);
+    if (g.r) {
+        N2_ISA(n2_winograd_conv2d_input)(c, &v, &g);
+        return;
+    }
     const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
     const int64_t pixels = v.n * v.oh * v.ow;
     float *turned = c->work, *made = turned + size * v.c_out;
@@ -96,6 +107,11 @@ void N2_ISA(n2_cpu_conv2d_input)(const n2_call *c) {
 
 void N2_ISA(n2_cpu_conv2d_weight)(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
+    const n2_winograd g = n2_winograd_of(N2_OP_conv2d_weight, &v);
+    if (g.r) {
+        N2_ISA(n2_winograd_conv2d_weight)(c, &v, &g);
+        return;
+    }
     const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
     const int64_t pixels = v.n * v.oh * v.ow;
     if (!c->add) memset(OUT(c), 0, (size_t)(size * v.c_out) * sizeof(float));

@@ -2,7 +2,7 @@
 #ifndef N2_CPU_CONV_PATCHES_H
 #define N2_CPU_CONV_PATCHES_H
 
-#include "engine/kernel.h"
+#include "winograd.h"
 
 /* Numbers of x that a number of y is made of, and of the kernel. */
 static inline int64_t n2_patch_size(const n2_conv *v) { return v->rows * v->columns * v->c_in; }
@@ -18,6 +18,8 @@ static inline int64_t n2_patches_at_once(const n2_conv *v) {
 /* Patches; for pictures' gradients a transposed kernel before them. */
 static inline int64_t n2_conv_scratch(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
+    const n2_winograd g = n2_winograd_of(c->node->op->id, &v);
+    if (g.r) return n2_winograd_scratch(c->node->op->id, &g);
     const bool turned = c->node->op->id == N2_OP_conv2d_input;
     return n2_patch_size(&v) * (n2_patches_at_once(&v) + (turned ? v.c_out : 0));
 }

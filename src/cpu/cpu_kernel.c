@@ -264,29 +264,36 @@ static void narrow_panel(int64_t m, int64_t n, int64_t k, strided a, const float
 }
 
 /* Constant strides need fewer registers, and so do functions of their own. */
-static NOINLINE void panel_by_rows(int64_t m, int64_t k, strided a, const float *b, float *out,
-                                   int64_t n, frame f) {
-    panel(2, m, k, (strided){a.data, a.row, 1}, b, n, out, n, f);
+static NOINLINE void panel_by_rows(int64_t m, int64_t k, strided a, const float *b, int64_t ldb,
+                                   float *out, int64_t ldo, frame f) {
+    panel(2, m, k, (strided){a.data, a.row, 1}, b, ldb, out, ldo, f);
 }
 
-static NOINLINE void panel_by_columns(int64_t m, int64_t k, strided a, const float *b, float *out,
-                                      int64_t n, frame f) {
-    panel(2, m, k, (strided){a.data, 1, a.column}, b, n, out, n, f);
+static NOINLINE void panel_by_columns(int64_t m, int64_t k, strided a, const float *b, int64_t ldb,
+                                      float *out, int64_t ldo, frame f) {
+    panel(2, m, k, (strided){a.data, 1, a.column}, b, ldb, out, ldo, f);
 }
 
-static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
-                    frame f) {
+/* Rows of b are ldb numbers apart, those of out ldo. */
+static void product(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
+                    float *out, int64_t ldo, frame f) {
     int64_t j = 0;
     for (; j + PANEL <= n; j += PANEL)
-        (a.row == 1 ? panel_by_columns : panel_by_rows)(m, k, a, b + j, out + j, n,
+        (a.row == 1 ? panel_by_columns : panel_by_rows)(m, k, a, b + j, ldb, out + j, ldo,
                                                         frame_at(f, 0, j));
-    for (; j + LANES <= n; j += LANES) panel(1, m, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
-    if (j < n) narrow_panel(m, n - j, k, a, b + j, n, out + j, n, frame_at(f, 0, j));
+    for (; j + LANES <= n; j += LANES)
+        panel(1, m, k, a, b + j, ldb, out + j, ldo, frame_at(f, 0, j));
+    if (j < n) narrow_panel(m, n - j, k, a, b + j, ldb, out + j, ldo, frame_at(f, 0, j));
+}
+
+void N2_ISA(n2_cpu_product_in)(int64_t m, int64_t n, int64_t k, strided a, const float *b,
+                               int64_t ldb, float *out, int64_t ldo, bool add) {
+    product(m, n, k, a, b, ldb, out, ldo, (frame){.rows = add ? out : NULL});
 }
 
 void N2_ISA(n2_cpu_product)(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
                             bool add) {
-    product(m, n, k, a, b, out, (frame){.rows = add ? out : NULL});
+    N2_ISA(n2_cpu_product_in)(m, n, k, a, b, n, out, n, add);
 }
 
 /* Product with a transposed b that nobody transposed beforehand: row times row. */
@@ -316,7 +323,7 @@ static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64
     if (p->tb && !packed)
         product_of_rows(end - begin, p->n, p->k, a, b, OUT(c) + at, bias, c->add);
     else
-        product(end - begin, p->n, p->k, a, b, OUT(c) + at, frame_at(f, at, 0));
+        product(end - begin, p->n, p->k, a, b, p->n, OUT(c) + at, p->n, frame_at(f, at, 0));
 }
 
 /* A part is some rows, or some of the products. */

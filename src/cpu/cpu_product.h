@@ -17,4 +17,8 @@ typedef struct strided {
 void N2_ISA(n2_cpu_product)(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
                             bool add);
 
+/* The same; rows of b are ldb numbers apart, those of out ldo. */
+void N2_ISA(n2_cpu_product_in)(int64_t m, int64_t n, int64_t k, strided a, const float *b,
+                               int64_t ldb, float *out, int64_t ldo, bool add);
+
 #endif

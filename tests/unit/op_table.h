@@ -159,6 +159,22 @@ static const op_case convolutions[] = {
     TWO(S(3, 7, 7, 1), S(3, 3, 1, 2)),   TWO(S(2, 8, 5, 2), S(3, 4, 2, 3)),
     TWO(S(0, 5, 4, 3), S(3, 3, 3, 2)),   TWO(S(3, 4, 6, 5), S(1, 1, 5, 7)),
     TWO(S(130, 3, 2, 2), S(2, 3, 2, 1)), TWO(S(9, 4, 4, 17), S(4, 4, 17, 33))};
+/* Of 16 channels and more, which fast kernels do in another way: 3 x 3 at a stride of 1, 4 x 4 and
+ * 6 x 6 at a stride of 2, 2 x 2; tiles that stick out of the picture, more than one panel of
+ * channels, more tiles than are done at once. */
+static const op_case tiled_convolutions[] = {
+    TWO(S(3, 7, 9, 16), S(3, 3, 16, 48)), TWO(S(2, 4, 4, 32), S(3, 3, 32, 16)),
+    TWO(S(27, 15, 16, 16), S(3, 3, 16, 16)), TWO(S(1, 5, 4, 272), S(3, 3, 272, 16))};
+static const op_case halving_convolutions[] = {
+    TWO(S(2, 7, 8, 16), S(4, 4, 16, 48)), TWO(S(3, 9, 6, 32), S(4, 4, 32, 16)),
+    TWO(S(2, 9, 13, 16), S(6, 6, 16, 16)), TWO(S(40, 12, 10, 16), S(4, 4, 16, 16))};
+static const op_case small_kernels[] = {TWO(S(2, 5, 3, 16), S(2, 2, 16, 16)),
+                                        TWO(S(3, 4, 7, 32), S(2, 2, 32, 48))};
+static const op_case doubling_convolutions[] = {TWO(S(2, 4, 3, 16), S(4, 4, 32, 16)),
+                                                TWO(S(3, 3, 5, 48), S(4, 4, 16, 48)),
+                                                TWO(S(1, 2, 6, 16), S(6, 6, 16, 16))};
+static const op_case kernels_of_tiles[] = {TWO(S(2, 6, 5, 16), S(2, 6, 5, 32)),
+                                           TWO(S(9, 4, 9, 48), S(9, 4, 9, 16))};
 /* Kernels that fit without zeros around the pictures. */
 static const op_case bare_convolutions[] = {
     TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)), TWO(S(2, 7, 7, 1), S(3, 3, 1, 2)),
@@ -344,6 +360,9 @@ BUILD(matmul_tt, n2g_matmul(g, x[0], x[1], true, true))
 /* Zeros are as many as {stride y, x, top, bottom, left, right} says. */
 BUILD(conv2d, n2g_conv2d(g, x[0], x[1], (n2_window){1, 1, 1, 1, 1, 1}))
 BUILD(conv2d_strided, n2g_conv2d(g, x[0], x[1], (n2_window){2, 3, 1, 2, 2, 0}))
+BUILD(conv2d_aside, n2g_conv2d(g, x[0], x[1], (n2_window){1, 1, 4, 0, 0, 5}))
+BUILD(conv2d_halving, n2g_conv2d(g, x[0], x[1], (n2_window){2, 2, 1, 2, 3, 0}))
+BUILD(conv2d_small, n2g_conv2d(g, n2g_tanh(g, x[0]), x[1], (n2_window){1, 1, 0, 1, 1, 0}))
 BUILD(conv2d_bare, n2g_conv2d(g, x[0], x[1], (n2_window){2, 2, 0, 0, 0, 0}))
 BUILD(conv2d_dense, n2g_conv2d(g, n2g_tanh(g, x[0]), x[1], (n2_window){1, 1, 0, 0, 0, 0}))
 BUILD(conv2d_far, n2g_conv2d(g, x[0], x[1], (n2_window){1, 2, 4, 0, 0, 5}))
@@ -526,6 +545,12 @@ static const op_row rows[] = {
     ROW(conv2d, convolutions, -1, 1),
     ROW(conv2d_strided, convolutions, -1, 1),
     ROW(conv2d_far, convolutions, -1, 1),
+    ROW(conv2d, tiled_convolutions, -1, 1),
+    ROW(conv2d_aside, tiled_convolutions, -1, 1),
+    ROW(conv2d_halving, halving_convolutions, -1, 1),
+    ROW(conv2d_small, small_kernels, -1, 1),
+    ROW(conv2d_input, doubling_convolutions, -1, 1),
+    ROW(conv2d_weight, kernels_of_tiles, -1, 1),
     ROW(conv2d_bare, bare_convolutions, -1, 1),
     ROW(conv2d_dense, bare_convolutions, -1, 1),
     ROW(conv2d_input, transposed_convolutions, -1, 1),
