@@ -10,7 +10,7 @@
 #ifndef N2_DEVICE_H
 #define N2_DEVICE_H
 
-#include "base/ctx.h"
+#include "base/text.h"
 
 /* Followed in memory by the addresses of the watched numbers, in the order of their nodes. */
 typedef struct n2_device_state {
@@ -63,6 +63,8 @@ struct n2_device {
     /* Asks for n runs; does not wait. */
     n2ce_status (*program_run)(n2_device_program *program, n2ce_ctx *ctx, uint64_t n);
     size_t (*program_launches)(const n2_device_program *program); /* kernels of a run */
+    /* Some runs in which launches follow one another, and the time of each in words. */
+    n2ce_status (*program_profile)(n2_device_program *program, n2ce_ctx *ctx, n2_text *out);
 };
 
 #endif

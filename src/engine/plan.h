@@ -66,6 +66,10 @@ n2ce_status n2_plan_run_checked(n2_plan *plan);
 void n2_plan_time(n2_plan *plan, bool on);
 void n2_plan_print(const n2_plan *plan, n2_text *out);
 
+/* Of a plan on a device that has run: some more runs, launch by launch, and the time of each.
+ * Elsewhere nothing. */
+n2ce_status n2_plan_profile(n2_plan *plan, n2_text *out);
+
 typedef struct n2_plan_size {
     size_t steps, nodes;
     size_t bytes;          /* all memory of the plan, which is the sum of */

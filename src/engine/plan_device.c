@@ -163,6 +163,15 @@ n2ce_status n2_plan_end_on_device(n2_plan *p, uint32_t *bad) {
     return N2CE_OK;
 }
 
+n2ce_status n2_plan_profile(n2_plan *p, n2_text *out) {
+    uint32_t bad;
+    if (!p->program) return N2CE_OK;
+    N2_TRY(prepare(p));
+    N2_TRY(p->device->program_profile(p->program, p->ctx, out));
+    note_writes(p);
+    return n2_plan_end_on_device(p, &bad);
+}
+
 n2ce_status n2_plan_run_now(n2_plan *p, void (*body)(n2_plan *plan, const void *arg),
                             const void *arg) {
     n2_device_program *program;

@@ -120,8 +120,8 @@ static void show_time(n2_writer *a, const timing *t, const n2_bench_about *about
     n2_text_add(&a->kept, "%llu runs\n", (unsigned long long)t->runs);
 }
 
-static void show(n2_writer *a, const timing *t, const n2_bench_about *about, const n2_plan *plan,
-                 bool with_plan) {
+static n2ce_status show(n2_writer *a, const timing *t, const n2_bench_about *about, n2_plan *plan,
+                        bool with_plan) {
     const n2_plan_size size = n2_plan_measure(plan);
     const n2_backend *backend = n2_plan_backend(plan);
     show_time(a, t, about, about->flops > 0 ? about->flops : size.flops, size.bytes);
@@ -130,8 +130,10 @@ static void show(n2_writer *a, const timing *t, const n2_bench_about *about, con
     n2_text_add(&a->json, ", \"device\": \"%s\"", backend->name);
     describe_pictures(a, about, t);
     describe_device(a, backend, plan);
-    if (with_plan) n2_plan_print(plan, &a->text);
     n2_text_add(&a->json, "}");
+    if (!with_plan) return N2CE_OK;
+    n2_plan_print(plan, &a->text);
+    return n2_plan_profile(plan, &a->text);
 }
 
 static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const n2_bench *b,
@@ -146,9 +148,9 @@ static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const n2_ben
     t.compile = n2_seconds() - start;
     n2_plan_seed(plan, n2_options_count(o, "seed"), 0);
     n2_plan_time(plan, a && n2_options_flag(o, "plan"));
-    const n2ce_status status = time_plan(ctx, backend, plan, b, &t);
+    n2ce_status status = time_plan(ctx, backend, plan, b, &t);
     *seconds = t.runs ? t.seconds / (double)t.runs : 0;
-    if (status == N2CE_OK && a) show(a, &t, &about, plan, n2_options_flag(o, "plan"));
+    if (status == N2CE_OK && a) status = show(a, &t, &about, plan, n2_options_flag(o, "plan"));
     n2_plan_free(plan);
     return status;
 }

@@ -95,7 +95,28 @@ static void passes_broadcast(void **state) {
     check(n2_dims(5, 129, 543, 3));
 }
 
+/* Launches by their time, with the ops behind them; the runs of a profile count as runs. */
+static void a_profile_names_what_is_launched(void **state) {
+    (void)state;
+    bench b = open_bench(fast_backend());
+    n2_node out[OUTPUTS];
+    build(&b, n2_dims(8, 16, 64, 128), out);
+    n2_text text = n2_text_new(b.ctx);
+    assert_int_equal(n2_plan_compile(b.g, fast_backend(), out, OUTPUTS, &b.plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    assert_int_equal(n2_plan_profile(b.plan, &text), N2CE_OK);
+    assert_int_equal(n2_plan_runs(b.plan), is_cuda() ? 4 : 1);
+    for (size_t k = 0; is_cuda() && k < 4; k++) {
+        static const char *const words[] = {" launches, one after the other", " wide", " level 0",
+                                            "[8 x 16 x 64 x 128]"};
+        if (!strstr(text.data, words[k])) fail_msg("no \"%s\" in %s", words[k], text.data);
+    }
+    n2_text_free(&text);
+    close_bench(&b);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_broadcast)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_broadcast),
+                                       cmocka_unit_test(a_profile_names_what_is_launched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,7 @@ static inline job job_of(const n2_call *c, job_kind kind) {
     j.out = out_of(c);
     j.n = n_out(c);
     j.state = c->queue->state;
+    c->queue->node = c->node;
     j.add = c->add;
     j.kept = c->kept;
     j.f[0] = c->node->attr->a;

@@ -140,6 +140,7 @@ static void fill_tables(gpu_device *g) {
     g->api.program_free = n2_cuda_program_free;
     g->api.program_run = n2_cuda_program_run;
     g->api.program_launches = n2_cuda_program_launches;
+    g->api.program_profile = n2_cuda_program_profile;
     g->backend.name = g->backend_name;
     g->backend.bytes = sizeof(float);
     g->backend.row_programs = true;

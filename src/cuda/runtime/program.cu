@@ -1,49 +1,12 @@
 /* From a queue of jobs, whose launches are known (schedule.cu), to a CUDA graph. */
-#include "cuda/fused_mlp/fused_mlp.h"
-#include "cuda/kernels/jobs.h"
+#include "program.h"
+
 #include "cuda/wide/wide.h"
-#include "gpu_device.h"
 
 #include <string.h>
 
 /* Runs in one graph, if it stays this small: some, or more if twice as many are asked for. */
 enum { SOME_RUNS = 8, MORE_RUNS = 32, MOST_NODES = 8192 };
-
-/* Jobs of a level that go together: products want so much shared memory that others would have
- * a multiprocessor to themselves. */
-typedef enum launch_kind {
-    LAUNCH_SIDE, /* the fused MLP's, that may be at work for several levels */
-    LAUNCH_JOBS,
-    LAUNCH_PRODUCTS,
-    LAUNCH_LIBRARY, /* calls of a library, one after the other */
-    LAUNCH_WIDE,    /* kernels that have a launch each, one after the other */
-    LAUNCH_UPDATES, /* Adam, and what else is changed at its level */
-    LAUNCH_FUSED,   /* the fused MLP's, of its kinds */
-    N_LAUNCH_KINDS = LAUNCH_FUSED + N_FUSED_KINDS
-} launch_kind;
-
-typedef struct launch {
-    int level;
-    int until; /* of LAUNCH_SIDE: the level before which it must be through */
-    launch_kind way;
-    job_list list;
-    uint32_t blocks;
-    fused_launch fused;
-    size_t first_call; /* of a library; there are as many as blocks, and as many wide jobs */
-    update_norm norm;  /* of updates, */
-    bool apart;        /* and whether each block has a multiprocessor */
-} launch;
-
-struct n2_device_program {
-    gpu_device *device;
-    n2_queue *queue; /* owns the scratch memory */
-    launch *launches;
-    launch *again; /* the same for a run that follows another: may do less */
-    size_t n_launches;
-    job *jobs; /* on the device, with the starts behind them */
-    uint32_t *starts;
-    cudaGraphExec_t one, some, more; /* one run; SOME_RUNS, MORE_RUNS; NULL: not made yet */
-};
 
 /* ---- launches ------------------------------------------------------------ */
 
@@ -107,13 +70,13 @@ static void add_chain(n2_queue *q, launch *l, size_t first, job *jobs, uint32_t 
     }
 }
 
-static bool has_adam(const n2_queue *q, int level) {
+bool n2_has_adam(const n2_queue *q, int level) {
     for (const uint32_t i : n2_jobs_at(q, level))
         if (q->list[i].j.kind == JOB_ADAM) return true;
     return false;
 }
 
-static launch_kind launch_kind_of(const job *j, bool adam) {
+launch_kind n2_launch_kind_of(const job *j, bool adam) {
     const bool update = j->kind == JOB_ADAM || j->kind == JOB_ASSIGN || j->kind == JOB_END;
     if (j->kind == JOB_LIBRARY) return LAUNCH_LIBRARY;
     if (j->kind == JOB_WIDE) return LAUNCH_WIDE;
@@ -122,16 +85,14 @@ static launch_kind launch_kind_of(const job *j, bool adam) {
 
 /* The jobs of a level that go this way. */
 static void fill_jobs(n2_queue *q, launch *l, job *jobs, uint32_t *starts) {
-    const bool adam = has_adam(q, l->level);
+    const bool adam = n2_has_adam(q, l->level);
     for (const uint32_t i : n2_jobs_at(q, l->level)) {
         const noted *n = &q->list[i];
         if (n->chain != i || n2_is_mlp_layer(n)) continue;
         if (n->fused_gradient || n->taken || n->j.n_blocks == 0) continue;
-        if (launch_kind_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
+        if (n2_launch_kind_of(&n->j, adam) == l->way) add_chain(q, l, i, jobs, starts);
     }
 }
-
-static bool is_fused(launch_kind way) { return way >= LAUNCH_FUSED || way == LAUNCH_SIDE; }
 
 static void fill_fused(n2_queue *q, launch *l, fused_table *table) {
     const bool side = l->way == LAUNCH_SIDE;
@@ -172,7 +133,7 @@ static void fill_launches(n2_device_program *p, size_t levels, job *jobs, uint32
         l->way = (launch_kind)(k % N_LAUNCH_KINDS);
         l->list.jobs = p->jobs + at;
         l->list.first = p->starts + at + p->n_launches;
-        if (is_fused(l->way))
+        if (n2_is_fused(l->way))
             fill_fused(p->queue, l, table);
         else if (l->way == LAUNCH_LIBRARY)
             l->blocks = (uint32_t)n2_library_calls_at(p->queue, l->level, &l->first_call);
@@ -365,15 +326,15 @@ typedef struct streams {
     int until; /* the level before which the side stream is joined; 0: none is at work */
 } streams;
 
-static void launch_one(const n2_device_program *p, const launch *l, cudaStream_t stream, bool early,
-                       bool ahead) {
+void n2_launch_one(const n2_device_program *p, const launch *l, cudaStream_t stream, bool early,
+                   bool ahead) {
     if (l->way == LAUNCH_LIBRARY)
         n2_library_launch(p->queue, l->first_call, l->blocks, stream);
     else if (l->way == LAUNCH_WIDE)
         n2_wide_launch(p->queue, l->level, stream, early);
     else if (l->way == LAUNCH_UPDATES)
         n2_updates_launch(&l->list, &l->norm, l->blocks, ahead, l->apart, stream, early);
-    else if (is_fused(l->way))
+    else if (n2_is_fused(l->way))
         n2_fused_mlp_launch(&l->fused, p->device->strict, stream, early);
     else
         n2_jobs_launch(&l->list, l->blocks, l->way == LAUNCH_PRODUCTS, stream, early);
@@ -387,9 +348,9 @@ static void launch_level(const n2_device_program *p, const launch *l, size_t n, 
     if (n > 1) cudaEventRecord(s->parted, s->stream[0]);
     for (size_t k = 1; k < n; k++) {
         cudaStreamWaitEvent(s->stream[k], s->parted, 0);
-        launch_one(p, &l[k - 1], s->stream[k], false, false);
+        n2_launch_one(p, &l[k - 1], s->stream[k], false, false);
     }
-    launch_one(p, &l[n - 1], s->stream[0], early, ahead);
+    n2_launch_one(p, &l[n - 1], s->stream[0], early, ahead);
     for (size_t k = 1; k < n; k++) {
         cudaEventRecord(s->met[k], s->stream[k]);
         cudaStreamWaitEvent(s->stream[0], s->met[k], 0);
@@ -399,7 +360,7 @@ static void launch_level(const n2_device_program *p, const launch *l, size_t n, 
 static void launch_on_side_stream(const n2_device_program *p, const launch *l, streams *s) {
     cudaEventRecord(s->parted, s->stream[0]);
     cudaStreamWaitEvent(s->side, s->parted, 0);
-    launch_one(p, l, s->side, false, false);
+    n2_launch_one(p, l, s->side, false, false);
     cudaEventRecord(s->back, s->side);
     s->until = l->until;
 }
@@ -612,12 +573,9 @@ n2ce_status n2_cuda_program_run(n2_device_program *p, n2ce_ctx *ctx, uint64_t n)
     return N2CE_OK;
 }
 
-/* Whether its blocks are launches of their own. */
-static bool has_several(launch_kind way) { return way == LAUNCH_LIBRARY || way == LAUNCH_WIDE; }
-
 size_t n2_cuda_program_launches(const n2_device_program *p) {
     size_t n = 0;
     for (size_t k = 0; k < p->n_launches; k++)
-        n += has_several(p->launches[k].way) ? p->launches[k].blocks : 1;
+        n += n2_has_several(p->launches[k].way) ? p->launches[k].blocks : 1;
     return n;
 }

@@ -30,6 +30,7 @@ noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks) {
     noted *n = &q->list[q->n++];
     memset(n, 0, sizeof *n);
     n->j = *j;
+    n->node = q->node;
     n->kept = j->kept;
     n->j.n_blocks = (uint32_t)blocks;
     return n;

@@ -31,6 +31,7 @@ bool n2_spans_meet(const span *a, const span *b);
 
 typedef struct noted {
     job j;
+    const n2_node_data *node; /* that it was recorded for; NULL: none */
     span spans[MOST_SPANS];
     int n_spans;
     int level;           /* its launch, from 0 */
@@ -70,8 +71,9 @@ struct n2_queue {
     uint32_t *by_level, *level_begin;
     struct library_call *calls; /* of a library, by level: library/library.h */
     size_t n_calls;
-    void *workspace;    /* of all calls in turn */
-    n2ce_status status; /* of the first failure; nothing is noted after it */
+    void *workspace;          /* of all calls in turn */
+    const n2_node_data *node; /* that is being recorded */
+    n2ce_status status;       /* of the first failure; nothing is noted after it */
 };
 
 /* Appends a job with `blocks` blocks; NULL if it has none, or after a failure. Its spans are
@@ -178,5 +180,7 @@ n2ce_status n2_cuda_program_new(n2_queue *queue, bool ends, n2_device_program **
 void n2_cuda_program_free(n2_device_program *program);
 n2ce_status n2_cuda_program_run(n2_device_program *program, n2ce_ctx *ctx, uint64_t n);
 size_t n2_cuda_program_launches(const n2_device_program *program);
+/* profile.cu */
+n2ce_status n2_cuda_program_profile(n2_device_program *program, n2ce_ctx *ctx, n2_text *out);
 
 #endif

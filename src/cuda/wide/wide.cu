@@ -71,3 +71,9 @@ void n2_wide_launch(const n2_queue *q, int level, cudaStream_t stream, bool earl
         early = n2_wide_waits(q);
     }
 }
+
+void n2_wide_launch_one(const n2_queue *q, const job *j, cudaStream_t stream) {
+    kernels[j->wide.kernel].launch(q, j, stream, false);
+}
+
+const char *n2_wide_name(const job *j) { return kernels[j->wide.kernel].name; }

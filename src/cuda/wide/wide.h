@@ -57,5 +57,8 @@ cudaError_t n2_wide_prepare(void);
 size_t n2_wide_at(const n2_queue *q, int level);
 /* Asks for them, one after the other. */
 void n2_wide_launch(const n2_queue *q, int level, cudaStream_t stream, bool early);
+/* One of them, which begins when all before it has ended. */
+void n2_wide_launch_one(const n2_queue *q, const job *j, cudaStream_t stream);
+const char *n2_wide_name(const job *j);
 
 #endif
