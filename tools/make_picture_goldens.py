@@ -312,6 +312,63 @@ def energy_net():
     return tensors, "energy network of width 8, 3 pictures of 16 x 16; the loss is the mean of squares"
 
 
+# ---- encoder and decoder of a latent energy-based model -------------------------------------------
+
+
+class Coder(nn.Module):
+    """Encoder with instance norms and two heads, decoder; windows are (kernel, stride, padding), widths."""
+
+    def __init__(self, channels, down, up, embedding, nz):
+        super().__init__()
+        enc, dec, c = [], [], channels
+        for window, width in down:
+            enc += [nn.Conv2d(c, width, *window), nn.InstanceNorm2d(width, affine=True), nn.LeakyReLU(0.2)]
+            c = width
+        self.enc = nn.Sequential(*enc, nn.Conv2d(c, embedding, 3 if channels == 1 else 4), nn.Flatten(),
+                                 nn.LeakyReLU(0.01))
+        self.mean, self.logvar = nn.Linear(embedding, nz), nn.Linear(embedding, nz)
+        c = nz
+        for window, width in up:
+            dec += [nn.ConvTranspose2d(c, width, *window), nn.LeakyReLU(0.2)]
+            c = width
+        self.dec = nn.Sequential(*dec[:-1], nn.Tanh())
+
+    def forward(self, x, eps):
+        h = self.enc(x)
+        mean, logvar = self.mean(h), self.logvar(h)
+        return mean, logvar, self.dec((mean + (logvar / 2).exp() * eps)[:, :, None, None])
+
+
+def coder(size, channels, up):
+    nz, n, half = 5, 3, (4, 2, 1)
+    net = Coder(channels, [((3, 1, 1), 4), (half, 8), (half, 16), (half, 32)], up, 16, nz)
+    net = net.double()
+    set_parameters(net)
+    x = pictures("y", n, size, channels).requires_grad_()
+    eps = rounded(numbers("noise", n * nz), n, nz)
+
+    def loss_of(of=x.detach()):
+        mean, logvar, picture = net(of, eps)
+        rest = (mean**2 + logvar.exp() - 1 - logvar).sum(1).mean() / 2
+        return 5 * ((of - picture) ** 2).sum((1, 2, 3)).mean() + rest
+
+    mean, logvar, picture = net(x, eps)
+    gradient, = torch.autograd.grad(loss_of(x), x)
+    tensors = {"mean": mean, "logvar": logvar, "picture": last(picture), "grad.x": last(gradient)}
+    return tensors | learn(net, loss_of), (f"encoder and decoder of width 4, {n} pictures of {size} x {size}; the loss is 5 "
+                                           "times the squared error and the divergence of the codes from normal ones")
+
+
+def coder_svhn():
+    double = (4, 2, 1)
+    return coder(32, 3, [((4, 1, 0), 32), (double, 16), (double, 8), (double, 3)])
+
+
+def coder_mnist():
+    double = (4, 2, 1)
+    return coder(28, 1, [((7, 1, 0), 32), (double, 16), (double, 8), ((3, 1, 1), 1)])
+
+
 # ---- layers, with their parameters as PyTorch saves them -----------------------------------------
 
 
@@ -338,7 +395,8 @@ def layers():
 # ---- files ---------------------------------------------------------------------------------------
 
 make_goldens.FILES = {"layers": layers, "unet_s": unet_s, "unet_ddpmpp": unet_ddpmpp, "unet_ddpm": unet_ddpm,
-                      "unet_adm": unet_adm, "energy_net": energy_net}
+                      "unet_adm": unet_adm, "energy_net": energy_net, "coder_svhn": coder_svhn,
+                      "coder_mnist": coder_mnist}
 
 if __name__ == "__main__":
     sys.exit(make_goldens.main())

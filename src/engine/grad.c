@@ -12,8 +12,8 @@ typedef struct sweep {
 } sweep;
 
 static void mark_dependents(sweep *s, const n2_node *x, size_t n, uint32_t last) {
-    for (size_t i = 0; i < n; i++)
-        if (x[i].id) s->depends[x[i].id] = true;
+    for (size_t i = 0; i < n; i++) /* x may have been built after y, which has nothing of it then */
+        if (x[i].id && x[i].id <= last) s->depends[x[i].id] = true;
     for (uint32_t id = 1; id <= last; id++) {
         const n2_node_data *d = n2_at(s->g, (n2_node){id});
         if (!d->op->grad) continue; /* nothing flows through it */

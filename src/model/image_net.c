@@ -1,7 +1,6 @@
 #define N2_INSIDE
 #include "image_net.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,58 +39,24 @@ const n2_image_spec *n2_image_spec_named(const char *name) {
 
 /* ---- layers ---- */
 
-static n2_tensor *add(n2_parameters *p, const char *name, int number, const char *kind,
-                      n2_shape shape, double bound) {
-    char full[48];
-    snprintf(full, sizeof full, "%s.%d.%s", name, number, kind);
-    return n2_parameter(p, full, shape, bound);
-}
-
-/* fan_in is that of PyTorch: channels out count for a transposed convolution. */
-static n2_image_conv new_conv(n2_parameters *p, const char *name, int number, int64_t in,
+static n2_conv_layer new_conv(n2_parameters *p, const char *list, int number, int64_t in,
                               int64_t out, n2_square window, bool transposed) {
-    const int64_t side = window.kernel, a = transposed ? out : in, b = transposed ? in : out;
-    const double bound = 1 / sqrt((double)(side * side * a));
-    n2_image_conv layer = {.window = window};
-    layer.kernel = add(p, name, number, "weight", n2_dims(side, side, a, b), bound);
-    layer.bias = add(p, name, number, "bias", n2_dims(out), bound);
-    return layer;
+    char name[32];
+    snprintf(name, sizeof name, "%s.%d", list, number);
+    const n2_conv_shape shape = {.in = in,
+                                 .out = out,
+                                 .kernel = window.kernel,
+                                 .stride = window.stride,
+                                 .padding = window.padding};
+    return transposed ? n2_deconv_layer_new(p, name, shape, N2_INIT_DEFAULT)
+                      : n2_conv_layer_new(p, name, shape, N2_INIT_DEFAULT);
 }
 
-static n2_window window_of(const n2_image_conv *layer) {
-    const n2_square s = layer->window;
-    return (n2_window){s.stride, s.stride, s.padding, s.padding, s.padding, s.padding};
-}
-
-static n2_node convolve(n2_graph *g, const n2_image_conv *layer, n2_node x) {
-    return n2g_conv2d(g, x, n2g_read(g, layer->kernel), window_of(layer));
-}
-
-static n2_node convolve_transposed(n2_graph *g, const n2_image_conv *layer, n2_node x) {
-    if (!x.id) return N2_NONE;
-    const n2_shape from = n2_shape_at(g, x);
-    const int64_t stride = layer->window.stride;
-    const int64_t grown = layer->window.kernel - 2 * layer->window.padding;
-    return n2g_conv2d_input(g, x, n2g_read(g, layer->kernel), (from.dim[1] - 1) * stride + grown,
-                            (from.dim[2] - 1) * stride + grown, window_of(layer));
-}
-
-static n2_image_norm new_norm(n2_parameters *p, const char *name, int number, int64_t channels) {
-    n2_image_norm layer;
-    layer.scale = add(p, name, number, "weight", n2_dims(channels), 0);
-    layer.shift = add(p, name, number, "bias", n2_dims(channels), 0);
-    for (int64_t i = 0; i < channels && layer.scale; i++)
-        if (n2_store_bytes(p->store) == sizeof(float))
-            ((float *)layer.scale->data)[i] = 1;
-        else
-            ((double *)layer.scale->data)[i] = 1;
-    return layer;
-}
-
-/* Instance norm, and LeakyReLU. */
-static n2_node normalise(n2_graph *g, const n2_image_norm *layer, n2_node x) {
-    const n2_norm norm = {(int32_t)layer->scale->shape.dim[0], N2_ACT_LRELU, NORM_EPS, SLOPE};
-    return n2g_norm(g, x, N2_NONE, n2g_read(g, layer->scale), n2g_read(g, layer->shift), norm);
+/* Instance norm. */
+static n2_norm_layer new_norm(n2_parameters *p, const char *list, int number, int64_t channels) {
+    char name[32];
+    snprintf(name, sizeof name, "%s.%d", list, number);
+    return n2_norm_layer_new(p, name, channels, channels, NORM_EPS);
 }
 
 /* ---- networks ---- */
@@ -123,12 +88,11 @@ void n2_build_image_encode(n2_graph *g, const n2_image_encoder *net, n2_node x, 
     /* Instance norm takes a channel's mean away, and a bias with it: those before a norm are
      * parameters of the model whose gradients are zero. */
     for (int i = 0; i + 1 < net->n; i++) {
-        const n2_node h = convolve(g, &net->conv[i], x);
-        x = normalise(g, &net->norm[i], h);
+        const n2_node h = n2_conv_layer_bare(g, &net->conv[i], x);
+        x = n2_norm_layer_apply(g, &net->norm[i], h, N2_NONE, N2_ACT_LRELU);
     }
     *mean = *logvar = N2_NONE;
-    const n2_image_conv *last = &net->conv[net->n - 1];
-    x = n2g_add(g, convolve(g, last, x), n2g_read(g, last->bias));
+    x = n2_conv_layer_apply(g, &net->conv[net->n - 1], x);
     if (!x.id) return;
     const n2_shape s = n2_shape_at(g, x);
     const n2_node flat = n2g_reshape(g, x, n2_dims(s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]));
@@ -155,7 +119,7 @@ n2_node n2_build_image_decode(n2_graph *g, const n2_image_decoder *net, n2_node 
     n2_node x = n2g_reshape(g, z, n2_dims(s.dim[0], 1, 1, s.dim[1]));
     for (int i = 0; i < net->n; i++) {
         if (i > 0) x = n2g_lrelu(g, x, SLOPE);
-        x = n2g_add(g, convolve_transposed(g, &net->conv[i], x), n2g_read(g, net->conv[i].bias));
+        x = n2_deconv_layer_apply(g, &net->conv[i], x);
     }
     return n2g_tanh(g, x);
 }

@@ -12,7 +12,7 @@
 #ifndef N2_IMAGE_NET_H
 #define N2_IMAGE_NET_H
 
-#include "nn/nn.h"
+#include "nn/picture_layers.h"
 
 enum { N2_IMAGE_LAYERS = 8 };
 
@@ -20,16 +20,6 @@ enum { N2_IMAGE_LAYERS = 8 };
 typedef struct n2_square {
     int kernel, stride, padding;
 } n2_square;
-
-/* A convolution, kernel [rows x columns x in x out], or the transposed one, [.. x out x in]. */
-typedef struct n2_image_conv {
-    n2_tensor *kernel, *bias;
-    n2_square window;
-} n2_image_conv;
-
-typedef struct n2_image_norm {
-    n2_tensor *scale, *shift; /* of each channel */
-} n2_image_norm;
 
 /* One convolution: its window, and the channels it makes in multiples of the width. 0: what comes
  * out of the network. */
@@ -50,8 +40,8 @@ typedef struct n2_image_spec {
 const n2_image_spec *n2_image_spec_named(const char *name);
 
 typedef struct n2_image_encoder {
-    n2_image_conv conv[N2_IMAGE_LAYERS];
-    n2_image_norm norm[N2_IMAGE_LAYERS]; /* the last convolution has none */
+    n2_conv_layer conv[N2_IMAGE_LAYERS];
+    n2_norm_layer norm[N2_IMAGE_LAYERS]; /* the last convolution has none */
     int n;
     n2_layer mean, logvar;
 } n2_image_encoder;
@@ -66,7 +56,7 @@ void n2_build_image_encode(n2_graph *g, const n2_image_encoder *net, n2_node x, 
                            n2_node *logvar);
 
 typedef struct n2_image_decoder {
-    n2_image_conv conv[N2_IMAGE_LAYERS];
+    n2_conv_layer conv[N2_IMAGE_LAYERS];
     int n;
 } n2_image_decoder;
 

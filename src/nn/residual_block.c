@@ -101,18 +101,17 @@ static n2_node apply_attention(n2_graph *g, const n2_attention_layer *a, n2_node
 
 /* ---- the block --------------------------------------------------------------- */
 
-/* silu(norm1(h) (1 + s) + t). */
+/* silu(norm1(h) (1 + s) + t): a norm with a scale and a shift for each picture. */
 static n2_node adapt(n2_graph *g, const n2_block *b, n2_node h, n2_node e) {
     const n2_node both = n2_layer_apply(g, &b->affine, e);
-    const n2_node bias = n2g_read(g, b->conv0.bias);
     if (!both.id) return N2_NONE;
-    const n2_shape s = n2_shape_at(g, both);
-    const int64_t n = s.dim[0], c = s.dim[1] / 2;
-    const n2_shape pixels = n2_dims(n, 1, 1, c);
-    const n2_node factor = n2g_affine(g, n2g_reshape(g, n2g_slice(g, both, 1, 0, c), pixels), 1, 1);
-    const n2_node shift = n2g_reshape(g, n2g_slice(g, both, 1, c, c), pixels);
-    const n2_node y = n2_norm_layer_apply(g, &b->norm1, h, bias, N2_ACT_NONE);
-    return n2g_silu(g, n2g_add(g, n2g_mul(g, y, factor), shift));
+    const int64_t c = n2_shape_at(g, both).dim[1] / 2;
+    const n2_node factor = n2g_affine(g, n2g_slice(g, both, 1, 0, c), 1, 1);
+    const n2_node t = n2g_slice(g, both, 1, c, c);
+    const n2_node gamma = n2g_mul(g, factor, n2g_read(g, b->norm1.scale));
+    const n2_node beta = n2g_add(g, n2g_mul(g, factor, n2g_read(g, b->norm1.shift)), t);
+    const n2_norm norm = {(int32_t)b->norm1.groups, N2_ACT_SILU, b->norm1.eps, 0};
+    return n2g_norm(g, h, n2g_read(g, b->conv0.bias), gamma, beta, norm);
 }
 
 /* The biases of conv0 and of the embedding's layer are one, and go to the norm. */

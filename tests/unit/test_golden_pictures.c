@@ -11,6 +11,7 @@
 #include "io/safetensors.h"
 #include "model/edm.h"
 #include "model/energy_net.h"
+#include "model/image_net.h"
 #include "rewrite/rewrites.h"
 
 #include <stdio.h>
@@ -190,33 +191,34 @@ static void check_sizes(const golden *d) {
 /* ---- training ---------------------------------------------------------------------- */
 
 /* What is compared beside gradients. */
+enum { MOST_OUTPUTS = 4 };
 typedef struct outputs {
-    n2_node node[2];
-    const char *name[2];
+    n2_node node[MOST_OUTPUTS];
+    const char *name[MOST_OUTPUTS];
+    size_t n;
 } outputs;
 
 /* The first step's outputs and gradients, the losses of three steps of Adam, and where the
  * parameters end. Adam's eps is 1e-2: gradients that are zero but for rounding move nothing. */
 static void check_training(golden *d, n2_node loss, const outputs *o) {
-    const size_t n = d->p.n;
-    n2_node *x = calloc(2 * n + 3, sizeof *x), *out = x + n;
+    const size_t n = d->p.n, before = 1 + o->n;
+    n2_node *x = calloc(2 * n + before, sizeof *x), *out = x + n;
     assert_non_null(x);
     for (size_t k = 0; k < n; k++) x[k] = n2g_read(d->g, d->p.list[k]);
-    n2g_grad(d->g, loss, x, n, out + 3);
+    n2g_grad(d->g, loss, x, n, out + before);
     out[0] = loss;
-    out[1] = o->node[0];
-    out[2] = o->node[1];
+    for (size_t k = 0; k < o->n; k++) out[1 + k] = o->node[k];
     const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-2, 0}, .rate = 1e-3};
     n2_minimise(d->g, &adam, "adam", &d->p, loss, NULL);
-    if (n2_plan_compile(d->g, d->backend, out, n + 3, &d->plan) != N2CE_OK)
+    if (n2_plan_compile(d->g, d->backend, out, n + before, &d->plan) != N2CE_OK)
         fail_msg("%s", n2ce_errmsg(d->ctx));
     double losses[STEPS], *expected = golden_values(d, "losses", STEPS);
     for (int step = 0; step < STEPS; step++) {
         if (n2_plan_run(d->plan) != N2CE_OK) fail_msg("%s", n2ce_errmsg(d->ctx));
         losses[step] = n2_plan_scalar(d->plan, 0);
         if (step) continue;
-        for (size_t k = 0; k < 2; k++) compare_output(d, k + 1, o->node[k], o->name[k]);
-        compare_rows(d, "grad", true, 3);
+        for (size_t k = 0; k < o->n; k++) compare_output(d, k + 1, o->node[k], o->name[k]);
+        compare_rows(d, "grad", true, before);
     }
     compare(d, "losses", losses, expected, STEPS, expected[0]);
     compare_rows(d, "after", false, 0);
@@ -269,7 +271,7 @@ static void check_unet(const char *file, const n2_unet_spec *spec, int64_t n, in
     const n2_node weighted = n2g_mul(d.g, input(&d, "weight", shape, 1, 0), denoised);
     n2_node gradient;
     n2g_grad(d.g, n2g_total(d.g, weighted), &in.x, 1, &gradient);
-    check_training(&d, loss, &(outputs){{denoised, gradient}, {"denoised", "grad.x"}});
+    check_training(&d, loss, &(outputs){{denoised, gradient}, {"denoised", "grad.x"}, 2});
     close_golden(&d);
 }
 
@@ -319,8 +321,41 @@ static void the_energy_network_learns_as_in_pytorch(void **state) {
         n2_node gradient;
         n2g_grad(d.g, n2g_total(d.g, energy), &x, 1, &gradient);
         check_training(&d, n2g_total(d.g, loss),
-                       &(outputs){{energy, gradient}, {"energy", "grad.x"}});
+                       &(outputs){{energy, gradient}, {"energy", "grad.x"}, 2});
         close_golden(&d);
+    }
+}
+
+static void check_coder(const char *file, const char *spec, int backend) {
+    enum { N = 3, NZ = 5 };
+    golden d = open_golden(file, backend);
+    const n2_image_spec *s = n2_image_spec_named(spec);
+    const n2_image_encoder encoder = n2_image_encoder_new(&d.p, s, 4, 16, NZ);
+    const n2_image_decoder decoder = n2_image_decoder_new(&d.p, s, 4, NZ);
+    assert_false(d.p.failed);
+    set_parameters(&d.p);
+    check_sizes(&d);
+    const n2_node x = input(&d, "y", n2_dims(N, s->side, s->side, s->channels), 1, 0);
+    n2_node mean, logvar, gradient;
+    n2_image_encode(d.g, &encoder, x, &mean, &logvar);
+    const n2_node eps = input(&d, "noise", n2_dims(N, NZ), 1, 0);
+    const n2_node picture =
+        n2_image_decode(d.g, &decoder, n2g_reparameterise(d.g, mean, logvar, eps));
+    const n2_node error = n2g_sub(d.g, x, picture);
+    const n2_node square = n2g_scale(d.g, n2g_total(d.g, n2g_mul(d.g, error, error)), 5.0 / N);
+    const n2_node loss = n2g_add(d.g, square, n2g_gaussian_kl(d.g, mean, logvar));
+    n2g_grad(d.g, loss, &x, 1, &gradient);
+    check_training(
+        &d, loss,
+        &(outputs){{mean, logvar, picture, gradient}, {"mean", "logvar", "picture", "grad.x"}, 4});
+    close_golden(&d);
+}
+
+static void encoders_and_decoders_learn_as_in_pytorch(void **state) {
+    (void)state;
+    for (int backend = 0; backend < 2; backend++) {
+        check_coder("coder_svhn", "svhn", backend);
+        check_coder("coder_mnist", "mnist", backend);
     }
 }
 
@@ -328,6 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unets_learn_as_in_pytorch),
         cmocka_unit_test(the_energy_network_learns_as_in_pytorch),
+        cmocka_unit_test(encoders_and_decoders_learn_as_in_pytorch),
         cmocka_unit_test(unet_s_learns_as_in_pytorch),
     };
     printf("backend: %s\n", fast_backend()->name);

@@ -187,7 +187,7 @@ static few_layers few_layers_new(n2_parameters *p) {
 
 static n2_node apply_few(n2_graph *g, const few_layers *l, n2_node x) {
     x = n2_conv_layer_bare(g, &l->conv, x);
-    x = n2_norm_layer_apply(g, &l->norm, x, n2g_read(g, l->conv.bias), N2_NORM_LRELU);
+    x = n2_norm_layer_apply(g, &l->norm, x, n2g_read(g, l->conv.bias), N2_ACT_LRELU);
     x = n2_conv_layer_apply(g, &l->bare, n2_deconv_layer_apply(g, &l->deconv, x));
     const n2_node sum = n2g_sum(g, x, n2_axis(1) | n2_axis(2));
     return n2_layer_apply(g, &l->linear, n2g_reshape(g, sum, n2_dims(2, 5)));
