@@ -14,24 +14,26 @@ struct n2ce_plan {
 /* ---- devices ------------------------------------------------------------- */
 
 n2ce_status n2_device_named(n2ce_ctx *ctx, const char *name, n2_device_choice *out) {
-    static const char *const precisions[] = {", tf32", ", float32"};
     char word[32];
     const char *comma = name ? strchr(name, ',') : NULL;
     const size_t n = comma ? (size_t)(comma - name) : name ? strlen(name) : 0;
-    const bool strict = comma && strcmp(comma, precisions[1]) == 0;
+    n2_precision precision = {0};
     const bool gpu = name && strncmp(name, "cuda", 4) == 0;
-    const bool fits =
-        n < sizeof word && (!comma || (gpu && (strict || !strcmp(comma, precisions[0]))));
+    const bool known_precision =
+        comma && comma[1] == ' ' && n2_precision_of_word(comma + 2, &precision);
+    const bool fits = n < sizeof word && (!comma || (gpu && known_precision));
     *out = (n2_device_choice){.reason = "as asked for"};
     if (!name) return N2CE_OK;
     snprintf(word, sizeof word, "%.*s", (int)n, name);
     const bool known =
         fits && (!strcmp(word, "cpu") || !strcmp(word, "auto") || n2_gpu_number(word) >= 0);
-    if (known) return n2_choice_of_word(ctx, word, strict, out);
-    return n2_fail(ctx, N2CE_EINVAL,
-                   "The device is \"%s\"; it is cpu, cuda, cuda:N (N from 0), or auto. "
-                   "\"cuda, float32\" multiplies without rounding to tf32.",
-                   name);
+    if (known) return n2_choice_of_word(ctx, word, precision, out);
+    return n2_fail(
+        ctx, N2CE_EINVAL,
+        "The device is \"%s\"; it is cpu, cuda, cuda:N (N from 0), or auto. "
+        "\"cuda, float32\" multiplies without rounding to tf32; \"cuda, bf16\" and \"cuda, "
+        "half\" store pictures inside networks in 16 bits.",
+        name);
 }
 
 /* "auto" is a GPU if there is one: there is nothing to be measured yet. */

@@ -5,6 +5,7 @@
 #ifndef N2_NARROW_H
 #define N2_NARROW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,6 +18,25 @@
 
 /* How a number is stored: as the backend computes, double or float, or in 16 bits. */
 typedef enum n2_dtype { N2_NUMBER, N2_BF16, N2_F16 } n2_dtype;
+
+/* How a GPU computes. Zeroed: tf32. */
+typedef struct n2_precision {
+    bool strict;     /* matrix products to float32's precision; else factors rounded to tf32 */
+    n2_dtype narrow; /* how values inside networks of pictures lie in memory; N2_NUMBER: floats */
+} n2_precision;
+
+/* tf32, float32, bf16 or half; false: another word. */
+static inline bool n2_precision_of_word(const char *word, n2_precision *out) {
+    *out = (n2_precision){strcmp(word, "float32") == 0, N2_NUMBER};
+    if (strcmp(word, "bf16") == 0) out->narrow = N2_BF16;
+    if (strcmp(word, "half") == 0) out->narrow = N2_F16;
+    return out->strict || out->narrow != N2_NUMBER || strcmp(word, "tf32") == 0;
+}
+
+static inline const char *n2_precision_name(n2_precision p) {
+    if (p.narrow != N2_NUMBER) return p.narrow == N2_BF16 ? "bf16" : "half";
+    return p.strict ? "float32" : "tf32";
+}
 
 /* number: bytes of N2_NUMBER. */
 static inline size_t n2_dtype_bytes(n2_dtype type, size_t number) {

@@ -10,8 +10,9 @@ extern "C" {
 #include "engine/kernel.h"
 
 typedef struct n2_cuda_options {
-    int device;  /* number of the GPU, from 0 */
-    bool strict; /* matrix products to float32's precision; else factors rounded to tf32 */
+    int device;      /* number of the GPU, from 0 */
+    bool strict;     /* matrix products to float32's precision; else factors rounded to tf32 */
+    n2_dtype narrow; /* how values inside networks of pictures lie in memory: n2_backend.narrow */
 } n2_cuda_options;
 
 /* The backend of a GPU, with a stream and memory of the context's own. It is opened when the

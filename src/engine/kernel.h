@@ -40,6 +40,14 @@ typedef void n2_kernel(const n2_call *call);
  * are those of a tile if it runs by rows; the views have no data. */
 typedef int64_t n2_scratch(const n2_call *call);
 
+/* What an op's kernel can do with values in 16 bits, by bits: bit k is input k. */
+typedef struct n2_storage {
+    uint8_t reads;  /* inputs that may lie in memory so */
+    uint8_t wants;  /* inputs that had better: convolutions, norms */
+    bool writes;    /* its output may */
+    bool passes_on; /* as its output lies, its inputs had better: element-wise ops */
+} n2_storage;
+
 typedef struct n2_backend {
     const char *name;
     size_t bytes;               /* of a number: 4 or 8 */
@@ -51,6 +59,10 @@ typedef struct n2_backend {
     n2_device *device;          /* NULL: values are in the host's memory */
     int64_t most_tile;          /* rows of a tile; 0: what suits a processor's cache */
     size_t tile_bytes;          /* of all values of a tile */
+    /* How values that a kernel wants in 16 bits lie in memory (plan_storage.c); N2_NUMBER: as all
+     * others. By op id. */
+    n2_dtype narrow;
+    const n2_storage *storage;
 } n2_backend;
 
 /* Elements, rows, or whatever is split. */

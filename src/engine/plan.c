@@ -251,7 +251,7 @@ static n2ce_status compile(n2_plan *p) {
     postpone(p);
     N2_TRY(n2_plan_steps(p));
     N2_TRY(n2_plan_tensors(p));
-    n2_plan_storage(p);
+    N2_TRY(n2_plan_storage(p));
     n2_plan_chunks(p);
     N2_TRY(n2_plan_places(p));
     N2_TRY(n2_plan_memory(p));

@@ -154,8 +154,8 @@ double n2_flops(const n2_graph *g, const n2_node_data *d);
 double n2_work(const n2_graph *g, const n2_node_data *d);
 
 n2ce_status n2_plan_steps(n2_plan *plan);
-void n2_plan_storage(n2_plan *plan); /* how values lie in memory */
-void n2_plan_chunks(n2_plan *plan);  /* of row programs: before there is memory for their sums */
+n2ce_status n2_plan_storage(n2_plan *plan); /* how values lie in memory */
+void n2_plan_chunks(n2_plan *plan); /* of row programs: before there is memory for their sums */
 n2ce_status n2_plan_places(n2_plan *plan); /* where values will be; how much memory that is */
 n2ce_status n2_plan_memory(n2_plan *plan); /* the memory, and instructions that use it */
 n2ce_status n2_plan_split(n2_plan *plan);

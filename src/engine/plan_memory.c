@@ -228,12 +228,21 @@ static n2ce_status order_program(n2_plan *p, int step, n2_arena *arena, uint32_t
 
 /* ---- matrix products that do more ---------------------------------------- */
 
+/* Products read and write numbers. */
+static bool has_numbers(const n2_plan *p, uint32_t id) {
+    const n2_node_data *d = n2_node_at(p, id);
+    bool numbers = p->nodes[id].dtype == N2_NUMBER;
+    for (int k = 0; k < d->n_in; k++) numbers &= p->nodes[d->in[k].id].dtype == N2_NUMBER;
+    return numbers;
+}
+
 /* Whether the kernel of input k, which nobody else reads, can do a node too. */
 static n2_epilogue can_absorb(const n2_plan *p, uint32_t id, int k) {
     const n2_node_data *d = n2_node_at(p, id);
     const n2_planned *n = &p->nodes[id], *in = &p->nodes[d->in[k].id];
     const bool private = is_in_program(p, d->in[k].id, n->step) && !in->stored && in->uses == 1;
-    if (!private || !n->row_input[0] || !n->row_input[1]) return N2_NO_EPILOGUE;
+    if (!private || !n->row_input[0] || !n->row_input[1] || !has_numbers(p, id))
+        return N2_NO_EPILOGUE;
     return n2_graph_fuse(p->graph, d, k, in->epilogue);
 }
 

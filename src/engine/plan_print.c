@@ -5,9 +5,10 @@
 
 static void add_operation(n2_text *out, const n2_instruction *i) {
     char shape[64];
-    n2_text_add(out, "      %-12s %s%s%s\n", i->node->op->name,
+    n2_text_add(out, "      %-12s %s%s%s%s%s\n", i->node->op->name,
                 n2_shape_text(i->node->shape, shape), i->gate.shape.rank ? ", lrelu_grad" : "",
-                i->addend.shape.rank ? ", add" : "");
+                i->addend.shape.rank ? ", add" : "", i->out.dtype == N2_NUMBER ? "" : ", ",
+                i->out.dtype == N2_NUMBER ? "" : n2_dtype_name(i->out.dtype));
 }
 
 static void add_step(const n2_plan *p, const n2_step *s, size_t k, bool code, n2_text *out) {

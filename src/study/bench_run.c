@@ -205,7 +205,8 @@ static void show_choice(n2_writer *a, const double ms[2], const char *gpu) {
 static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const n2_bench *b,
                              n2_writer *a) {
     double seconds[2] = {0, 0};
-    const n2_cuda_options options = {.strict = n2_options_has_word(o, "precision", "float32")};
+    const n2_precision precision = n2_precision_of_options(o);
+    const n2_cuda_options options = {.strict = precision.strict, .narrow = precision.narrow};
     const n2_backend *gpu = NULL;
     n2_text_add(&a->text, "cpu: %d threads\n", n2_ctx_threads(ctx));
     n2_text_add(&a->json, "{\"cpu\": ");

@@ -13,7 +13,7 @@
     {"plan",  'p',  N2CE_OPTION_FLAG,                                                 \
      "false", 0,    0,                                                                \
      NULL,    NULL, "print the plan: steps, bytes, floating-point operations, time"}, \
-        N2_SEED_OPTION, N2_ANY_DEVICE_OPTION, N2_PRECISION_OPTION
+        N2_SEED_OPTION, N2_ANY_DEVICE_OPTION, N2_PICTURES_PRECISION_OPTION
 #define N2_BENCH_SECONDS_OPTION(DEFAULT) \
     { "seconds", 0, N2CE_OPTION_REAL, DEFAULT, 0.01, 1e6, NULL, "S", "time to measure for" }
 

@@ -11,12 +11,14 @@ bool n2_wants_all_devices(const n2ce_options *o) {
     return strcmp(n2ce_options_get(o, "device"), "all") == 0;
 }
 
-static bool is_strict(const n2ce_options *o) {
-    return n2_options_has_word(o, "precision", "float32");
+n2_precision n2_precision_of_options(const n2ce_options *o) {
+    n2_precision p;
+    n2_precision_of_word(n2ce_options_get(o, "precision"), &p);
+    return p;
 }
 
 n2ce_status n2_choice_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out) {
-    return n2_choice_of_word(ctx, n2ce_options_get(o, "device"), is_strict(o), out);
+    return n2_choice_of_word(ctx, n2ce_options_get(o, "device"), n2_precision_of_options(o), out);
 }
 
 /* ---- beside what comes first ------------------------------------------------------------- */
@@ -24,7 +26,9 @@ n2ce_status n2_choice_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_device
 /* What goes wrong is told when the choice is settled, which tries again. */
 static void *open_beside(void *arg) {
     n2_opening *opening = arg;
-    const n2_cuda_options options = {.device = opening->device, .strict = opening->strict};
+    const n2_cuda_options options = {.device = opening->device,
+                                     .strict = opening->precision.strict,
+                                     .narrow = opening->precision.narrow};
     n2_cuda_warm_up(&options);
     pthread_mutex_lock(&opening->lock);
     opening->finished = true;
@@ -66,10 +70,10 @@ n2ce_status n2_choice_of_options_beside(n2ce_ctx *ctx, const n2ce_options *o, n2
                                         n2_opening *opening) {
     enum { MOMENT = 2000000 };
     *opening = (n2_opening){.device = n2_gpu_number(n2ce_options_get(o, "device")),
-                            .strict = is_strict(o)};
+                            .precision = n2_precision_of_options(o)};
     if (opening->device < 0 || !start_opening(opening) || is_over(opening, MOMENT))
         return n2_choice_of_options(ctx, o, out);
-    *out = n2_choice_of_gpu(opening->device, opening->strict);
+    *out = n2_choice_of_gpu(opening->device, opening->precision);
     return N2CE_OK;
 }
 

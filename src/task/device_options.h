@@ -25,10 +25,20 @@
             "of matrix products on a GPU: tf32 (factors of 10 bits), or float32" \
     }
 
+/* Of tasks whose networks have pictures inside. */
+#define N2_PICTURES_PRECISION_OPTION                                                              \
+    {                                                                                             \
+        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32|float32|bf16|half", "P",            \
+            "of matrix products on a GPU: tf32 (factors of 10 bits), or float32; bf16 and half: " \
+            "pictures inside networks lie in memory in 16 bits"                                   \
+    }
+
 /* The choice that the options name. "auto" is the processor until it is settled by measuring
  * (n2_choice_settle). Fails with N2CE_EINVAL for a word that is no device, N2CE_EDEVICE for a GPU
  * that there is not. */
 n2ce_status n2_choice_of_options(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out);
+
+n2_precision n2_precision_of_options(const n2ce_options *o);
 
 /* A GPU that is being opened on a thread of its own. Zeroed: none. */
 typedef struct n2_opening {
@@ -37,7 +47,7 @@ typedef struct n2_opening {
     pthread_cond_t done;
     bool running, finished;
     int device;
-    bool strict;
+    n2_precision precision;
 } n2_opening;
 
 /* As n2_choice_of_options, but a GPU that takes its time, as one that is there does, is opened

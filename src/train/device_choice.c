@@ -49,15 +49,17 @@ static int number_in(const char *word, const char *after) {
 int n2_gpu_number(const char *word) { return number_in(word, ""); }
 
 static n2ce_status open_gpu(const n2_device_choice *choice, n2ce_ctx *ctx, const n2_backend **out) {
-    const n2_cuda_options options = {.device = choice->device, .strict = choice->strict};
+    const n2_cuda_options options = {
+        .device = choice->device, .strict = choice->strict, .narrow = choice->narrow};
     return n2_cuda_backend(ctx, &options, out);
 }
 
-n2_device_choice n2_choice_of_gpu(int number, bool strict) {
+n2_device_choice n2_choice_of_gpu(int number, n2_precision precision) {
     return (n2_device_choice){.open = open_gpu,
                               .asked_for = true,
                               .device = number,
-                              .strict = strict,
+                              .strict = precision.strict,
+                              .narrow = precision.narrow,
                               .reason = "as asked for"};
 }
 
@@ -65,8 +67,10 @@ void n2_choice_explain(n2_device_choice *choice) {
     if (choice->asked_for && choice->backend) say(choice, n2_cuda_name(choice->backend));
 }
 
-n2ce_status n2_choice_of_word(n2ce_ctx *ctx, const char *word, bool strict, n2_device_choice *out) {
-    *out = (n2_device_choice){.strict = strict, .reason = "as asked for"};
+n2ce_status n2_choice_of_word(n2ce_ctx *ctx, const char *word, n2_precision precision,
+                              n2_device_choice *out) {
+    *out = (n2_device_choice){
+        .strict = precision.strict, .narrow = precision.narrow, .reason = "as asked for"};
     if (strcmp(word, "cpu") == 0) return N2CE_OK;
     if (strcmp(word, "auto") == 0) {
         say(out, "nothing to be measured");
@@ -88,7 +92,11 @@ n2ce_status n2_choice_again(n2ce_ctx *ctx, const char *name, n2_device_choice *c
     say(choice, "where this run began");
     if (strcmp(name, "cpu") == 0) return N2CE_OK;
     choice->device = number_in(name, ","); /* "cuda:0, tf32" */
-    choice->strict = strstr(name, "float32") != NULL;
+    n2_precision precision = {0};
+    const char *comma = strstr(name, ", ");
+    if (comma) n2_precision_of_word(comma + 2, &precision);
+    choice->strict = precision.strict;
+    choice->narrow = precision.narrow;
     const n2ce_status status = open_gpu(choice, ctx, &choice->backend);
     if (status != N2CE_EDEVICE) return status;
     say(choice, n2ce_errmsg(ctx));

@@ -4,6 +4,7 @@
 #define N2_DEVICE_CHOICE_H
 
 #include "base/ctx.h"
+#include "base/narrow.h"
 
 typedef struct n2_backend n2_backend; /* engine/kernel.h */
 typedef struct n2_plan n2_plan;       /* engine/plan.h */
@@ -21,17 +22,19 @@ struct n2_device_choice {
     bool asked_for;            /* what is to be opened is to be used, without comparing */
     int device;                /* for `open`: its number, and the precision of its products */
     bool strict;
+    n2_dtype narrow;
     const char *per;  /* what the timer's seconds are of, for the sentence; NULL: "a step" */
     char reason[256]; /* a sentence, once it is settled */
 };
 
 /* The choice that a word names: "cpu", "cuda", "cuda:N", or "auto", which is the processor until it
- * is settled by measuring. `strict`: a GPU's products in float32, not tf32. Fails with N2CE_EINVAL
- * for another word, N2CE_EDEVICE for a GPU that there is not. */
-n2ce_status n2_choice_of_word(n2ce_ctx *ctx, const char *word, bool strict, n2_device_choice *out);
+ * is settled by measuring; the precision is that of a GPU. Fails with N2CE_EINVAL for another word,
+ * N2CE_EDEVICE for a GPU that there is not. */
+n2ce_status n2_choice_of_word(n2ce_ctx *ctx, const char *word, n2_precision precision,
+                              n2_device_choice *out);
 
 /* The same for a GPU, N as in "cuda:N", that is not opened before it is needed: settling does. */
-n2_device_choice n2_choice_of_gpu(int number, bool strict);
+n2_device_choice n2_choice_of_gpu(int number, n2_precision precision);
 
 /* N of "cuda:N", 0 of "cuda"; -1: something else. */
 int n2_gpu_number(const char *word);

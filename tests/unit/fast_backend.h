@@ -1,6 +1,6 @@
 /* The backend under test beside ref: cpu, or what the environment variable N2CE_TEST_DEVICE
- * names: "cuda" (products to float32's precision), "cuda-tf32". Without a GPU the program says so
- * and exits with 77, which ctest takes for skipped. */
+ * names: "cuda" (products to float32's precision), "cuda-tf32", "cuda-bf16", "cuda-half". Without a
+ * GPU the program says so and exits with 77, which ctest takes for skipped. */
 #ifndef TEST_FAST_BACKEND_H
 #define TEST_FAST_BACKEND_H
 
@@ -19,8 +19,9 @@ static inline n2ce_ctx **gpu_ctx(void) {
 }
 static inline void free_gpu_ctx(void) { n2ce_ctx_free(*gpu_ctx()); }
 
-static inline n2ce_status open_cuda(int device, bool strict, const n2_backend **out) {
-    const n2_cuda_options options = {.device = device, .strict = strict};
+static inline n2ce_status open_cuda_as(int device, n2_precision precision, const n2_backend **out) {
+    const n2_cuda_options options = {
+        .device = device, .strict = precision.strict, .narrow = precision.narrow};
     n2ce_ctx **ctx = gpu_ctx();
     const bool first = !*ctx;
     if (first && n2ce_ctx_new(ctx, NULL) != N2CE_OK) exit(1);
@@ -29,18 +30,28 @@ static inline n2ce_status open_cuda(int device, bool strict, const n2_backend **
     return status;
 }
 
-static inline const n2_backend *open_cuda_or_skip(bool strict) {
+static inline n2ce_status open_cuda(int device, bool strict, const n2_backend **out) {
+    return open_cuda_as(device, (n2_precision){.strict = strict}, out);
+}
+
+static inline const n2_backend *open_cuda_as_or_skip(n2_precision precision) {
     const n2_backend *backend = NULL;
-    if (open_cuda(0, strict, &backend) == N2CE_OK) return backend;
+    if (open_cuda_as(0, precision, &backend) == N2CE_OK) return backend;
     printf("no GPU: skipped. %s\n", n2ce_errmsg(*gpu_ctx()));
     exit(77);
+}
+
+static inline const n2_backend *open_cuda_or_skip(bool strict) {
+    return open_cuda_as_or_skip((n2_precision){.strict = strict});
 }
 
 static inline const n2_backend *fast_backend(void) {
     static const n2_backend *cuda;
     const char *name = getenv("N2CE_TEST_DEVICE");
     if (!name) return n2_cpu_backend();
-    if (!cuda) cuda = open_cuda_or_skip(strcmp(name, "cuda-tf32") != 0);
+    n2_precision precision = {.strict = true};
+    if (strncmp(name, "cuda-", 5) == 0) n2_precision_of_word(name + 5, &precision);
+    if (!cuda) cuda = open_cuda_as_or_skip(precision);
     return cuda;
 }
 
@@ -57,7 +68,7 @@ static inline bool is_emulated(void) {
  * test says what it allows with tf32. */
 static inline double fast_tolerance(double usual, double with_tf32) {
     const char *name = getenv("N2CE_TEST_DEVICE");
-    return name && strcmp(name, "cuda-tf32") == 0 ? fmax(usual, with_tf32) : usual;
+    return name && strncmp(name, "cuda-", 5) == 0 ? fmax(usual, with_tf32) : usual;
 }
 
 #endif

@@ -123,7 +123,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,
-             g->strict ? "float32" : "tf32");
+             n2_precision_name(n2_precision{g->strict, g->narrow}));
     return N2CE_OK;
 }
 
@@ -150,6 +150,9 @@ static void fill_tables(gpu_device *g) {
     g->backend.most_tile = TILE_ROWS;
     g->backend.tile_bytes = tile_limit;
     g->backend.device = &g->api;
+    g->backend.narrow = g->narrow;
+    g->backend.storage = g->storage;
+    n2_cuda_storage(g->storage);
 }
 
 static n2ce_status load_kernels(n2ce_ctx *ctx, gpu_device *g) {
@@ -165,6 +168,7 @@ static n2ce_status find_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
     g->index = o->device;
     const char *wide = getenv("N2CE_CUDA_WIDE");
     g->strict = o->strict;
+    g->narrow = o->narrow;
     g->always_wide = wide && strcmp(wide, "always") == 0;
     N2_TRY(describe(ctx, g));
     return load_kernels(ctx, g);
@@ -193,7 +197,7 @@ static void close_gpu(gpu_device *g) {
 
 typedef struct gpu_registry {
     pthread_mutex_t lock;
-    gpu_device *first; /* that the context has opened, by number and strictness */
+    gpu_device *first; /* that the context has opened, by number and precision */
 } gpu_registry;
 
 static void begin_registry(n2ce_ctx *, void *block) {
@@ -220,7 +224,8 @@ static gpu_registry *registry_of(n2ce_ctx *ctx) {
 static n2ce_status find_or_open(n2ce_ctx *ctx, gpu_registry *r, const n2_cuda_options *o,
                                 const n2_backend **out) {
     gpu_device *g = r->first;
-    while (g && (g->index != o->device || g->strict != o->strict)) g = g->next;
+    while (g && (g->index != o->device || g->strict != o->strict || g->narrow != o->narrow))
+        g = g->next;
     if (!g) {
         g = (gpu_device *)n2_alloc(ctx, 1, sizeof *g);
         if (!g) return N2CE_ENOMEM;

@@ -12,6 +12,8 @@ typedef struct gpu_device {
     n2_backend backend;
     int index;
     bool strict;
+    n2_dtype narrow;
+    n2_storage storage[N2_OP_COUNT];
     bool fuses_mlps; /* capability 9.0 */
     int multiprocessors;
     bool always_wide;    /* N2CE_CUDA_WIDE: wide/wide.h */

@@ -172,6 +172,8 @@ int64_t n2_small_blocks(const job_product *p);
 
 /* record.cu: by op id. */
 extern n2_kernel *const n2_cuda_kernels[N2_OP_COUNT];
+/* storage.cu: which of them read and write 16 bits. */
+void n2_cuda_storage(n2_storage table[N2_OP_COUNT]);
 
 /* program.cu */
 n2ce_status n2_cuda_queue_new(n2_device *d, n2ce_ctx *ctx, n2_device_state *state,

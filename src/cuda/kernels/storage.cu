@@ -1,0 +1,19 @@
+/* Which kernels read and write values of 16 bits. Arithmetic is in float32 all the same. */
+#include "cuda/runtime/queue.h"
+
+#include <string.h>
+
+enum { ALL = 255 };
+
+static const n2_op_id elementwise[] = {
+#define NAME(name) N2_OP_##name,
+    N2_UNARY_LIST(NAME) N2_BINARY_LIST(NAME) N2_OP_broadcast
+#undef NAME
+};
+
+void n2_cuda_storage(n2_storage table[N2_OP_COUNT]) {
+    memset(table, 0, N2_OP_COUNT * sizeof *table);
+    for (const n2_op_id op : elementwise) table[op] = n2_storage{ALL, 0, true, true};
+    /* in double precision, of single numbers */
+    table[N2_OP_n2ce_term] = table[N2_OP_n2ce_weight] = n2_storage{0, 0, false, false};
+}
