@@ -171,7 +171,8 @@ static void auto_does_without_a_gpu_that_fails(void **state) {
 /* ---- the same numbers ---- */
 
 static n2ce_status open_gpu(const n2_device_choice *choice, n2ce_ctx *ctx, const n2_backend **out) {
-    return n2_cuda_backend(ctx, &(n2_cuda_options){choice->device, choice->strict, choice->narrow}, out);
+    return n2_cuda_backend(ctx, &(n2_cuda_options){choice->device, choice->strict, choice->narrow},
+                           out);
 }
 
 /* An emulated GPU is never the faster one; that it was tried changes nothing. */

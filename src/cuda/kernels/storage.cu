@@ -14,6 +14,9 @@ static const n2_op_id elementwise[] = {
 void n2_cuda_storage(n2_storage table[N2_OP_COUNT]) {
     memset(table, 0, N2_OP_COUNT * sizeof *table);
     for (const n2_op_id op : elementwise) table[op] = n2_storage{ALL, 0, true, true};
+    /* pictures, not kernels */
+    table[N2_OP_conv2d] = table[N2_OP_conv2d_input] = n2_storage{1, 1, true, false};
+    table[N2_OP_conv2d_weight] = n2_storage{3, 3, false, false};
     /* in double precision, of single numbers */
     table[N2_OP_n2ce_term] = table[N2_OP_n2ce_weight] = n2_storage{0, 0, false, false};
 }
