@@ -4,7 +4,7 @@
 
 #include "engine/kernel.h"
 
-/* Three doubles and seven floats of every channel. */
-static inline int64_t n2_norm_scratch(const n2_call *c) { return 13 * n2_normed_of(c).c; }
+/* Three doubles and eight floats of every channel. */
+static inline int64_t n2_norm_scratch(const n2_call *c) { return 14 * n2_normed_of(c).c; }
 
 #endif

@@ -13,22 +13,27 @@
 N2_FAST_NORM(DECLARE)
 #undef DECLARE
 
-#define INLINE N2_CPU_INLINE
+#define INLINE   N2_CPU_INLINE
+#define NOINLINE __attribute__((noinline))
 
 enum { BLOCK = 128 };
 
-/* A picture, and what scratch memory has of each channel. */
+/* A picture, and what scratch memory has of each channel. Loops over pixels are functions that are
+ * not inlined, of few pointers: then compilers know that these do not meet. */
 typedef struct picture {
     n2_normed v;
     n2_norm norm;
     const float *x, *dy;
     float *out;
-    float *shift, *gamma, *beta;
-    float *centre;    /* mean - shift: what x is centred by */
-    float *factor;    /* 1 / sqrt(variance + eps) of its group */
-    float *part[2];   /* sums of a block */
     double *centred;  /* sum of x - centre */
     double *total[2]; /* sums, of whatever is summed up */
+    float *part;      /* two sums of a block: [2 x c] */
+    float *shift;
+    /* the following lie side by side, [4 x c] */
+    float *centre; /* mean - shift: what x is centred by */
+    float *factor; /* 1 / sqrt(variance + eps) of its group */
+    float *gamma, *beta;
+    float *row; /* a pixel that nobody wants */
 } picture;
 
 static picture open_picture(const n2_call *c, const n2_normed *v) {
@@ -38,12 +43,13 @@ static picture open_picture(const n2_call *c, const n2_normed *v) {
                      .norm = c->node->attr->norm,
                      .centred = at,
                      .total = {at + v->c, at + 2 * v->c},
-                     .shift = next,
-                     .gamma = next + v->c,
-                     .beta = next + 2 * v->c,
+                     .part = next,
+                     .shift = next + 2 * v->c,
                      .centre = next + 3 * v->c,
                      .factor = next + 4 * v->c,
-                     .part = {next + 5 * v->c, next + 6 * v->c}};
+                     .gamma = next + 5 * v->c,
+                     .beta = next + 6 * v->c,
+                     .row = next + 7 * v->c};
 }
 
 /* Shift, gamma or beta of picture n. */
@@ -55,56 +61,52 @@ static void take_parameter(const n2_call *c, int k, int64_t n, int64_t channels,
         for (int64_t i = 0; i < channels; i++) to[i] = k == 2 ? 1.0f : 0.0f;
 }
 
-static void clear_parts(picture *p) {
-    memset(p->part[0], 0, (size_t)p->v.c * sizeof(float));
-    memset(p->part[1], 0, (size_t)p->v.c * sizeof(float));
-}
-
-static void add_parts(picture *p) {
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; i < p->v.c; i++) p->total[k][i] += (double)p->part[k][i];
+/* A block's sums, of one or of two kinds, added to the totals, or the first of them. */
+static void add_part(picture *p, int kinds, bool first) {
+    for (int k = 0; k < kinds; k++)
+        for (int64_t i = 0; i < p->v.c; i++)
+            p->total[k][i] = (first ? 0 : p->total[k][i]) + (double)p->part[k * p->v.c + i];
 }
 
 /* ---- moments ------------------------------------------------------------- */
 
 /* Sums of the rows, four at a time: a sum need not wait for the one before as often. */
-static void sum_rows(int64_t rows, int64_t c, const float *restrict x, float *restrict sum) {
+static NOINLINE void sum_rows(int64_t rows, int64_t c, const float *restrict x,
+                              float *restrict sum) {
     for (; rows >= 4; rows -= 4, x += 4 * c)
         for (int64_t i = 0; i < c; i++) sum[i] += (x[i] + x[c + i]) + (x[2 * c + i] + x[3 * c + i]);
     for (; rows > 0; rows--, x += c)
         for (int64_t i = 0; i < c; i++) sum[i] += x[i];
 }
 
-static void sum_centred(int64_t rows, int64_t c, const float *restrict x,
-                        const float *restrict centre, float *restrict sum,
-                        float *restrict squares) {
+/* Of x - centre, and of its square. */
+static NOINLINE void sum_centred(int64_t rows, int64_t c, const float *restrict x,
+                                 const float *restrict centre, float *restrict sum) {
     for (; rows >= 2; rows -= 2, x += 2 * c)
         for (int64_t i = 0; i < c; i++) {
             const float a = x[i] - centre[i], b = x[c + i] - centre[i];
             sum[i] += a + b;
-            squares[i] += a * a + b * b;
+            sum[c + i] += a * a + b * b;
         }
     for (; rows > 0; rows--, x += c)
         for (int64_t i = 0; i < c; i++) {
             const float a = x[i] - centre[i];
             sum[i] += a;
-            squares[i] += a * a;
+            sum[c + i] += a * a;
         }
 }
 
 /* Totals of x, or of x - centre and its square. */
 static void add_up(picture *p, bool centred) {
     const int64_t c = p->v.c;
-    memset(p->total[0], 0, (size_t)c * sizeof(double));
-    memset(p->total[1], 0, (size_t)c * sizeof(double));
     for (int64_t at = 0; at < p->v.positions; at += BLOCK) {
         const int64_t rows = p->v.positions - at < BLOCK ? p->v.positions - at : BLOCK;
-        clear_parts(p);
+        memset(p->part, 0, (size_t)(2 * c) * sizeof(float));
         if (centred)
-            sum_centred(rows, c, p->x + at * c, p->centre, p->part[0], p->part[1]);
+            sum_centred(rows, c, p->x + at * c, p->centre, p->part);
         else
-            sum_rows(rows, c, p->x + at * c, p->part[0]);
-        add_parts(p);
+            sum_rows(rows, c, p->x + at * c, p->part);
+        add_part(p, centred ? 2 : 1, at == 0);
     }
 }
 
@@ -149,81 +151,83 @@ static void begin_picture(const n2_call *c, picture *p, int64_t n) {
 
 /* ---- forward ------------------------------------------------------------- */
 
+/* NaN stays NaN, as x is a factor of what becomes of it. */
+INLINE float gate_of(float x) { return 1.0f / (1.0f + n2_lane_exp(-x)); }
+
 INLINE float activate(int act, float x, float slope) {
-    return act == N2_ACT_SILU ? x * sigmoid(x) : act == N2_ACT_LRELU && x <= 0.0f ? slope * x : x;
+    return act == N2_ACT_SILU ? x * gate_of(x) : act == N2_ACT_LRELU && x <= 0.0f ? slope * x : x;
 }
 
 INLINE float activation_slope(int act, float x, float slope) {
-    return act == N2_ACT_SILU ? silu_slope(x) : act == N2_ACT_LRELU && x <= 0.0f ? slope : 1.0f;
+    const float gate = act == N2_ACT_SILU ? gate_of(x) : 0.0f;
+    return act == N2_ACT_SILU                 ? gate * (1.0f + x * (1.0f - gate))
+           : act == N2_ACT_LRELU && x <= 0.0f ? slope
+                                              : 1.0f;
 }
 
-INLINE void normalise(int act, const picture *p) {
-    const int64_t c = p->v.c;
-    const float slope = (float)p->norm.slope, *restrict x = p->x;
-    const float *restrict centre = p->centre, *restrict factor = p->factor,
-                          *restrict beta = p->beta;
-    float *restrict out = p->out;
-    for (int64_t at = 0; at < p->v.positions; at++, x += c, out += c)
-        for (int64_t i = 0; i < c; i++)
-            out[i] = activate(act, (x[i] - centre[i]) * factor[i] + beta[i], slope);
-}
+/* of: centre, factor, gamma, beta; gamma is in the factor. */
+#define NORMALISE(NAME, ACT)                                                                  \
+    static NOINLINE void NAME(int64_t rows, int64_t c, float slope, const float *restrict of, \
+                              const float *restrict x, float *restrict out) {                 \
+        for (; rows > 0; rows--, x += c, out += c)                                            \
+            for (int64_t i = 0; i < c; i++)                                                   \
+                out[i] = activate(ACT, (x[i] - of[i]) * of[c + i] + of[3 * c + i], slope);    \
+    }
+NORMALISE(normalise_only, N2_ACT_NONE)
+NORMALISE(normalise_silu, N2_ACT_SILU)
+NORMALISE(normalise_lrelu, N2_ACT_LRELU)
 
 void N2_ISA(n2_cpu_norm)(const n2_call *c) {
     const n2_normed v = n2_normed_of(c);
     picture p = open_picture(c, &v);
+    const float slope = (float)p.norm.slope;
     for (int64_t n = 0; n < v.n; n++) {
         begin_picture(c, &p, n);
         for (int64_t i = 0; i < v.c; i++) p.factor[i] *= p.gamma[i];
-        if (p.norm.act == N2_ACT_SILU)
-            normalise(N2_ACT_SILU, &p);
-        else if (p.norm.act == N2_ACT_LRELU)
-            normalise(N2_ACT_LRELU, &p);
-        else
-            normalise(N2_ACT_NONE, &p);
+        (p.norm.act == N2_ACT_SILU ? normalise_silu
+         : p.norm.act == N2_ACT_LRELU
+             ? normalise_lrelu
+             : normalise_only)(v.positions, v.c, slope, p.centre, p.x, p.out);
     }
 }
 
 /* ---- gradients ----------------------------------------------------------- */
 
-/* The gradient before the activation, which is kept if there is room for it, and its sums, alone
- * and times what it is the gradient of, over rows from `at` on. */
-INLINE void slopes(int act, bool keeps, const picture *p, int64_t at, int64_t rows) {
-    const int64_t c = p->v.c;
-    const float slope = (float)p->norm.slope, *restrict x = p->x + at * c,
-                *restrict dy = p->dy + at * c;
-    const float *restrict centre = p->centre, *restrict factor = p->factor;
-    const float *restrict gamma = p->gamma, *restrict beta = p->beta;
-    float *restrict out = keeps ? p->out + at * c : NULL;
-    float *restrict sum = p->part[0], *restrict along = p->part[1];
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < c; i++) {
-            const float u = (x[r * c + i] - centre[i]) * factor[i];
-            const float d = dy[r * c + i] * activation_slope(act, u * gamma[i] + beta[i], slope);
-            sum[i] += d;
-            along[i] += d * u;
-            if (keeps) out[r * c + i] = d;
-        }
-}
+/* The gradient before the activation, to out, whose pixels are `step` numbers apart, and its sums,
+ * alone and times what it is the gradient of; of: centre, factor, gamma, beta. */
+#define SLOPES(NAME, ACT)                                                                     \
+    static NOINLINE void NAME(int64_t rows, int64_t c, float slope, const float *restrict of, \
+                              const float *restrict x, const float *restrict dy,              \
+                              float *restrict sum, float *restrict out, int64_t step) {       \
+        for (; rows > 0; rows--, x += c, dy += c, out += step)                                \
+            for (int64_t i = 0; i < c; i++) {                                                 \
+                const float u = (x[i] - of[i]) * of[c + i];                                   \
+                const float before = u * of[2 * c + i] + of[3 * c + i];                       \
+                const float d = dy[i] * activation_slope(ACT, before, slope);                 \
+                out[i] = d;                                                                   \
+                sum[i] += d;                                                                  \
+                sum[c + i] += d * u;                                                          \
+            }                                                                                 \
+    }
+SLOPES(slopes_only, N2_ACT_NONE)
+SLOPES(slopes_silu, N2_ACT_SILU)
+SLOPES(slopes_lrelu, N2_ACT_LRELU)
 
-INLINE void add_up_slopes(int act, bool keeps, picture *p) {
-    memset(p->total[0], 0, (size_t)p->v.c * sizeof(double));
-    memset(p->total[1], 0, (size_t)p->v.c * sizeof(double));
+/* Totals of the gradient before the activation, which is kept where dx goes if `keeps`, and of it
+ * times the picture of variance 1. */
+static void find_slopes(bool keeps, picture *p) {
+    const int64_t c = p->v.c, step = keeps ? c : 0;
+    const float slope = (float)p->norm.slope;
     for (int64_t at = 0; at < p->v.positions; at += BLOCK) {
         const int64_t rows = p->v.positions - at < BLOCK ? p->v.positions - at : BLOCK;
-        clear_parts(p);
-        slopes(act, keeps, p, at, rows);
-        add_parts(p);
+        memset(p->part, 0, (size_t)(2 * c) * sizeof(float));
+        (p->norm.act == N2_ACT_SILU    ? slopes_silu
+         : p->norm.act == N2_ACT_LRELU ? slopes_lrelu
+                                       : slopes_only)(rows, c, slope, p->centre, p->x + at * c,
+                                                      p->dy + at * c, p->part,
+                                                      keeps ? p->out + at * c : p->row, step);
+        add_part(p, 2, at == 0);
     }
-}
-
-/* Totals of the gradient before the activation, and of it times the picture of variance 1. */
-INLINE void find_slopes(bool keeps, picture *p) {
-    if (p->norm.act == N2_ACT_SILU)
-        add_up_slopes(N2_ACT_SILU, keeps, p);
-    else if (p->norm.act == N2_ACT_LRELU)
-        add_up_slopes(N2_ACT_LRELU, keeps, p);
-    else
-        add_up_slopes(N2_ACT_NONE, keeps, p);
 }
 
 /* With du = gamma d of the gradient d before the activation, dx = factor (du - mean of du - u mean
@@ -244,12 +248,11 @@ static means group_means(const picture *p, int64_t first) {
 }
 
 /* dx = d by - less - (x - centre) times, of the d that is where dx goes. */
-static void finish_input(const picture *p, const float *restrict by, const float *restrict less,
-                         const float *restrict times) {
-    const int64_t c = p->v.c;
-    const float *restrict x = p->x, *restrict centre = p->centre;
-    float *restrict out = p->out;
-    for (int64_t at = 0; at < p->v.positions; at++, x += c, out += c)
+static NOINLINE void finish_input(int64_t rows, int64_t c, const float *restrict centre,
+                                  const float *restrict by, const float *restrict less,
+                                  const float *restrict x, float *restrict out) {
+    const float *times = less + c;
+    for (; rows > 0; rows--, x += c, out += c)
         for (int64_t i = 0; i < c; i++)
             out[i] = out[i] * by[i] - less[i] - (x[i] - centre[i]) * times[i];
 }
@@ -257,7 +260,7 @@ static void finish_input(const picture *p, const float *restrict by, const float
 void N2_ISA(n2_cpu_norm_input)(const n2_call *c) {
     const n2_normed v = n2_normed_of(c);
     picture p = open_picture(c, &v);
-    float *by = p.gamma, *less = p.part[0], *times = p.part[1];
+    float *by = p.gamma, *less = p.part, *times = p.part + v.c;
     for (int64_t n = 0; n < v.n; n++) {
         begin_picture(c, &p, n);
         find_slopes(true, &p);
@@ -269,7 +272,7 @@ void N2_ISA(n2_cpu_norm_input)(const n2_call *c) {
                 times[k] = (float)(m.along * (double)p.factor[k]);
             }
         }
-        finish_input(&p, by, less, times);
+        finish_input(v.positions, v.c, p.centre, by, less, p.x, p.out);
     }
 }
 
