@@ -1,4 +1,4 @@
-#include "cudnn_plan.h"
+#include "cudnn_descriptors.h"
 
 #ifdef N2_HAS_CUDNN
 #include "dynamic.h"
@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef cudnnBackendDescriptor_t descriptor;
-
-/* Bytes that an engine may want for itself. */
-enum { MOST_WORKSPACE = 256 << 20 };
 
 /* ---- the library --------------------------------------------------------- */
 
@@ -52,6 +47,7 @@ cudnn *n2_cudnn_open(int device, char *about, size_t bytes) {
         const cudnnStatus_t status = d->cudnnCreate(&d->handle);
         if (status == CUDNN_STATUS_SUCCESS) {
             pthread_mutex_init(&d->lock, NULL);
+            d->device = device;
             return d;
         }
         snprintf(about, bytes, "cuDNN could not begin: %s.", d->cudnnGetErrorString(status));
@@ -69,42 +65,6 @@ void n2_cudnn_close(cudnn *d) {
     pthread_mutex_destroy(&d->lock);
     free(d->list);
     free(d);
-}
-
-/* ---- descriptors --------------------------------------------------------- */
-
-/* What is made on the way to a plan. After a failure nothing more is done. */
-typedef struct workbench {
-    const cudnn *d;
-    descriptor made[16];
-    int n;
-    cudnnStatus_t status;
-} workbench;
-
-static descriptor begin(workbench *w, cudnnBackendDescriptorType_t type) {
-    descriptor x = NULL;
-    if (w->status == CUDNN_STATUS_SUCCESS) w->status = w->d->cudnnBackendCreateDescriptor(type, &x);
-    if (x) w->made[w->n++] = x;
-    return x;
-}
-
-static void set(workbench *w, descriptor x, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t n, const void *values) {
-    if (w->status == CUDNN_STATUS_SUCCESS)
-        w->status = w->d->cudnnBackendSetAttribute(x, name, type, n, values);
-}
-
-static void set_one(workbench *w, descriptor x, cudnnBackendAttributeName_t name,
-                    const descriptor *value) {
-    set(w, x, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, value);
-}
-
-static void finish(workbench *w, descriptor x) {
-    if (w->status == CUDNN_STATUS_SUCCESS) w->status = w->d->cudnnBackendFinalize(x);
-}
-
-static void clear(workbench *w) {
-    while (w->n > 0) w->d->cudnnBackendDestroyDescriptor(w->made[--w->n]);
 }
 
 /* ---- a convolution as a graph of one operation --------------------------- */
@@ -205,98 +165,12 @@ static descriptor make_graph(workbench *w, const convolution *c) {
     return graph;
 }
 
-/* ---- engines ------------------------------------------------------------- */
-
-/* Whether an engine's numbers are as they should be: the same every time, and no less exact than
- * the types say. */
-static bool is_fine(const cudnn *d, descriptor config, bool strict) {
-    cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    descriptor engine = NULL;
-    int64_t n = 0;
-    bool fine = d->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) ==
-                    CUDNN_STATUS_SUCCESS &&
-                d->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
-                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n,
-                                            &engine) == CUDNN_STATUS_SUCCESS &&
-                d->cudnnBackendGetAttribute(
-                    engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, notes) == CUDNN_STATUS_SUCCESS;
-    for (int64_t i = 0; fine && i < n; i++) switch (notes[i]) {
-        case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-            fine = !strict;
-            break;
-        case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
-            break;
-        default: /* in any order, by 16 bits, FFT, Winograd */
-            fine = false;
-        }
-    if (engine) d->cudnnBackendDestroyDescriptor(engine);
-    return fine;
-}
-
-/* An execution plan of a configuration; NULL: it does not work, or wants too much memory. */
-static descriptor build_plan(const cudnn *d, descriptor config, int64_t *workspace) {
-    workbench w = {d, {}, 0, CUDNN_STATUS_SUCCESS};
-    int64_t n = 0;
-    descriptor plan = begin(&w, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    set(&w, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->handle);
-    set_one(&w, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &config);
-    finish(&w, plan);
-    if (w.status == CUDNN_STATUS_SUCCESS)
-        w.status = d->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                               CUDNN_TYPE_INT64, 1, &n, workspace);
-    if (w.status == CUDNN_STATUS_SUCCESS && *workspace <= MOST_WORKSPACE) return plan;
-    clear(&w);
-    return NULL;
-}
-
-enum { MOST_CONFIGS = 64 };
-
-/* What a mode of the heuristics names, best first. */
-static int64_t ask_heuristics(workbench *w, descriptor graph, cudnnBackendHeurMode_t mode,
-                              descriptor *configs) {
-    const cudnn *d = w->d;
-    int64_t n = 0;
-    descriptor heuristics = begin(w, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    set_one(w, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph);
-    set(w, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    finish(w, heuristics);
-    for (int i = 0; i < MOST_CONFIGS && w->status == CUDNN_STATUS_SUCCESS; i++)
-        w->status =
-            d->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]);
-    if (w->status == CUDNN_STATUS_SUCCESS)
-        w->status =
-            d->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_CONFIGS, &n, configs);
-    return w->status == CUDNN_STATUS_SUCCESS ? n : 0;
-}
-
-/* The first that works, of those that a mode names. */
-static void try_mode(workbench *w, descriptor graph, cudnnBackendHeurMode_t mode,
-                     convolution_plan *out) {
-    descriptor configs[MOST_CONFIGS] = {};
-    const int64_t n = ask_heuristics(w, graph, mode, configs);
-    for (int64_t i = 0; i < n && !out->plan; i++) {
-        if (!is_fine(w->d, configs[i], out->key.strict)) continue;
-        out->plan = build_plan(w->d, configs[i], &out->workspace);
-        if (!out->plan) continue;
-        out->config = configs[i];
-        configs[i] = NULL;
-    }
-    for (descriptor config : configs)
-        if (config) w->d->cudnnBackendDestroyDescriptor(config);
-}
-
 /* A shape that cuDNN does not like is no failure: our kernel does it. */
-static void choose(const cudnn *d, const convolution *c, convolution_plan *out) {
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
-                                                   CUDNN_HEUR_MODE_FALLBACK};
+static void choose(cudnn *d, const convolution *c, convolution_plan *out) {
     workbench w = {d, {}, 0, CUDNN_STATUS_SUCCESS};
     *out = {*c, NULL, NULL, 0};
     const descriptor graph = make_graph(&w, c);
-    for (cudnnBackendHeurMode_t mode : modes) {
-        if (w.status == CUDNN_STATUS_SUCCESS && !out->plan) try_mode(&w, graph, mode, out);
-    }
+    if (w.status == CUDNN_STATUS_SUCCESS) n2_cudnn_choose(d, graph, out);
     clear(&w);
 }
 
@@ -315,14 +189,15 @@ bool n2_cudnn_plan(cudnn *d, const convolution *c, convolution_plan *out) {
     size_t i = 0;
     while (i < d->n && memcmp(&d->list[i].key, c, sizeof *c) != 0) i++;
     const bool room = i < d->n || has_room(d);
+    cudaSetDevice(d->device);
     if (room && i == d->n) choose(d, c, &d->list[d->n++]);
     if (room) *out = d->list[i];
     pthread_mutex_unlock(&d->lock);
     return room;
 }
 
-static cudnnStatus_t execute(const cudnn *d, const convolution_plan *p, const void *x,
-                             const void *k, const void *y, void *workspace) {
+cudnnStatus_t n2_cudnn_ask(const cudnn *d, const convolution_plan *p, const void *x, const void *k,
+                           const void *y, void *workspace) {
     workbench w = {d, {}, 0, CUDNN_STATUS_SUCCESS};
     const int64_t uids[] = {UID_X, UID_K, UID_Y};
     const void *at[] = {x, k, y};
@@ -341,7 +216,7 @@ cudnnStatus_t n2_cudnn_execute(cudnn *d, const convolution_plan *p, const void *
                                const void *y, void *workspace, cudaStream_t stream) {
     pthread_mutex_lock(&d->lock);
     cudnnStatus_t status = d->cudnnSetStream(d->handle, stream);
-    if (status == CUDNN_STATUS_SUCCESS) status = execute(d, p, x, k, y, workspace);
+    if (status == CUDNN_STATUS_SUCCESS) status = n2_cudnn_ask(d, p, x, k, y, workspace);
     pthread_mutex_unlock(&d->lock);
     return status;
 }

@@ -5,8 +5,9 @@
  * engines read. Our kernels lie as [rows, columns, in, out]: its are those turned over, as a matrix
  * of rows x columns x in by out.
  *
- * Same bytes every time: engines that add in any order are left out, and of the others the one is
- * taken that the heuristics name first; nothing is chosen by a stopwatch. */
+ * Same bytes every time: engines that add in any order are left out, and the heuristics say which
+ * of the others is to be taken. A stopwatch chooses only among plans that make the very same bytes.
+ */
 #ifndef N2_CUDA_CUDNN_PLAN_H
 #define N2_CUDA_CUDNN_PLAN_H
 
@@ -51,6 +52,7 @@ typedef struct cudnn {
 #define CUDNN_FIELD(name) decltype(&::name) name;
     CUDNN_FUNCTIONS(CUDNN_FIELD)
     cudnnHandle_t handle;
+    int device;
     pthread_mutex_t lock; /* of the handle, and of what follows */
     convolution_plan *list;
     size_t n, room;
@@ -67,6 +69,20 @@ bool n2_cudnn_plan(cudnn *d, const convolution *c, convolution_plan *out);
 /* Asks for it in a stream. */
 cudnnStatus_t n2_cudnn_execute(cudnn *d, const convolution_plan *p, const void *x, const void *k,
                                const void *y, void *workspace, cudaStream_t stream);
+
+/* ---- behind it ---- */
+
+/* The same in the handle's stream; the caller has the lock. */
+cudnnStatus_t n2_cudnn_ask(const cudnn *d, const convolution_plan *p, const void *x, const void *k,
+                           const void *y, void *workspace);
+
+/* cudnn_choice.cu: a plan for a graph of one operation, which out->key describes. Leaves out->plan
+ * as it is, NULL, if there is none. */
+void n2_cudnn_choose(cudnn *d, cudnnBackendDescriptor_t graph, convolution_plan *out);
+
+/* cudnn_trial.cu: which of n plans for the same convolution is the fastest, of those that make the
+ * same bytes as the first. Without memory to try them, the first. */
+int n2_cudnn_fastest(cudnn *d, const convolution_plan *plans, int n);
 
 #endif
 #endif
