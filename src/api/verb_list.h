@@ -16,6 +16,7 @@ VERB(n2_bench_task)
 VERB(n2_bench_step_task)
 VERB(n2_bench_svgd_task)
 VERB(n2_bench_matmul_task)
+VERB(n2_bench_unet_task)
 VERB(n2_bench_lebm_task)
 VERB(n2_bench_ld_task)
 /* clang-format on */

@@ -66,8 +66,8 @@ n2ce_status n2_plan_run_checked(n2_plan *plan);
 void n2_plan_time(n2_plan *plan, bool on);
 void n2_plan_print(const n2_plan *plan, n2_text *out);
 
-/* Of a plan on a device that has run: some more runs, launch by launch, and the time of each.
- * Elsewhere nothing. */
+/* Where the time goes, of a plan that has run with timing switched on: by op and shape, in all
+ * threads together; on a device by launch, which takes some more runs. */
 n2ce_status n2_plan_profile(n2_plan *plan, n2_text *out);
 
 typedef struct n2_plan_size {

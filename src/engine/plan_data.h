@@ -66,6 +66,7 @@ typedef struct n2_instruction {
     char *partials;      /* sums over rows: of all chunks but the first; NULL: none */
     size_t fold_numbers; /* of one partial sum */
     double flops;
+    _Atomic int64_t nanoseconds; /* of all threads, while the plan is timed */
 } n2_instruction;
 
 /* What a thread does of a step at a time: instructions [first, first + n), or a part of one. */
@@ -182,6 +183,7 @@ n2ce_status n2_plan_begin_on_device(n2_plan *plan, uint64_t n, void (*record)(n2
 n2ce_status n2_plan_end_on_device(n2_plan *plan, uint32_t *bad);
 
 /* Runs what `body` notes, once, with updates or without. */
+n2ce_status n2_plan_profile_on_device(n2_plan *p, n2_text *out);
 n2ce_status n2_plan_run_now(n2_plan *plan, void (*body)(n2_plan *plan, const void *arg),
                             const void *arg);
 

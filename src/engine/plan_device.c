@@ -163,7 +163,7 @@ n2ce_status n2_plan_end_on_device(n2_plan *p, uint32_t *bad) {
     return N2CE_OK;
 }
 
-n2ce_status n2_plan_profile(n2_plan *p, n2_text *out) {
+n2ce_status n2_plan_profile_on_device(n2_plan *p, n2_text *out) {
     uint32_t bad;
     if (!p->program) return N2CE_OK;
     N2_TRY(prepare(p));

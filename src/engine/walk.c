@@ -7,6 +7,14 @@
 #include "base/pool.h"
 #include "watch.h"
 
+/* ---- time ---------------------------------------------------------------- */
+
+static double began(const n2_plan *p) { return p->timing ? n2_seconds() : 0; }
+
+static void ended(const n2_plan *p, n2_instruction *i, double start) {
+    if (p->timing) i->nanoseconds += (int64_t)(1e9 * (n2_seconds() - start));
+}
+
 /* ---- one instruction ----------------------------------------------------- */
 
 /* The rows of an operand; all of it if it does not go by rows. */
@@ -86,7 +94,11 @@ bool n2_next_tile(const n2_step *s, n2_tile *t) {
 static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, int worker) {
     n2_tile tile = {.chunk = chunk};
     while (n2_next_tile(s, &tile))
-        for (size_t i = 0; i < s->n_code; i++) n2_run_on_tile(p, s, &s->code[i], tile, worker);
+        for (size_t i = 0; i < s->n_code; i++) {
+            const double start = began(p);
+            n2_run_on_tile(p, s, &s->code[i], tile, worker);
+            ended(p, &s->code[i], start);
+        }
 }
 
 #define ADD_PARTIALS(TYPE)                                         \
@@ -124,11 +136,14 @@ static size_t open_phase(void *arg, size_t phase) {
 }
 
 static void run_share(const n2_plan *p, const n2_step *s, n2_share share, bool sum, int worker) {
-    for (size_t i = share.first; i < share.first + share.n; i++)
+    for (size_t i = share.first; i < share.first + share.n; i++) {
+        const double start = began(p);
         if (sum)
             n2_add_partials(p, s, &s->code[i], share.part, share.parts);
         else
             n2_run_whole(p, &s->code[i], share.part, share.parts, worker);
+        ended(p, &s->code[i], start);
+    }
 }
 
 static void run_item(void *arg, size_t phase, size_t item, int worker) {
