@@ -80,9 +80,11 @@ void n2_build_grad(n2_graph *g, n2_node y, const n2_node *x, size_t n, n2_node *
                       n2_shape_text(n2_shape_at(g, y), text));
         return;
     }
+    n2_graph_begin_sweep(g);
     sweep_back(g, y, n2g_constant(g, 1), x, n, false, dx);
     for (size_t i = 0; i < n && n2_graph_status(g) == N2CE_OK; i++)
         if (!dx[i].id) dx[i] = zeros_like(g, x[i]);
+    n2_graph_end_sweep(g);
 }
 
 void n2_partials(n2_graph *g, n2_node y, n2_node dy, const n2_node *x, size_t n, n2_node *dx) {

@@ -282,8 +282,9 @@ struct n2_graph {
     n2_node *current; /* per tensor: the node that holds its value now */
     size_t n_current;
     n2ce_status status;
-    uint32_t noted;    /* nodes whose line is known */
-    char mistake[256]; /* the first, and who made it; line 0: not known yet */
+    uint32_t n_sweeps, sweep; /* gradients so far; the one that is being built, 0: none */
+    uint32_t noted;           /* nodes whose line is known */
+    char mistake[256];        /* the first, and who made it; line 0: not known yet */
     const char *mistake_file;
     int mistake_line;
 };
@@ -303,6 +304,8 @@ const n2_rewrites *n2_graph_set_rewrites(n2_graph *g, const n2_rewrites *rewrite
     g->rewrites = rewrites;
     return before;
 }
+
+n2_graph *n2_graph_like(const n2_graph *g) { return n2_graph_with(g->store, g->rewrites); }
 
 void n2_graph_free(n2_graph *g) {
     if (!g) return;
@@ -468,6 +471,7 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     d.shape = shape;
     d.attr = attr ? attr : &no_attr;
     d.file = "?";
+    d.sweep = g->sweep;
     if (!set_dtype(g, &d)) return N2_NONE;
     const n2_node other = rewrite(g, &d);
     if (other.id || g->status != N2CE_OK || !grow(g)) return other;
@@ -479,6 +483,15 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
     if (slot) *slot = g->n;
     return (n2_node){g->n};
 }
+
+n2_node n2_graph_append(n2_graph *g, const n2_node_data *node) {
+    if (g->status != N2CE_OK || !grow(g)) return N2_NONE;
+    g->nodes[g->n++] = *node;
+    return (n2_node){g->n};
+}
+
+void n2_graph_begin_sweep(n2_graph *g) { g->sweep = ++g->n_sweeps; }
+void n2_graph_end_sweep(n2_graph *g) { g->sweep = 0; }
 
 /* ---- reading and writing tensors ----------------------------------------- */
 

@@ -198,7 +198,9 @@ typedef struct n2_node_data {
     const n2_attr *attr; /* never NULL */
     const char *file;    /* who built it; "?", 0: not yet noted */
     int line;
-    bool watched; /* must stay finite: n2g_watch */
+    bool watched;   /* must stay finite: n2g_watch */
+    bool again;     /* made once more: recompute.h */
+    uint32_t sweep; /* which gradient's it is, 1 for the first that was built; 0: none's */
 } n2_node_data;
 
 typedef struct n2_graph n2_graph;
@@ -227,6 +229,8 @@ typedef struct n2_rewrites {
 /* An empty graph; n2_graph_new (rewrite/rewrites.h) is the one to use. `rewrites` must outlive it;
  * NULL: nodes are taken as they are built. Returns NULL if memory is short. */
 n2_graph *n2_graph_with(n2_store *store, const n2_rewrites *rewrites);
+/* An empty graph of the same store and with the same rewrites. */
+n2_graph *n2_graph_like(const n2_graph *g);
 void n2_graph_free(n2_graph *g); /* NULL is fine */
 /* For what is built from now on; returns those until now. */
 const n2_rewrites *n2_graph_set_rewrites(n2_graph *g, const n2_rewrites *rewrites);
@@ -561,6 +565,7 @@ typedef struct n2_op {
     n2_rows (*rows)(const n2_graph *g, const n2_node_data *node, bool row_input[N2_MAX_INPUTS]);
     /* Floating-point operations of a node. NULL: one per element of the first input. */
     double (*flops)(const n2_graph *g, const n2_node_data *node);
+    bool cheap;     /* takes no longer than it would to write and read it: recompute.h */
     bool random;    /* every node is its own stream: never merged */
     bool update;    /* writes a tensor: a root */
     bool any_dtype; /* takes inputs of 16 bits */
@@ -574,6 +579,14 @@ n2_node n2_emit(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, n2_shape 
                 const n2_attr *attr);
 n2_node n2_emit_update(n2_graph *g, n2_op_id op, const n2_node *in, int n_in, const n2_attr *attr);
 n2_node n2_input(const n2_graph *g, n2_node x, int k);
+
+/* Appends a node as it is, whatever equal ones there are; its attributes must outlive the graph.
+ * For copies of graphs. */
+n2_node n2_graph_append(n2_graph *g, const n2_node_data *node);
+
+/* What is built between these two is a gradient's. */
+void n2_graph_begin_sweep(n2_graph *g);
+void n2_graph_end_sweep(n2_graph *g);
 n2_op_id n2_op_of(const n2_graph *g, n2_node x);
 
 /* Rows rules that several ops share. */

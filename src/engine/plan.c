@@ -2,6 +2,7 @@
 
 #include "base/pool.h"
 #include "plan_data.h"
+#include "recompute.h"
 
 #include <string.h>
 
@@ -258,8 +259,57 @@ static n2ce_status compile(n2_plan *p) {
     return n2_plan_split(p);
 }
 
-n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
-                            size_t n_outputs, n2_plan **out) {
+static n2_plan *new_plan(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                         size_t n_outputs) {
+    n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(g));
+    n2_plan *p = n2_alloc(ctx, 1, sizeof *p);
+    if (!p) return NULL;
+    p->ctx = ctx;
+    p->graph = g;
+    p->backend = backend;
+    p->arena = n2_arena_new(ctx);
+    p->n_outputs = n_outputs;
+    p->outputs = n2_arena_alloc(&p->arena, n_outputs + 1, sizeof *p->outputs);
+    if (!p->outputs) {
+        n2_plan_free(p);
+        return NULL;
+    }
+    if (n_outputs) memcpy(p->outputs, outputs, n_outputs * sizeof *outputs);
+    return p;
+}
+
+/* From now on the plan is of a copy of its graph. */
+static n2ce_status recompute(n2_plan *p) {
+    size_t n;
+    uint32_t *renamed = n2_alloc(p->ctx, (size_t)n2_graph_size(p->graph) + 1, sizeof *renamed);
+    if (!renamed) return N2CE_ENOMEM;
+    p->copy = n2_graph_recomputed(p->graph, renamed, &n);
+    for (size_t k = 0; p->copy && k < p->n_outputs; k++)
+        p->outputs[k].id = renamed[p->outputs[k].id];
+    n2_free(p->ctx, renamed);
+    if (!p->copy) return N2CE_ENOMEM;
+    p->graph = p->copy;
+    return N2CE_OK;
+}
+
+/* *too_large: it does not fit into memory. */
+static n2ce_status try_to_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                                  size_t n_outputs, bool again, n2_plan **out, bool *too_large) {
+    n2_plan *p = new_plan(g, backend, outputs, n_outputs);
+    if (!p) return N2CE_ENOMEM;
+    n2ce_status status = again ? recompute(p) : N2CE_OK;
+    p->n_nodes = n2_graph_size(p->graph);
+    if (status == N2CE_OK) status = compile(p);
+    *too_large = p->too_large;
+    if (status == N2CE_OK)
+        *out = p;
+    else
+        n2_plan_free(p);
+    return status;
+}
+
+n2ce_status n2_plan_compile_with(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                                 size_t n_outputs, n2_recompute when, n2_plan **out) {
     *out = NULL;
     N2_TRY(n2_graph_tell(g));
     n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(g));
@@ -268,29 +318,22 @@ n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_nod
                        n2_store_bytes(n2_graph_store(g)), backend->name, backend->bytes);
     for (size_t k = 0; k < n_outputs; k++)
         if (!outputs[k].id) return n2_fail(ctx, N2CE_EINVAL, "Output %zu is no node.", k);
-    n2_plan *p = n2_alloc(ctx, 1, sizeof *p);
-    if (!p) return N2CE_ENOMEM;
-    p->ctx = ctx;
-    p->graph = g;
-    p->backend = backend;
-    p->arena = n2_arena_new(ctx);
-    p->n_nodes = n2_graph_size(g);
-    p->n_outputs = n_outputs;
-    n2_node *copy = n2_arena_alloc(&p->arena, n_outputs + 1, sizeof *copy);
-    n2ce_status status = copy ? N2CE_OK : N2CE_ENOMEM;
-    if (copy && n_outputs) memcpy(copy, outputs, n_outputs * sizeof *copy);
-    p->outputs = copy;
-    if (status == N2CE_OK) status = compile(p);
-    if (status == N2CE_OK)
-        *out = p;
-    else
-        n2_plan_free(p);
-    return status;
+    bool too_large = false;
+    const n2ce_status status = try_to_compile(g, backend, outputs, n_outputs,
+                                              when == N2_RECOMPUTE_ALWAYS, out, &too_large);
+    if (!too_large || when != N2_RECOMPUTE_IF_NEEDED) return status;
+    return try_to_compile(g, backend, outputs, n_outputs, true, out, &too_large);
+}
+
+n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                            size_t n_outputs, n2_plan **out) {
+    return n2_plan_compile_with(g, backend, outputs, n_outputs, N2_RECOMPUTE_IF_NEEDED, out);
 }
 
 void n2_plan_free(n2_plan *p) {
     if (!p) return;
     n2_plan_leave_device(p);
+    n2_graph_free(p->copy);
     n2_arena_free(&p->arena);
     n2_free(p->ctx, p);
 }

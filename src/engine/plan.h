@@ -19,7 +19,19 @@
 
 typedef struct n2_plan n2_plan;
 
+/* Whether cheap values are made again where gradients need them, and not kept (recompute.h). The
+ * numbers are the same; it saves memory and costs time. */
+typedef enum n2_recompute {
+    N2_RECOMPUTE_IF_NEEDED, /* if the plan does not fit into memory otherwise */
+    N2_RECOMPUTE_ALWAYS,
+    N2_RECOMPUTE_NEVER
+} n2_recompute;
+
 /* The outputs can be read after a run. The graph must outlive the plan. */
+n2ce_status n2_plan_compile_with(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
+                                 size_t n_outputs, n2_recompute recompute, n2_plan **out);
+
+/* The same, with N2_RECOMPUTE_IF_NEEDED. */
 n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
                             size_t n_outputs, n2_plan **out);
 void n2_plan_free(n2_plan *plan); /* NULL is fine */
@@ -72,6 +84,7 @@ n2ce_status n2_plan_profile(n2_plan *plan, n2_text *out);
 
 typedef struct n2_plan_size {
     size_t steps, nodes;
+    size_t again;          /* nodes that are made again for a gradient */
     size_t bytes;          /* all memory of the plan, which is the sum of */
     size_t values;         /* values that cross steps, and partial sums, */
     size_t tiles, scratch; /* of all workers, */

@@ -101,6 +101,7 @@ typedef struct n2_step {
 struct n2_plan {
     n2ce_ctx *ctx;
     const n2_graph *graph;
+    n2_graph *copy; /* of it, in which cheap values are made again; NULL: it is the caller's */
     const n2_backend *backend;
     n2_arena arena;
     n2_planned *nodes; /* by id */
@@ -111,7 +112,8 @@ struct n2_plan {
     size_t block_bytes;
     char **tiles; /* one per worker, with the worker's scratch memory behind it */
     size_t tile_bytes, scratch_bytes;
-    const n2_node *outputs;
+    bool too_large; /* for the memory there is */
+    n2_node *outputs;
     size_t n_outputs;
     uint32_t *watched; /* ids of numbers that must stay finite, rising */
     size_t n_watched;

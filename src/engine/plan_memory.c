@@ -171,14 +171,24 @@ static bool is_sink(const ordering *o, uint32_t id) {
     return is_in_program(o->plan, id, o->step) && (n->stored || n->rows == N2_ROWS_FOLD);
 }
 
-/* An input that has no place yet; 0: none. */
-static uint32_t missing_input(const ordering *o, uint32_t id) {
+static bool is_missing(const ordering *o, uint32_t id) {
+    return is_in_program(o->plan, id, o->step) && o->plan->nodes[id].order < 0;
+}
+
+/* An input that has no place yet, of those that are made again or of the others; 0: none. */
+static uint32_t missing_of(const ordering *o, uint32_t id, bool again) {
     const n2_node_data *d = n2_node_at(o->plan, id);
     for (int k = 0; k < d->n_in; k++) {
         const uint32_t in = o->plan->nodes[d->in[k].id].root;
-        if (is_in_program(o->plan, in, o->step) && o->plan->nodes[in].order < 0) return in;
+        if (is_missing(o, in) && n2_node_at(o->plan, in)->again == again) return in;
     }
     return 0;
+}
+
+/* The same, what is made again last: when all else is there that its reader needs. */
+static uint32_t missing_input(const ordering *o, uint32_t id) {
+    const uint32_t in = missing_of(o, id, false);
+    return in ? in : missing_of(o, id, true);
 }
 
 static void place(ordering *o, uint32_t id) {
@@ -186,10 +196,28 @@ static void place(ordering *o, uint32_t id) {
     o->code[o->n++] = id;
 }
 
+/* Whether all is there, or can be made again at once. */
+static bool is_ready(const ordering *o, uint32_t id, int deep) {
+    if (deep == 0 || missing_of(o, id, false)) return false;
+    const n2_node_data *d = n2_node_at(o->plan, id);
+    for (int k = 0; k < d->n_in; k++) {
+        const uint32_t in = o->plan->nodes[d->in[k].id].root;
+        if (is_missing(o, in) && !is_ready(o, in, deep - 1)) return false;
+    }
+    return true;
+}
+
+static void place_with_again(ordering *o, uint32_t id) {
+    for (uint32_t in; (in = missing_of(o, id, true)) != 0;) place_with_again(o, in);
+    place(o, id);
+}
+
 /* Sums over rows that have become ready run at once: they free what they read. */
 static void place_ready_sinks(ordering *o, uint32_t after) {
+    enum { DEEP = 8 }; /* looked through, of nodes that are made again */
     for (uint32_t id = after + 1; id <= o->plan->n_nodes; id++)
-        if (is_sink(o, id) && o->plan->nodes[id].order < 0 && !missing_input(o, id)) place(o, id);
+        if (is_sink(o, id) && o->plan->nodes[id].order < 0 && is_ready(o, id, DEEP))
+            place_with_again(o, id);
 }
 
 /* A node after its inputs, depth first. */

@@ -38,6 +38,8 @@ n2_plan_size n2_plan_measure(const n2_plan *p) {
     for (size_t i = 0; i < p->n_tensors; i++)
         size.tensors += n2_tensor_bytes(p->store, p->tensors[i]);
     if (p->program) size.launches = p->device->program_launches(p->program);
+    for (uint32_t id = 1; id <= p->n_nodes; id++)
+        size.again += p->nodes[id].live && n2_node_at(p, id)->again && p->nodes[id].root == id;
     for (size_t k = 0; k < p->n_steps; k++) {
         size.nodes += p->steps[k].n_code;
         size.flops += p->steps[k].flops;
@@ -55,5 +57,6 @@ void n2_plan_print(const n2_plan *p, n2_text *out) {
                 (double)size.bytes / mib, (double)size.values / mib, p->workers,
                 (double)p->tile_bytes / mib, (double)size.scratch / mib, (double)size.kernels / mib,
                 (double)size.tensors / mib);
+    if (size.again) n2_text_add(out, "%zu values are made again for gradients\n", size.again);
     for (size_t k = 0; k < p->n_steps; k++) add_step(p, &p->steps[k], k, p->n_steps < 12, out);
 }

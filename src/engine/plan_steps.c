@@ -30,6 +30,26 @@ static int level_of_update(const n2_plan *p, uint32_t update, int level) {
     return level;
 }
 
+static int earlier(const n2_plan *p, uint32_t id, int level) {
+    return level < 0 || p->nodes[id].level < level ? p->nodes[id].level : level;
+}
+
+/* What is made again waits until it is needed, or until what it reads is overwritten. */
+static void put_off(n2_plan *p, uint32_t id, int stage) {
+    int first = -1; /* level of its first reader, or of that update */
+    for (int k = 0; k < n2_node_at(p, id)->n_in; k++) {
+        const uint32_t killer = p->nodes[p->nodes[n2_node_at(p, id)->in[k].id].root].killer;
+        if (killer && is_whole_of(p, killer, stage)) first = earlier(p, killer, first);
+    }
+    for (uint32_t user = id + 1; user <= p->n_nodes; user++) {
+        const n2_node_data *d = n2_node_at(p, user);
+        if (!is_whole_of(p, user, stage)) continue;
+        for (int k = 0; k < d->n_in; k++)
+            if (p->nodes[d->in[k].id].root == id) first = earlier(p, user, first);
+    }
+    if (first > p->nodes[id].level + 1) p->nodes[id].level = first - 1;
+}
+
 /* Nodes of a level need none of the same level, only of those before: they can run at once. */
 static int assign_levels(n2_plan *p, int stage) {
     int last = -1;
@@ -43,6 +63,8 @@ static int assign_levels(n2_plan *p, int stage) {
         p->nodes[id].level = level;
         if (level > last) last = level;
     }
+    for (uint32_t id = p->n_nodes; id > 0; id--)
+        if (is_whole_of(p, id, stage) && n2_node_at(p, id)->again) put_off(p, id, stage);
     return last;
 }
 

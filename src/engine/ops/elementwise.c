@@ -165,9 +165,12 @@ const n2_op n2_op_cast = {.name = "cast",
                           .rows = n2_rows_elementwise,
                           .any_dtype = true};
 
-#define ELEMENTWISE(NAME, GRAD)  \
-    const n2_op n2_op_##NAME = { \
-        .name = #NAME, .id = N2_OP_##NAME, .grad = GRAD, .rows = n2_rows_elementwise}
+#define ELEMENTWISE(NAME, GRAD)                              \
+    const n2_op n2_op_##NAME = {.name = #NAME,               \
+                                .id = N2_OP_##NAME,          \
+                                .grad = GRAD,                \
+                                .rows = n2_rows_elementwise, \
+                                .cheap = true}
 ELEMENTWISE(neg, neg_grad);
 ELEMENTWISE(exp, exp_grad);
 ELEMENTWISE(log, log_grad);

@@ -29,7 +29,7 @@ const n2_op n2_op_constant = {.name = "constant", .id = N2_OP_constant};
 const n2_op n2_op_normal = {
     .name = "normal", .id = N2_OP_normal, .rows = rows_of_leaf, .random = true};
 const n2_op n2_op_uniform = {
-    .name = "uniform", .id = N2_OP_uniform, .rows = rows_of_leaf, .random = true};
+    .name = "uniform", .id = N2_OP_uniform, .rows = rows_of_leaf, .cheap = true, .random = true};
 const n2_op n2_op_integer = {
     .name = "integer", .id = N2_OP_integer, .rows = rows_of_leaf, .random = true};
 const n2_op n2_op_permutation = {.name = "permutation", .id = N2_OP_permutation, .random = true};

@@ -188,9 +188,12 @@ static n2_rows map_pictures(const n2_graph *g, const n2_node_data *node, bool *r
     return N2_ROWS_MAP;
 }
 
-#define ROW(NAME)                \
-    const n2_op n2_op_##NAME = { \
-        .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = map_pictures}
-ROW(norm);
-ROW(norm_input);
-ROW(norm_sums);
+#define ROW(NAME, CHEAP)                              \
+    const n2_op n2_op_##NAME = {.name = #NAME,        \
+                                .id = N2_OP_##NAME,   \
+                                .grad = NAME##_grad,  \
+                                .rows = map_pictures, \
+                                .cheap = CHEAP}
+ROW(norm, true);
+ROW(norm_input, false);
+ROW(norm_sums, false);
