@@ -52,10 +52,10 @@ static n2_scratch *const scratch[N2_OP_COUNT] = {
 /* By elements of the output, but for matmul, sum, transpose and gather, which see for themselves.
  * Not: scatter_add, median, permutation, and what only copies along an axis. */
 #define SPLIT(NAME) [N2_OP_##NAME] = true,
-static const bool split[N2_OP_COUNT] = {N2_UNARY_LIST(SPLIT) N2_BINARY_LIST(SPLIT) SPLIT(normal)
-                                            SPLIT(uniform) SPLIT(integer) SPLIT(matmul) SPLIT(sum)
-                                                SPLIT(broadcast) SPLIT(transpose) SPLIT(gather)
-                                                    SPLIT(assign) SPLIT(cast) SPLIT(adam)};
+static const bool split[N2_OP_COUNT] = {
+    N2_UNARY_LIST(SPLIT) N2_BINARY_LIST(SPLIT) SPLIT(normal) SPLIT(uniform) SPLIT(integer)
+        SPLIT(matmul) SPLIT(sum) SPLIT(broadcast) SPLIT(transpose) SPLIT(gather) SPLIT(assign)
+            SPLIT(cast) SPLIT(pool2) SPLIT(upsample2) SPLIT(adam)};
 
 #define CPU_BACKEND(ISA)                                                                   \
     {                                                                                      \

@@ -457,12 +457,7 @@ n2_node n2_build_scatter_add(n2_graph *g, n2_node x, n2_node index, int64_t rows
 n2_node n2_build_tile_rows(n2_graph *g, n2_node x, int64_t times);
 n2_node n2_build_repeat_rows(n2_graph *g, n2_node x, int64_t times);
 
-/* ---- compositions ---- */
-
-#define n2g_log_sigmoid(g, ...) N2_BUILT(g, n2_build_log_sigmoid(g, __VA_ARGS__))
-#define n2g_softmax(g, ...)     N2_BUILT(g, n2_build_softmax(g, __VA_ARGS__))
-n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x);
-n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
+/* ---- sizes of pictures ---- */
 
 /* Pictures are [n, h, w, c]. Means of squares of 2 x 2 pixels, for even h and w; and every pixel
  * as 2 x 2 of them. */
@@ -470,6 +465,13 @@ n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 #define n2g_upsample2(g, ...) N2_BUILT(g, n2_build_upsample2(g, __VA_ARGS__))
 n2_node n2_build_avg_pool2(n2_graph *g, n2_node x);
 n2_node n2_build_upsample2(n2_graph *g, n2_node x);
+
+/* ---- compositions ---- */
+
+#define n2g_log_sigmoid(g, ...) N2_BUILT(g, n2_build_log_sigmoid(g, __VA_ARGS__))
+#define n2g_softmax(g, ...)     N2_BUILT(g, n2_build_softmax(g, __VA_ARGS__))
+n2_node n2_build_log_sigmoid(n2_graph *g, n2_node x);
+n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis);
 
 /* x / (1 - p), or 0 with probability p, drawn anew for every element and run; 0 <= p < 1. For
  * training: a graph that predicts is built without. */
@@ -532,8 +534,9 @@ void n2_build_watch(n2_graph *g, n2_node x);
 #define N2_KERNEL_LIST(X)                                                                 \
     X(normal) X(uniform) X(integer) X(permutation) X(row_index) X(cast)                   \
     X(matmul) X(conv2d) X(conv2d_input) X(conv2d_weight) X(norm) X(norm_input)            \
-    X(norm_sums) X(attention) X(attention_grad) X(sum) X(amax) X(median) X(broadcast)     \
-    X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add) X(assign) X(adam)
+    X(norm_sums) X(attention) X(attention_grad) X(pool2) X(upsample2) X(sum) X(amax)      \
+    X(median) X(broadcast) X(transpose) X(concat) X(slice) X(pad) X(gather)               \
+    X(scatter_add) X(assign) X(adam)
 #define N2_NO_KERNEL_LIST(X) X(tensor) X(constant) X(reshape) X(detach)
 
 #define N2_OP_LIST(X) \

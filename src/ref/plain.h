@@ -431,6 +431,33 @@ PLAIN N2_PLAIN(transpose)(const n2_call *c) {
     }
 }
 
+/* Pictures of half and of double size: a pixel of the output after the other, by parts. */
+PLAIN N2_PLAIN(pool2)(const n2_call *c) {
+    const n2_shape s = c->out.shape;
+    const int64_t h = s.dim[1], w = s.dim[2], channels = s.dim[3];
+    const n2_range r = n2_part_of(s.dim[0] * h * w, c->part, c->parts);
+    const N2_NUM a = (N2_NUM)c->node->attr->a;
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const N2_NUM *x = IN(c, 0) + (4 * (p / w) * w + 2 * (p % w)) * channels;
+        const N2_NUM *below = x + 2 * w * channels;
+        N2_NUM *y = OUT(c) + p * channels;
+        for (int64_t k = 0; k < channels; k++)
+            y[k] = a * (x[k] + x[k + channels] + (below[k] + below[k + channels]));
+    }
+}
+
+PLAIN N2_PLAIN(upsample2)(const n2_call *c) {
+    const n2_shape s = c->out.shape;
+    const int64_t h = s.dim[1], w = s.dim[2], channels = s.dim[3];
+    const n2_range r = n2_part_of(s.dim[0] * h * w, c->part, c->parts);
+    const N2_NUM a = (N2_NUM)c->node->attr->a;
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const int64_t line = p / w, from = line / h * (h / 2) + line % h / 2;
+        const N2_NUM *x = IN(c, 0) + (from * (w / 2) + p % w / 2) * channels;
+        for (int64_t k = 0; k < channels; k++) OUT(c)[p * channels + k] = a * x[k];
+    }
+}
+
 /* Copies a stretch along an axis: `from` of the input to `to` of the output. */
 static void N2_PLAIN(copy_along)(const n2_call *c, int k, int axis, int64_t from, int64_t to,
                                  int64_t length) {

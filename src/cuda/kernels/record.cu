@@ -168,12 +168,14 @@ static void note_move(const n2_call *c, int k, int axis, int64_t from, int64_t t
 }
 
 static void note_concat(const n2_call *c) {
+    if (n2_pass_takes(c)) return n2_note_pass(c);
     const int axis = (int)c->node->attr->along.axis;
     for (int64_t k = 0, at = 0; k < c->node->n_in; at += c->in[k++].shape.dim[axis])
         note_move(c, (int)k, axis, 0, at, c->in[k].shape.dim[axis]);
 }
 
 static void note_slice(const n2_call *c) {
+    if (n2_pass_takes(c)) return n2_note_pass(c);
     const int axis = (int)c->node->attr->along.axis;
     note_move(c, 0, axis, c->node->attr->along.begin, 0, c->out.shape.dim[axis]);
 }
@@ -482,6 +484,8 @@ static void note_adam(const n2_call *c) {
 
 /* ---- the table ----------------------------------------------------------- */
 
+#define note_pool2          n2_note_pass
+#define note_upsample2      n2_note_pass
 #define note_matmul         n2_note_matmul
 #define note_conv2d         n2_note_conv
 #define note_conv2d_input   n2_note_conv

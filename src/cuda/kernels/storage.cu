@@ -7,7 +7,8 @@ enum { ALL = 255 };
 
 static const n2_op_id elementwise[] = {
 #define NAME(name) N2_OP_##name,
-    N2_UNARY_LIST(NAME) N2_BINARY_LIST(NAME) N2_OP_broadcast
+    N2_UNARY_LIST(NAME) N2_BINARY_LIST(NAME) N2_OP_broadcast, N2_OP_pool2, N2_OP_upsample2,
+    N2_OP_slice, N2_OP_concat
 #undef NAME
 };
 

@@ -57,7 +57,7 @@ bool n2_spans_meet(const span *a, const span *b) {
     return a->begin < b->end && b->begin < a->end && !n2_are_beside(a, b);
 }
 
-static void note(noted *n, span more) {
+void n2_note_span(noted *n, span more) {
     if (!n || more.begin >= more.end) return;
     span *s = &n->spans[n->n_spans < MOST_SPANS ? n->n_spans++ : MOST_SPANS - 1];
     if (!s->end) {
@@ -73,12 +73,14 @@ static void note(noted *n, span more) {
 
 static void note_numbers(noted *n, const void *at, int64_t floats, bool written) {
     const rectangle all = {(const float *)at, 1, floats, 0, floats};
-    if (at && floats > 0) note(n, n2_span_of(&all, written));
+    if (at && floats > 0) n2_note_span(n, n2_span_of(&all, written));
 }
 
 void n2_note_read(noted *n, const void *at, int64_t floats) { note_numbers(n, at, floats, false); }
 void n2_note_write(noted *n, const void *at, int64_t floats) { note_numbers(n, at, floats, true); }
-void n2_note_columns(noted *n, rectangle r, bool written) { note(n, n2_span_of(&r, written)); }
+void n2_note_columns(noted *n, rectangle r, bool written) {
+    n2_note_span(n, n2_span_of(&r, written));
+}
 
 static scratch *find_scratch(n2_queue *q, const void *owner, size_t bytes) {
     for (size_t i = 0; i < q->n_scratches; i++)

@@ -82,6 +82,7 @@ noted *n2_queue_add(n2_queue *q, const job *j, int64_t blocks);
 void n2_note_read(noted *n, const void *at, int64_t floats); /* NULL, 0: nothing */
 void n2_note_write(noted *n, const void *at, int64_t floats);
 void n2_note_columns(noted *n, rectangle r, bool written); /* no rows: nothing */
+void n2_note_span(noted *n, span s);                       /* an empty one: nothing */
 
 /* Floats that hold n numbers of a type. */
 static inline int64_t n2_floats_of(n2_dtype type, int64_t n) {

@@ -55,12 +55,20 @@ __device__ inline void load_input(const pass_task &t, int k, uint32_t i, float x
     }
 }
 
+/* Where element i goes. */
+__device__ inline size_t place_of(const pass_output &out, uint32_t i) {
+    if (!out.pitched) return i;
+    const uint32_t row = job_quotient(out.width, i);
+    return (size_t)row * out.pitch + (i - row * out.width.by);
+}
+
 __device__ inline void store_output(const pass_task &t, int k, uint32_t i, const float x[8]) {
-    const n2_dtype type = (n2_dtype)t.p.output[k].type;
-    if (t.p.whole) return store_eight(type, t.out[k], i, x);
+    const pass_output &out = t.p.output[k];
+    const n2_dtype type = (n2_dtype)out.type;
+    if (t.p.whole) return store_eight(type, t.out[k], place_of(out, i), x);
 #pragma unroll
     for (uint32_t e = 0; e < 8; e++)
-        if (i + e < t.p.n) store_one(type, t.out[k], i + e, x[e]);
+        if (i + e < t.p.n) store_one(type, t.out[k], place_of(out, i + e), x[e]);
 }
 
 /* A slot by its number, which is the same for all threads: slots are registers. */
@@ -120,6 +128,8 @@ __device__ inline void apply_step(const pass_step &s, float x[8], const float y[
         EACH(x[e] > 0.0f ? y[e] : s.f[0] * y[e]);
     case N2_OP_cast:
     case N2_OP_broadcast:
+    case N2_OP_slice:
+    case N2_OP_concat:
         return;
     default:
         return apply_other(s, is_binary(s.op), x, y);
@@ -158,83 +168,11 @@ __global__ void __launch_bounds__(PASS_THREADS) run_pass(const __grid_constant__
 void n2_pass_launch(const n2_queue *, const job *j, cudaStream_t stream, bool early) {
     pass_task t = {};
     t.p = *(const wide_pass *)j->wide.about;
-    for (int k = 0; k < PASS_INPUTS; k++) t.in[k] = k < 4 ? j->in[k] : k == 4 ? j->gate : j->addend;
-    for (int k = 0; k < PASS_OUTPUTS; k++) t.out[k] = k ? j->more[k - 1] : j->out;
+    for (int k = 0; k < PASS_INPUTS; k++) t.in[k] = n2_pass_input_at(j, k);
+    for (int k = 0; k < PASS_OUTPUTS; k++) t.out[k] = n2_pass_output_at(j, k);
     const unsigned blocks = (unsigned)pieces(t.p.n, 8 * PASS_THREADS);
     if (t.p.n_slots <= 3)
         GPU_LAUNCH(run_pass<3>, blocks, PASS_THREADS, 0, stream, early, t);
     else
         GPU_LAUNCH(run_pass<PASS_SLOTS>, blocks, PASS_THREADS, 0, stream, early, t);
-}
-
-/* ---- notes --------------------------------------------------------------- */
-
-/* Pictures of many numbers, and whatever has an operand in 16 bits, which other jobs cannot read.
- */
-bool n2_pass_takes(const n2_call *c) {
-    bool narrow = c->out.dtype != N2_NUMBER;
-    for (int k = 0; k < c->node->n_in; k++) narrow |= c->in[k].dtype != N2_NUMBER;
-    const n2_op_id op = c->node->op->id;
-    if (op == N2_OP_n2ce_term || op == N2_OP_n2ce_weight) return false;
-    const bool always = n2_wide_pays(c->queue, 1);
-    return narrow || always || (c->out.shape.rank >= 4 && n2_wide_pays(c->queue, n_out(c)));
-}
-
-/* The axes of the output as an operand goes along them. */
-static pass_axes axes_of(n2_shape in, n2_shape out) {
-    axes all = {};
-    for (int k = out.rank - 1; k >= 0; k--) add_axis(&all, out.dim[k], operand_step(in, out, k), 0);
-    pass_axes a = {};
-    a.rank = all.rank ? all.rank : 1;
-    a.length[0] = job_divide_by(1);
-    for (int k = 0; k < all.rank; k++) {
-        a.length[k] = job_divide_by((uint32_t)all.length[k]);
-        a.step[k] = (uint32_t)all.step[0][k];
-    }
-    return a;
-}
-
-static bool is_aligned_16(const void *x) { return (uintptr_t)x % 16 == 0; }
-
-static uint8_t way_of(const n2_view *v, const pass_axes *a) {
-    const uint32_t first = a->length[0].by;
-    bool eight = is_aligned_16(v->data);
-    for (int k = 1; k < a->rank; k++) eight &= a->step[k] % 8 == 0;
-    if (a->rank == 1 && a->step[0] == 1) return PASS_ALONG;
-    if (a->rank > 1 && first % 8 != 0) return PASS_EACH;
-    return a->step[0] == 0 ? PASS_ONE : eight ? PASS_EIGHT : PASS_EACH;
-}
-
-static pass_input input_of(const n2_call *c, int k) {
-    pass_input in = {};
-    in.type = (uint8_t)c->in[k].dtype;
-    in.axes = axes_of(c->in[k].shape, c->out.shape);
-    in.way = way_of(&c->in[k], &in.axes);
-    return in;
-}
-
-void n2_note_pass(const n2_call *c) {
-    job j = job_of(c, JOB_WIDE);
-    const int inputs = c->node->n_in;
-    wide_pass p = {};
-    if (j.n == 0 || !fits(c, j.n)) return;
-    p.n = (uint32_t)j.n;
-    p.n_inputs = (uint8_t)inputs;
-    p.n_outputs = p.n_steps = 1;
-    p.n_slots = (uint8_t)(inputs + 1);
-    p.whole = j.n % 8 == 0 && is_aligned_16(j.out);
-    p.output[0] = {(uint8_t)c->out.dtype, (uint8_t)inputs};
-    for (int k = 0; k < inputs; k++) {
-        j.in[k] = in_of(c, k);
-        p.input[k] = input_of(c, k);
-        p.whole &= p.input[k].way != PASS_ALONG || is_aligned_16(j.in[k]);
-    }
-    p.step[0] = {0,
-                 (uint8_t)(inputs - 1),
-                 (uint8_t)inputs,
-                 (uint8_t)c->node->op->id,
-                 {(float)j.f[0], (float)j.f[1]}};
-    noted *n = n2_wide_add(c->queue, &j, WIDE_PASS, &p, sizeof p);
-    for (int k = 0; k < inputs; k++) n2_wide_reads(n, &c->in[k]);
-    n2_wide_writes(n, &c->out);
 }

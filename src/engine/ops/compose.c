@@ -12,37 +12,6 @@ n2_node n2_build_softmax(n2_graph *g, n2_node x, int axis) {
     return n2g_div(g, e, n2g_sum(g, e, n2_axis(axis)));
 }
 
-/* One axis after the other, of neighbours in memory: both ways are sums and copies of long runs. */
-n2_node n2_build_avg_pool2(n2_graph *g, n2_node x) {
-    if (!x.id) return N2_NONE;
-    const n2_shape s = n2_shape_at(g, x);
-    char text[64];
-    if (s.rank != 4)
-        return n2_graph_fail(g, "avg_pool2: %s is not [n, h, w, c]", n2_shape_text(s, text));
-    const int64_t n = s.dim[0], h = s.dim[1], w = s.dim[2], c = s.dim[3];
-    if (h % 2 || w % 2)
-        return n2_graph_fail(g, "avg_pool2: height or width of %s is odd. Pad or crop it first.",
-                             n2_shape_text(s, text));
-    const n2_node rows = n2g_sum(g, n2g_reshape(g, x, n2_dims(n, h / 2, 2, w * c)), n2_axis(2));
-    const n2_node pairs = n2g_reshape(g, rows, n2_dims(n, h / 2 * (w / 2), 2, c));
-    const n2_node mean = n2g_scale(g, n2g_sum(g, pairs, n2_axis(2)), 0.25);
-    return n2g_reshape(g, mean, n2_dims(n, h / 2, w / 2, c));
-}
-
-n2_node n2_build_upsample2(n2_graph *g, n2_node x) {
-    if (!x.id) return N2_NONE;
-    const n2_shape s = n2_shape_at(g, x);
-    char text[64];
-    if (s.rank != 4)
-        return n2_graph_fail(g, "upsample2: %s is not [n, h, w, c]", n2_shape_text(s, text));
-    const int64_t n = s.dim[0], h = s.dim[1], w = s.dim[2], c = s.dim[3];
-    const n2_node pixels = n2g_reshape(g, x, n2_dims(n, h * w, 1, c));
-    const n2_node wide = n2g_broadcast(g, pixels, n2_dims(n, h * w, 2, c));
-    const n2_node rows = n2g_reshape(g, wide, n2_dims(n, h, 1, 2 * w * c));
-    const n2_node high = n2g_broadcast(g, rows, n2_dims(n, h, 2, 2 * w * c));
-    return n2g_reshape(g, high, n2_dims(n, 2 * h, 2 * w, c));
-}
-
 /* p is rounded, so that backends of other numbers drop the same elements. */
 n2_node n2_build_dropout(n2_graph *g, n2_node x, double p) {
     if (!x.id) return N2_NONE;
