@@ -33,7 +33,9 @@
  *  shapes that do not fit, makes the graph fail: the message names your file and
  *  line, the op and the shapes; every later call does nothing, and
  *  n2ce_plan_compile() returns the status. NULL in place of a tensor or a layer,
- *  which is what its maker returned when it failed, is such a mistake.
+ *  which is what its maker returned when it failed, is such a mistake. With NULL in
+ *  place of a graph, a store or a plan nothing is done either: what returns a status
+ *  returns N2CE_EINVAL, all else nodes that are none, NULL, 0 or NaN.
  *
  *  Lines. Every function that builds nodes is also a macro that notes the line
  *  of the call; it evaluates the graph twice. A file of building blocks that
@@ -198,6 +200,54 @@ N2CE_API n2ce_node n2ce_scatter_add(n2ce_graph *g, n2ce_node x, n2ce_node index,
 N2CE_API n2ce_node n2ce_tile_rows(n2ce_graph *g, n2ce_node x, int64_t times);
 N2CE_API n2ce_node n2ce_repeat_rows(n2ce_graph *g, n2ce_node x, int64_t times);
 
+/** Pictures are [n x height x width x channels], kernels
+ *  [rows x columns x channels in x channels out].
+ *
+ *  conv2d      products of kernels with windows of the pictures: from one place
+ *              to the next `stride` pixels, with zeros around the pictures;
+ *              (height + top + bottom - rows) / stride_y + 1 rows, rounded down
+ *  conv2d_transposed   pictures of height x width whose conv2d has the shape of
+ *              x: the gradient of conv2d by its pictures. Kernels are
+ *              [rows x columns x channels out x channels in]
+ *  avg_pool2   means of squares of 2 x 2 pixels; height and width are even
+ *  upsample2   every pixel as 2 x 2 of them
+ *  norm        of every picture, groups of channels that are neighbours are
+ *              brought to mean 0 and variance 1, then act(scale x + shift).
+ *              `scale` and `shift` are [channels] or [n x channels], or none
+ *              (N2CE_NONE). As many groups as channels is instance norm
+ *  attention   of qkv [n x positions x 3 c], c channels of queries, then of keys,
+ *              then of values: softmax(q k' / sqrt(c / heads)) v for every head,
+ *              a run of c / heads channels; [n x positions x c]
+ *  dropout     x / (1 - p), or 0 with probability p, drawn anew in every run
+ *
+ *  Channels side by side are n2ce_concat(g, a, b, 3). */
+#define N2CE_NONE ((n2ce_node){0})
+
+typedef struct n2ce_window {
+    int stride_y, stride_x;
+    int top, bottom, left, right; /**< zeros on each side, pixels */
+} n2ce_window;
+
+/** The same stride both ways, as many zeros on every side. */
+#define N2CE_WINDOW(stride, padding) \
+    ((n2ce_window){(stride), (stride), (padding), (padding), (padding), (padding)})
+
+typedef enum n2ce_activation {
+    N2CE_NO_ACTIVATION,
+    N2CE_ACTIVATION_SILU,
+    N2CE_ACTIVATION_LRELU /**< with slope 0.2 */
+} n2ce_activation;
+
+N2CE_API n2ce_node n2ce_conv2d(n2ce_graph *g, n2ce_node x, n2ce_node kernel, n2ce_window window);
+N2CE_API n2ce_node n2ce_conv2d_transposed(n2ce_graph *g, n2ce_node x, n2ce_node kernel,
+                                          int64_t height, int64_t width, n2ce_window window);
+N2CE_API n2ce_node n2ce_avg_pool2(n2ce_graph *g, n2ce_node x);
+N2CE_API n2ce_node n2ce_upsample2(n2ce_graph *g, n2ce_node x);
+N2CE_API n2ce_node n2ce_norm(n2ce_graph *g, n2ce_node x, n2ce_node scale, n2ce_node shift,
+                             int64_t groups, double eps, n2ce_activation act);
+N2CE_API n2ce_node n2ce_attention(n2ce_graph *g, n2ce_node qkv, int64_t heads);
+N2CE_API n2ce_node n2ce_dropout(n2ce_graph *g, n2ce_node x, double p);
+
 /** Losses, single numbers in nats.
  *
  *  n2ce_loss        the N2CE loss of logits f = ln p_num/p_den at samples of
@@ -261,6 +311,27 @@ typedef struct n2ce_mlp n2ce_mlp;
 N2CE_API n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name,
                                 const int64_t *widths, int n_widths, double slope);
 N2CE_API n2ce_node n2ce_mlp_apply(n2ce_graph *g, const n2ce_mlp *mlp, n2ce_node x);
+
+/** Convolutions with a bias, in and out being channels, square kernels, the same
+ *  stride both ways and as many zeros on every side. deconv: the transposed
+ *  convolution, PyTorch's ConvTranspose2d. Numbers are drawn as PyTorch does, and
+ *  the parameters are NAME.weight and NAME.bias. NULL: as n2ce_layer_new. */
+typedef struct n2ce_conv_layer n2ce_conv_layer;
+N2CE_API n2ce_conv_layer *n2ce_conv_layer_new(n2ce_parameters *parameters, const char *name,
+                                              int64_t in, int64_t out, int kernel, int stride,
+                                              int padding);
+N2CE_API n2ce_conv_layer *n2ce_deconv_layer_new(n2ce_parameters *parameters, const char *name,
+                                                int64_t in, int64_t out, int kernel, int stride,
+                                                int padding);
+N2CE_API n2ce_node n2ce_conv_layer_apply(n2ce_graph *g, const n2ce_conv_layer *layer, n2ce_node x);
+
+/** n2ce_norm with a scale and a shift of each channel, 1 and 0 at first:
+ *  NAME.weight and NAME.bias. */
+typedef struct n2ce_norm_layer n2ce_norm_layer;
+N2CE_API n2ce_norm_layer *n2ce_norm_layer_new(n2ce_parameters *parameters, const char *name,
+                                              int64_t channels, int64_t groups, double eps);
+N2CE_API n2ce_node n2ce_norm_layer_apply(n2ce_graph *g, const n2ce_norm_layer *layer, n2ce_node x,
+                                         n2ce_activation act);
 
 /** A factor on the rate as a function of the step, 1 for the first. */
 typedef n2ce_node n2ce_schedule(n2ce_graph *g, n2ce_node step, const void *arg);
@@ -332,8 +403,9 @@ typedef struct n2ce_plan n2ce_plan;
  *
  *  device     "cpu", also if NULL; "cuda", "cuda:1": a GPU by number, where
  *             factors of products are rounded to tf32; "cuda, float32",
- *             "cuda:1, float32": without this rounding; "auto": the first GPU
- *             or, if there is none, the processor. All plans of a store that
+ *             "cuda:1, float32": without this rounding; "cuda, bf16", "cuda,
+ *             half": pictures inside networks are stored in 16 bits; "auto": the
+ *             first GPU or, if there is none, the processor. All plans of a store that
  *             run on a GPU run on the same one.
  *  outputs    nodes whose values can be read after a run
  *
@@ -341,6 +413,11 @@ typedef struct n2ce_plan n2ce_plan;
 N2CE_API n2ce_status n2ce_plan_compile(n2ce_graph *g, const char *device, const n2ce_node *outputs,
                                        size_t n_outputs, n2ce_plan **out);
 N2CE_API void n2ce_plan_free(n2ce_plan *plan); /**< NULL is fine */
+
+/** Bytes of memory that it has on its device, beside tensors of the store. A plan
+ *  that would need more than there is keeps less of what gradients read, and makes
+ *  it again; if that does not help, compiling fails, and the message has the parts. */
+N2CE_API size_t n2ce_plan_bytes(const n2ce_plan *plan);
 
 /** The name of the device that was chosen, e.g. "cpu". */
 N2CE_API const char *n2ce_plan_device(const n2ce_plan *plan);
@@ -443,6 +520,8 @@ N2CE_API n2ce_status n2ce_train(const n2ce_trainer *trainer, n2ce_training *out)
  *  averages are kept. */
 N2CE_API n2ce_layer *n2ce_layer_averaged(const n2ce_layer *layer);
 N2CE_API n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp);
+N2CE_API n2ce_conv_layer *n2ce_conv_layer_averaged(const n2ce_conv_layer *layer);
+N2CE_API n2ce_norm_layer *n2ce_norm_layer_averaged(const n2ce_norm_layer *layer);
 
 /* ---------------------------------------------------------------------------
  * Lines: nothing to read below
@@ -505,6 +584,13 @@ N2CE_API void n2ce_done_at(n2ce_graph *g, const char *file, int line);
 #define n2ce_scatter_add(g, ...)       N2CE_BUILT(g, (n2ce_scatter_add)(g, __VA_ARGS__))
 #define n2ce_tile_rows(g, ...)         N2CE_BUILT(g, (n2ce_tile_rows)(g, __VA_ARGS__))
 #define n2ce_repeat_rows(g, ...)       N2CE_BUILT(g, (n2ce_repeat_rows)(g, __VA_ARGS__))
+#define n2ce_conv2d(g, ...)            N2CE_BUILT(g, (n2ce_conv2d)(g, __VA_ARGS__))
+#define n2ce_conv2d_transposed(g, ...) N2CE_BUILT(g, (n2ce_conv2d_transposed)(g, __VA_ARGS__))
+#define n2ce_avg_pool2(g, ...)         N2CE_BUILT(g, (n2ce_avg_pool2)(g, __VA_ARGS__))
+#define n2ce_upsample2(g, ...)         N2CE_BUILT(g, (n2ce_upsample2)(g, __VA_ARGS__))
+#define n2ce_norm(g, ...)              N2CE_BUILT(g, (n2ce_norm)(g, __VA_ARGS__))
+#define n2ce_attention(g, ...)         N2CE_BUILT(g, (n2ce_attention)(g, __VA_ARGS__))
+#define n2ce_dropout(g, ...)           N2CE_BUILT(g, (n2ce_dropout)(g, __VA_ARGS__))
 #define n2ce_loss(g, ...)              N2CE_BUILT(g, (n2ce_loss)(g, __VA_ARGS__))
 #define n2ce_cross_entropy(g, ...)     N2CE_BUILT(g, (n2ce_cross_entropy)(g, __VA_ARGS__))
 #define n2ce_gaussian_kl(g, ...)       N2CE_BUILT(g, (n2ce_gaussian_kl)(g, __VA_ARGS__))
@@ -516,6 +602,8 @@ N2CE_API void n2ce_done_at(n2ce_graph *g, const char *file, int line);
 #define n2ce_watch(g, ...)             N2CE_DONE(g, (n2ce_watch)(g, __VA_ARGS__))
 #define n2ce_layer_apply(g, ...)       N2CE_BUILT(g, (n2ce_layer_apply)(g, __VA_ARGS__))
 #define n2ce_mlp_apply(g, ...)         N2CE_BUILT(g, (n2ce_mlp_apply)(g, __VA_ARGS__))
+#define n2ce_conv_layer_apply(g, ...)  N2CE_BUILT(g, (n2ce_conv_layer_apply)(g, __VA_ARGS__))
+#define n2ce_norm_layer_apply(g, ...)  N2CE_BUILT(g, (n2ce_norm_layer_apply)(g, __VA_ARGS__))
 #define n2ce_minimise(g, ...)          N2CE_DONE(g, (n2ce_minimise)(g, __VA_ARGS__))
 #define n2ce_score(g, ...)             N2CE_BUILT(g, (n2ce_score)(g, __VA_ARGS__))
 #define n2ce_langevin_step(g, ...)     N2CE_BUILT(g, (n2ce_langevin_step)(g, __VA_ARGS__))

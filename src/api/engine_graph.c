@@ -3,7 +3,7 @@
 
 #define G       n2_graph_in(g)
 #define IN(x)   n2_node_in(g, x)
-#define OUT(x)  n2_node_out(x)
+#define OUT(x)  (g ? n2_node_out(x) : N2CE_NONE) /* without a graph nothing is built */
 #define SHAPE() n2_shape_in(shape)
 
 /* ---- leaves -------------------------------------------------------------- */
@@ -87,6 +87,7 @@ n2ce_node n2ce_max(n2ce_graph *g, n2ce_node x, int axes) { return OUT(n2g_amax(G
 
 /* A mean over everything is a loss more often than not: without axes. */
 n2ce_node n2ce_mean(n2ce_graph *g, n2ce_node x, int axes) {
+    if (!g) return N2CE_NONE;
     const n2_node mean = n2g_mean(G, IN(x), axes);
     return OUT(axes == N2CE_ALL_AXES ? n2g_total(G, mean) : mean);
 }
@@ -137,7 +138,7 @@ n2ce_node n2ce_repeat_rows(n2ce_graph *g, n2ce_node x, int64_t times) {
 
 n2ce_node n2ce_loss(n2ce_graph *g, n2ce_node f_num, n2ce_node f_den, double magnitude) {
     const n2_node num = IN(f_num), den = IN(f_den);
-    if (!(magnitude >= 1))
+    if (g && !(magnitude >= 1))
         return OUT(n2_graph_fail(G, "loss: M is %g; it must be at least 1", magnitude));
     return OUT(n2g_n2ce_loss(G, num, den, magnitude));
 }
@@ -149,9 +150,10 @@ n2ce_node n2ce_reparameterise(n2ce_graph *g, n2ce_node mean, n2ce_node logvar, n
 /* ---- gradient and updates ------------------------------------------------ */
 
 void n2ce_grad(n2ce_graph *g, n2ce_node y, const n2ce_node *x, size_t n, n2ce_node *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = N2CE_NONE;
+    if (!g) return;
     n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(G));
     n2_node *in = n2_alloc(ctx, 2 * n, sizeof *in), *out = in ? in + n : NULL;
-    for (size_t i = 0; i < n; i++) dx[i] = (n2ce_node){0};
     if (!in) {
         n2_graph_out_of_memory(G);
         return;
@@ -174,4 +176,6 @@ n2ce_node n2ce_average(n2ce_graph *g, n2ce_tensor *tensor, n2ce_node x, double d
     return n2ce_assign(g, tensor, n2ce_add(g, old, n2ce_scale(g, x, 1 - decay)));
 }
 
-void n2ce_watch(n2ce_graph *g, n2ce_node x) { n2g_watch(G, IN(x)); }
+void n2ce_watch(n2ce_graph *g, n2ce_node x) {
+    if (g) n2g_watch(G, IN(x));
+}

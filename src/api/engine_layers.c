@@ -9,7 +9,7 @@
 
 #define G      n2_graph_in(g)
 #define IN(x)  n2_node_in(g, x)
-#define OUT(x) n2_node_out(x)
+#define OUT(x) (g ? n2_node_out(x) : N2CE_NONE)
 
 struct n2ce_layer {
     n2ce_store *store;
@@ -26,7 +26,7 @@ struct n2ce_mlp {
 /* ---- parameters ---------------------------------------------------------- */
 
 n2ce_parameters *n2ce_parameters_new(n2ce_store *store, uint64_t seed) {
-    n2ce_parameters *p = n2_arena_alloc(&store->arena, 1, sizeof *p);
+    n2ce_parameters *p = store ? n2_arena_alloc(&store->arena, 1, sizeof *p) : NULL;
     if (!p) return NULL;
     p->store = store;
     p->list = n2_parameters_new(store->tensors, seed);
@@ -47,7 +47,7 @@ enum { LONGEST_NAME = 80, LONGEST_OPTIMISER_NAME = 32 };
 
 static bool is_name(const char *name, size_t longest) { return name && strlen(name) <= longest; }
 
-static bool has_name(const n2ce_parameters *parameters, const char *name) {
+bool n2_has_name(const n2ce_parameters *parameters, const char *name) {
     if (is_name(name, LONGEST_NAME)) return true;
     n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
             "Parameters and layers need a name of at most %d characters, not %s.", LONGEST_NAME,
@@ -57,14 +57,14 @@ static bool has_name(const n2ce_parameters *parameters, const char *name) {
 
 n2ce_tensor *n2ce_parameter(n2ce_parameters *parameters, const char *name, n2ce_shape shape,
                             double bound) {
-    if (!parameters || !has_name(parameters, name)) return NULL;
+    if (!parameters || !n2_has_name(parameters, name)) return NULL;
     return n2_tensor_out(n2_parameter(&parameters->list, name, n2_shape_in(shape), bound));
 }
 
 /* ---- layers -------------------------------------------------------------- */
 
 n2ce_layer *n2ce_layer_new(n2ce_parameters *parameters, const char *name, int64_t in, int64_t out) {
-    if (!parameters || !has_name(parameters, name)) return NULL;
+    if (!parameters || !n2_has_name(parameters, name)) return NULL;
     n2ce_layer *layer = n2_arena_alloc(&parameters->store->arena, 1, sizeof *layer);
     if (!layer) return NULL;
     layer->store = parameters->store;
@@ -72,20 +72,21 @@ n2ce_layer *n2ce_layer_new(n2ce_parameters *parameters, const char *name, int64_
     return layer->layer.weight && layer->layer.bias ? layer : NULL;
 }
 
-static n2_node fail_null(n2_graph *g, const char *what) {
+n2_node n2_fail_null(n2_graph *g, const char *what) {
     return n2_graph_fail(g, "the %s is NULL. %s", what,
                          n2ce_errmsg(n2_store_ctx(n2_graph_store(g))));
 }
 
 n2ce_node n2ce_layer_apply(n2ce_graph *g, const n2ce_layer *layer, n2ce_node x) {
-    if (!layer) return OUT(fail_null(G, "layer"));
+    if (!g) return N2CE_NONE;
+    if (!layer) return OUT(n2_fail_null(G, "layer"));
     if (!n2_tensor_fits(g, n2_tensor_out(layer->layer.weight))) return OUT(N2_NONE);
     return OUT(n2_layer_apply(G, &layer->layer, IN(x)));
 }
 
 n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name, const int64_t *widths,
                        int n_widths, double slope) {
-    if (!parameters || !has_name(parameters, name)) return NULL;
+    if (!parameters || !n2_has_name(parameters, name)) return NULL;
     if (!widths || n_widths < 2) {
         n2_fail(n2_store_ctx(parameters->store->tensors), N2CE_EINVAL,
                 "The network \"%s\" has %d widths; it needs two at least, in and out.", name,
@@ -109,7 +110,8 @@ n2ce_mlp *n2ce_mlp_new(n2ce_parameters *parameters, const char *name, const int6
 }
 
 n2ce_node n2ce_mlp_apply(n2ce_graph *g, const n2ce_mlp *mlp, n2ce_node x) {
-    if (!mlp) return OUT(fail_null(G, "network"));
+    if (!g) return N2CE_NONE;
+    if (!mlp) return OUT(n2_fail_null(G, "network"));
     for (int i = 0; i < mlp->n; i++) {
         if (i > 0) x = n2ce_lrelu(g, x, mlp->slope);
         x = n2ce_layer_apply(g, mlp->layers[i], x);
@@ -141,11 +143,12 @@ n2ce_mlp *n2ce_mlp_averaged(const n2ce_mlp *mlp) {
 /* ---- the optimiser ------------------------------------------------------- */
 
 n2ce_node n2ce_schedule_cosine(n2ce_graph *g, n2ce_node step, const void *steps) {
-    return OUT(steps ? n2_schedule_cosine(G, IN(step), steps) : fail_null(G, "schedule_arg"));
+    return OUT(steps ? n2_schedule_cosine(G, IN(step), steps) : n2_fail_null(G, "schedule_arg"));
 }
 
 n2ce_node n2ce_schedule_exponential(n2ce_graph *g, n2ce_node step, const void *decay) {
-    return OUT(decay ? n2_schedule_exponential(G, IN(step), decay) : fail_null(G, "schedule_arg"));
+    return OUT(decay ? n2_schedule_exponential(G, IN(step), decay)
+                     : n2_fail_null(G, "schedule_arg"));
 }
 
 /* The engine calls back with its own types. */
@@ -169,15 +172,16 @@ static void check_optimiser_name(n2_graph *g, const char *name) {
 void n2ce_minimise(n2ce_graph *g, const n2ce_adam *adam, const char *name,
                    const n2ce_parameters *parameters, n2ce_node loss, n2ce_node *norm) {
     n2_node size = N2_NONE;
+    if (norm) *norm = N2CE_NONE;
+    if (!g) return;
     const n2_node of = IN(loss);
-    if (norm) *norm = (n2ce_node){0};
     if (!adam)
-        fail_null(G, "optimiser");
+        n2_fail_null(G, "optimiser");
     else if (adam->struct_size != sizeof *adam)
         n2_graph_fail(G, "minimise: start from N2CE_ADAM_INIT; struct_size is %zu, not %zu",
                       adam->struct_size, sizeof *adam);
     if (!parameters)
-        fail_null(G, "list of parameters");
+        n2_fail_null(G, "list of parameters");
     else if (parameters->store->tensors != n2_graph_store(G))
         n2_graph_fail(G, "minimise: the parameters belong to another store");
     check_optimiser_name(G, name);
@@ -215,22 +219,24 @@ static n2_node call_density(n2_graph *g, n2_node x, const void *model) {
 n2ce_node n2ce_score(n2ce_graph *g, n2ce_node x, n2ce_log_density *density, const void *model) {
     const density_call call = {density, model};
     const n2_node at = IN(x);
-    if (!density) return OUT(fail_null(G, "log density"));
+    if (!density) return OUT(n2_fail_null(G, "log density"));
     return OUT(at.id ? n2_score(G, at, call_density, &call, NULL) : N2_NONE);
 }
 
 n2ce_node n2ce_langevin_step(n2ce_graph *g, n2ce_tensor *rows, n2ce_log_density *density,
                              const void *model, double step, bool metropolis) {
+    if (!g) return N2CE_NONE;
     const density_call call = {density, model};
-    if (!density) fail_null(G, "log density");
+    if (!density) n2_fail_null(G, "log density");
     if (!density || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
     return OUT(n2_langevin_step(G, n2_tensor_in(rows), call_density, &call, step, metropolis));
 }
 
 n2ce_node n2ce_svgd_step(n2ce_graph *g, const char *name, n2ce_tensor *rows,
                          n2ce_log_density *density, const void *model, double rate) {
+    if (!g) return N2CE_NONE;
     const density_call call = {density, model};
-    if (!density) fail_null(G, "log density");
+    if (!density) n2_fail_null(G, "log density");
     check_optimiser_name(G, name);
     if (n2_graph_status(G) != N2CE_OK || !n2_tensor_fits(g, rows)) return OUT(N2_NONE);
     return OUT(n2_svgd_step(G, name, n2_tensor_in(rows), call_density, &call, rate));

@@ -61,10 +61,11 @@ static n2ce_status compile(n2_graph *g, const n2_backend *backend, const n2ce_no
 
 n2ce_status n2ce_plan_compile(n2ce_graph *g, const char *device, const n2ce_node *outputs,
                               size_t n_outputs, n2ce_plan **out) {
-    n2_store *store = n2_graph_store(n2_graph_in(g));
-    n2ce_ctx *ctx = n2_store_ctx(store);
     const n2_backend *backend;
     *out = NULL;
+    if (!g) return N2CE_EINVAL;
+    n2_store *store = n2_graph_store(n2_graph_in(g));
+    n2ce_ctx *ctx = n2_store_ctx(store);
     N2_TRY(n2_graph_tell(n2_graph_in(g)));
     N2_TRY(find_backend(ctx, device, &backend));
     n2ce_plan *plan = n2_alloc(ctx, 1, sizeof *plan);
@@ -85,13 +86,18 @@ void n2ce_plan_free(n2ce_plan *plan) {
 }
 
 const char *n2ce_plan_device(const n2ce_plan *plan) {
-    return n2_backend_device(n2_plan_backend(plan->plan));
+    return plan ? n2_backend_device(n2_plan_backend(plan->plan)) : NULL;
 }
 
-n2ce_status n2ce_plan_run(n2ce_plan *plan) { return n2_plan_run(plan->plan); }
+size_t n2ce_plan_bytes(const n2ce_plan *plan) {
+    return plan ? n2_plan_measure(plan->plan).bytes : 0;
+}
+
+n2ce_status n2ce_plan_run(n2ce_plan *plan) { return plan ? n2_plan_run(plan->plan) : N2CE_EINVAL; }
 
 n2ce_status n2ce_plan_run_many(n2ce_plan *plan, uint64_t runs) {
     enum { BATCH = 64 }; /* between two looks at whether to stop */
+    if (!plan) return N2CE_EINVAL;
     n2ce_ctx *ctx = n2_store_ctx(plan->store);
     for (uint64_t done = 0; done < runs; done += BATCH) {
         if (n2_cancelled(ctx)) {
@@ -105,25 +111,25 @@ n2ce_status n2ce_plan_run_many(n2ce_plan *plan, uint64_t runs) {
 }
 
 double n2ce_plan_scalar(const n2ce_plan *plan, size_t k) {
-    return k < plan->n_outputs ? n2_plan_scalar(plan->plan, k) : (double)NAN;
+    return plan && k < plan->n_outputs ? n2_plan_scalar(plan->plan, k) : (double)NAN;
 }
 
 void n2ce_plan_get(const n2ce_plan *plan, size_t k, double *values) {
-    if (k < plan->n_outputs) n2_plan_get(plan->plan, k, values);
+    if (plan && k < plan->n_outputs) n2_plan_get(plan->plan, k, values);
 }
 
 void n2ce_plan_seed(n2ce_plan *plan, uint64_t seed) {
-    n2_plan_seed(plan->plan, seed, n2_plan_runs(plan->plan));
+    if (plan) n2_plan_seed(plan->plan, seed, n2_plan_runs(plan->plan));
 }
 
-uint64_t n2ce_plan_runs(const n2ce_plan *plan) { return n2_plan_runs(plan->plan); }
+uint64_t n2ce_plan_runs(const n2ce_plan *plan) { return plan ? n2_plan_runs(plan->plan) : 0; }
 
 /* ---- files --------------------------------------------------------------- */
 
 n2ce_status n2ce_checkpoint_save(const n2ce_plan *plan, const char *path) {
-    return n2_checkpoint_save(plan->store, plan->plan, path);
+    return plan ? n2_checkpoint_save(plan->store, plan->plan, path) : N2CE_EINVAL;
 }
 
 n2ce_status n2ce_checkpoint_load(n2ce_plan *plan, const char *path) {
-    return n2_checkpoint_load(plan->store, plan->plan, path);
+    return plan ? n2_checkpoint_load(plan->store, plan->plan, path) : N2CE_EINVAL;
 }

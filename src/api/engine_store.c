@@ -49,6 +49,7 @@ void n2ce_store_free(n2ce_store *store) {
 }
 
 n2ce_tensor *n2ce_store_add(n2ce_store *store, const char *name, n2ce_shape shape) {
+    if (!store) return NULL;
     if (!name) {
         n2_fail(n2_store_ctx(store->tensors), N2CE_EINVAL, "A tensor needs a name, not NULL.");
         return NULL;
@@ -57,19 +58,19 @@ n2ce_tensor *n2ce_store_add(n2ce_store *store, const char *name, n2ce_shape shap
 }
 
 n2ce_tensor *n2ce_store_find(const n2ce_store *store, const char *name) {
-    return n2_tensor_out(name ? n2_store_find(store->tensors, name) : NULL);
+    return n2_tensor_out(store && name ? n2_store_find(store->tensors, name) : NULL);
 }
 
 n2ce_tensor *n2ce_store_at(const n2ce_store *store, size_t index) {
-    return n2_tensor_out(n2_store_at(store->tensors, index));
+    return n2_tensor_out(store ? n2_store_at(store->tensors, index) : NULL);
 }
 
 const char *n2ce_tensor_name(const n2ce_tensor *tensor) {
-    return ((const n2_tensor *)tensor)->name;
+    return tensor ? ((const n2_tensor *)tensor)->name : NULL;
 }
 
 n2ce_shape n2ce_tensor_shape(const n2ce_tensor *tensor) {
-    return n2_shape_out(((const n2_tensor *)tensor)->shape);
+    return tensor ? n2_shape_out(((const n2_tensor *)tensor)->shape) : N2CE_SCALAR;
 }
 
 /* ---- values of tensors --------------------------------------------------- */
@@ -79,6 +80,7 @@ static bool owns(const n2_store *store, const n2_tensor *t) {
 }
 
 static n2ce_status check_tensor(const n2ce_store *store, const n2_tensor *t, const void *values) {
+    if (!store) return N2CE_EINVAL;
     if (owns(store->tensors, t) && (values || !n2_elements(t->shape))) return N2CE_OK;
     if (owns(store->tensors, t))
         return n2_fail(n2_store_ctx(store->tensors), N2CE_EINVAL,
@@ -148,8 +150,8 @@ static n2ce_status check_matrix(n2ce_ctx *ctx, const n2_tensor *t, const n2ce_ma
 n2ce_status n2ce_tensor_set_matrix(n2ce_store *store, n2ce_tensor *tensor,
                                    const n2ce_matrix *matrix) {
     n2_tensor *t = n2_tensor_in(tensor);
-    n2ce_ctx *ctx = n2_store_ctx(store->tensors);
     N2_TRY(check_tensor(store, t, matrix ? matrix->data : NULL));
+    n2ce_ctx *ctx = n2_store_ctx(store->tensors);
     N2_TRY(check_matrix(ctx, t, matrix));
     double *values = n2_alloc(ctx, (size_t)n2_elements(t->shape), sizeof *values);
     if (!values) return N2CE_ENOMEM;
@@ -162,35 +164,43 @@ n2ce_status n2ce_tensor_set_matrix(n2ce_store *store, n2ce_tensor *tensor,
 /* ---- the graph ----------------------------------------------------------- */
 
 n2ce_status n2ce_graph_new(n2ce_store *store, n2ce_graph **out) {
+    *out = NULL;
+    if (!store) return N2CE_EINVAL;
     *out = n2_graph_out(n2_graph_new(store->tensors));
     return *out ? N2CE_OK : N2CE_ENOMEM;
 }
 
 void n2ce_graph_free(n2ce_graph *g) { n2_graph_free(n2_graph_in(g)); }
 
-n2ce_status n2ce_graph_status(const n2ce_graph *g) { return n2_graph_status((const n2_graph *)g); }
+n2ce_status n2ce_graph_status(const n2ce_graph *g) {
+    return g ? n2_graph_status((const n2_graph *)g) : N2CE_EINVAL;
+}
 
 n2ce_shape n2ce_node_shape(const n2ce_graph *g, n2ce_node x) {
     const n2_graph *graph = (const n2_graph *)g;
+    if (!g) return N2CE_SCALAR;
     const bool known = x.id <= n2_graph_size(graph);
     return n2_shape_out(n2_shape_at(graph, known ? (n2_node){x.id} : N2_NONE));
 }
 
 n2ce_node n2ce_built_at(n2ce_graph *g, n2ce_node node, const char *file, int line) {
+    if (!g) return N2CE_NONE;
     return n2_node_out(n2_built_here(n2_graph_in(g), (n2_node){node.id}, file, line));
 }
 
 void n2ce_done_at(n2ce_graph *g, const char *file, int line) {
-    n2_built_here(n2_graph_in(g), N2_NONE, file, line);
+    if (g) n2_built_here(n2_graph_in(g), N2_NONE, file, line);
 }
 
 n2_node n2_node_in(n2ce_graph *g, n2ce_node x) {
+    if (!g) return N2_NONE;
     if (x.id && x.id <= n2_graph_size(n2_graph_in(g))) return (n2_node){x.id};
     return n2_graph_fail(n2_graph_in(g), x.id ? "an operand is a node of another graph"
                                               : "an operand is missing: its node is none");
 }
 
 bool n2_tensor_fits(n2ce_graph *g, const n2ce_tensor *tensor) {
+    if (!g) return false;
     n2_graph *graph = n2_graph_in(g);
     const n2_tensor *t = (const n2_tensor *)tensor;
     n2ce_ctx *ctx = n2_store_ctx(n2_graph_store(graph));

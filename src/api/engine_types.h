@@ -29,7 +29,15 @@ static inline n2ce_node n2_node_out(n2_node x) { return (n2ce_node){x.id}; }
 n2_shape n2_shape_in(n2ce_shape shape);
 n2ce_shape n2_shape_out(n2_shape shape);
 
-/* A node of this graph; with any other the graph fails, and it is none. */
+/* Whether parameters and layers may have this name; else the context says why not. */
+bool n2_has_name(const n2ce_parameters *parameters, const char *name);
+
+/* The graph fails: what is NULL should have been made, and the context said why it was not. */
+n2_node n2_fail_null(n2_graph *g, const char *what);
+
+/* In what follows the graph may be NULL: nothing is done, and nodes are none.
+ *
+ * A node of this graph; with any other the graph fails, and it is none. */
 n2_node n2_node_in(n2ce_graph *g, n2ce_node x);
 
 /* Whether a tensor is one of the graph's store; with any other the graph fails. */

@@ -1,44 +1,9 @@
 /* Facts about n2ce_engine.h: what a program that knows only the public headers can rely on. */
-#include "close.h"
+#include "engine_bench.h"
 #include "failing_alloc.h"
-
-#include "n2ce_engine.h"
 
 #include <stdio.h>
 #include <string.h>
-
-typedef struct bench {
-    n2ce_ctx *ctx;
-    n2ce_store *store;
-    n2ce_graph *g;
-    n2ce_plan *plan;
-} bench;
-
-static bench open_bench(int threads) {
-    bench b = {0};
-    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
-    options.threads = threads;
-    assert_int_equal(n2ce_ctx_new(&b.ctx, &options), N2CE_OK);
-    assert_int_equal(n2ce_store_new(b.ctx, &b.store), N2CE_OK);
-    assert_int_equal(n2ce_graph_new(b.store, &b.g), N2CE_OK);
-    return b;
-}
-
-static void close_bench(bench *b) {
-    n2ce_plan_free(b->plan);
-    n2ce_graph_free(b->g);
-    n2ce_store_free(b->store);
-    n2ce_ctx_free(b->ctx);
-}
-
-static void compile(bench *b, const n2ce_node *outputs, size_t n) {
-    if (n2ce_plan_compile(b->g, "cpu", outputs, n, &b->plan) != N2CE_OK)
-        fail_msg("%s", n2ce_errmsg(b->ctx));
-}
-
-static void run(bench *b, uint64_t runs) {
-    if (n2ce_plan_run_many(b->plan, runs) != N2CE_OK) fail_msg("%s", n2ce_errmsg(b->ctx));
-}
 
 static void expect_mistake(bench *b, int line, const char *words) {
     char place[64];
@@ -258,6 +223,43 @@ static void a_device_is_known_by_name(void **state) {
     assert_int_equal(n2ce_plan_run(b.plan), N2CE_OK);
     assert_close(n2ce_plan_scalar(b.plan, 0), 1, 0, 0);
     assert_true(isnan(n2ce_plan_scalar(b.plan, 1)));
+    close_bench(&b);
+}
+
+/* NULL in place of what could not be made: nothing is done, and nothing crashes. */
+static void without_a_handle_nothing_is_done(void **state) {
+    (void)state;
+    bench b = open_bench(1);
+    const n2ce_node x = {1};
+    n2ce_node dx = {7};
+    n2ce_adam adam = N2CE_ADAM_INIT;
+    n2ce_graph *graph;
+    n2ce_plan *plan;
+    double value = 3;
+    assert_int_equal(n2ce_add(NULL, x, x).id, 0);
+    assert_int_equal(n2ce_mean(NULL, x, N2CE_ALL_AXES).id, 0);
+    assert_int_equal(n2ce_conv2d(NULL, x, x, N2CE_WINDOW(1, 0)).id, 0);
+    assert_int_equal(n2ce_norm(NULL, x, x, x, 1, 0, N2CE_NO_ACTIVATION).id, 0);
+    assert_int_equal(n2ce_loss(NULL, x, x, 0).id, 0);
+    assert_int_equal(n2ce_read(NULL, NULL).id, 0);
+    assert_int_equal(n2ce_layer_apply(NULL, NULL, x).id, 0);
+    assert_int_equal(n2ce_langevin_step(NULL, NULL, NULL, NULL, 1, true).id, 0);
+    n2ce_grad(NULL, x, &x, 1, &dx);
+    assert_int_equal(dx.id, 0);
+    n2ce_watch(NULL, x);
+    n2ce_minimise(NULL, &adam, "adam", NULL, x, &dx);
+    assert_int_equal(n2ce_graph_status(NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_graph_new(NULL, &graph), N2CE_EINVAL);
+    assert_null(n2ce_parameters_new(NULL, 1));
+    assert_null(n2ce_store_add(NULL, "x", N2CE_SCALAR));
+    assert_null(n2ce_tensor_name(NULL));
+    assert_int_equal(n2ce_tensor_set(NULL, NULL, &value), N2CE_EINVAL);
+    assert_int_equal(n2ce_plan_compile(NULL, "cpu", &x, 1, &plan), N2CE_EINVAL);
+    assert_null(plan);
+    assert_int_equal(n2ce_plan_run(NULL), N2CE_EINVAL);
+    assert_int_equal(n2ce_plan_run_many(NULL, 3), N2CE_EINVAL);
+    assert_true(isnan(n2ce_plan_scalar(NULL, 0)));
+    assert_int_equal(n2ce_checkpoint_save(NULL, "x"), N2CE_EINVAL);
     close_bench(&b);
 }
 
@@ -550,6 +552,7 @@ int main(void) {
         cmocka_unit_test(a_network_has_two_widths_and_a_name),
         cmocka_unit_test(a_density_is_one_number_a_row),
         cmocka_unit_test(a_device_is_known_by_name),
+        cmocka_unit_test(without_a_handle_nothing_is_done),
         cmocka_unit_test(ops_are_what_they_are_called),
         cmocka_unit_test(a_matrix_of_any_layout_fills_a_tensor),
         cmocka_unit_test(the_loss_is_that_of_the_objective),
