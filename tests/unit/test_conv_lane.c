@@ -58,18 +58,19 @@ static n2_node by_weight(problem *p, const void *arg) {
     return n2g_conv2d_weight(p->graph, pictures(p, s), dy, s->rows, s->columns, s->v);
 }
 
+static void check_shape(const n2_backend *cuda, double close, const shape *s) {
+    const size_t x = (size_t)(s->n * s->h * s->w * s->c_in);
+    const size_t k = (size_t)(s->rows * s->columns * s->c_in * s->c_out);
+    /* whatever the library has nothing for is ours */
+    check_output(cuda, close, forward, s, (size_t)n2_elements(output_of_shape(s)), 0);
+    check_output(cuda, close, by_input, s, x, 0);
+    check_output(cuda, close, by_weight, s, k, 0);
+}
+
 static void check_shapes(bool strict) {
     const n2_backend *cuda = open_convolutions_or_skip(strict);
-    const double close = strict ? 1e-5 : 4e-3;
-    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
-        const shape *s = &shapes[i];
-        const size_t n = (size_t)s->n, x = n * (size_t)(s->h * s->w * s->c_in);
-        const size_t k = (size_t)(s->rows * s->columns * s->c_in * s->c_out);
-        /* whatever it has nothing for is ours */
-        check_output(cuda, close, forward, s, (size_t)n2_elements(output_of_shape(s)), 0);
-        check_output(cuda, close, by_input, s, x, 0);
-        check_output(cuda, close, by_weight, s, k, 0);
-    }
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        check_shape(cuda, strict ? 1e-5 : 4e-3, &shapes[i]);
 }
 
 static void convolutions_are_those_of_ref(void **state) {
@@ -79,6 +80,22 @@ static void convolutions_are_those_of_ref(void **state) {
 static void convolutions_in_tf32_are_nearly(void **state) {
     (void)state;
     check_shapes(false);
+}
+
+/* Few channels on one side, and a multiple of 64 on the other. */
+static void few_channels_are_ours(void **state) {
+    (void)state;
+    static const shape some[] = {
+        {3, 9, 7, 3, 3, 3, 64, {1, 1, 1, 1, 1, 1}},   {2, 9, 7, 64, 3, 3, 3, {1, 1, 1, 1, 1, 1}},
+        {2, 20, 6, 3, 4, 4, 128, {2, 2, 1, 1, 1, 1}}, {2, 7, 5, 1, 3, 3, 256, {1, 1, 1, 1, 1, 1}},
+        {2, 19, 9, 256, 3, 3, 1, {1, 1, 1, 1, 1, 1}}, {1, 6, 8, 4, 2, 3, 64, {3, 2, 0, 2, 1, 0}},
+        {2, 6, 5, 64, 3, 4, 4, {1, 1, 0, 1, 3, 0}},   {1, 1, 1, 2, 3, 3, 128, {1, 1, 1, 1, 1, 1}},
+        {300, 3, 3, 3, 3, 3, 64, {1, 1, 0, 0, 1, 1}},
+    };
+    const n2_backend *cuda = open_convolutions_or_skip(false);
+    const size_t before = n2_cuda_library_calls(cuda);
+    for (size_t i = 0; i < COUNT_OF(some); i++) check_shape(cuda, 4e-3, &some[i]);
+    assert_int_equal(n2_cuda_library_calls(cuda), before);
 }
 
 static void usual_shapes_go_to_the_library(void **state) {
@@ -169,11 +186,13 @@ static void small_convolutions_stay_ours(void **state) {
 }
 
 int main(void) {
+    setenv("N2CE_CUDA_WIDE", "always", 1); /* small ones too */
     open_convolutions_or_skip(true);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_are_those_of_ref),
         cmocka_unit_test(convolutions_in_tf32_are_nearly),
         cmocka_unit_test(usual_shapes_go_to_the_library),
+        cmocka_unit_test(few_channels_are_ours),
         cmocka_unit_test(training_goes_as_on_ref),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(tiles_are_added_up),

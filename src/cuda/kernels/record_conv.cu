@@ -1,6 +1,7 @@
 /* Convolutions as jobs: of ours, or calls of a library, which wants kernels turned over. */
 #include "cuda/library/library.h"
 #include "cuda/runtime/edit.h"
+#include "cuda/wide/few.h"
 #include "record.h"
 
 /* Which operand of the three ops is which; OUT: the output. */
@@ -197,7 +198,9 @@ void n2_note_conv(const n2_call *c) {
     j.in[0] = in_of(c, 0);
     j.in[1] = in_of(c, 1);
     j.conv = conv_shape(c, &v);
-    if (n2_library_takes(c->queue, &j))
+    if (n2_few_takes(c, &v))
+        n2_few_note(c, &v);
+    else if (n2_library_takes(c->queue, &j))
         note_library(c, j);
     else
         note_ours(c, j, v.n * v.oh);

@@ -1,6 +1,7 @@
 #include "wide.h"
 
 #include "cuda/runtime/gpu_device.h"
+#include "few.h"
 #include "pass.h"
 
 #include <string.h>
@@ -8,6 +9,7 @@
 /* In the order of wide_id. */
 static const wide_kernel kernels[] = {
     {"pass", n2_pass_launch, NULL},
+    {"few", n2_few_launch, n2_few_prepare},
 };
 static_assert(sizeof kernels / sizeof *kernels == N_WIDE_KERNELS, "a row for each wide_id");
 

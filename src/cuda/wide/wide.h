@@ -20,6 +20,7 @@
 
 typedef enum wide_id {
     WIDE_PASS, /* element-wise: pass.h */
+    WIDE_FEW,  /* convolutions with few channels on one side: few.h */
     N_WIDE_KERNELS
 } wide_id;
 
