@@ -151,7 +151,7 @@ static n2_node build_ld(const n2ce_options *o, n2_graph *g, n2_bench_about *abou
     n2_node z = n2g_randn(g, n2_dims(n, LD_NZ));
     for (uint64_t t = n2_options_count(o, "steps"); t > 0; t--)
         z = n2_langevin_move(g, z, n2_score(g, z, log_posterior, &p, NULL), 0.1);
-    return n2g_total(g, z);
+    return n2g_total(g, n2g_mean(g, n2g_mul(g, z, z), N2_ALL_AXES));
 }
 
 static n2ce_status run_ld(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {

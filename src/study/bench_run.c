@@ -20,7 +20,7 @@ enum { SAMPLES = 512 };
 typedef struct timing {
     double compile, first, seconds; /* seconds: of all runs that count */
     uint64_t runs;
-    double value; /* of the output after the last run */
+    double first_value, value; /* of the output after the first and the last run */
     double sample[SAMPLES];
     size_t n_samples; /* the latest are kept */
 } timing;
@@ -56,6 +56,7 @@ static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *
     uint64_t batch = 1;
     N2_TRY(n2_plan_run(plan));
     t->first = n2_seconds() - start;
+    t->first_value = n2_plan_scalar(plan, 0);
     if (backend->device) N2_TRY(warm_up(plan));
     start = n2_seconds();
     while (!n2_cancelled(ctx) && (b->runs ? t->runs < b->runs : t->seconds < b->seconds)) {
@@ -127,6 +128,8 @@ static n2ce_status show(n2_writer *a, const timing *t, const n2_bench_about *abo
     show_time(a, t, about, about->flops > 0 ? about->flops : size.flops, size.bytes);
     n2_text_add(&a->json, "\"value\": ");
     n2_text_add_number(&a->json, t->value);
+    n2_text_add(&a->json, ", \"first_value\": ");
+    n2_text_add_number(&a->json, t->first_value);
     n2_text_add(&a->json, ", \"device\": \"%s\"", backend->name);
     describe_pictures(a, about, t);
     describe_device(a, backend, plan);
