@@ -22,6 +22,8 @@ section 'goldens, float32' 40 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_g
 section 'goldens, tf32' 40 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_golden"
 section 'goldens of pictures, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_golden_pictures"
 section 'goldens of pictures, tf32' 60 env N2CE_TEST_DEVICE=cuda-tf32 bash -c "quiet $T/test_golden_pictures"
+section 'goldens of pictures, bf16' 60 env N2CE_TEST_DEVICE=cuda-bf16 bash -c "quiet $T/test_golden_pictures"
+section 'goldens of pictures, half' 60 env N2CE_TEST_DEVICE=cuda-half bash -c "quiet $T/test_golden_pictures"
 section 'test_nn, float32' 60 env N2CE_TEST_DEVICE=cuda bash -c "quiet $T/test_nn"
 section 'ratio verbs' 120 bash -c "quiet $T/test_ratio_device"
 
