@@ -2,7 +2,6 @@
 #define N2_INSIDE
 #include "picture_layers.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { NAME = 80 };
@@ -71,30 +70,12 @@ static n2_node join(n2_graph *g, n2_node a, n2_node b, n2_node bias, double scal
 
 /* ---- attention --------------------------------------------------------------- */
 
-static n2_node head(n2_graph *g, n2_node qkv, int64_t first, int64_t d) {
-    return n2g_slice(g, qkv, 2, first, d);
-}
-
-/* qkv [n, t, 3c] -> [n, t, c]. */
-static n2_node attend(n2_graph *g, n2_node qkv, int64_t heads) {
-    const int64_t c = n2_shape_at(g, qkv).dim[2] / 3, d = c / heads;
-    n2_node y = N2_NONE;
-    for (int64_t h = 0; h < heads; h++) {
-        const n2_node q = head(g, qkv, h * d, d), k = head(g, qkv, c + h * d, d);
-        const n2_node scores = n2g_scale(g, n2g_matmul(g, q, k, false, true), 1 / sqrt((double)d));
-        const n2_node v = head(g, qkv, 2 * c + h * d, d);
-        const n2_node part = n2g_matmul(g, n2g_softmax(g, scores, 2), v, false, false);
-        y = y.id ? n2g_concat(g, y, part, 2) : part;
-    }
-    return y;
-}
-
 static n2_node apply_attention(n2_graph *g, const n2_attention_layer *a, n2_node x) {
     const n2_shape s = n2_shape_at(g, x);
     const int64_t n = s.dim[0], t = s.dim[1] * s.dim[2], c = s.dim[3];
     const n2_node normal = n2_norm_layer_apply(g, &a->norm, x, N2_NONE, N2_ACT_NONE);
     const n2_node qkv = n2_conv_layer_apply(g, &a->qkv, normal);
-    const n2_node y = attend(g, n2g_reshape(g, qkv, n2_dims(n, t, 3 * c)), a->heads);
+    const n2_node y = n2g_attention(g, n2g_reshape(g, qkv, n2_dims(n, t, 3 * c)), a->heads);
     const n2_node projected = n2_conv_layer_bare(g, &a->proj, n2g_reshape(g, y, s));
     return join(g, x, projected, n2g_read(g, a->proj.bias), a->scale);
 }
