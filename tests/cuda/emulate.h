@@ -132,6 +132,7 @@ uint32_t leaky_fp16(uint32_t x, uint32_t slope);
 uint32_t warp_most(uint32_t x);
 inline float quick_root(float x) { return sqrtf(x); }
 inline float quick_quotient(float x, float y) { return x / y; }
+inline float quick_exp(float x) { return expf(x); }
 
 /* ---- gpu_tensor.h ---- */
 

@@ -290,7 +290,8 @@ static const op_case normed[] = {
 static const op_case normed_by_all[] = {
     FOUR(S(2, 3, 2, 10), S(10), S(10), S(10)),      FOUR(S(3, 2, 5), S(3, 5), S(3, 5), S(3, 5)),
     FOUR(S(33, 2, 3, 5), S(33, 5), S(5), S(33, 5)), FOUR(S(3, 1, 1, 10), S(10), S(3, 10), S(10)),
-    FOUR(S(0, 2, 2, 5), S(5), S(0, 5), S(5)),       FOUR(S(2, 9, 15, 35), S(2, 35), S(35), S(35))};
+    FOUR(S(0, 2, 2, 5), S(5), S(0, 5), S(5)),       FOUR(S(2, 9, 15, 35), S(2, 35), S(35), S(35)),
+    FOUR(S(3, 3, 3, 40), S(40), S(3, 40), S(40))};
 static const op_case normed_by_one[] = {
     TWO(S(2, 3, 2, 10), S(10)), TWO(S(3, 2, 5), S(3, 5)),      TWO(S(3, 5), S(5)),
     TWO(S(33, 4, 4, 1), S(1)),  TWO(S(2, 1, 1, 7), S(2, 7)),   TWO(S(100, 3, 1), S(100, 1)),
@@ -298,7 +299,8 @@ static const op_case normed_by_one[] = {
 static const op_case normed_bare[] = {ONE(2, 3, 2, 10), ONE(3, 5), ONE(33, 4, 4, 1), ONE(0, 3, 4)};
 static const op_case norm_gradients[] = {FOUR(S(2, 3, 2, 10), S(10), S(2, 10), S(2, 3, 2, 10)),
                                          FOUR(S(17, 2, 5), S(17, 5), S(5), S(17, 2, 5)),
-                                         FOUR(S(3, 5), S(5), S(5), S(3, 5))};
+                                         FOUR(S(3, 5), S(5), S(5), S(3, 5)),
+                                         FOUR(S(2, 3, 3, 40), S(40), S(2, 40), S(2, 3, 3, 40))};
 static const op_case normed_rows[] = {TWO(S(4, 15), S(5)), TWO(S(40, 9), S(3))};
 static const op_case networks[] = {THREE(S(5, 7), S(7, 7), S(7)),
                                    THREE(S(300, 33), S(33, 33), S(33))};

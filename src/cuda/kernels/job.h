@@ -181,6 +181,7 @@ typedef struct job_wide {
 typedef struct job_norm {
     uint32_t positions, c, each, groups; /* each: channels of a group */
     uint32_t act;                        /* n2_act */
+    int32_t type_x, type_dy, type_out;   /* n2_dtype */
     uint32_t step[3];                    /* from a picture's shift, gamma, beta to the next one's */
 } job_norm;
 

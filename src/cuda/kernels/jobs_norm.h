@@ -29,6 +29,17 @@ struct norm_group {
         factor = 1 / sqrt(variance + j.f[0]);
     }
 
+    __device__ static float load(int32_t type, const float *from, int64_t at) {
+        return type == N2_NUMBER ? from[at]
+                                 : n2_widen((n2_dtype)type, ((const uint16_t *)from)[at]);
+    }
+    __device__ void put(int64_t at, float x) const {
+        if (v.type_out == N2_NUMBER)
+            j.out[at] = x;
+        else
+            ((uint16_t *)j.out)[at] = n2_narrow((n2_dtype)v.type_out, x);
+    }
+
     /* Shift, gamma or beta of channel k of the group. */
     __device__ float parameter(int which, uint32_t k) const {
         if (!j.in[which]) return which == 2 ? 1.0f : 0.0f;
@@ -36,7 +47,7 @@ struct norm_group {
     }
 
     __device__ double shifted(uint32_t k, int64_t at) const {
-        return (double)j.in[0][at] + (double)parameter(1, k);
+        return (double)load(v.type_x, j.in[0], at) + (double)parameter(1, k);
     }
 
     /* Of mean 0 and variance 1. */
@@ -50,7 +61,7 @@ struct norm_group {
 
     /* dy before the activation. */
     __device__ float slope_of(uint32_t k, int64_t at, float u) const {
-        const float x = before_act(k, u), dy = j.gate[at];
+        const float x = before_act(k, u), dy = load(v.type_dy, j.gate, at);
         if (v.act == N2_ACT_SILU) return dy * silu_slope(x);
         return v.act == N2_ACT_LRELU && x <= 0.0f ? (float)j.f[1] * dy : dy;
     }
@@ -82,9 +93,9 @@ struct norm_group {
 __device__ inline void norm_output(const norm_group &g) {
     g.each([&](uint32_t k, int64_t at) {
         const float x = g.before_act(k, g.unit(k, at));
-        g.j.out[at] = g.v.act == N2_ACT_SILU                 ? x * sigmoid(x)
-                      : g.v.act == N2_ACT_LRELU && x <= 0.0f ? (float)g.j.f[1] * x
-                                                             : x;
+        g.put(at, g.v.act == N2_ACT_SILU                 ? x * sigmoid(x)
+                  : g.v.act == N2_ACT_LRELU && x <= 0.0f ? (float)g.j.f[1] * x
+                                                         : x);
     });
 }
 
@@ -105,7 +116,7 @@ __device__ inline void norm_gradients(norm_group &g) {
             const float u = g.unit(k, at), d = g.slope_of(k, at, u);
             const double du = (double)(g.parameter(2, k) * d);
             const double dx = g.factor * (du - mean - (double)u * along);
-            if (g.j.op == N2_OP_norm_input) g.j.out[at] = (float)dx;
+            if (g.j.op == N2_OP_norm_input) g.put(at, (float)dx);
             sums[0] += (double)d, sums[1] += (double)d * (double)u, sums[2] += dx;
         });
         float *out = g.j.out + ((int64_t)g.row * g.v.c + g.first + k) * 3;

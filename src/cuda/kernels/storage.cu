@@ -18,6 +18,10 @@ void n2_cuda_storage(n2_storage table[N2_OP_COUNT]) {
     /* pictures, not kernels */
     table[N2_OP_conv2d] = table[N2_OP_conv2d_input] = n2_storage{1, 1, true, false};
     table[N2_OP_conv2d_weight] = n2_storage{3, 3, false, false};
+    /* x and dy, not parameters */
+    table[N2_OP_norm] = n2_storage{1, 1, true, false};
+    table[N2_OP_norm_input] = n2_storage{1 | 1 << 4, 1 | 1 << 4, true, false};
+    table[N2_OP_norm_sums] = n2_storage{1 | 1 << 4, 1 | 1 << 4, false, false};
     /* in double precision, of single numbers */
     table[N2_OP_n2ce_term] = table[N2_OP_n2ce_weight] = n2_storage{0, 0, false, false};
 }

@@ -148,6 +148,7 @@ __device__ inline float quick_root(float x) {
     return y;
 }
 __device__ inline float quick_quotient(float x, float y) { return __fdividef(x, y); }
+__device__ inline float quick_exp(float x) { return __expf(x); } /* and |x| / 2^24 of it */
 __device__ inline uint32_t warp_most(uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
 #endif
 

@@ -2,6 +2,7 @@
 
 #include "cuda/runtime/gpu_device.h"
 #include "few.h"
+#include "norm.h"
 #include "pass.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@
 static const wide_kernel kernels[] = {
     {"pass", n2_pass_launch, NULL},
     {"few", n2_few_launch, n2_few_prepare},
+    {"norm", n2_wide_norm_launch, n2_wide_norm_prepare},
 };
 static_assert(sizeof kernels / sizeof *kernels == N_WIDE_KERNELS, "a row for each wide_id");
 
