@@ -1,6 +1,7 @@
 /* Kernel file, compiled once per instruction set. Convolutions as products: what a pixel of y sees
- * of x is a patch [rows x columns x c_in], a row of a matrix; a hundred or so lie in scratch memory
- * at a time. Sums are taken in the order of pixels, however pictures are dealt out. */
+ * of x is a patch [rows x columns x c_in], a row of a matrix; slices of some lie in scratch memory
+ * at a time. Sums are taken in the order of a patch, or of pixels, however the work is dealt out.
+ * Those that can be done with fewer multiplications are (winograd.h). */
 #include "conv_patches.h"
 #include "cpu_kernels.h"
 #include "cpu_product.h"
@@ -15,10 +16,22 @@ N2_FAST_CONV(DECLARE)
 #define OUT(c)   ((float *)(c)->out.data)
 #define IN(c, k) ((const float *)(c)->in[k].data)
 
-/* One line of a patch: `before` and `after` of its numbers are outside the picture, the others lie
- * on end from `at` of x on. */
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* A part of n items: those of its number, in runs of `unit`. */
+static n2_range share(const n2_call *c, int64_t n, int64_t unit) {
+    const int64_t units = n2_ratio_up(n, unit);
+    return (n2_range){at_most(units * c->part / c->parts * unit, n),
+                      at_most(units * (c->part + 1) / c->parts * unit, n)};
+}
+
+/* ---- patches ------------------------------------------------------------- */
+
+/* One line of a patch: `before` of its numbers are outside the picture, `inside` lie on end from
+ * `at` of x on, the others are outside again. */
 typedef struct line {
-    int64_t before, inside, after, at;
+    int64_t before, inside, at;
 } line;
 
 /* Line r of the patch of a pixel of y. */
@@ -26,22 +39,34 @@ static line line_of(const n2_conv *v, int64_t pixel, int64_t r) {
     const int64_t column = pixel % v->ow, row = pixel / v->ow % v->oh, n = pixel / v->ow / v->oh;
     const int64_t i = row * v->window.stride_y - v->window.top + r;
     const int64_t j = column * v->window.stride_x - v->window.left;
-    int64_t begin = j < 0 ? -j : 0, end = v->w - j < v->columns ? v->w - j : v->columns;
+    int64_t begin = at_least(-j, 0), end = at_most(v->w - j, v->columns);
     if (i < 0 || i >= v->h || end <= begin) begin = end = v->columns;
-    return (line){begin * v->c_in, (end - begin) * v->c_in, (v->columns - end) * v->c_in,
+    return (line){begin * v->c_in, (end - begin) * v->c_in,
                   end > begin ? ((n * v->h + i) * v->w + j + begin) * v->c_in : 0};
 }
 
-static void take_patches(const n2_conv *v, const float *x, int64_t first, int64_t n, float *to) {
-    for (int64_t p = first; p < first + n; p++)
-        for (int64_t r = 0; r < v->rows; r++) {
+/* Numbers [from, to) of a line. */
+static float *take_line(const float *x, line l, int64_t from, int64_t to, float *out) {
+    const int64_t first = at_most(at_least(l.before, from), to);
+    const int64_t last = at_least(at_most(l.before + l.inside, to), first);
+    memset(out, 0, (size_t)(first - from) * sizeof *out);
+    memcpy(out + (first - from), x + l.at + (first - l.before),
+           (size_t)(last - first) * sizeof *out);
+    memset(out + (last - from), 0, (size_t)(to - last) * sizeof *out);
+    return out + (to - from);
+}
+
+/* Numbers [slice.begin, slice.end) of the patches of some pixels, a row each. */
+static void take_patches(const n2_conv *v, const float *x, n2_range pixels, n2_range slice,
+                         float *to) {
+    const int64_t length = v->columns * v->c_in;
+    for (int64_t p = pixels.begin; p < pixels.end; p++)
+        for (int64_t at = slice.begin; at < slice.end;) {
+            const int64_t r = at / length, from = at - r * length;
+            const int64_t end = at_most(length, slice.end - r * length);
             const line l = line_of(v, p, r);
-            memset(to, 0, (size_t)l.before * sizeof *to);
-            to += l.before;
-            memcpy(to, x + l.at, (size_t)l.inside * sizeof *to);
-            to += l.inside;
-            memset(to, 0, (size_t)l.after * sizeof *to);
-            to += l.after;
+            to = take_line(x, l, from, end, to);
+            at += end - from;
         }
 }
 
@@ -53,18 +78,53 @@ static void add_patches(const n2_conv *v, const float *from, int64_t first, int6
         }
 }
 
-/* Pixels of x are the patches. */
-static bool is_pointwise(const n2_conv *v) {
+static bool is_padded(const n2_conv *v) {
     const n2_window *w = &v->window;
-    return v->rows == 1 && v->columns == 1 && w->stride_y == 1 && w->stride_x == 1 &&
-           v->h == v->oh && v->w == v->ow && w->top == 0 && w->left == 0;
+    return w->top || w->bottom || w->left || w->right;
 }
 
-/* Patches from `first` on: where they are. */
-static const float *patches(const n2_call *c, const n2_conv *v, int64_t first, int64_t n) {
-    if (is_pointwise(v)) return IN(c, 0) + first * v->c_in;
-    take_patches(v, IN(c, 0), first, n, c->work);
-    return c->work;
+/* Patches lie on end in x: they are its pixels, or whole pictures. */
+static bool is_dense(const n2_conv *v) {
+    const n2_window *w = &v->window;
+    const bool pixels = v->rows == 1 && v->columns == 1 && w->stride_y == 1 && w->stride_x == 1;
+    return !is_padded(v) && (pixels || (v->rows == v->h && v->columns == v->w));
+}
+
+/* Rows of a matrix that are not too far apart for the cache are read where they lie. */
+static bool is_near(int64_t apart) { return apart <= 2 * N2_PATCH_SLICE; }
+
+/* A slice of patches: where it is. */
+static strided patches(const n2_call *c, const n2_conv *v, n2_range pixels, n2_range slice) {
+    const int64_t size = n2_patch_size(v);
+    if (is_dense(v) && is_near(size))
+        return (strided){IN(c, 0) + pixels.begin * size + slice.begin, size, 1};
+    take_patches(v, IN(c, 0), pixels, slice, c->work);
+    return (strided){c->work, slice.end - slice.begin, 1};
+}
+
+/* ---- pictures ------------------------------------------------------------ */
+
+/* out [rows x columns] = or += a by rows [slice] and `columns` of a matrix, whose rows are `apart`;
+ * panels of it are laid into `panel`. */
+static void by_panels(int64_t rows, strided a, const float *matrix, int64_t apart, n2_range slice,
+                      n2_range columns, float *out, float *panel) {
+    const int64_t depth = slice.end - slice.begin;
+    for (int64_t j = columns.begin; j < columns.end; j += N2_PATCH_PANEL) {
+        const int64_t n = at_most(columns.end - j, N2_PATCH_PANEL);
+        const float *from = matrix + slice.begin * apart + j;
+        for (int64_t k = 0; k < depth; k++)
+            memcpy(panel + k * n, from + k * apart, (size_t)n * sizeof *panel);
+        N2_ISA(n2_cpu_product_in)
+        (rows, n, depth, a, panel, n, out + j, apart, slice.begin > 0);
+    }
+}
+
+/* Parts are blocks of pixels, or, if kernels outweigh pictures, of channels. */
+static void split_outputs(const n2_call *c, int64_t pixels, int64_t channels, n2_range *some,
+                          n2_range *columns) {
+    const bool by_channels = channels > pixels;
+    *some = by_channels ? (n2_range){0, pixels} : share(c, pixels, N2_PATCHES);
+    *columns = by_channels ? share(c, channels, N2_PATCH_PANEL) : (n2_range){0, channels};
 }
 
 void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
@@ -74,12 +134,60 @@ void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
         N2_ISA(n2_winograd_conv2d)(c, &v, &g);
         return;
     }
-    const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
-    const int64_t pixels = v.n * v.oh * v.ow;
-    for (int64_t p = 0; p < pixels; p += step) {
-        const int64_t n = pixels - p < step ? pixels - p : step;
-        const strided a = {patches(c, &v, p, n), size, 1};
-        N2_ISA(n2_cpu_product)(n, v.c_out, size, a, IN(c, 1), OUT(c) + p * v.c_out, false);
+    const int64_t size = n2_patch_size(&v);
+    float *panel = (float *)c->work + N2_PATCHES * N2_PATCH_SLICE;
+    n2_range some, columns;
+    split_outputs(c, v.n * v.oh * v.ow, v.c_out, &some, &columns);
+    for (int64_t p = some.begin; p < some.end; p += N2_PATCHES)
+        for (int64_t k = 0; k < size; k += N2_PATCH_SLICE) {
+            const n2_range pixels = {p, at_most(p + N2_PATCHES, some.end)};
+            const n2_range slice = {k, at_most(k + N2_PATCH_SLICE, size)};
+            by_panels(pixels.end - p, patches(c, &v, pixels, slice), IN(c, 1), v.c_out, slice,
+                      columns, OUT(c) + p * v.c_out, panel);
+        }
+}
+
+/* Rows of the kernel become columns: [c_out x rows]. */
+static void turn(const float *kernel, int64_t rows, int64_t c_out, n2_range slice, float *to) {
+    enum { BLOCK = 16 };
+    for (int64_t o = slice.begin; o < slice.end; o += BLOCK)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t l = o; l < at_most(o + BLOCK, slice.end); l++)
+                to[(l - slice.begin) * rows + i] = kernel[i * c_out + l];
+}
+
+/* dy times the turned kernel are patches that lie on end in x. */
+static void dense_input(const n2_call *c, const n2_conv *v) {
+    enum { ROWS = 4 * N2_PATCHES };
+    const int64_t size = n2_patch_size(v);
+    n2_range some, columns;
+    split_outputs(c, v->n * v->oh * v->ow, size, &some, &columns);
+    for (int64_t p = some.begin; p < some.end; p += ROWS)
+        for (int64_t j = columns.begin; j < columns.end; j += N2_PATCH_PANEL)
+            for (int64_t o = 0; o < v->c_out; o += N2_PATCH_SLICE) {
+                const int64_t n = at_most(columns.end - j, N2_PATCH_PANEL);
+                const n2_range slice = {o, at_most(o + N2_PATCH_SLICE, v->c_out)};
+                const strided a = {IN(c, 0) + p * v->c_out + o, v->c_out, 1};
+                turn(IN(c, 1) + j * v->c_out, n, v->c_out, slice, c->work);
+                N2_ISA(n2_cpu_product_in)
+                (at_most(some.end - p, ROWS), n, slice.end - o, a, c->work, n,
+                 OUT(c) + p * size + j, size, o > 0);
+            }
+}
+
+/* Patches of some pictures are made and added. */
+static void add_input(const n2_call *c, const n2_conv *v, n2_range pictures) {
+    const int64_t size = n2_patch_size(v), of_picture = v->oh * v->ow, x = v->h * v->w * v->c_in;
+    float *turned = c->work, *made = turned + size * v->c_out;
+    turn(IN(c, 1), size, v->c_out, (n2_range){0, v->c_out}, turned);
+    memset(OUT(c) + pictures.begin * x, 0,
+           (size_t)((pictures.end - pictures.begin) * x) * sizeof(float));
+    const int64_t end = pictures.end * of_picture;
+    for (int64_t p = pictures.begin * of_picture; p < end; p += N2_PATCHES) {
+        const int64_t n = at_most(end - p, N2_PATCHES);
+        const strided a = {IN(c, 0) + p * v->c_out, v->c_out, 1};
+        N2_ISA(n2_cpu_product)(n, size, v->c_out, a, turned, made, false);
+        add_patches(v, made, p, n, OUT(c));
     }
 }
 
@@ -88,36 +196,58 @@ void N2_ISA(n2_cpu_conv2d_input)(const n2_call *c) {
     const n2_winograd g = n2_winograd_of(N2_OP_conv2d_input, &v);
     if (g.r) {
         N2_ISA(n2_winograd_conv2d_input)(c, &v, &g);
-        return;
-    }
-    const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
-    const int64_t pixels = v.n * v.oh * v.ow;
-    float *turned = c->work, *made = turned + size * v.c_out;
-    for (int64_t i = 0; i < size; i++)
-        for (int64_t o = 0; o < v.c_out; o++) turned[o * size + i] = IN(c, 1)[i * v.c_out + o];
-    memset(OUT(c), 0, (size_t)n2_elements(c->out.shape) * sizeof(float));
-    for (int64_t p = 0; p < pixels; p += step) {
-        const int64_t n = pixels - p < step ? pixels - p : step;
-        const strided a = {IN(c, 0) + p * v.c_out, v.c_out, 1};
-        float *to = is_pointwise(&v) ? OUT(c) + p * v.c_in : made;
-        N2_ISA(n2_cpu_product)(n, size, v.c_out, a, turned, to, false);
-        if (to == made) add_patches(&v, made, p, n, OUT(c));
+    } else if (is_dense(&v)) {
+        dense_input(c, &v);
+    } else {
+        const n2_range pictures = share(c, v.n, 1);
+        if (pictures.end > pictures.begin) add_input(c, &v, pictures);
     }
 }
 
+/* ---- kernels ------------------------------------------------------------- */
+
+/* Rows of dy in panels of columns. */
+static void take_panels(const float *dy, int64_t rows, int64_t columns, float *to) {
+    for (int64_t j = 0; j < columns; j += N2_PATCH_PANEL) {
+        const int64_t n = at_most(columns - j, N2_PATCH_PANEL);
+        for (int64_t i = 0; i < rows; i++, to += n)
+            memcpy(to, dy + i * columns + j, (size_t)n * sizeof *to);
+    }
+}
+
+/* out [slice x c_out] = or += patches, turned, by panels of dy. */
+static void add_products(const n2_call *c, const n2_conv *v, n2_range pixels, n2_range slice,
+                         const float *panels, bool add) {
+    const int64_t depth = pixels.end - pixels.begin;
+    const strided by_rows = patches(c, v, pixels, slice), a = {by_rows.data, 1, by_rows.row};
+    for (int64_t j = 0; j < v->c_out; j += N2_PATCH_PANEL) {
+        const int64_t n = at_most(v->c_out - j, N2_PATCH_PANEL);
+        N2_ISA(n2_cpu_product_in)
+        (slice.end - slice.begin, n, depth, a, panels + j * depth, n,
+         OUT(c) + slice.begin * v->c_out + j, v->c_out, add);
+    }
+}
+
+/* A part is some rows of the kernel. */
 void N2_ISA(n2_cpu_conv2d_weight)(const n2_call *c) {
+    enum { ROWS = 48 };
     const n2_conv v = n2_conv_of(c);
     const n2_winograd g = n2_winograd_of(N2_OP_conv2d_weight, &v);
     if (g.r) {
         N2_ISA(n2_winograd_conv2d_weight)(c, &v, &g);
         return;
     }
-    const int64_t size = n2_patch_size(&v), step = n2_patches_at_once(&v);
-    const int64_t pixels = v.n * v.oh * v.ow;
-    if (!c->add) memset(OUT(c), 0, (size_t)(size * v.c_out) * sizeof(float));
-    for (int64_t p = 0; p < pixels; p += step) {
-        const int64_t n = pixels - p < step ? pixels - p : step;
-        const strided a = {patches(c, &v, p, n), 1, size};
-        N2_ISA(n2_cpu_product)(size, v.c_out, n, a, IN(c, 1) + p * v.c_out, OUT(c), true);
+    const int64_t n = v.n * v.oh * v.ow;
+    const n2_range rows = share(c, n2_patch_size(&v), ROWS);
+    float *panels = (float *)c->work + N2_PATCHES * N2_PATCH_SLICE;
+    if (n == 0 && !c->add)
+        memset(OUT(c) + rows.begin * v.c_out, 0,
+               (size_t)((rows.end - rows.begin) * v.c_out) * sizeof(float));
+    for (int64_t p = 0; rows.end > rows.begin && p < n; p += N2_PATCHES) {
+        const n2_range pixels = {p, at_most(p + N2_PATCHES, n)};
+        take_panels(IN(c, 1) + p * v.c_out, pixels.end - p, v.c_out, panels);
+        for (int64_t k = rows.begin; k < rows.end; k += N2_PATCH_SLICE)
+            add_products(c, &v, pixels, (n2_range){k, at_most(k + N2_PATCH_SLICE, rows.end)},
+                         panels, c->add || p > 0);
     }
 }

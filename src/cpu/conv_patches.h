@@ -4,24 +4,25 @@
 
 #include "winograd.h"
 
+enum {
+    N2_PATCHES = 192,     /* pixels of y, in any picture, whose patches of x are taken together, */
+    N2_PATCH_SLICE = 256, /* so many of their numbers at a time */
+    N2_PATCH_PANEL = 32   /* columns of the other factor that lie together */
+};
+
 /* Numbers of x that a number of y is made of, and of the kernel. */
 static inline int64_t n2_patch_size(const n2_conv *v) { return v->rows * v->columns * v->c_in; }
 
-/* Pixels of y, in any picture, whose patches of x lie in scratch memory at a time: 128 KiB of them,
- * if a dozen is not more. */
-static inline int64_t n2_patches_at_once(const n2_conv *v) {
-    enum { NUMBERS = 32768, LEAST = 12, MOST = 240 };
-    const int64_t size = n2_patch_size(v), all = size > 0 ? NUMBERS / size : MOST;
-    return all < LEAST ? LEAST : all > MOST ? MOST : all / LEAST * LEAST;
-}
-
-/* Patches; for pictures' gradients a transposed kernel before them. */
+/* A slice of patches, or of turned ones; panels; for pictures' gradients a transposed kernel. */
 static inline int64_t n2_conv_scratch(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
-    const n2_winograd g = n2_winograd_of(c->node->op->id, &v);
-    if (g.r) return n2_winograd_scratch(c->node->op->id, &g);
-    const bool turned = c->node->op->id == N2_OP_conv2d_input;
-    return n2_patch_size(&v) * (n2_patches_at_once(&v) + (turned ? v.c_out : 0));
+    const n2_op_id op = c->node->op->id;
+    const n2_winograd g = n2_winograd_of(op, &v);
+    if (g.r) return n2_winograd_scratch(op, &g);
+    const int64_t size = n2_patch_size(&v), slice = N2_PATCHES * N2_PATCH_SLICE;
+    if (op == N2_OP_conv2d) return slice + N2_PATCH_SLICE * N2_PATCH_PANEL;
+    if (op == N2_OP_conv2d_weight) return slice + N2_PATCHES * v.c_out;
+    return size * (v.c_out + N2_PATCHES) + N2_PATCH_SLICE * N2_PATCH_PANEL;
 }
 
 #endif

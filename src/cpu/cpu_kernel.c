@@ -3,6 +3,7 @@
  * in the last bits. It never depends on the number of threads. */
 #include "cpu_kernels.h"
 #include "cpu_product.h"
+#include "large_product.h"
 
 #include "base/isa.h"
 #include "base/lanes.h"
@@ -296,6 +297,44 @@ void N2_ISA(n2_cpu_product)(int64_t m, int64_t n, int64_t k, strided a, const fl
     N2_ISA(n2_cpu_product_in)(m, n, k, a, b, n, out, n, add);
 }
 
+/* A slice of a, laid together if its rows, or columns, are far apart. */
+static strided lay_together(int64_t m, int64_t k, strided a, float *to) {
+    const bool by_rows = a.column == 1;
+    const int64_t apart = by_rows ? a.row : a.column;
+    const int64_t lines = by_rows ? m : k, length = by_rows ? k : m;
+    if (apart <= N2_LONG_ROW) return a;
+    for (int64_t i = 0; i < lines; i++)
+        memcpy(to + i * length, a.data + i * apart, (size_t)length * sizeof *to);
+    return by_rows ? (strided){to, length, 1} : (strided){to, 1, length};
+}
+
+/* One slice of a by all columns of b: the first one begins with rows and bias, the last one goes
+ * through the gate. */
+static void slice_product(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
+                          float *out, int64_t ldo, frame f, float *panel) {
+    for (int64_t j = 0; j < n; j += N2_BLOCK_COLUMNS) {
+        const int64_t columns = n - j < N2_BLOCK_COLUMNS ? n - j : N2_BLOCK_COLUMNS;
+        for (int64_t l = 0; l < k; l++)
+            memcpy(panel + l * columns, b + l * ldb + j, (size_t)columns * sizeof *panel);
+        product(m, columns, k, a, panel, columns, out + j, ldo, frame_at(f, 0, j));
+    }
+}
+
+static void large_product(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
+                          float *out, int64_t ldo, frame f, float *work) {
+    for (int64_t i = 0; i < m; i += N2_BLOCK_ROWS)
+        for (int64_t l = 0; l < k || l == 0; l += N2_BLOCK_DEPTH) {
+            const int64_t rows = m - i < N2_BLOCK_ROWS ? m - i : N2_BLOCK_ROWS;
+            const int64_t depth = k - l < N2_BLOCK_DEPTH ? k - l : N2_BLOCK_DEPTH;
+            const strided part = {a.data + i * a.row + l * a.column, a.row, a.column};
+            frame g = frame_at(f, i * ldo, 0);
+            if (l > 0) g.rows = out + i * ldo, g.bias = NULL;
+            if (l + depth < k) g.gate = NULL;
+            slice_product(rows, n, depth, lay_together(rows, depth, part, work), b + l * ldb, ldb,
+                          out + i * ldo, ldo, g, work + N2_BLOCK_ROWS * N2_BLOCK_DEPTH);
+        }
+}
+
 /* Product with a transposed b that nobody transposed beforehand: row times row. */
 static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const float *b, float *out,
                             const float *bias, bool add) {
@@ -308,9 +347,9 @@ static void product_of_rows(int64_t m, int64_t n, int64_t k, strided a, const fl
         }
 }
 
-/* Rows [begin, end) of product z of a call. */
+/* Rows [begin, end) and columns [from, to) of product z of a call. */
 static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64_t begin,
-                         int64_t end) {
+                         int64_t end, int64_t from, int64_t to) {
     const bool packed = p->tb && c->node->in[2].id;
     const int64_t lda = p->ta ? p->m : p->k, at = (z * p->m + begin) * p->n;
     const strided whole = {IN(c, 0) + z * p->m * p->k, p->ta ? 1 : lda, p->ta ? lda : 1};
@@ -322,21 +361,46 @@ static void product_rows(const n2_call *c, const n2_product *p, int64_t z, int64
     const frame f = {rows, bias, c->gate, c->addend, (float)c->slope};
     if (p->tb && !packed)
         product_of_rows(end - begin, p->n, p->k, a, b, OUT(c) + at, bias, c->add);
+    else if (n2_is_large(p))
+        large_product(end - begin, to - from, p->k, a, b + from, p->n, OUT(c) + at + from, p->n,
+                      frame_at(f, at, from), c->work);
     else
         product(end - begin, p->n, p->k, a, b, p->n, OUT(c) + at, p->n, frame_at(f, at, 0));
 }
 
-/* A part is some rows, or some of the products. */
+/* Part of n in units. */
+static n2_range units_of(const n2_call *c, int64_t n, int64_t unit) {
+    const int64_t units = (n + unit - 1) / unit;
+    const int64_t begin = units * c->part / c->parts * unit;
+    const int64_t end = units * (c->part + 1) / c->parts * unit;
+    return (n2_range){begin < n ? begin : n, end < n ? end : n};
+}
+
+/* Some columns, or some rows: so many that laying things together is worth it. */
+static void large_part(const n2_call *c, const n2_product *p) {
+    enum { COLUMNS = 128, ROWS = 96 };
+    const n2_range columns = p->n >= p->m ? units_of(c, p->n, COLUMNS) : (n2_range){0, p->n};
+    const n2_range rows = p->n >= p->m ? (n2_range){0, p->m} : units_of(c, p->m, ROWS);
+    if (rows.end > rows.begin && columns.end > columns.begin)
+        product_rows(c, p, 0, rows.begin, rows.end, columns.begin, columns.end);
+}
+
+/* A part is some rows, or some of the products; large products see above. */
 void N2_ISA(n2_cpu_matmul)(const n2_call *c) {
     enum { ROWS = 12 };
     const n2_product p = n2_product_of(c);
+    if (n2_is_large(&p) && (!p.tb || c->node->in[2].id)) {
+        large_part(c, &p);
+        return;
+    }
     const int64_t blocks = (p.m + ROWS - 1) / ROWS;
     int64_t block = p.batches * blocks * c->part / c->parts;
     const int64_t end = p.batches * blocks * (c->part + 1) / c->parts;
     while (block < end) {
         const int64_t z = block / blocks, first = block - z * blocks;
         const int64_t last = end - z * blocks < blocks ? end - z * blocks : blocks;
-        product_rows(c, &p, z, first * ROWS, last * ROWS < p.m ? last * ROWS : p.m);
+        const int64_t rows_end = last * ROWS < p.m ? last * ROWS : p.m;
+        product_rows(c, &p, z, first * ROWS, rows_end, 0, p.n);
         block = z * blocks + last;
     }
 }

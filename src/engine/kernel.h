@@ -55,10 +55,13 @@ typedef struct n2_backend {
     n2_kernel *const *kernel;   /* by op id; NULL where the planner needs none */
     n2_scratch *const *scratch; /* by op id; NULL: none, or no table if no op wants any */
     const bool *split;          /* by op id: whole nodes are shared between workers */
-    bool unpacked;              /* products read in[1], never the transposed in[2] */
-    n2_device *device;          /* NULL: values are in the host's memory */
-    int64_t most_tile;          /* rows of a tile; 0: what suits a processor's cache */
-    size_t tile_bytes;          /* of all values of a tile */
+    /* Nodes of rows that had better be done as a whole: all rows at once, outside row programs.
+     * NULL: none. */
+    bool (*whole)(const n2_graph *g, const n2_node_data *node);
+    bool unpacked;     /* products read in[1], never the transposed in[2] */
+    n2_device *device; /* NULL: values are in the host's memory */
+    int64_t most_tile; /* rows of a tile; 0: what suits a processor's cache */
+    size_t tile_bytes; /* of all values of a tile */
     /* How values that a kernel wants in 16 bits lie in memory (plan_storage.c); N2_NUMBER: as all
      * others. By op id. */
     n2_dtype narrow;

@@ -52,6 +52,7 @@ static n2_rows rows_of(n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
     if (!p->backend->row_programs || !d->op->rows || d->op->update || n2_is_leaf(d->op->id))
         return N2_ROWS_WHOLE;
+    if (p->backend->whole && p->backend->whole(p->graph, d)) return N2_ROWS_WHOLE;
     const n2_rows rows = d->op->rows(p->graph, d, n->row_input);
     if (rows == N2_ROWS_WHOLE) return rows;
     n->n_rows = d->shape.rank > 0 ? d->shape.dim[0] : 0;

@@ -122,6 +122,9 @@ static const op_case row_numbers[] = {
 #define TN(m, k, n) TWO(S(k, m), S(k, n))
 #define TT(m, k, n) TWO(S(k, m), S(n, k))
 static const op_case products_nn[] = {PRODUCTS(NN),
+                                      NN(40, 600, 36),
+                                      NN(33, 50, 700),
+                                      NN(100, 530, 40),
                                       TWO(S(4, 7, 5), S(4, 5, 3)),
                                       TWO(S(200, 2, 3), S(200, 3, 5)),
                                       TWO(S(40, 7, 5), S(5, 3)),
@@ -137,6 +140,9 @@ static const op_case products_nt[] = {PRODUCTS(NT),
                                       TWO(S(40, 2, 13, 5), S(40, 2, 17, 5)),
                                       TWO(S(2, 3, 4, 5), S(2, 5))};
 static const op_case products_tn[] = {PRODUCTS(TN),
+                                      TN(600, 40, 36),
+                                      TN(600, 12, 520),
+                                      TN(300, 12, 700),
                                       TN(7, 1000, 33),
                                       TWO(S(4, 5, 7), S(4, 5, 3)),
                                       TWO(S(200, 3, 2), S(200, 3, 5)),
@@ -175,6 +181,15 @@ static const op_case doubling_convolutions[] = {TWO(S(2, 4, 3, 16), S(4, 4, 32, 
                                                 TWO(S(1, 2, 6, 16), S(6, 6, 16, 16))};
 static const op_case kernels_of_tiles[] = {TWO(S(2, 6, 5, 16), S(2, 6, 5, 32)),
                                            TWO(S(9, 4, 9, 48), S(9, 4, 9, 16))};
+/* Kernels that outweigh the pictures, which plans do not run by rows but share between workers. */
+static const op_case heavy_convolutions[] = {TWO(S(5, 6, 7, 32), S(3, 3, 32, 64)),
+                                             TWO(S(3, 5, 5, 30), S(3, 3, 30, 70)),
+                                             TWO(S(40, 2, 3, 16), S(3, 3, 16, 144))};
+static const op_case heavy_halving_convolutions[] = {TWO(S(4, 8, 8, 32), S(4, 4, 32, 48)),
+                                                     TWO(S(5, 7, 4, 33), S(4, 4, 33, 36))};
+static const op_case heavy_pixels[] = {TWO(S(3, 7, 6, 130), S(1, 1, 130, 140)),
+                                       TWO(S(2, 3, 3, 530), S(1, 1, 530, 40)),
+                                       TWO(S(3, 2, 2, 40), S(1, 1, 40, 530))};
 /* Kernels that fit without zeros around the pictures. */
 static const op_case bare_convolutions[] = {
     TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)), TWO(S(2, 7, 7, 1), S(3, 3, 1, 2)),
@@ -550,6 +565,9 @@ static const op_row rows[] = {
     ROW(conv2d, tiled_convolutions, -1, 1),
     ROW(conv2d_aside, tiled_convolutions, -1, 1),
     ROW(conv2d_halving, halving_convolutions, -1, 1),
+    ROW(conv2d, heavy_convolutions, -1, 1),
+    ROW(conv2d_halving, heavy_halving_convolutions, -1, 1),
+    ROW(conv2d_dense, heavy_pixels, -1, 1),
     ROW(conv2d_small, small_kernels, -1, 1),
     ROW(conv2d_input, doubling_convolutions, -1, 1),
     ROW(conv2d_weight, kernels_of_tiles, -1, 1),
