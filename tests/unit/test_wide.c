@@ -115,8 +115,85 @@ static void a_profile_names_what_is_launched(void **state) {
     close_bench(&b);
 }
 
+/* ---- passes that become one ---------------------------------------------- */
+
+typedef size_t build_chain(bench *b, n2_shape s, n2_node *out);
+
+static size_t one_sum(bench *b, n2_shape s, n2_node *out) {
+    out[0] = n2g_add(b->g, numbers(b, "x", s, 0), numbers(b, "y", s, 1));
+    return 1;
+}
+
+static size_t residual_sum(bench *b, n2_shape s, n2_node *out) {
+    const n2_node h = numbers(b, "h", s, 0), skip = numbers(b, "skip", s, 1);
+    const n2_node bias = numbers(b, "bias", n2_dims(s.dim[3]), 2);
+    out[0] = n2g_scale(b->g, n2g_add(b->g, n2g_add(b->g, h, bias), skip), 0.7071);
+    return 1;
+}
+
+static size_t three_gradients(bench *b, n2_shape s, n2_node *out) {
+    const n2_node sum = n2g_add(b->g, numbers(b, "x", s, 0), numbers(b, "y", s, 1));
+    out[0] = n2g_add(b->g, numbers(b, "z", s, 2), sum);
+    return 1;
+}
+
+/* What is made in between is an output too. */
+static size_t two_outputs(bench *b, n2_shape s, n2_node *out) {
+    out[0] = n2g_silu(b->g, numbers(b, "x", s, 0));
+    out[1] = n2g_mul(b->g, n2g_add(b->g, out[0], numbers(b, "y", s, 1)), out[0]);
+    return 2;
+}
+
+/* Columns of something wider are written by who makes them, and the other size is read. */
+static size_t joined(bench *b, n2_shape s, n2_node *out) {
+    const n2_shape half = n2_dims(s.dim[0], s.dim[1] / 2, s.dim[2] / 2, s.dim[3]);
+    const n2_node up = n2g_upsample2(b->g, numbers(b, "x", half, 0));
+    const n2_node y = numbers(b, "y", s, 1);
+    out[0] = n2g_concat(b->g, n2g_add(b->g, up, y), n2g_scale(b->g, y, 3), 3);
+    return 1;
+}
+
+static size_t launches_of(build_chain *chain, const n2_backend *backend, n2_shape s, double *x) {
+    bench b = open_bench(backend);
+    n2_node out[OUTPUTS];
+    const size_t n = chain(&b, s, out);
+    assert_int_equal(n2_plan_compile(b.g, backend, out, n, &b.plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    for (size_t k = 0, at = 0; k < n; at += (size_t)n2_elements(n2_shape_at(b.g, out[k++])))
+        n2_plan_get(b.plan, k, x + at);
+    const size_t launches = n2_plan_measure(b.plan).launches;
+    close_bench(&b);
+    return launches;
+}
+
+/* As many launches as so many sums have, and the same numbers as ref has. */
+static void check_chain(build_chain *chain, size_t sums) {
+    const n2_shape s = n2_dims(8, 32, 64, 64);
+    const size_t n = 2 * (size_t)n2_elements(s);
+    double *expected = calloc(n, sizeof *expected), *found = calloc(n, sizeof *found);
+    assert_true(expected && found);
+    const size_t one = launches_of(one_sum, fast_backend(), s, found);
+    memset(found, 0, n * sizeof *found);
+    launches_of(chain, n2_ref_backend(), s, expected);
+    assert_int_equal(launches_of(chain, fast_backend(), s, found), is_cuda() ? one + sums - 1 : 0);
+    for (size_t i = 0; i < n; i++)
+        if (fabs(found[i] - expected[i]) > 1e-5 * (1 + fabs(expected[i])))
+            fail_msg("element %zu is %.9g, not %.9g", i, found[i], expected[i]);
+    free(expected);
+    free(found);
+}
+
+static void passes_become_one(void **state) {
+    (void)state;
+    check_chain(residual_sum, 1);
+    check_chain(three_gradients, 1);
+    check_chain(two_outputs, 1);
+    check_chain(joined, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(passes_broadcast),
+                                       cmocka_unit_test(passes_become_one),
                                        cmocka_unit_test(a_profile_names_what_is_launched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

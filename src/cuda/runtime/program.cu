@@ -503,6 +503,7 @@ static size_t note_end(n2_queue *q, size_t levels) {
 static n2ce_status build(n2_device_program *p, bool ends) {
     n2_queue *q = p->queue;
     for (size_t i = 0; i < q->n && !ends; i++) q->list[i].kept = true;
+    n2_wide_simplify(q);
     n2_queue_simplify(q);
     n2_queue_settle_updates(q, q->fuses_mlps && ends);
     size_t levels = q->fuses_mlps ? n2_fused_mlp_schedule(q, ends) : n2_queue_schedule(q);

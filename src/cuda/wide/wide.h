@@ -55,6 +55,8 @@ bool n2_wide_waits(const n2_queue *q);
 /* ---- for the runtime ---- */
 
 cudaError_t n2_wide_prepare(void);
+/* Fewer and longer ones, before levels are looked for. */
+void n2_wide_simplify(n2_queue *q);
 /* How many wide jobs a level has. */
 size_t n2_wide_at(const n2_queue *q, int level);
 /* Asks for them, one after the other. */
