@@ -619,6 +619,35 @@ N2CE_API n2ce_status n2ce_optimizer_load(n2ce_ctx *ctx, const char *path, n2ce_o
 /** What the optimiser is, as one JSON object. Owned by the optimiser. */
 N2CE_API const char *n2ce_optimizer_json(const n2ce_optimizer *optimizer);
 
+/* ---------------------------------------------------------------------------
+ * Pictures
+ * ------------------------------------------------------------------------ */
+
+/** Pictures of one size, in memory. */
+typedef struct n2ce_images n2ce_images;
+
+/** All pictures of a file: PNG, IDX, CIFAR-10's binary batches, NPY (bytes,
+ *  [n,h,w], [n,h,w,c] or [n,c,h,w]), plain or packed by gzip or xz, known by what
+ *  is in it; or of a folder of PNGs, in the order of their names. Fails with
+ *  N2CE_EDATA (no pictures, damaged, cut short, of several sizes, or this build
+ *  lacks a library), N2CE_EIO, N2CE_ENOMEM, N2CE_EINVAL (`ctx` or `path` is NULL). */
+N2CE_API n2ce_status n2ce_images_read(n2ce_ctx *ctx, const char *path, n2ce_images **out);
+N2CE_API void n2ce_images_free(n2ce_images *images); /**< NULL is fine */
+
+/** How many, height, width, channels: 1, grey, or 3, RGB. */
+N2CE_API void n2ce_images_size(const n2ce_images *images, size_t size[4]);
+
+/** [n][height][width][channels], and a label of each picture or NULL if the file
+ *  has none. Owned by the images. */
+N2CE_API const uint8_t *n2ce_images_pixels(const n2ce_images *images);
+N2CE_API const uint8_t *n2ce_images_labels(const n2ce_images *images);
+
+/** The first n pictures, all if n is 0, side by side in one PNG, which is written
+ *  whole or not at all; `columns` of them in a row, 0: nearly a square. Fails with
+ *  N2CE_EINVAL (there are fewer), N2CE_EEXIST, N2CE_EIO, N2CE_ENOMEM. */
+N2CE_API n2ce_status n2ce_images_write_sheet(const n2ce_images *images, size_t n, size_t columns,
+                                             const char *path, bool overwrite);
+
 #ifdef __cplusplus
 }
 #endif

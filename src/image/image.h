@@ -19,14 +19,15 @@
 /* What one packed file, gzip, xz or PNG, may become in memory, in bytes. */
 #define N2_UNPACKED_MAX ((size_t)1 << 31)
 
-typedef struct n2_images {
+typedef struct n2ce_images n2_images; /* under the name of n2ce.h */
+struct n2ce_images {
     n2ce_ctx *ctx;
     size_t n, height, width, channels; /* at least 1 each; channels: 1 (grey) or 3 (RGB) */
     unsigned char *pixels;             /* [n][height][width][channels] */
     unsigned char *labels;             /* [n], or NULL where the file has none */
     const char *format;                /* of the file they came from: "PNG"; NULL: none */
     const char *packed;                /* "gzip", "xz", NULL: it was not */
-} n2_images;
+};
 
 /* n black pictures. Fails with N2CE_EINVAL for sizes that are not such, N2CE_ENOMEM. */
 n2ce_status n2_images_new(n2ce_ctx *ctx, size_t n, size_t height, size_t width, size_t channels,

@@ -9,13 +9,15 @@ from ._errors import (BadData, Canceled, DeviceProblem, Error, FileExists, FileP
                       InvalidArgument, NotFinite, OutOfMemory, OutOfRange, Warning)
 from .functions import (Estimate, TestResult, jensen_shannon, kl_divergence, mutual_information,
                         run, two_sample_test)
+from .images import read_images
 from .objective import bound_cap, diagnostics, magnitude_for, n2ce_loss, n2ce_loss_and_gradient
 
 __version__ = _lib.n2ce_version().decode()
 __all__ = ["Answer", "BadData", "Canceled", "DensityRatio", "DeviceProblem", "Error", "Estimate",
            "FileExists", "FileProblem", "InvalidArgument", "NotFinite", "OutOfMemory", "OutOfRange",
            "TestResult", "Warning", "bound_cap", "diagnostics", "jensen_shannon", "kl_divergence",
-           "magnitude_for", "mutual_information", "n2ce_loss", "n2ce_loss_and_gradient", "run",
+           "magnitude_for", "mutual_information", "n2ce_loss", "n2ce_loss_and_gradient",
+           "read_images", "run",
            "tasks", "two_sample_test", "OfflineOptimizer"]
 
 

@@ -110,6 +110,11 @@ _FUNCTIONS = {
     "n2ce_optimizer_save": (c_int, [c_void_p, c_char_p, c_bool]),
     "n2ce_optimizer_free": (None, [c_void_p]),
     "n2ce_optimizer_json": (c_char_p, [c_void_p]),
+    "n2ce_images_read": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "n2ce_images_free": (None, [c_void_p]),
+    "n2ce_images_size": (None, [c_void_p, POINTER(c_size_t)]),
+    "n2ce_images_pixels": (c_void_p, [c_void_p]),
+    "n2ce_images_labels": (c_void_p, [c_void_p]),
 }
 
 
