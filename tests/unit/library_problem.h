@@ -12,8 +12,8 @@
 
 /* A GPU all of whose products, unless the fused MLP takes them, and convolutions go to a library;
  * op: which of them it must have. */
-static const n2_backend *open_library_or_skip(n2_op_id op, bool strict) {
-    const n2_backend *cuda = open_cuda_or_skip(strict);
+static const n2_backend *open_library_or_skip(n2_op_id op, n2_precision precision) {
+    const n2_backend *cuda = open_cuda_as_or_skip(precision);
     const char *about;
     if (!n2_cuda_has_library(cuda, (int)op, &about)) {
         printf("no library: skipped. %s\n", about);

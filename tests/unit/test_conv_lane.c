@@ -7,7 +7,7 @@
 #include "nn/nn.h"
 
 static const n2_backend *open_convolutions_or_skip(bool strict) {
-    return open_library_or_skip(N2_OP_conv2d, strict);
+    return open_library_or_skip(N2_OP_conv2d, (n2_precision){.strict = strict});
 }
 
 /* ---- one op ------------------------------------------------------------------ */
@@ -34,8 +34,12 @@ static n2_shape output_of_shape(const shape *s) {
                    steps(s->w + s->v.left + s->v.right, s->columns, s->v.stride_x), s->c_out);
 }
 
+/* Made by an op, so that they may lie in memory in 16 bits. */
 static n2_node pictures(problem *p, const shape *s) {
-    return numbers(p, "x", n2_dims(s->n, s->h, s->w, s->c_in));
+    return n2g_tanh(p->graph, numbers(p, "x", n2_dims(s->n, s->h, s->w, s->c_in)));
+}
+static n2_node gradient(problem *p, const shape *s) {
+    return n2g_tanh(p->graph, numbers(p, "d", output_of_shape(s)));
 }
 static n2_node kernel(problem *p, const shape *s) {
     return numbers(p, "k", n2_dims(s->rows, s->columns, s->c_in, s->c_out));
@@ -48,14 +52,12 @@ static n2_node forward(problem *p, const void *arg) {
 
 static n2_node by_input(problem *p, const void *arg) {
     const shape *s = arg;
-    const n2_node dy = numbers(p, "d", output_of_shape(s));
-    return n2g_conv2d_input(p->graph, dy, kernel(p, s), s->h, s->w, s->v);
+    return n2g_conv2d_input(p->graph, gradient(p, s), kernel(p, s), s->h, s->w, s->v);
 }
 
 static n2_node by_weight(problem *p, const void *arg) {
     const shape *s = arg;
-    const n2_node dy = numbers(p, "d", output_of_shape(s));
-    return n2g_conv2d_weight(p->graph, pictures(p, s), dy, s->rows, s->columns, s->v);
+    return n2g_conv2d_weight(p->graph, pictures(p, s), gradient(p, s), s->rows, s->columns, s->v);
 }
 
 static void check_shape(const n2_backend *cuda, double close, const shape *s) {
@@ -83,8 +85,7 @@ static void convolutions_in_tf32_are_nearly(void **state) {
 }
 
 /* Few channels on one side, and a multiple of 64 on the other. */
-static void few_channels_are_ours(void **state) {
-    (void)state;
+static void check_few_channels(const n2_backend *cuda, double close) {
     static const shape some[] = {
         {3, 9, 7, 3, 3, 3, 64, {1, 1, 1, 1, 1, 1}},   {2, 9, 7, 64, 3, 3, 3, {1, 1, 1, 1, 1, 1}},
         {2, 20, 6, 3, 4, 4, 128, {2, 2, 1, 1, 1, 1}}, {2, 7, 5, 1, 3, 3, 256, {1, 1, 1, 1, 1, 1}},
@@ -92,10 +93,25 @@ static void few_channels_are_ours(void **state) {
         {2, 6, 5, 64, 3, 4, 4, {1, 1, 0, 1, 3, 0}},   {1, 1, 1, 2, 3, 3, 128, {1, 1, 1, 1, 1, 1}},
         {300, 3, 3, 3, 3, 3, 64, {1, 1, 0, 0, 1, 1}},
     };
-    const n2_backend *cuda = open_convolutions_or_skip(false);
     const size_t before = n2_cuda_library_calls(cuda);
-    for (size_t i = 0; i < COUNT_OF(some); i++) check_shape(cuda, 4e-3, &some[i]);
+    for (size_t i = 0; i < COUNT_OF(some); i++) check_shape(cuda, close, &some[i]);
     assert_int_equal(n2_cuda_library_calls(cuda), before);
+}
+
+static void few_channels_are_ours(void **state) {
+    (void)state;
+    check_few_channels(open_convolutions_or_skip(false), 4e-3);
+}
+
+static void convolutions_in_16_bits_are_nearly(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        const n2_precision precision = {.narrow = k ? N2_F16 : N2_BF16};
+        const n2_backend *cuda = open_library_or_skip(N2_OP_conv2d, precision);
+        const double close = k ? 4e-3 : 2e-2;
+        for (size_t i = 0; i < COUNT_OF(shapes); i++) check_shape(cuda, close, &shapes[i]);
+        check_few_channels(cuda, close);
+    }
 }
 
 static void usual_shapes_go_to_the_library(void **state) {
@@ -193,6 +209,7 @@ int main(void) {
         cmocka_unit_test(convolutions_in_tf32_are_nearly),
         cmocka_unit_test(usual_shapes_go_to_the_library),
         cmocka_unit_test(few_channels_are_ours),
+        cmocka_unit_test(convolutions_in_16_bits_are_nearly),
         cmocka_unit_test(training_goes_as_on_ref),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(tiles_are_added_up),

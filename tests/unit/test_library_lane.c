@@ -7,7 +7,7 @@
 #include "nn/nn.h"
 
 static const n2_backend *open_products_or_skip(bool strict) {
-    return open_library_or_skip(N2_OP_matmul, strict);
+    return open_library_or_skip(N2_OP_matmul, (n2_precision){.strict = strict});
 }
 
 static void check_product(bool strict, build *f, const void *arg, size_t n, size_t calls) {

@@ -147,9 +147,10 @@ static bool admits(const job *j) {
 static bool pays(const job *j) {
     const job_product *p = &j->product;
     enum { LEAST_SIDE = 512 };
-    const double least = 0x1p26; /* products of two numbers */
+    const double least = 0x1p26, plenty = 0x1p30; /* products of two numbers */
+    const double all = (double)p->m * (double)p->n * (double)p->k * p->batches;
     const bool slim = p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE;
-    return !slim && (double)p->m * (double)p->n * (double)p->k * p->batches >= least;
+    return all >= (slim ? plenty : least);
 }
 
 /* ---- a call -------------------------------------------------------------- */
