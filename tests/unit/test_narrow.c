@@ -131,6 +131,56 @@ static void a_network_trains_as_in_double_precision(void **state) {
     check((sizes){5, 6, 5});
 }
 
+/* ---- sums of what is narrow ---------------------------------------------- */
+
+static const int all_axes[] = {n2_axis(1) | n2_axis(2), n2_axis(0) | n2_axis(1) | n2_axis(2),
+                               n2_axis(3), n2_axis(1) | n2_axis(3), 15};
+enum { SUMS = COUNT_OF(all_axes) };
+
+static size_t sum_up(const n2_backend *backend, sizes s, double *found) {
+    static const n2_window window = {1, 1, 1, 1, 1, 1};
+    bench b = {.ctx = new_ctx(2)};
+    n2_node out[SUMS + 1];
+    assert_int_equal(n2_store_new(b.ctx, backend->bytes, &b.store), N2CE_OK);
+    assert_non_null(b.g = n2_graph_new(b.store));
+    const n2_node x = n2g_read(b.g, tensor(&b, "x", n2_dims(s.n, s.side, s.side, s.c), 1, 0.1));
+    const n2_node k = n2g_read(b.g, tensor(&b, "k", n2_dims(3, 3, s.c, s.c), 0.2, 0));
+    const n2_node h = n2g_silu(b.g, n2g_conv2d(b.g, x, k, window));
+    for (size_t i = 0; i < SUMS; i++) out[i] = n2g_sum(b.g, h, all_axes[i]);
+    out[SUMS] = n2g_total(b.g, n2g_conv2d(b.g, h, k, window));
+    assert_int_equal(n2_plan_compile(b.g, backend, out, SUMS + 1, &b.plan), N2CE_OK);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    size_t n = 0;
+    for (size_t i = 0; i < SUMS; i++) {
+        n2_plan_get(b.plan, i, found + n);
+        n += (size_t)n2_elements(n2_shape_at(b.g, out[i]));
+    }
+    n2_plan_free(b.plan);
+    n2_graph_free(b.g);
+    n2_store_free(b.store);
+    n2ce_ctx_free(b.ctx);
+    return n;
+}
+
+/* Each number is rounded once, to half a unit of the last digit. */
+static void sums_read_what_is_narrow(void **state) {
+    (void)state;
+    enum { ROOM = 1 << 14 };
+    static const sizes of[] = {{3, 8, 16}, {70, 5, 3}, {2, 40, 8}};
+    double *expected = calloc(ROOM, sizeof *expected), *found = calloc(ROOM, sizeof *found);
+    assert_true(expected && found);
+    for (size_t k = 0; k < COUNT_OF(of); k++) {
+        const n2_dtype type = fast_backend()->narrow;
+        const double digit = type == N2_BF16 ? 1.0 / 256 : type == N2_F16 ? 1.0 / 2048 : 1e-5;
+        const size_t n = sum_up(n2_ref_backend(), of[k], expected);
+        assert_int_equal(sum_up(fast_backend(), of[k], found), n);
+        for (size_t i = 0; i < n; i++)
+            assert_close(found[i], expected[i], digit, digit * (i + 1 < n ? 2 : 16));
+    }
+    free(expected);
+    free(found);
+}
+
 /* The same seed, the same bytes. */
 static void runs_are_alike(void **state) {
     (void)state;
@@ -147,6 +197,7 @@ static void runs_are_alike(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_trains_as_in_double_precision),
+        cmocka_unit_test(sums_read_what_is_narrow),
         cmocka_unit_test(runs_are_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,16 @@ static size_t two_outputs(bench *b, n2_shape s, n2_node *out) {
     return 2;
 }
 
+/* Over pixels and pictures, over pixels, over all: slices of them, and whole ones. */
+static size_t sums(bench *b, n2_shape s, n2_node *out) {
+    const n2_node x = numbers(b, "x", s, 0);
+    out[0] = n2g_sum(b->g, x, n2_axis(0) | n2_axis(1) | n2_axis(2));
+    out[1] = n2g_sum(b->g, x, n2_axis(1) | n2_axis(2));
+    out[2] = n2g_sum(b->g, n2g_mul(b->g, x, x), n2_axis(0) | n2_axis(1));
+    out[3] = n2g_total(b->g, x);
+    return 4;
+}
+
 /* Columns of something wider are written by who makes them, and the other size is read. */
 static size_t joined(bench *b, n2_shape s, n2_node *out) {
     const n2_shape half = n2_dims(s.dim[0], s.dim[1] / 2, s.dim[2] / 2, s.dim[3]);
@@ -183,6 +193,22 @@ static void check_chain(build_chain *chain, size_t sums) {
     free(found);
 }
 
+static void sums_of_pictures(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {{8, 32, 64, 64}, {5, 129, 543, 3}, {2, 3, 2, 90000}};
+    for (size_t k = 0; k < COUNT_OF(shapes); k++) {
+        enum { ROOM = 1 << 19 };
+        const n2_shape s = n2_shape_of(shapes[k], 4);
+        double *expected = calloc(ROOM, sizeof *expected), *found = calloc(ROOM, sizeof *found);
+        assert_true(expected && found);
+        launches_of(sums, n2_ref_backend(), s, expected);
+        launches_of(sums, fast_backend(), s, found);
+        for (size_t i = 0; i < ROOM; i++) assert_close(found[i], expected[i], 1e-5, 0.1);
+        free(expected);
+        free(found);
+    }
+}
+
 static void passes_become_one(void **state) {
     (void)state;
     check_chain(residual_sum, 1);
@@ -192,8 +218,8 @@ static void passes_become_one(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_broadcast),
-                                       cmocka_unit_test(passes_become_one),
-                                       cmocka_unit_test(a_profile_names_what_is_launched)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_broadcast), cmocka_unit_test(passes_become_one),
+        cmocka_unit_test(sums_of_pictures), cmocka_unit_test(a_profile_names_what_is_launched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/wide/pass.h"
+#include "cuda/wide/sums.h"
 
 #include <math.h>
 
@@ -295,11 +296,33 @@ static bool contiguous_axes(n2_shape s, int64_t axes, extent *e) {
     return true;
 }
 
+/* Sums of many numbers, or of such in 16 bits. */
+static void note_sum_wide(const n2_call *c, const extent *e) {
+    const int64_t slices = n2_wide_sums_slices(e->outer, e->length, e->inner);
+    float *out = out_of(c), *to = out;
+    if (slices > 1) to = n2_queue_scratch(c->queue, in_of(c, 0), e->outer * slices * e->inner);
+    if (!to) return;
+    n2_note_wide_sums(c, to, e->outer, e->length, e->inner);
+    if (slices > 1 && e->inner > 1)
+        note_sum_columns(c, to, out, e->outer, slices, e->inner);
+    else if (slices > 1)
+        note_sum_runs(c, to, out, e->outer, slices);
+}
+
 static void note_sum(const n2_call *c) {
     enum { RUN = 256, MANY_RUNS = 64 }; /* a block for each of a few long runs; else a warp */
     extent e;
     if (n_out(c) == 0) return; /* without columns there is nothing to read either */
     const bool contiguous = contiguous_axes(c->in[0].shape, c->node->attr->reduce.axes, &e);
+    if (contiguous && n2_wide_sums_takes(c, e.outer, e.length, e.inner))
+        return note_sum_wide(c, &e);
+    if (c->in[0].dtype != N2_NUMBER) {
+        n2_call numbers = *c;
+        numbers.in[0].data = n2_pass_widened(c, 0);
+        numbers.in[0].dtype = N2_NUMBER;
+        if (numbers.in[0].data) note_sum(&numbers);
+        return;
+    }
     if (contiguous && e.inner > 1 && (e.outer < MANY_RUNS || !is_few_each(c)))
         note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
     else if (contiguous && e.length > (e.outer < MANY_RUNS ? (int)RUN : (int)JOB_CHUNK))

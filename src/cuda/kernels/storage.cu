@@ -22,6 +22,7 @@ void n2_cuda_storage(n2_storage table[N2_OP_COUNT]) {
     table[N2_OP_norm] = n2_storage{1, 1, true, false};
     table[N2_OP_norm_input] = n2_storage{1 | 1 << 4, 1 | 1 << 4, true, false};
     table[N2_OP_norm_sums] = n2_storage{1 | 1 << 4, 1 | 1 << 4, false, false};
+    table[N2_OP_sum] = n2_storage{1, 0, false, false};
     /* in double precision, of single numbers */
     table[N2_OP_n2ce_term] = table[N2_OP_n2ce_weight] = n2_storage{0, 0, false, false};
 }

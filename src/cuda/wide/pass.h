@@ -75,6 +75,10 @@ bool n2_pass_takes(const n2_call *c);
 /* Notes one; casts, pool2 and upsample2 too. */
 void n2_note_pass(const n2_call *c);
 
+/* A copy of input k in floats, scratch memory; NULL after a failure. For jobs that cannot read 16
+ * bits. */
+float *n2_pass_widened(const n2_call *c, int k);
+
 /* Passes that read what others make become one with them. */
 void n2_pass_fuse(n2_queue *q);
 

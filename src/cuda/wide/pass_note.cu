@@ -229,3 +229,21 @@ void n2_note_pass(const n2_call *c) {
     fill_in(c, &j, &p);
     note(c, &j, &p);
 }
+
+float *n2_pass_widened(const n2_call *c, int k) {
+    n2_view out = c->in[k];
+    job j = job_of(c, JOB_WIDE);
+    wide_pass p = {};
+    p.n = (uint32_t)n_in(c, k);
+    if (p.n == 0 || !fits(c, n_in(c, k))) return NULL;
+    j.out = n2_queue_scratch(c->queue, (const char *)c->in[k].data + 1, p.n);
+    j.kept = false;
+    if (!j.out) return NULL;
+    out.data = j.out;
+    out.dtype = N2_NUMBER;
+    add_output(&p, &out);
+    add_broadcast(&p, &j, &c->in[k], out.shape);
+    add_step(&p, N2_OP_cast, 0, 0, 0, 0);
+    note(c, &j, &p);
+    return j.out;
+}

@@ -4,6 +4,7 @@
 #include "few.h"
 #include "norm.h"
 #include "pass.h"
+#include "sums.h"
 
 #include <string.h>
 
@@ -12,6 +13,7 @@ static const wide_kernel kernels[] = {
     {"pass", n2_pass_launch, NULL},
     {"few", n2_few_launch, n2_few_prepare},
     {"norm", n2_wide_norm_launch, n2_wide_norm_prepare},
+    {"sums", n2_wide_sums_launch, NULL},
 };
 static_assert(sizeof kernels / sizeof *kernels == N_WIDE_KERNELS, "a row for each wide_id");
 

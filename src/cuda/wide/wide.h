@@ -22,6 +22,7 @@ typedef enum wide_id {
     WIDE_PASS, /* element-wise: pass.h */
     WIDE_FEW,  /* convolutions with few channels on one side: few.h */
     WIDE_NORM, /* norm.h */
+    WIDE_SUMS, /* over rows: sums.h */
     N_WIDE_KERNELS
 } wide_id;
 
