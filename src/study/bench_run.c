@@ -139,6 +139,12 @@ static n2ce_status show(n2_writer *a, const timing *t, const n2_bench_about *abo
     return n2_plan_profile(plan, &a->text);
 }
 
+static n2_recompute recompute_of(const n2ce_options *o) {
+    return n2_options_has_word(o, "recompute", "always")  ? N2_RECOMPUTE_ALWAYS
+           : n2_options_has_word(o, "recompute", "never") ? N2_RECOMPUTE_NEVER
+                                                          : N2_RECOMPUTE_IF_NEEDED;
+}
+
 static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const n2_bench *b,
                               const n2_backend *backend, n2_graph *g, n2_writer *a,
                               double *seconds) {
@@ -147,7 +153,7 @@ static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const n2_ben
     timing t = {.runs = 0};
     const n2_node output = b->build(o, g, &about);
     const double start = n2_seconds();
-    N2_TRY(n2_plan_compile(g, backend, &output, 1, &plan));
+    N2_TRY(n2_plan_compile_with(g, backend, &output, 1, recompute_of(o), &plan));
     t.compile = n2_seconds() - start;
     n2_plan_seed(plan, n2_options_count(o, "seed"), 0);
     n2_plan_time(plan, a && n2_options_flag(o, "plan"));

@@ -8,11 +8,21 @@
 #include "task/task.h"
 #include "task/vocabulary.h"
 
-/* Rows that every workload's table of options has: the last four, and a limit in time. */
-#define N2_BENCH_OPTIONS                                                              \
-    {"plan",  'p',  N2CE_OPTION_FLAG,                                                 \
-     "false", 0,    0,                                                                \
-     NULL,    NULL, "print the plan: steps, bytes, floating-point operations, time"}, \
+/* Rows that every workload's table of options has: the last five, and a limit in time. */
+#define N2_BENCH_OPTIONS                                                                     \
+    {"plan",  'p',  N2CE_OPTION_FLAG,                                                        \
+     "false", 0,    0,                                                                       \
+     NULL,    NULL, "print the plan: steps, bytes, floating-point operations, time"},        \
+        {"recompute",                                                                        \
+         0,                                                                                  \
+         N2CE_OPTION_WORD,                                                                   \
+         "auto",                                                                             \
+         0,                                                                                  \
+         0,                                                                                  \
+         "auto|always|never",                                                                \
+         "WHEN",                                                                             \
+         "make norms and activations again for gradients instead of keeping them: auto, if " \
+         "memory is short, always or never"},                                                \
         N2_SEED_OPTION, N2_ANY_DEVICE_OPTION, N2_PICTURES_PRECISION_OPTION
 #define N2_BENCH_SECONDS_OPTION(DEFAULT) \
     { "seconds", 0, N2CE_OPTION_REAL, DEFAULT, 0.01, 1e6, NULL, "S", "time to measure for" }
