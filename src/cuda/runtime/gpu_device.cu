@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { TILE_ROWS = 32768 };
-static const size_t tile_limit = (size_t)1536 << 20;
+static const size_t least_tile_limit = (size_t)1536 << 20, most_tile_limit = (size_t)6 << 30;
 
 /* ---- errors -------------------------------------------------------------- */
 
@@ -120,11 +120,20 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        g->index, properties.name, properties.major, properties.minor);
     g->fuses_mlps = properties.major == 9;
     g->multiprocessors = properties.multiProcessorCount;
+    g->total_memory = properties.totalGlobalMem;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
     snprintf(g->backend_name, sizeof g->backend_name, "cuda:%d, %s", g->index,
              n2_precision_name(n2_precision{g->strict, g->narrow}));
     return N2CE_OK;
+}
+
+/* Bytes of a tile: pictures that are done together fill the GPU better; but a GPU with little
+ * memory has room for other things, too. */
+static size_t tile_limit(const gpu_device *g) {
+    const size_t share = g->total_memory / 16;
+    if (share < least_tile_limit) return least_tile_limit;
+    return share < most_tile_limit ? share : most_tile_limit;
 }
 
 static void fill_tables(gpu_device *g) {
@@ -148,7 +157,7 @@ static void fill_tables(gpu_device *g) {
     g->backend.kernel = n2_cuda_kernels;
     g->backend.split = split;
     g->backend.most_tile = TILE_ROWS;
-    g->backend.tile_bytes = tile_limit;
+    g->backend.tile_bytes = tile_limit(g);
     g->backend.device = &g->api;
     g->backend.narrow = g->narrow;
     g->backend.storage = g->storage;

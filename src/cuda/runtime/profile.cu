@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A launch, or one of the calls or wide jobs of it, and its time. */
+/* A launch, or one of the calls or wide jobs of it, and its time; or several of the same. */
 typedef struct piece {
     const launch *l;
     uint32_t number;
     float ms;
+    uint32_t times;
 } piece;
 
 typedef struct profile {
@@ -144,10 +145,13 @@ static void add_jobs(n2_text *out, const n2_queue *q, const launch *l) {
 }
 
 static void add_piece(n2_text *out, const n2_queue *q, const piece *x, double total) {
-    n2_text_add(out, "%9.1f us %5.1f %%  level %-4d %-9s %6u blocks ", 1e3 * (double)x->ms,
-                100 * (double)x->ms / total, x->l->level, way_of(x->l->way),
-                n2_has_several(x->l->way) ? 0 : x->l->blocks);
     const noted *n = n2_has_several(x->l->way) ? job_of_piece(q, x) : NULL;
+    n2_text_add(out, "%9.1f us %5.1f %%  ", 1e3 * (double)x->ms, 100 * (double)x->ms / total);
+    if (n)
+        n2_text_add(out, "%4u x %-8s", x->times, way_of(x->l->way));
+    else
+        n2_text_add(out, "level %-4d %-9s %6u blocks ", x->l->level, way_of(x->l->way),
+                    x->l->blocks);
     if (n && x->l->way == LAUNCH_WIDE) n2_text_add(out, " %s:", n2_wide_name(&n->j));
     if (n)
         add_job(out, n, "");
@@ -170,6 +174,30 @@ static void add_ways(n2_text *out, const profile *f) {
     }
 }
 
+/* Whether they are of one op on one shape: the same for another tile of rows, or another layer. */
+static bool are_alike(const n2_queue *q, const piece *a, const piece *b) {
+    if (!n2_has_several(a->l->way) || a->l->way != b->l->way) return false;
+    const noted *x = job_of_piece(q, a), *y = job_of_piece(q, b);
+    return x && y && x->node && y->node && x->node->op == y->node->op &&
+           n2_same_shape(x->node->shape, y->node->shape);
+}
+
+/* Pieces that are alike become one. */
+static size_t gather_alike(const n2_queue *q, piece *pieces, size_t n) {
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < left && !are_alike(q, &pieces[k], &pieces[i])) k++;
+        if (k < left) {
+            pieces[k].ms += pieces[i].ms;
+            pieces[k].times++;
+        } else {
+            pieces[left++] = pieces[i];
+        }
+    }
+    return left;
+}
+
 /* Those that take a five hundredth of the time at least. */
 static void describe(n2_text *out, const profile *f) {
     double total = 0, shown = 0;
@@ -177,19 +205,20 @@ static void describe(n2_text *out, const profile *f) {
     for (size_t i = 0; i < f->n; i++) total += (double)f->pieces[i].ms;
     n2_text_add(out, "%zu launches, one after the other: %.3f ms\n", f->n, total);
     add_ways(out, f);
-    qsort(f->pieces, f->n, sizeof *f->pieces, longest_first);
-    for (; n < f->n && (double)f->pieces[n].ms >= total / 500; n++) {
+    const size_t kinds = gather_alike(f->p->queue, f->pieces, f->n);
+    qsort(f->pieces, kinds, sizeof *f->pieces, longest_first);
+    for (; n < kinds && (double)f->pieces[n].ms >= total / 500; n++) {
         add_piece(out, f->p->queue, &f->pieces[n], total);
         shown += (double)f->pieces[n].ms;
     }
-    n2_text_add(out, "%9.1f us        %zu others\n", 1e3 * (total - shown), f->n - n);
+    n2_text_add(out, "%9.1f us        %zu others\n", 1e3 * (total - shown), kinds - n);
 }
 
 static void fill_pieces(profile *f) {
     for (size_t k = 0; k < f->p->n_launches; k++) {
         const launch *l = &f->p->launches[k];
         const uint32_t n = n2_has_several(l->way) ? l->blocks : 1;
-        for (uint32_t i = 0; i < n; i++) f->pieces[f->n++] = piece{l, i, 0};
+        for (uint32_t i = 0; i < n; i++) f->pieces[f->n++] = piece{l, i, 0, 1};
     }
 }
 

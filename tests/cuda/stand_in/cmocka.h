@@ -44,10 +44,11 @@ __attribute__((noreturn, unused, format(printf, 3, 4))) static void stand_in_fai
 
 __attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stand_in_end, 2); }
 
-#define print_error(...) printf(__VA_ARGS__)
-#define fail_msg(...)    stand_in_fail(__FILE__, __LINE__, __VA_ARGS__)
-#define skip()           stand_in_skip()
-#define STAND_IN(x)      ((x) ? (void)0 : stand_in_fail(__FILE__, __LINE__, "%s", #x))
+#define print_error(...)   printf(__VA_ARGS__)
+#define print_message(...) printf(__VA_ARGS__)
+#define fail_msg(...)      stand_in_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define skip()             stand_in_skip()
+#define STAND_IN(x)        ((x) ? (void)0 : stand_in_fail(__FILE__, __LINE__, "%s", #x))
 
 #define assert_true(x)                   STAND_IN(x)
 #define assert_false(x)                  STAND_IN(!(x))
