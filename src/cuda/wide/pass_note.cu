@@ -69,7 +69,7 @@ static pass_axes axes_as_passed(const axes *all) {
 }
 
 static uint8_t way_of(const pass_axes *a, const void *at) {
-    bool eight = is_aligned_16(at);
+    bool eight = a->step[0] == 1 && is_aligned_16(at);
     for (int k = 1; k < a->rank; k++) eight &= a->step[k] % 8 == 0;
     if (a->rank == 1 && a->step[0] == 1) return PASS_ALONG;
     if (a->rank > 1 && a->length[0].by % 8 != 0) return PASS_EACH;
