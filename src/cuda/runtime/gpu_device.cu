@@ -129,8 +129,12 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
 }
 
 /* Bytes of a tile: pictures that are done together fill the GPU better; but a GPU with little
- * memory has room for other things, too. */
+ * memory has room for other things, too. The environment variable N2CE_CUDA_TILE says how many MiB,
+ * for trials. */
 static size_t tile_limit(const gpu_device *g) {
+    const char *word = getenv("N2CE_CUDA_TILE");
+    const long mib = word ? strtol(word, NULL, 10) : 0;
+    if (mib > 0) return (size_t)mib << 20;
     const size_t share = g->total_memory / 16;
     if (share < least_tile_limit) return least_tile_limit;
     return share < most_tile_limit ? share : most_tile_limit;
