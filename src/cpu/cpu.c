@@ -74,7 +74,7 @@ static bool is_heavy_product(const n2_graph *g, const n2_node_data *d) {
 }
 
 static bool is_heavy_convolution(const n2_graph *g, const n2_node_data *d) {
-    enum { PIXELS = 256, NUMBERS = 16384 };
+    enum { PIXELS = 64, NUMBERS = 16384 };
     const bool conv = d->op->id == N2_OP_conv2d, input = d->op->id == N2_OP_conv2d_input;
     const n2_shape y = conv ? d->shape : n2_shape_at(g, d->in[input ? 0 : 1]);
     const n2_shape kernel = conv || input ? n2_shape_at(g, d->in[1]) : d->shape;

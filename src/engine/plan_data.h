@@ -11,7 +11,8 @@ enum {
     N2_LEAST_ROWS = 16,         /* fewer rows are worth a program only if they are heavy, */
     N2_HEAVY_ROWS = 64000000,   /* which is to say, of so many flops in all */
     N2_GRAIN = 32768,           /* work (n2_work) that is worth handing to a thread: 10 us */
-    N2_MOST_TILE = 144,         /* rows of a tile */
+    N2_MOST_TILE = 144,         /* rows of a tile, */
+    N2_LEAST_TILE = 4,          /* and of one whose rows are too big for any cache: pictures */
     N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
     /* On a device, bytes up to which a value has a place to itself, in the block and in a
      * tile: what shares memory cannot run at the same time. In a tile the larger limit is for

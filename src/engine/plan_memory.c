@@ -360,7 +360,7 @@ static void choose_tile(n2_plan *p, n2_step *s) {
     if (rows > most) rows = most;
     if (rows >= 12 || p->device) /* what the matrix kernels take at a time */
         rows = rows >= 12 ? rows / 12 * 12 : 12;
-    if (rows < 1) rows = 1;
+    if (rows < N2_LEAST_TILE) rows = N2_LEAST_TILE;
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
     s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;

@@ -23,7 +23,7 @@ enum {
     CHUNKS = 8,            /* that sum up, at most; each has partial sums of its own */
     CHUNKS_HEAVY = 32,     /* the same where rows are heavy and therefore few */
     CHUNK_ROWS = 64,       /* at least, */
-    CHUNK_FLOPS = 1 << 28, /* or rows of so many flops, if that is less */
+    CHUNK_FLOPS = 1 << 28, /* or rows of so many flops, if that is less, but a whole tile */
 };
 
 typedef struct weight {
@@ -51,11 +51,12 @@ static int64_t clamp(double x, int64_t least, int64_t most) {
 /* Sums over rows depend on the chunks in their last bits, so their number is a matter of rows and
  * weight alone. Without sums nothing does, and there may be as many as is good for balance. */
 static int64_t chunks_of(const n2_step *s, weight w) {
-    const int64_t least = clamp(CHUNK_FLOPS / (w.flops + 1), 1, CHUNK_ROWS);
+    const int64_t tile = clamp((double)(s->n_rows / CHUNKS), 1, N2_LEAST_TILE);
+    const int64_t least = clamp(CHUNK_FLOPS / (w.flops + 1), tile, CHUNK_ROWS);
     const int64_t chunks = clamp((double)(s->n_rows / least), 1, CHUNKS);
     if (!w.sums) {
-        const int64_t tile = clamp(4 * N2_GRAIN / (w.work + 1), N2_MOST_TILE, s->n_rows);
-        return clamp((double)(s->n_rows / tile), chunks, s->n_rows);
+        const int64_t rows = clamp(4 * N2_GRAIN / (w.work + 1), N2_MOST_TILE, s->n_rows);
+        return clamp((double)(s->n_rows / rows), chunks, s->n_rows);
     }
     return least == CHUNK_ROWS ? chunks : clamp((double)(s->n_rows / least), 1, CHUNKS_HEAVY);
 }
