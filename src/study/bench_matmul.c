@@ -1,5 +1,6 @@
 /* "bench matmul": how fast matrix products are, on our kernels and on the vendor's library. */
-#include "base/clock.h"
+#include "bench_time.h"
+
 #include "base/random.h"
 #include "cuda/cuda.h"
 #include "engine/plan.h"
@@ -125,32 +126,12 @@ static n2ce_status find_error(const bench *b, const n2_plan *plan, double *error
 
 /* ---- time ------------------------------------------------------------------- */
 
-/* Seconds of a run: what is done once, and graphs of several runs, come before time counts. */
-static n2ce_status time_runs(const bench *b, n2_plan *plan, double *seconds) {
-    const double limit = n2ce_options_number(b->o, "seconds");
-    uint64_t runs = 0, batch = 1;
-    N2_TRY(n2_plan_run(plan));
-    const double before = n2_seconds();
-    N2_TRY(n2_plan_run_many(plan, 8));
-    if (n2_seconds() - before < limit / 4) N2_TRY(n2_plan_run_many(plan, 64));
-    const double start = n2_seconds();
-    double now = start, last = start;
-    while (!n2_cancelled(b->ctx) && (runs == 0 || now - start < limit)) {
-        N2_TRY(n2_plan_run_many(plan, batch));
-        runs += batch;
-        now = n2_seconds();
-        if (now - last < limit / 4) batch *= 2;
-        last = now;
-    }
-    *seconds = (now - start) / (double)(runs ? runs : 1);
-    return runs ? N2CE_OK : N2CE_ECANCELED;
-}
-
 static n2ce_status measure_plan(bench *b, n2_graph *g, measured *out) {
     const n2_node y = n2g_matmul(g, n2g_read(g, b->a), n2g_read(g, b->b), b->p.ta, b->p.tb);
     n2_plan *plan = NULL;
     N2_TRY(n2_plan_compile(g, b->backend, &y, 1, &plan));
-    n2ce_status status = time_runs(b, plan, &out->seconds);
+    n2ce_status status =
+        n2_bench_time(b->ctx, plan, n2ce_options_number(b->o, "seconds"), &out->seconds);
     if (status == N2CE_OK) status = find_error(b, plan, &out->error);
     n2_plan_free(plan);
     return status;

@@ -153,42 +153,69 @@ static const float *pictures_as(const n2_call *c, int place, n2_dtype type) {
     return out;
 }
 
-static void note_call(const n2_call *c, const job *j) {
+static void note_call(n2_queue *q, const job *j) {
     const job_conv *v = &j->conv;
     const n2_dtype type = (n2_dtype)v->type_x;
-    noted *n = n2_queue_add(c->queue, j, shares(j->n));
-    n2_note_read(n, j->in[0], floats_of(type, n_in(c, 0)));
-    n2_note_read(n, j->in[1], floats_of(type, n_in(c, 1)));
+    const int64_t x = (int64_t)(v->lines / (uint32_t)v->oh) * v->h * v->w * v->c_in;
+    const int64_t y = (int64_t)v->lines * v->ow * v->c_out;
+    const int64_t k = (int64_t)v->rows * v->columns * v->c_in * v->c_out;
+    noted *n = n2_queue_add(q, j, shares(j->n));
+    n2_note_read(n, j->in[0], floats_of(type, j->op == N2_OP_conv2d_input ? y : x));
+    n2_note_read(n, j->in[1], floats_of(type, j->op == N2_OP_conv2d_weight ? y : k));
     n2_note_write(n, j->out, floats_of(type, j->n));
+}
+
+/* Memory for what a library makes of it, if that is not yet the output. */
+static void make_elsewhere(const n2_call *c, job *j, n2_dtype type) {
+    j->out = n2_queue_scratch(c->queue, (const char *)out_of(c) + 1, floats_of(type, j->n));
+    j->add = j->kept = false;
+}
+
+/* How many pictures go at once. A library adds up all pixels in float32: where that is to be as
+ * exact as double precision is elsewhere, it adds up some, and our job the rest. */
+static int64_t pictures_at_once(const job_conv *v) {
+    enum { PIXELS = 512, PARTS = 16 }; /* at least, of a part; at most */
+    const int64_t n = v->lines / (uint32_t)v->oh;
+    const int64_t some = pieces(PIXELS, (int64_t)v->oh * v->ow), part = pieces(n, PARTS);
+    return !v->strict ? n : some > part ? some : part;
+}
+
+/* A kernel's gradient, which our job turns over. */
+static void note_weight(const n2_call *c, job j, n2_dtype type) {
+    n2_queue *q = c->queue;
+    const job_conv v = j.conv;
+    const int64_t all = v.lines / (uint32_t)v.oh, step = pictures_at_once(&v);
+    const float *x = pictures_as(c, 0, type), *y = pictures_as(c, 1, type);
+    make_elsewhere(c, &j, type);
+    for (int64_t first = 0; first < all; first += step) {
+        const int64_t some = all - first < step ? all - first : step;
+        j.in[0] = x + floats_of(type, first * v.h * v.w * v.c_in);
+        j.in[1] = y + floats_of(type, first * v.oh * v.ow * v.c_out);
+        j.conv.lines = j.conv.slice_lines = (uint32_t)(some * v.oh);
+        note_call(q, &j);
+        job turned = turn_job(q, j.out, v.c_out, j.n / v.c_out, type, c->out.dtype);
+        turned.out = out_of(c);
+        turned.add = c->add || first > 0;
+        turned.kept = c->kept;
+        note_turn(q, &turned);
+    }
 }
 
 /* All have one type, in 16 bits if pictures have. Its kernels and gradients of kernels are turned
  * over by jobs of ours; so is our own kernel's, if the library has nothing for it. */
 static void note_library(const n2_call *c, job j) {
-    n2_queue *q = c->queue;
     job_conv *v = &j.conv;
-    const bool by_weight = j.op == N2_OP_conv2d_weight, adds = j.add;
-    const n2_dtype type = (n2_dtype)(v->type_x ? v->type_x : v->type_y);
-    const n2_dtype out = c->out.dtype;
+    const n2_dtype type = (n2_dtype)(v->type_x ? v->type_x : v->type_y), out = c->out.dtype;
     v->type_x = v->type_k = v->type_y = (uint8_t)type;
+    v->strict = v->strict && type == N2_NUMBER;
     v->turned = true;
     j.kind = JOB_LIBRARY;
+    if (j.op == N2_OP_conv2d_weight) return note_weight(c, j, type);
     j.in[0] = pictures_as(c, 0, type);
-    j.in[1] = by_weight ? pictures_as(c, 1, type) : turn_kernel(c, v, type);
-    if (by_weight || out != type) {
-        j.out = n2_queue_scratch(q, (const char *)out_of(c) + 1, floats_of(type, j.n));
-        j.add = j.kept = false;
-    }
-    note_call(c, &j);
-    if (by_weight) {
-        job turned = turn_job(q, j.out, v->c_out, j.n / v->c_out, type, out);
-        turned.out = out_of(c);
-        turned.add = adds;
-        turned.kept = c->kept;
-        note_turn(q, &turned);
-    } else if (out != type) {
-        note_cast(q, j.out, type, out_of(c), out, j.n);
-    }
+    j.in[1] = turn_kernel(c, v, type);
+    if (out != type) make_elsewhere(c, &j, type);
+    note_call(c->queue, &j);
+    if (out != type) note_cast(c->queue, j.out, type, out_of(c), out, j.n);
 }
 
 void n2_note_conv(const n2_call *c) {

@@ -62,7 +62,7 @@ static convolution key_of(const job *j) {
     c.right = zeros_behind(v->left, v->w, v->columns, v->stride_x, v->ow);
     c.type_x = v->type_x, c.type_k = v->type_k, c.type_y = v->type_y;
     c.alignment = is_aligned_job(j) ? alignment : 4;
-    c.strict = v->strict && v->type_x == N2_NUMBER;
+    c.strict = v->strict;
     return c;
 }
 
