@@ -53,12 +53,13 @@ n2_node n2_build_conv_layer(n2_graph *g, const n2_conv_layer *layer, n2_node x) 
 }
 
 n2_node n2_build_deconv_layer(n2_graph *g, const n2_conv_layer *layer, n2_node x) {
-    if (!x.id) return N2_NONE;
-    const n2_shape s = n2_shape_at(g, x), k = layer->weight->shape;
+    const n2_node kernel = n2g_read(g, layer->weight);
+    if (!x.id || !kernel.id) return N2_NONE;
+    const n2_shape s = n2_shape_at(g, x), k = n2_shape_at(g, kernel);
     const n2_window v = layer->window;
     const int64_t height = (s.dim[1] - 1) * v.stride_y + k.dim[0] - v.top - v.bottom;
     const int64_t width = (s.dim[2] - 1) * v.stride_x + k.dim[1] - v.left - v.right;
-    return add_bias(g, layer, n2g_conv2d_input(g, x, n2g_read(g, layer->weight), height, width, v));
+    return add_bias(g, layer, n2g_conv2d_input(g, x, kernel, height, width, v));
 }
 
 n2_norm_layer n2_norm_layer_new(n2_parameters *p, const char *name, int64_t channels,

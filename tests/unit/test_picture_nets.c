@@ -1,6 +1,7 @@
 /* Layers and networks of pictures: sizes, initial values, files in PyTorch's order, training. What
  * they compute is held against PyTorch in test_golden_pictures.c. */
 #include "contexts.h"
+#include "failing_alloc.h"
 #include "fast_backend.h"
 #include "files.h"
 #include "ref/ref.h"
@@ -361,6 +362,61 @@ static void the_same_bytes_whatever_happens(void **state) {
     n2ce_ctx_free(three);
 }
 
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* A network that is made, built, trained, saved and loaded; and a transposed convolution. */
+static n2ce_status live(n2_store *store, n2_graph *g, n2_plan **plan, const char *path) {
+    n2_parameters p = n2_parameters_new(store, 3);
+    const n2_unet net = n2_unet_new(&p, "", &tiny);
+    const n2_conv_shape s = {.in = 3, .out = 3, .kernel = 3, .stride = 1, .padding = 1};
+    const n2_conv_layer deconv = n2_deconv_layer_new(&p, "deconv", s, N2_INIT_DEFAULT);
+    const n2_unet_input in = {.x = n2g_randn(g, n2_dims(1, 2, 2, 3)),
+                              .level = n2g_randu(g, n2_dims(1))};
+    const n2_node y = n2_deconv_layer_apply(g, &deconv, n2_unet_apply(g, &net, &in));
+    const n2_node loss = n2g_total(g, n2g_mul(g, y, y));
+    n2_minimise(g, &(n2_optimiser)N2_OPTIMISER_DEFAULTS, "adam", &p, loss, NULL);
+    if (p.failed) return N2CE_ENOMEM;
+    N2_TRY(n2_plan_compile(g, n2_cpu_backend(), &loss, 1, plan));
+    N2_TRY(n2_plan_run(*plan));
+    N2_TRY(n2_checkpoint_save(store, *plan, path));
+    N2_TRY(n2_checkpoint_load(store, *plan, path));
+    N2_TRY(n2_parameters_load(&p, path));
+    return n2_parameters_save(&p, path);
+}
+
+static n2ce_status whole_life(failing_alloc *memory, const char *path) {
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    n2ce_ctx *ctx = NULL;
+    n2_store *store = NULL;
+    n2_graph *g = NULL;
+    n2_plan *plan = NULL;
+    n2ce_status status = n2ce_ctx_new(&ctx, &options);
+    if (status == N2CE_OK) status = n2_store_new(ctx, sizeof(float), &store);
+    if (status == N2CE_OK && !(g = n2_graph_new(store))) status = N2CE_ENOMEM;
+    if (status == N2CE_OK) status = live(store, g, &plan, path);
+    if (ctx && status != N2CE_OK) assert_message(ctx, "memory");
+    n2_plan_free(plan);
+    n2_graph_free(g);
+    n2_store_free(store);
+    n2ce_ctx_free(ctx);
+    return status;
+}
+
+/* Every 7th allocation in turn, as the table of all would take long: out of memory, and no leak. */
+static void a_failed_allocation_is_an_error(void **state) {
+    (void)state;
+    char path[] = "/tmp/n2ce-test-memory-XXXXXX";
+    assert_true(close(mkstemp(path)) == 0);
+    n2ce_status status = N2CE_ENOMEM;
+    for (size_t n = 0; status != N2CE_OK; n += 7) {
+        failing_alloc memory = failing_alloc_new(n, n % 2);
+        status = whole_life(&memory, path);
+        assert_int_equal(status, memory.calls > n ? N2CE_ENOMEM : N2CE_OK);
+        assert_int_equal(memory.live, 0);
+    }
+    unlink(path);
+}
+
 /* ---- mistakes -------------------------------------------------------------------------- */
 
 static void mistakes_are_told(void **state) {
@@ -397,6 +453,7 @@ int main(void) {
         cmocka_unit_test(kernels_of_another_shape_are_refused),
         cmocka_unit_test(a_unet_learns_to_denoise),
         cmocka_unit_test(the_same_bytes_whatever_happens),
+        cmocka_unit_test(a_failed_allocation_is_an_error),
         cmocka_unit_test(mistakes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
