@@ -95,10 +95,17 @@ typedef struct n2_optimiser {
     n2_adam adam;
     double rate;
     double clip; /* largest global norm of the gradient; 0: none */
+    /* The loss is multiplied by this before it is differentiated, and the updates divide by it: for
+     * --precision half, in which gradients below 6e-8 vanish. A power of two, so that in float32
+     * nothing changes; 0: 1. The gradient's norm is watched then: one that is too large for half
+     * (65504) stops the run before the update. */
+    double loss_scale;
     /* Optional: a factor on the rate as a function of the step (1 for the first). */
     n2_node (*schedule)(n2_graph *g, n2_node step, const void *arg);
     const void *schedule_arg;
 } n2_optimiser;
+/* What suits means over pictures of sums over pixels. */
+#define N2_HALF_LOSS_SCALE 4096.0
 #define N2_OPTIMISER_DEFAULTS \
     { .adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-3 }
 

@@ -32,22 +32,28 @@ static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n
     return t;
 }
 
+static n2_node times(n2_graph *g, n2_node x, double factor) {
+    return factor == 1 ? x : n2g_scale(g, x, factor);
+}
+
 /* x, dx: room for all parameters. */
 static void minimise(n2_graph *g, const n2_optimiser *o, const char *name, const n2_parameters *p,
                      n2_node loss, n2_node *norm, n2_node *x, n2_node *dx) {
     for (size_t i = 0; i < p->n; i++) x[i] = n2g_read(g, p->list[i]);
-    n2g_grad(g, loss, x, p->n, dx);
-    const n2_node size = global_norm(g, dx, p->n);
+    const double scale = o->loss_scale > 0 ? o->loss_scale : 1;
+    n2g_grad(g, times(g, loss, scale), x, p->n, dx);
+    const n2_node size = times(g, global_norm(g, dx, p->n), 1 / scale);
     if (norm) *norm = size;
     n2g_watch(g, loss);
-    if (norm || o->clip > 0) n2g_watch(g, size); /* else nobody computes it */
+    if (norm || o->clip > 0 || scale > 1) n2g_watch(g, size); /* else nobody computes it */
     n2_tensor *count = state(g, name, "step", NULL);
     /* the rate does not wait for the assignment, which waits for everything that is watched */
     const n2_node next = n2g_affine(g, n2g_read(g, count), 1, 1);
     const n2_node step = n2g_assign(g, count, next);
     n2_node rate = n2g_constant(g, o->rate);
     if (o->schedule) rate = n2g_mul(g, rate, o->schedule(g, next, o->schedule_arg));
-    const n2_node factor = o->clip > 0 ? clip_factor(g, size, o->clip) : n2g_constant(g, 1);
+    const n2_node clip = o->clip > 0 ? clip_factor(g, size, o->clip) : n2g_constant(g, 1);
+    const n2_node factor = times(g, clip, 1 / scale);
     for (size_t i = 0; i < p->n && n2_graph_status(g) == N2CE_OK; i++) {
         n2_tensor *const tensors[] = {p->list[i], state(g, name, "m", p->list[i]),
                                       state(g, name, "v", p->list[i])};

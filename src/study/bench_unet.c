@@ -59,7 +59,8 @@ static n2_node build(const n2ce_options *o, n2_graph *g, n2_bench_about *about) 
     const n2_node noise = n2g_randn(g, n2_shape_at(g, in.x));
     const n2_node loss = n2_edm_loss(g, &edm, &net, &in, noise);
     if (forward) return loss;
-    const n2_optimiser adam = N2_OPTIMISER_DEFAULTS;
+    n2_optimiser adam = N2_OPTIMISER_DEFAULTS;
+    if (n2_precision_of_options(o).narrow == N2_F16) adam.loss_scale = N2_HALF_LOSS_SCALE;
     n2_minimise(g, &adam, "adam", &p, loss, NULL);
     average_all(g, &p);
     return loss;

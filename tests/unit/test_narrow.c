@@ -9,6 +9,7 @@
 #include "ref/ref.h"
 
 #include "engine/plan.h"
+#include "nn/nn.h"
 #include "rewrite/rewrites.h"
 
 #include <stdlib.h>
@@ -181,6 +182,53 @@ static void sums_read_what_is_narrow(void **state) {
     free(found);
 }
 
+/* ---- scaled losses --------------------------------------------------------- */
+
+/* Parameters after a few steps of Adam on a loss whose gradients are as small as `size`. */
+static size_t descend(const n2_backend *backend, double size, double scale, double *found) {
+    static const n2_window window = {1, 1, 1, 1, 1, 1};
+    bench b = {.ctx = new_ctx(2)};
+    assert_int_equal(n2_store_new(b.ctx, backend->bytes, &b.store), N2CE_OK);
+    assert_non_null(b.g = n2_graph_new(b.store));
+    n2_parameters p = n2_parameters_new(b.store, 1);
+    n2_tensor *k[2] = {n2_parameter(&p, "k0", n2_dims(3, 3, 8, 8), 0.2),
+                       n2_parameter(&p, "k1", n2_dims(3, 3, 8, 8), 0.2)};
+    n2_node x = n2g_read(b.g, tensor(&b, "x", n2_dims(4, 6, 6, 8), 1, 0));
+    for (int i = 0; i < 2; i++) x = n2g_silu(b.g, n2g_conv2d(b.g, x, n2g_read(b.g, k[i]), window));
+    const n2_node loss = n2g_scale(b.g, n2g_total(b.g, n2g_mul(b.g, x, x)), size);
+    const n2_optimiser o = {
+        .adam = {0.9, 0.999, 1e-20, 0}, .rate = 1e-3, .clip = 1e9, .loss_scale = scale};
+    n2_minimise(b.g, &o, "adam", &p, loss, NULL);
+    assert_int_equal(n2_plan_compile(b.g, backend, &loss, 1, &b.plan), N2CE_OK);
+    for (int i = 0; i < STEPS; i++) assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    size_t n = 0;
+    for (int i = 0; i < 2; i++, n += 576) n2_tensor_get(b.store, k[i], found + n);
+    n2_plan_free(b.plan);
+    n2_graph_free(b.g);
+    n2_store_free(b.store);
+    n2ce_ctx_free(b.ctx);
+    return n;
+}
+
+/* A power of two changes nothing in float; in half, gradients that would vanish are there. */
+static void a_scaled_loss_has_the_same_updates(void **state) {
+    (void)state;
+    enum { ROOM = 2048 };
+    double a[ROOM], b[ROOM], c[ROOM];
+    const size_t n = descend(n2_cpu_backend(), 1e-4, 0, a);
+    descend(n2_cpu_backend(), 1e-4, N2_HALF_LOSS_SCALE, b);
+    assert_memory_equal(a, b, n * sizeof *a);
+    if (fast_backend()->narrow != N2_F16) return;
+    size_t stayed[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        descend(n2_ref_backend(), 1e-8, 0, a);
+        descend(fast_backend(), 1e-8, k ? 65536 : 0, c);
+        for (size_t i = 0; i < n; i++) stayed[k] += fabs(c[i] - a[i]) > 1e-3;
+    }
+    assert_true(stayed[0] > n / 4); /* Adam's steps are 1e-3 each */
+    assert_true(stayed[1] < n / 50);
+}
+
 /* The same seed, the same bytes. */
 static void runs_are_alike(void **state) {
     (void)state;
@@ -198,6 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_trains_as_in_double_precision),
         cmocka_unit_test(sums_read_what_is_narrow),
+        cmocka_unit_test(a_scaled_loss_has_the_same_updates),
         cmocka_unit_test(runs_are_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
