@@ -16,10 +16,12 @@ enum {
     N2_TILE_BYTES = 1536 << 10, /* of a tile's values: a second-level cache and a half */
     /* On a device, bytes up to which a value has a place to itself, in the block and in a
      * tile: what shares memory cannot run at the same time. In a tile the larger limit is for
-     * values that are summed over rows, which happens apart from the rest. */
+     * values that are summed over rows, which happens apart from the rest, if a row has few
+     * numbers: of pictures there are too many, and each fills the device by itself. */
     N2_OWN_PLACE = 16 << 20,
     N2_OWN_TILE_PLACE = 2 << 20,
-    N2_OWN_SUMMED_PLACE = 32 << 20
+    N2_OWN_SUMMED_PLACE = 32 << 20,
+    N2_OWN_SUMMED_NUMBERS = 4096
 };
 
 /* What the planner knows of a node. */

@@ -325,7 +325,8 @@ static bool has_own_place(const n2_plan *p, const uint32_t *code, int n, uint32_
     const size_t rows = most_rows(p, p->steps[p->nodes[root].step].n_rows);
     const size_t bytes = rows * numbers * p->backend->bytes;
     if (bytes <= N2_OWN_TILE_PLACE) return true;
-    return bytes <= N2_OWN_SUMMED_PLACE && is_summed_over_rows(p, code, n, root);
+    return numbers <= N2_OWN_SUMMED_NUMBERS && bytes <= N2_OWN_SUMMED_PLACE &&
+           is_summed_over_rows(p, code, n, root);
 }
 
 /* Values that live in tiles only share the tile by their lifetimes. */
