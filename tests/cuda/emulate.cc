@@ -147,6 +147,64 @@ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
     }
 }
 
+/* One of two numbers of 16 bits in a word. */
+static double half_of(n2_dtype type, uint32_t word, unsigned which) {
+    return (double)n2_widen(type, (uint16_t)(which ? word >> 16 : word));
+}
+
+static void mma_narrow(n2_dtype type, float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emulated_lane *lanes = emulated_warp();
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
+    memcpy(lanes[lane].b, b, sizeof lanes[lane].b);
+    emulated_warp_barrier();
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = g + i / 2 * 8, column = 2 * t + i % 2;
+        double sum = (double)c[i];
+        for (unsigned k = 0; k < 16; k++) {
+            const unsigned other = k % 8 / 2;
+            const uint32_t x = lanes[row % 8 * 4 + other].a[row / 8 + k / 8 * 2];
+            const uint32_t y = lanes[column * 4 + other].b[k / 8];
+            sum += half_of(type, x, k % 2) * half_of(type, y, k % 2);
+        }
+        c[i] = (float)sum;
+    }
+}
+
+void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    mma_narrow(N2_BF16, c, a, b);
+}
+void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2]) { mma_narrow(N2_F16, c, a, b); }
+
+/* Element (row, column) of matrix k of four, whose rows lanes have named. */
+static uint32_t matrix_element(const emulated_lane *lanes, unsigned k, unsigned row,
+                               unsigned column) {
+    uint16_t x;
+    memcpy(&x, (const char *)(uintptr_t)lanes[8 * k + row].number + 2 * column, sizeof x);
+    return x;
+}
+
+static const emulated_lane *name_row(const void *row) {
+    emulated_lane *lanes = emulated_warp();
+    lanes[threadIdx.x % 32].number = (double)(uintptr_t)row; /* addresses have 48 bits */
+    emulated_warp_barrier();
+    return lanes;
+}
+
+void load_matrices(uint32_t x[4], const void *row) {
+    const emulated_lane *lanes = name_row(row);
+    const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    for (unsigned k = 0; k < 4; k++)
+        x[k] = matrix_element(lanes, k, g, 2 * t) | matrix_element(lanes, k, g, 2 * t + 1) << 16;
+}
+
+void load_matrices_turned(uint32_t x[4], const void *row) {
+    const emulated_lane *lanes = name_row(row);
+    const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    for (unsigned k = 0; k < 4; k++)
+        x[k] = matrix_element(lanes, k, 2 * t, g) | matrix_element(lanes, k, 2 * t + 1, g) << 16;
+}
+
 /* ---- fused MLPs ---------------------------------------------------------------- */
 
 struct arrival_state { /* as many bytes as a barrier has */

@@ -123,6 +123,10 @@ inline uint32_t to_tf32(float x) {
 }
 
 void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
+void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]);
+void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2]);
+void load_matrices(uint32_t x[4], const void *row);
+void load_matrices_turned(uint32_t x[4], const void *row);
 
 uint32_t pack_fp16(float x, float y);
 uint32_t pack_bf16(float x, float y);
@@ -131,6 +135,7 @@ uint32_t larger_fp16(uint32_t a, uint32_t b);
 uint32_t leaky_fp16(uint32_t x, uint32_t slope);
 uint32_t warp_most(uint32_t x);
 inline float quick_root(float x) { return sqrtf(x); }
+inline float quick_exp2(float x) { return exp2f(x); }
 inline float quick_quotient(float x, float y) { return x / y; }
 inline float quick_exp(float x) { return expf(x); }
 

@@ -1,5 +1,6 @@
 #include "wide.h"
 
+#include "attention.h"
 #include "cuda/runtime/gpu_device.h"
 #include "few.h"
 #include "norm.h"
@@ -14,6 +15,7 @@ static const wide_kernel kernels[] = {
     {"few", n2_few_launch, n2_few_prepare},
     {"norm", n2_wide_norm_launch, n2_wide_norm_prepare},
     {"sums", n2_wide_sums_launch, NULL},
+    {"attention", n2_attention_launch, n2_attention_prepare},
 };
 static_assert(sizeof kernels / sizeof *kernels == N_WIDE_KERNELS, "a row for each wide_id");
 

@@ -19,10 +19,11 @@
 #include "cuda/runtime/queue.h"
 
 typedef enum wide_id {
-    WIDE_PASS, /* element-wise: pass.h */
-    WIDE_FEW,  /* convolutions with few channels on one side: few.h */
-    WIDE_NORM, /* norm.h */
-    WIDE_SUMS, /* over rows: sums.h */
+    WIDE_PASS,      /* element-wise: pass.h */
+    WIDE_FEW,       /* convolutions with few channels on one side: few.h */
+    WIDE_NORM,      /* norm.h */
+    WIDE_SUMS,      /* over rows: sums.h */
+    WIDE_ATTENTION, /* attention.h */
     N_WIDE_KERNELS
 } wide_id;
 

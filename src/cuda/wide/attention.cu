@@ -1,0 +1,96 @@
+/* Attention as a wide job: which kernels, and how large their launches are. */
+#include "attention_tiles.h"
+
+#include "cuda/kernels/record.h"
+
+#include <math.h>
+
+/* ---- launches ------------------------------------------------------------ */
+
+static const attention_variant *variant_of(const attention_table table, const wide_attention *w) {
+    const int units = w->type == N2_BF16 ? 0 : w->type == N2_F16 ? 1 : w->strict ? 3 : 2;
+    int width = 0;
+    while (table[units][width].width < w->d) width++;
+    return &table[units][width];
+}
+
+static void launch(const attention_table table, const wide_attention *w, attention_task a,
+                   cudaStream_t stream, bool early) {
+    const attention_variant *v = variant_of(table, w);
+    const int64_t wanted = pieces(w->t, v->rows), warps = wanted < v->warps ? wanted : v->warps;
+    a.blocks = (uint32_t)pieces(wanted, warps);
+    const int64_t blocks = (int64_t)w->n * w->heads * a.blocks * v->parts;
+    GPU_LAUNCH(v->run, (unsigned)blocks, (unsigned)(32 * warps),
+               v->block_bytes + (size_t)warps * v->warp_bytes, stream, early, a);
+}
+
+void n2_attention_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early) {
+    const wide_attention *w = (const wide_attention *)j->wide.about;
+    const float scale = (float)(1 / sqrt((double)w->d));
+    attention_task a = {};
+    a.qkv = (const char *)j->in[0];
+    a.dy = (const char *)j->in[1];
+    a.out = (char *)j->out;
+    a.notes = (float2 *)j->more[0];
+    a.t = w->t, a.heads = w->heads, a.d = w->d, a.c = w->c, a.step = w->step;
+    a.whole = w->whole;
+    a.scale = scale;
+    a.base = scale * 1.44269504f;
+    if (!w->back) return launch(n2_attention_forward, w, a, stream, early);
+    launch(n2_attention_queries, w, a, stream, early);
+    launch(n2_attention_keys, w, a, stream, n2_wide_waits(q));
+}
+
+static cudaError_t prepare(const attention_table table) {
+    for (int i = 0; i < ATTENTION_UNITS * ATTENTION_WIDTHS; i++) {
+        const attention_variant *v = &table[i / ATTENTION_WIDTHS][i % ATTENTION_WIDTHS];
+        const size_t bytes = v->block_bytes + v->warps * v->warp_bytes;
+        const cudaError_t error =
+            cudaFuncSetAttribute(v->run, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t n2_attention_prepare(void) {
+    cudaError_t error = prepare(n2_attention_forward);
+    if (error == cudaSuccess) error = prepare(n2_attention_queries);
+    return error == cudaSuccess ? prepare(n2_attention_keys) : error;
+}
+
+/* ---- notes --------------------------------------------------------------- */
+
+/* What is worth a launch of its own, and whatever lies in 16 bits. */
+bool n2_attention_takes(const n2_call *c) {
+    const n2_attention a = n2_attention_of(c);
+    if (a.d > ATTENTION_WIDTH) return false;
+    return c->in[0].dtype != N2_NUMBER || n2_wide_pays(c->queue, n_in(c, 0) * a.t);
+}
+
+/* Runs of 16 bytes: of a row, and from row to row. */
+static bool lies_whole(const n2_call *c, const n2_attention *a) {
+    const int64_t each = c->in[0].dtype == N2_NUMBER ? 4 : 8;
+    bool whole = a->d % each == 0 && a->c % each == 0 && is_aligned(out_of(c));
+    for (int k = 0; k < c->node->n_in; k++) whole = whole && is_aligned(in_of(c, k));
+    return whole;
+}
+
+void n2_note_wide_attention(const n2_call *c) {
+    const n2_attention a = n2_attention_of(c);
+    job j = job_of(c, JOB_WIDE);
+    if (j.n == 0 || !fits(c, 2 * n_in(c, 0))) return;
+    wide_attention w = {};
+    w.n = (uint32_t)a.n, w.t = (uint32_t)a.t, w.heads = (uint32_t)a.heads;
+    w.d = (uint32_t)a.d, w.c = (uint32_t)a.c, w.step = (uint32_t)a.step;
+    w.type = (uint8_t)c->in[0].dtype;
+    w.strict = c->queue->strict;
+    w.back = c->node->op->id == N2_OP_attention_grad;
+    w.whole = lies_whole(c, &a);
+    const int64_t notes = 2 * a.n * a.heads * a.t;
+    for (int k = 0; k < c->node->n_in; k++) j.in[k] = in_of(c, k);
+    if (w.back) j.more[0] = n2_queue_scratch(c->queue, out_of(c), notes);
+    noted *n = n2_wide_add(c->queue, &j, WIDE_ATTENTION, &w, sizeof w);
+    for (int k = 0; k < c->node->n_in; k++) n2_wide_reads(n, &c->in[k]);
+    n2_wide_writes(n, &c->out);
+    if (w.back) n2_note_write(n, j.more[0], notes);
+}
