@@ -214,6 +214,7 @@ static const op_case of_one_head[] = {ONE(1, 1, 3),   ONE(2, 7, 3),   ONE(3, 1, 
                                       ONE(2, 16, 48), ONE(1, 130, 96)};
 static const op_case of_three_heads[] = {ONE(1, 1, 9), ONE(2, 7, 45), ONE(40, 3, 18), ONE(2, 65, 9),
                                          ONE(1, 17, 153)};
+static const op_case inside_networks[] = {ONE(2, 7, 45), ONE(3, 20, 72), ONE(1, 70, 144)};
 static const op_case of_heads_and_dy[] = {
     TWO(S(1, 1, 9), S(1, 1, 3)), TWO(S(2, 7, 45), S(2, 7, 15)), TWO(S(0, 3, 9), S(0, 3, 3)),
     TWO(S(40, 3, 18), S(40, 3, 6)), TWO(S(1, 50, 45), S(1, 50, 15))};
@@ -480,6 +481,8 @@ BUILD(gelu, n2g_gelu(g, x[0]))
 BUILD(gelu_grad, n2_build_binary(g, N2_OP_gelu_grad, x[0], x[1], 0))
 BUILD(attention_1, n2g_attention(g, x[0], 1))
 BUILD(attention_3, n2g_attention(g, x[0], 3))
+/* What is between lies in memory in 16 bits where there are such plans. */
+BUILD(attention_inside, n2g_attention(g, n2g_attention(g, n2g_tanh(g, x[0]), 3), 1))
 BUILD(attention_grad, n2g_attention_grad(g, x[0], x[1], 3))
 BUILD(log_sigmoid, n2g_log_sigmoid(g, x[0]))
 BUILD(cross_entropy, n2g_cross_entropy(g, x[0], x[1]))
@@ -578,6 +581,7 @@ static const op_row rows[] = {
     /* second gradients are differences of numbers larger than they are */
     WITH(attention_1, of_one_head, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     WITH(attention_3, of_three_heads, -2, 2, .relative = 3e-5, .absolute = 1e-6),
+    WITH(attention_inside, inside_networks, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     WITH(attention_grad, of_heads_and_dy, -2, 2, .relative = 3e-5, .absolute = 1e-6),
     ROW(sum_rows, from_rank_1, -2, 2),
     ROW(sum_last, from_rank_1, -2, 2),

@@ -167,7 +167,8 @@ typedef struct job_conv {
 typedef struct job_attention {
     uint32_t t, heads, d, c, step;
     float scale;
-    uint32_t of_keys;
+    uint8_t of_keys;
+    uint8_t type_x, type_dy, type_out; /* n2_dtype */
 } job_attention;
 
 /* Of JOB_WIDE: which kernel, and what it wants to know, in the host's memory: wide/wide.h. */

@@ -7,11 +7,22 @@
 static void note_rows(const n2_call *c, job *j, bool of_keys, int64_t notes) {
     j->attention.of_keys = of_keys;
     noted *n = n2_queue_add(c->queue, j, pieces(j->n, JOB_ROWS));
-    n2_note_read(n, j->in[0], n_in(c, 0));
-    if (j->in[1]) n2_note_read(n, j->in[1], n_in(c, 1));
+    for (int k = 0; k < c->node->n_in; k++) n2_wide_reads(n, &c->in[k]);
     if (of_keys) n2_note_read(n, j->more[0], notes);
     if (notes && !of_keys) n2_note_write(n, j->more[0], notes);
-    n2_note_write(n, j->out, n_out(c));
+    n2_wide_writes(n, &c->out);
+}
+
+static job_attention shape_of(const n2_call *c, const n2_attention *a) {
+    job_attention s;
+    memset(&s, 0, sizeof s);
+    s.t = (uint32_t)a->t, s.heads = (uint32_t)a->heads, s.d = (uint32_t)a->d;
+    s.c = (uint32_t)a->c, s.step = (uint32_t)a->step;
+    s.scale = (float)(1 / sqrt((double)a->d));
+    s.type_x = (uint8_t)c->in[0].dtype;
+    s.type_dy = (uint8_t)c->in[1].dtype;
+    s.type_out = (uint8_t)c->out.dtype;
+    return s;
 }
 
 /* Of a gradient queries are first: what is known of them then, three numbers each, is noted for
@@ -24,13 +35,7 @@ void n2_note_attention(const n2_call *c) {
     if (j.n == 0 || !fits(c, 2 * n_in(c, 0))) return;
     j.n = a.n * a.heads * a.t;
     j.in[0] = in_of(c, 0);
-    j.attention = job_attention{(uint32_t)a.t,
-                                (uint32_t)a.heads,
-                                (uint32_t)a.d,
-                                (uint32_t)a.c,
-                                (uint32_t)a.step,
-                                (float)(1 / sqrt((double)a.d)),
-                                0};
+    j.attention = shape_of(c, &a);
     if (back) {
         j.in[1] = in_of(c, 1);
         j.more[0] = n2_queue_scratch(c->queue, out_of(c), 3 * j.n);

@@ -17,6 +17,8 @@ void n2_cuda_storage(n2_storage table[N2_OP_COUNT]) {
     for (const n2_op_id op : elementwise) table[op] = n2_storage{ALL, 0, true, true};
     /* pictures, not kernels */
     table[N2_OP_conv2d] = table[N2_OP_conv2d_input] = n2_storage{1, 1, true, false};
+    table[N2_OP_attention] = n2_storage{1, 1, true, false};
+    table[N2_OP_attention_grad] = n2_storage{3, 3, true, false};
     table[N2_OP_conv2d_weight] = n2_storage{3, 3, false, false};
     /* x and dy, not parameters */
     table[N2_OP_norm] = n2_storage{1, 1, true, false};

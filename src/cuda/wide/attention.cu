@@ -8,7 +8,7 @@
 /* ---- launches ------------------------------------------------------------ */
 
 static const attention_variant *variant_of(const attention_table table, const wide_attention *w) {
-    const int units = w->type == N2_BF16 ? 0 : w->type == N2_F16 ? 1 : w->strict ? 3 : 2;
+    const int units = w->type_x == N2_BF16 ? 0 : w->type_x == N2_F16 ? 1 : w->strict ? 3 : 2;
     int width = 0;
     while (table[units][width].width < w->d) width++;
     return &table[units][width];
@@ -24,16 +24,20 @@ static void launch(const attention_table table, const wide_attention *w, attenti
                v->block_bytes + (size_t)warps * v->warp_bytes, stream, early, a);
 }
 
+static attention_operand operand_of(const float *at, uint8_t type, const wide_attention *w) {
+    const uint32_t run = type == N2_NUMBER ? 4 : 8;
+    return {(char *)at, type, (uint8_t)(w->d % run == 0 && w->c % run == 0 && is_aligned(at))};
+}
+
 void n2_attention_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early) {
     const wide_attention *w = (const wide_attention *)j->wide.about;
     const float scale = (float)(1 / sqrt((double)w->d));
     attention_task a = {};
-    a.qkv = (const char *)j->in[0];
-    a.dy = (const char *)j->in[1];
-    a.out = (char *)j->out;
+    a.qkv = operand_of(j->in[0], w->type_x, w);
+    a.dy = operand_of(j->in[1], w->type_dy, w);
+    a.out = operand_of(j->out, w->type_out, w);
     a.notes = (float2 *)j->more[0];
     a.t = w->t, a.heads = w->heads, a.d = w->d, a.c = w->c, a.step = w->step;
-    a.whole = w->whole;
     a.scale = scale;
     a.base = scale * 1.44269504f;
     if (!w->back) return launch(n2_attention_forward, w, a, stream, early);
@@ -60,19 +64,10 @@ cudaError_t n2_attention_prepare(void) {
 
 /* ---- notes --------------------------------------------------------------- */
 
-/* What is worth a launch of its own, and whatever lies in 16 bits. */
+/* A launch of its own is worth its time if there are many products. */
 bool n2_attention_takes(const n2_call *c) {
     const n2_attention a = n2_attention_of(c);
-    if (a.d > ATTENTION_WIDTH) return false;
-    return c->in[0].dtype != N2_NUMBER || n2_wide_pays(c->queue, n_in(c, 0) * a.t);
-}
-
-/* Runs of 16 bytes: of a row, and from row to row. */
-static bool lies_whole(const n2_call *c, const n2_attention *a) {
-    const int64_t each = c->in[0].dtype == N2_NUMBER ? 4 : 8;
-    bool whole = a->d % each == 0 && a->c % each == 0 && is_aligned(out_of(c));
-    for (int k = 0; k < c->node->n_in; k++) whole = whole && is_aligned(in_of(c, k));
-    return whole;
+    return a.d <= ATTENTION_WIDTH && n2_wide_pays(c->queue, n_in(c, 0) * a.t);
 }
 
 void n2_note_wide_attention(const n2_call *c) {
@@ -82,10 +77,11 @@ void n2_note_wide_attention(const n2_call *c) {
     wide_attention w = {};
     w.n = (uint32_t)a.n, w.t = (uint32_t)a.t, w.heads = (uint32_t)a.heads;
     w.d = (uint32_t)a.d, w.c = (uint32_t)a.c, w.step = (uint32_t)a.step;
-    w.type = (uint8_t)c->in[0].dtype;
+    w.type_x = (uint8_t)c->in[0].dtype;
+    w.type_dy = (uint8_t)c->in[1].dtype;
+    w.type_out = (uint8_t)c->out.dtype;
     w.strict = c->queue->strict;
     w.back = c->node->op->id == N2_OP_attention_grad;
-    w.whole = lies_whole(c, &a);
     const int64_t notes = 2 * a.n * a.heads * a.t;
     for (int k = 0; k < c->node->n_in; k++) j.in[k] = in_of(c, k);
     if (w.back) j.more[0] = n2_queue_scratch(c->queue, out_of(c), notes);

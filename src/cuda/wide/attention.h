@@ -4,7 +4,8 @@
  *
  * Heads have up to 256 channels, any number of positions, in 16 bits or as floats. Floats are
  * multiplied as tf32, or in float32's precision as three products (gpu_device.strict). Sums are
- * float32, in an order that depends on the shapes only. */
+ * float32, in an order that depends on the shapes only. What qkv lies in memory as is multiplied;
+ * dy and the result may lie otherwise. */
 #ifndef N2_CUDA_ATTENTION_H
 #define N2_CUDA_ATTENTION_H
 
@@ -14,10 +15,9 @@ enum { ATTENTION_WIDTH = 256 }; /* channels of a head, at most */
 
 /* What job.wide.about is; in[0]: qkv, in[1]: dy, out, more[0]: notes of queries. */
 typedef struct wide_attention {
-    uint32_t n, t, heads, d, c, step; /* as n2_attention has them */
-    uint8_t type, strict;             /* n2_dtype of all operands; float32's precision */
-    uint8_t back;                     /* attention_grad */
-    uint8_t whole;                    /* rows of a head are multiples of 16 bytes, everywhere */
+    uint32_t n, t, heads, d, c, step;  /* as n2_attention has them */
+    uint8_t back, strict;              /* attention_grad; float32's precision */
+    uint8_t type_x, type_dy, type_out; /* n2_dtype */
 } wide_attention;
 
 /* Whether a call of attention or attention_grad is to be a wide job; and notes it. */

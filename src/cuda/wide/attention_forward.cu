@@ -14,10 +14,9 @@ __global__ void __launch_bounds__(32 * WARPS)
     const uint32_t rows = blockDim.x / 32 * 16 * ROWS, first = at.block * rows;
     const uint32_t mine = threadIdx.x / 32 * 16 * ROWS;
     number *q = (number *)shared, *keys = q + rows * PITCH; /* two stages of keys and values */
-    const number *from = (const number *)a.qkv + at.qkv;
-    load_tile<U, WIDTH>(a, q, from, a.step, first, rows);
-    load_tile<U, WIDTH>(a, keys, from + a.c, a.step, 0, KEYS);
-    load_tile<U, WIDTH>(a, keys + TILE, from + 2 * a.c, a.step, 0, KEYS);
+    load_tile<U, WIDTH>(a, q, a.qkv, at.qkv, a.step, first, rows);
+    load_tile<U, WIDTH>(a, keys, a.qkv, at.qkv + a.c, a.step, 0, KEYS);
+    load_tile<U, WIDTH>(a, keys + TILE, a.qkv, at.qkv + 2 * a.c, a.step, 0, KEYS);
     copies_commit();
     float y[ROWS][WIDTH / 8][4];
     attention_rows<ROWS> known;
@@ -27,8 +26,8 @@ __global__ void __launch_bounds__(32 * WARPS)
         copies_wait<0>();
         __syncthreads(); /* this tile is there, and all are done with the one before */
         if (j + KEYS < a.t) {
-            load_tile<U, WIDTH>(a, next, from + a.c, a.step, j + KEYS, KEYS);
-            load_tile<U, WIDTH>(a, next + TILE, from + 2 * a.c, a.step, j + KEYS, KEYS);
+            load_tile<U, WIDTH>(a, next, a.qkv, at.qkv + a.c, a.step, j + KEYS, KEYS);
+            load_tile<U, WIDTH>(a, next + TILE, a.qkv, at.qkv + 2 * a.c, a.step, j + KEYS, KEYS);
             copies_commit();
         }
         float s[ROWS][KEYS / 8][4], factor[ROWS][2];
@@ -42,8 +41,7 @@ __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int i = 0; i < 2 * ROWS; i++) factor[i / 2][i % 2] = 1 / row_sum(known.sum[i / 2][i % 2]);
     scale_rows(y, factor);
-    store_rows<U, ROWS, WIDTH, PITCH>(a, y, q + mine * PITCH, (number *)a.out + at.y, a.c,
-                                      first + mine, 0);
+    store_rows<U, PITCH>(a, y, q + mine * PITCH, at.y, a.c, first + mine, 0);
 }
 
 #define VARIANT_OF(UNITS, WIDTH, ROWS, KEYS, WARPS)                                 \

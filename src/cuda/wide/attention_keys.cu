@@ -35,11 +35,10 @@ __global__ void __launch_bounds__(32 * WARPS) run_keys(const __grid_constant__ a
     const uint32_t rows = blockDim.x / 32 * 16, first = at.block * rows;
     const uint32_t mine = threadIdx.x / 32 * 16, channel = blockIdx.x % (WIDTH / PART) * PART;
     number *k = (number *)shared, *v = k + rows * PITCH, *queries = v + rows * PITCH;
-    const number *from = (const number *)a.qkv + at.qkv, *dy = (const number *)a.dy + at.y;
-    load_tile<U, WIDTH>(a, k, from + a.c, a.step, first, rows);
-    load_tile<U, WIDTH>(a, v, from + 2 * a.c, a.step, first, rows);
-    load_tile<U, WIDTH>(a, queries, from, a.step, 0, QUERIES);
-    load_tile<U, WIDTH>(a, queries + TILE, dy, a.c, 0, QUERIES);
+    load_tile<U, WIDTH>(a, k, a.qkv, at.qkv + a.c, a.step, first, rows);
+    load_tile<U, WIDTH>(a, v, a.qkv, at.qkv + 2 * a.c, a.step, first, rows);
+    load_tile<U, WIDTH>(a, queries, a.qkv, at.qkv, a.step, 0, QUERIES);
+    load_tile<U, WIDTH>(a, queries + TILE, a.dy, at.y, a.c, 0, QUERIES);
     copies_commit();
     float dk[1][PART / 8][4], dv[1][PART / 8][4];
     clear(dk);
@@ -49,8 +48,8 @@ __global__ void __launch_bounds__(32 * WARPS) run_keys(const __grid_constant__ a
         copies_wait<0>();
         __syncthreads(); /* this tile is there, and all are done with the one before */
         if (j + QUERIES < a.t) {
-            load_tile<U, WIDTH>(a, next, from, a.step, j + QUERIES, QUERIES);
-            load_tile<U, WIDTH>(a, next + TILE, dy, a.c, j + QUERIES, QUERIES);
+            load_tile<U, WIDTH>(a, next, a.qkv, at.qkv, a.step, j + QUERIES, QUERIES);
+            load_tile<U, WIDTH>(a, next + TILE, a.dy, at.y, a.c, j + QUERIES, QUERIES);
             copies_commit();
         }
         float s[1][QUERIES / 8][4], dp[1][QUERIES / 8][4];
@@ -60,10 +59,9 @@ __global__ void __launch_bounds__(32 * WARPS) run_keys(const __grid_constant__ a
         add_weighted<U, PITCH>(dv, s, q + TILE + channel);
         add_weighted<U, PITCH>(dk, dp, q + channel);
     }
-    number *out = (number *)a.out + at.qkv + a.c;
-    store_rows<U, 1, PART, PITCH>(a, dk, k + mine * PITCH, out, a.step, first + mine, channel);
-    store_rows<U, 1, PART, PITCH>(a, dv, v + mine * PITCH, out + a.c, a.step, first + mine,
-                                  channel);
+    const size_t to = at.qkv + a.c;
+    store_rows<U, PITCH>(a, dk, k + mine * PITCH, to, a.step, first + mine, channel);
+    store_rows<U, PITCH>(a, dv, v + mine * PITCH, to + a.c, a.step, first + mine, channel);
 }
 
 #define VARIANT_OF(UNITS, WIDTH, QUERIES, WARPS)                                               \

@@ -65,11 +65,10 @@ __global__ void __launch_bounds__(32 * WARPS)
     const uint32_t rows = blockDim.x / 32 * 16 * ROWS, first = at.block * rows;
     const uint32_t mine = threadIdx.x / 32 * 16 * ROWS, tiles = (a.t + KEYS - 1) / KEYS;
     number *q = (number *)shared, *dy = q + rows * PITCH, *keys = dy + rows * PITCH;
-    const number *from = (const number *)a.qkv + at.qkv;
-    load_tile<U, WIDTH>(a, q, from, a.step, first, rows);
-    load_tile<U, WIDTH>(a, dy, (const number *)a.dy + at.y, a.c, first, rows);
-    load_tile<U, WIDTH>(a, keys, from + a.c, a.step, 0, KEYS);
-    load_tile<U, WIDTH>(a, keys + TILE, from + 2 * a.c, a.step, 0, KEYS);
+    load_tile<U, WIDTH>(a, q, a.qkv, at.qkv, a.step, first, rows);
+    load_tile<U, WIDTH>(a, dy, a.dy, at.y, a.c, first, rows);
+    load_tile<U, WIDTH>(a, keys, a.qkv, at.qkv + a.c, a.step, 0, KEYS);
+    load_tile<U, WIDTH>(a, keys + TILE, a.qkv, at.qkv + 2 * a.c, a.step, 0, KEYS);
     copies_commit();
     float dq[ROWS][WIDTH / 8][4];
     attention_rows<ROWS> known;
@@ -81,8 +80,8 @@ __global__ void __launch_bounds__(32 * WARPS)
         copies_wait<0>();
         __syncthreads(); /* this tile is there, and all are done with the one before */
         if (i + 1 < 2 * tiles) {
-            load_tile<U, WIDTH>(a, next, from + a.c, a.step, then, KEYS);
-            load_tile<U, WIDTH>(a, next + TILE, from + 2 * a.c, a.step, then, KEYS);
+            load_tile<U, WIDTH>(a, next, a.qkv, at.qkv + a.c, a.step, then, KEYS);
+            load_tile<U, WIDTH>(a, next + TILE, a.qkv, at.qkv + 2 * a.c, a.step, then, KEYS);
             copies_commit();
         }
         float s[ROWS][KEYS / 8][4], dp[ROWS][KEYS / 8][4];
@@ -100,8 +99,7 @@ __global__ void __launch_bounds__(32 * WARPS)
         }
         j = then;
     }
-    store_rows<U, ROWS, WIDTH, PITCH>(a, dq, q + mine * PITCH, (number *)a.out + at.qkv, a.step,
-                                      first + mine, 0);
+    store_rows<U, PITCH>(a, dq, q + mine * PITCH, at.qkv, a.step, first + mine, 0);
 }
 
 #define VARIANT_OF(UNITS, WIDTH, ROWS, KEYS, WARPS)                                 \

@@ -10,14 +10,18 @@
 #include "attention.h"
 #include "eight.h"
 
+/* whole: rows of a head are runs of 16 bytes. */
+typedef struct attention_operand {
+    char *at;
+    uint8_t type, whole; /* n2_dtype */
+} attention_operand;
+
 /* What a launch gives its threads. */
 typedef struct attention_task {
-    const char *qkv, *dy;
-    char *out;
+    attention_operand qkv, dy, out;
     float2 *notes; /* of every query: logarithm of its sum, in base 2, and mean of dp */
     uint32_t t, heads, d, c, step;
     uint32_t blocks;   /* of a head */
-    uint32_t whole;    /* rows are multiples of 16 bytes */
     float scale, base; /* 1 / sqrt(d), and that times log2(e) */
 } attention_task;
 
@@ -26,7 +30,7 @@ typedef struct attention_task {
 /* In 16 bits. */
 template <n2_dtype TYPE> struct narrow_units {
     typedef uint16_t number;
-    enum { STRICT = 0 };
+    enum { STORED = TYPE };
     struct factor {
         uint32_t r[4];
     };
@@ -74,7 +78,7 @@ template <n2_dtype TYPE> struct narrow_units {
  * t and t + 4, in both factors: so sums are a left factor as they are, and loads come in pairs. */
 template <bool S> struct float_units {
     typedef float number;
-    enum { STRICT = S };
+    enum { STORED = N2_NUMBER };
     struct factor {
         float r[8];
     };
@@ -144,53 +148,64 @@ template <bool S> struct float_units {
  * another's banks. */
 template <int WIDTH> __host__ __device__ constexpr int pitch_of() { return WIDTH + 8; }
 
-/* Rows from `first` on, of `step` numbers in memory; what is beyond t or d becomes zero. */
+/* Rows from `first` on, of `step` numbers in memory, of which number 0 is number `head` of the
+ * operand; what is beyond t or d becomes zero. */
 template <typename U, int WIDTH>
 __device__ inline void load_tile(const attention_task &a, typename U::number *to,
-                                 const typename U::number *from, uint32_t step, uint32_t first,
-                                 uint32_t rows) {
-    enum { EACH = 16 / sizeof(typename U::number), RUNS = WIDTH / EACH };
+                                 const attention_operand &from, size_t head, uint32_t step,
+                                 uint32_t first, uint32_t rows) {
+    typedef typename U::number number;
+    enum { EACH = 16 / sizeof(number), RUNS = WIDTH / EACH };
+    const bool whole = from.whole && from.type == U::STORED;
     for (uint32_t i = threadIdx.x; i < rows * RUNS; i += blockDim.x) {
-        const uint32_t r = i / RUNS, e = i % RUNS * EACH, at = first + r;
-        typename U::number *mine = to + r * pitch_of<WIDTH>() + e;
-        const typename U::number *there = from + (size_t)at * step + e;
-        const bool inside = at < a.t && e < a.d;
-        if (a.whole) {
-            copy_16((float *)mine, (const float *)(inside ? there : from), inside ? 16 : 0);
-        } else {
-            for (uint32_t k = 0; k < EACH; k++) mine[k] = inside && e + k < a.d ? there[k] : 0;
+        const uint32_t r = i / RUNS, e = i % RUNS * EACH, row = first + r;
+        const bool inside = row < a.t && e < a.d;
+        const size_t at = inside ? head + (size_t)row * step + e : head;
+        number *mine = to + r * pitch_of<WIDTH>() + e;
+        if (whole) {
+            copy_16((float *)mine, (const float *)((const number *)from.at + at), inside ? 16 : 0);
+            continue;
+        }
+        for (uint32_t k = 0; k < EACH; k++) {
+            const bool there = inside && e + k < a.d;
+            const float x = there ? load_one((n2_dtype)from.type, from.at, at + k) : 0.0f;
+            store_one((n2_dtype)U::STORED, mine, k, x);
         }
     }
 }
 
-/* A warp's rows of sums, from channel `channel` on, go to memory by way of a tile of its own. */
-template <typename U, int ROWS, int WIDTH, int PITCH>
-__device__ inline void store_rows(const attention_task &a, const float (&sums)[ROWS][WIDTH / 8][4],
-                                  typename U::number *tile, typename U::number *to, uint32_t step,
+/* A warp's rows of sums, W of which lie on end in the tile that they go by way of, go to memory,
+ * from channel `channel` of the head on. */
+template <typename U, int PITCH, int ROWS, int W>
+__device__ inline void store_rows(const attention_task &a, const float (&sums)[ROWS][W][4],
+                                  typename U::number *tile, size_t head, uint32_t step,
                                   uint32_t first, uint32_t channel) {
     typedef typename U::number number;
-    enum { EACH = 16 / sizeof(number), RUNS = WIDTH / EACH };
+    enum { EACH = 16 / sizeof(number), RUNS = 8 * W / EACH };
     const uint32_t lane = threadIdx.x % 32;
+    const bool whole = a.out.whole && a.out.type == U::STORED;
     __syncwarp(); /* all have read what was in the tile */
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
 #pragma unroll
-        for (int n = 0; n < WIDTH / 8; n++)
+        for (int n = 0; n < W; n++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
                 U::put(tile + (m * 16 + h * 8 + lane / 4) * PITCH + n * 8 + lane % 4 * 2,
                        sums[m][n][2 * h], sums[m][n][2 * h + 1]);
     __syncwarp();
     for (uint32_t i = lane; i < ROWS * 16 * RUNS; i += 32) {
-        const uint32_t r = i / RUNS, e = i % RUNS * EACH, at = first + r;
+        const uint32_t r = i / RUNS, e = i % RUNS * EACH, row = first + r;
         const number *mine = tile + r * PITCH + e;
-        number *there = to + (size_t)at * step + channel + e;
-        if (at >= a.t || channel + e >= a.d) continue;
-        if (a.whole) {
-            *(uint4 *)there = *(const uint4 *)mine;
-        } else {
-            for (uint32_t k = 0; k < EACH && channel + e + k < a.d; k++) there[k] = mine[k];
+        const size_t at = head + (size_t)row * step + channel + e;
+        if (row >= a.t || channel + e >= a.d) continue;
+        if (whole) {
+            *(uint4 *)((number *)a.out.at + at) = *(const uint4 *)mine;
+            continue;
         }
+        for (uint32_t k = 0; k < EACH && channel + e + k < a.d; k++)
+            store_one((n2_dtype)a.out.type, a.out.at, at + k,
+                      load_one((n2_dtype)U::STORED, mine, k));
     }
 }
 
