@@ -63,12 +63,14 @@ static inline bool is_emulated(void) {
     return is_cuda() && strncmp(n2_cuda_name(fast_backend()), "emulated", 8) == 0;
 }
 
-/* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative. Errors of many
- * products add up, and a number near zero may come out on the other side of a LeakyReLU: so the
- * test says what it allows with tf32. */
+/* tf32 has 10 bits: a factor of a product is rounded by up to 2^-11, 5e-4 relative; bf16 has 7, and
+ * rounds what it stores besides. Errors of many products add up, and a number near zero may come
+ * out on the other side of a LeakyReLU: so the test says what it allows with tf32, which is doubled
+ * for bf16. */
 static inline double fast_tolerance(double usual, double with_tf32) {
     const char *name = getenv("N2CE_TEST_DEVICE");
-    return name && strncmp(name, "cuda-", 5) == 0 ? fmax(usual, with_tf32) : usual;
+    if (!name || strncmp(name, "cuda-", 5) != 0) return usual;
+    return fmax(usual, strcmp(name, "cuda-bf16") == 0 ? 2 * with_tf32 : with_tf32);
 }
 
 #endif
