@@ -26,6 +26,7 @@ enum { LANES = N2_PART_LANES, PANEL = 32, SLICE = 256, MOST_T = 6, MOST_TAPS = 9
 #define NEAR  0.70710678f
 #define FAR   1.41421356f
 #define THIRD 0.33333333f
+#define NINTH 0.11111111f
 
 /* t numbers of a picture. */
 INLINE void take(int t, const n2_vec *d, n2_vec *o) {
@@ -33,6 +34,14 @@ INLINE void take(int t, const n2_vec *d, n2_vec *o) {
         o[0] = d[0] - d[1];
         o[1] = d[1];
         o[2] = d[2] - d[1];
+        return;
+    }
+    if (t == 5) {
+        o[0] = d[3] + 1.5f * (d[2] - d[1]) - d[0];
+        o[1] = d[3] + 2.5f * d[2] + d[1];
+        o[2] = d[3] + d[2] - 2.0f * d[1];
+        o[3] = d[3] - 0.5f * (d[2] + d[1]);
+        o[4] = d[4] + 1.5f * (d[3] - d[2]) - d[1];
         return;
     }
     const n2_vec even = d[4] - 2.0f * d[2], odd = NEAR * (d[3] - 2.0f * d[1]);
@@ -52,6 +61,13 @@ INLINE void give(int t, const n2_vec *d, n2_vec *o) {
         o[1] = d[1] + d[2];
         return;
     }
+    if (t == 5) {
+        o[0] = d[0] + d[1] + d[2] + d[3];
+        o[1] = d[1] - 0.5f * d[2] - 2.0f * d[3];
+        o[2] = d[1] + 0.25f * d[2] + 4.0f * d[3];
+        o[3] = d[1] - 0.125f * d[2] - 8.0f * d[3] + d[4];
+        return;
+    }
     const n2_vec near = d[1] + d[2], near_odd = d[1] - d[2];
     const n2_vec far = d[3] + d[4], far_odd = d[3] - d[4];
     o[0] = d[0] + near + far;
@@ -66,6 +82,14 @@ INLINE void spread(int t, const n2_vec *d, n2_vec *o) {
         o[0] = d[0];
         o[1] = d[0] + d[1];
         o[2] = d[1];
+        return;
+    }
+    if (t == 5) {
+        o[0] = d[0];
+        o[1] = d[0] + d[1] + d[2] + d[3];
+        o[2] = d[0] - 0.5f * d[1] + 0.25f * d[2] - 0.125f * d[3];
+        o[3] = d[0] - 2.0f * d[1] + 4.0f * d[2] - 8.0f * d[3];
+        o[4] = d[3];
         return;
     }
     const n2_vec even = d[0] + 0.5f * d[2], odd = NEAR * (d[1] + 0.5f * d[3]);
@@ -86,6 +110,14 @@ INLINE void widen(int t, const n2_vec *d, n2_vec *o) {
         o[2] = d[1];
         return;
     }
+    if (t == 5) {
+        o[0] = -d[0];
+        o[1] = 2 * NINTH * (d[0] + d[1]);
+        o[2] = 8 * NINTH * (d[0] - 0.5f * d[1]);
+        o[3] = NINTH * (2.0f * d[1] - d[0]);
+        o[4] = d[1];
+        return;
+    }
     const n2_vec even = -2 * THIRD * (d[0] + 0.5f * d[2]), odd = -2 * THIRD * NEAR * d[1];
     const n2_vec far_even = THIRD * (0.5f * d[0] + d[2]), far_odd = 0.5f * THIRD * FAR * d[1];
     o[0] = d[0];
@@ -101,6 +133,11 @@ INLINE void narrow(int t, const n2_vec *d, n2_vec *o) {
     if (t == 3) {
         o[0] = d[0] + d[1];
         o[1] = d[1] + d[2];
+        return;
+    }
+    if (t == 5) {
+        o[0] = NINTH * (2.0f * d[1] + 8.0f * d[2] - d[3]) - d[0];
+        o[1] = 2 * NINTH * (d[1] - 2.0f * d[2] + d[3]) + d[4];
         return;
     }
     const n2_vec near = THIRD * (d[1] + d[2]), near_odd = -2 * THIRD * NEAR * (d[1] - d[2]);
@@ -122,6 +159,24 @@ INLINE void narrow(int t, const n2_vec *d, n2_vec *o) {
         }                                                                   \
         for (int i_ = 0; i_ < (to); i_++) TRANSFORM(t, half_[i_], (o)[i_]); \
     } while (0)
+
+/* A function of constants t and m, or r, for the size at hand: compilers unroll its loops. */
+#define BY_SIZE(g, T3, T5, T6) \
+    switch ((g)->t) {          \
+    case 3:                    \
+        T3;                    \
+        break;                 \
+    case 5:                    \
+        T5;                    \
+        break;                 \
+    default:                   \
+        T6;                    \
+    }
+#define BY_SIZE_T(g, F, ...) BY_SIZE(g, F(3, __VA_ARGS__), F(5, __VA_ARGS__), F(6, __VA_ARGS__))
+#define BY_SIZE_M(g, F, ...) \
+    BY_SIZE(g, F(3, 2, __VA_ARGS__), F(5, 4, __VA_ARGS__), F(6, 4, __VA_ARGS__))
+#define BY_SIZE_R(g, F, ...) \
+    BY_SIZE(g, F(3, 2, __VA_ARGS__), F(5, 2, __VA_ARGS__), F(6, 3, __VA_ARGS__))
 
 /* ---- where things are ---------------------------------------------------- */
 
@@ -217,10 +272,7 @@ static void take_tiles(const n2_winograd *g, const phase *f, const float *source
                        n2_range channels, n2_range tiles, const taken *v, int64_t to) {
     for (int64_t k = tiles.begin; k < tiles.end; k++) {
         const patch from = patch_of(g->t, f, place_of(g, k), source, pitch);
-        if (g->t == 3)
-            take_tile(3, &from, channels, v, k - tiles.begin, to);
-        else
-            take_tile(6, &from, channels, v, k - tiles.begin, to);
+        BY_SIZE_T(g, take_tile, &from, channels, v, k - tiles.begin, to)
     }
 }
 
@@ -261,10 +313,7 @@ INLINE void give_tile(int t, int m, const phase *f, place p, const made *w, int6
 
 static void give_tiles(const n2_winograd *g, const phase *f, n2_range tiles, const made *w) {
     for (int64_t k = tiles.begin; k < tiles.end; k++)
-        if (g->t == 3)
-            give_tile(3, 2, f, place_of(g, k), w, k - tiles.begin);
-        else
-            give_tile(6, 4, f, place_of(g, k), w, k - tiles.begin);
+        BY_SIZE_M(g, give_tile, f, place_of(g, k), w, k - tiles.begin)
 }
 
 /* ---- transforms of kernels ----------------------------------------------- */
@@ -314,11 +363,7 @@ INLINE void turn_row(int t, int r, const taps *k, int64_t row, int64_t first, co
 /* Rows of the kernel, and columns from `first` on, to rows of u from `to` on. */
 static void turn_kernel(const n2_winograd *g, const taps *k, int64_t rows, int64_t first,
                         const turned *u, int64_t to) {
-    for (int64_t row = 0; row < rows; row++)
-        if (g->t == 3)
-            turn_row(3, 2, k, row, first, u, to + row);
-        else
-            turn_row(6, 3, k, row, first, u, to + row);
+    for (int64_t row = 0; row < rows; row++) BY_SIZE_R(g, turn_row, k, row, first, u, to + row)
 }
 
 /* ---- pictures ------------------------------------------------------------ */
@@ -483,10 +528,7 @@ INLINE void spread_tile(int t, int m, const phase *f, place p, const n2_conv *v,
 static void spread_tiles(const n2_winograd *g, const phase *f, const n2_conv *v, const float *dy,
                          n2_range tiles, const turned *u, int64_t apart) {
     for (int64_t k = tiles.begin; k < tiles.end; k++)
-        if (g->t == 3)
-            spread_tile(3, 2, f, place_of(g, k), v, dy, u, apart, k - tiles.begin);
-        else
-            spread_tile(6, 4, f, place_of(g, k), v, dy, u, apart, k - tiles.begin);
+        BY_SIZE_M(g, spread_tile, f, place_of(g, k), v, dy, u, apart, k - tiles.begin)
 }
 
 /* Sums [t t][channels in x channels out] += transformed pictures by transformed dy. */
@@ -538,12 +580,8 @@ static void kernel_gradient(const n2_call *c, const n2_conv *v, const n2_winogra
     }
     const taps to = taps_of(g, f, v, OUT(c));
     for (int64_t i = 0; i < rows; i++)
-        if (g->t == 3)
-            narrow_row(3, 2, sums + i * g->width, rows * g->width, g->width, &to,
-                       channels.begin + i, c->add);
-        else
-            narrow_row(6, 3, sums + i * g->width, rows * g->width, g->width, &to,
-                       channels.begin + i, c->add);
+        BY_SIZE_R(g, narrow_row, sums + i * g->width, rows * g->width, g->width, &to,
+                  channels.begin + i, c->add)
 }
 
 void N2_ISA(n2_winograd_conv2d_weight)(const n2_call *c, const n2_conv *v, const n2_winograd *g) {

@@ -173,7 +173,8 @@ static const op_case tiled_convolutions[] = {
     TWO(S(27, 15, 16, 16), S(3, 3, 16, 16)), TWO(S(1, 5, 4, 272), S(3, 3, 272, 16))};
 static const op_case halving_convolutions[] = {
     TWO(S(2, 7, 8, 16), S(4, 4, 16, 48)), TWO(S(3, 9, 6, 32), S(4, 4, 32, 16)),
-    TWO(S(2, 9, 13, 16), S(6, 6, 16, 16)), TWO(S(40, 12, 10, 16), S(4, 4, 16, 16))};
+    TWO(S(2, 9, 13, 16), S(6, 6, 16, 16)), TWO(S(40, 12, 10, 16), S(4, 4, 16, 16)),
+    TWO(S(40, 15, 13, 16), S(4, 4, 16, 32))};
 static const op_case small_kernels[] = {TWO(S(2, 5, 3, 16), S(2, 2, 16, 16)),
                                         TWO(S(3, 4, 7, 32), S(2, 2, 32, 48))};
 static const op_case doubling_convolutions[] = {TWO(S(2, 4, 3, 16), S(4, 4, 32, 16)),
