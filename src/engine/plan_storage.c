@@ -1,11 +1,11 @@
 /* How values lie in memory: as numbers of the backend, or in 16 bits.
  *
  * A graph is written in numbers. If the backend has a narrow type, a value lies in memory so if its
- * kernel can write it, all who read it can read it, and one of them wants it: a convolution or a
- * norm; or element-wise ops, if the results of all that read it lie so. The inside of a network is
- * narrow then; leaves, outputs, watched numbers, sums (which read 16 bits without wanting them),
- * losses, and with them the last layer's output, are not. Kernels compute in the backend's numbers
- * in any case. */
+ * kernel can write it, it has three axes at least, all who read it can read it, and one of them
+ * wants it: a convolution or a norm; or element-wise ops, if the results of all that read it lie
+ * so. The inside of a network is narrow then; leaves, outputs, watched numbers, sums (which read 16
+ * bits without wanting them), losses, and with them the last layer's output, are not. Kernels
+ * compute in the backend's numbers in any case. */
 #include "plan_data.h"
 
 /* What readers say of a value. */
@@ -14,10 +14,11 @@ typedef struct opinion {
     bool followed, left; /* by element-wise ops whose results are narrow, or are not */
 } opinion;
 
+/* Vectors and matrices, biases for instance, are small beside pictures: nothing is gained. */
 static bool can_be_narrow(const n2_plan *p, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
-    return p->nodes[id].root == id && d->dtype == N2_NUMBER && n2_needs_kernel(d->op->id) &&
-           !d->op->update && p->backend->storage[d->op->id].writes;
+    return p->nodes[id].root == id && d->shape.rank > 2 && d->dtype == N2_NUMBER &&
+           n2_needs_kernel(d->op->id) && !d->op->update && p->backend->storage[d->op->id].writes;
 }
 
 /* What node `id`, whose own type is known, says of its inputs. */
