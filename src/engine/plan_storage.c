@@ -21,6 +21,14 @@ static bool can_be_narrow(const n2_plan *p, uint32_t id) {
            n2_needs_kernel(d->op->id) && !d->op->update && p->backend->storage[d->op->id].writes;
 }
 
+/* Whether input and output are of the same kind: pictures of half the size, or some of their
+ * channels, are; what is broadcast, biases for instance, is not. */
+static bool is_of_size(const n2_plan *p, uint32_t input, uint32_t output) {
+    enum { FEWER = 16 };
+    return n2_elements(n2_node_at(p, input)->shape) >=
+           n2_elements(n2_node_at(p, output)->shape) / FEWER;
+}
+
 /* What node `id`, whose own type is known, says of its inputs. */
 static void ask(const n2_plan *p, uint32_t id, opinion *of) {
     const n2_node_data *d = n2_node_at(p, id);
@@ -32,7 +40,7 @@ static void ask(const n2_plan *p, uint32_t id, opinion *of) {
         const bool reads = s->reads >> k & 1;
         in->refused |= !reads;
         in->wanted |= s->wants >> k & 1;
-        in->followed |= s->passes_on && narrow;
+        in->followed |= s->passes_on && narrow && is_of_size(p, d->in[k].id, id);
         in->left |= s->passes_on && !narrow;
     }
 }

@@ -71,7 +71,7 @@ static network build(bench *b) {
     w.k[0] = read_new(b, "k0", n2_dims(3, 3, C, C));
     w.k[1] = read_new(b, "k1", n2_dims(3, 3, C, C));
     w.k[2] = read_new(b, "k2", n2_dims(3, 3, C, 2));
-    w.bias = read_new(b, "bias", n2_dims(C));
+    w.bias = n2g_add(g, read_new(b, "bias", n2_dims(C)), read_new(b, "more", n2_dims(C)));
     w.first = n2g_conv2d(g, w.x, w.k[0], window);
     w.shifted = n2g_add(g, w.first, w.bias);
     w.hidden = n2g_silu(g, w.shifted);
