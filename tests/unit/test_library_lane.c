@@ -95,6 +95,24 @@ static void what_the_library_declines_is_ours(void **state) {
     check_product(true, declined, NULL, 13 * 200, 1);
 }
 
+/* A long inner axis, few numbers, and a gate and a sum on the way out: ours, in slices. */
+static n2_node long_product(problem *p, const void *arg) {
+    n2_graph *g = p->graph;
+    (void)arg;
+    const n2_node x = n2g_tanh(g, numbers(p, "x", n2_dims(30, 5000)));
+    const n2_node gate = n2g_tanh(g, numbers(p, "g", n2_dims(30, 8)));
+    const n2_node y = n2g_matmul(g, x, numbers(p, "w", n2_dims(5000, 8)), false, false);
+    return n2g_add(g, n2_build_binary(g, N2_OP_lrelu_grad, gate, y, 0.2), gate);
+}
+
+static void long_products_are_cut_into_slices(void **state) {
+    (void)state;
+    const n2_backend *cuda = open_products_or_skip(true);
+    n2_cuda_use_library(cuda, N2_LIBRARY_OFF);
+    check_output(cuda, 1e-5, long_product, NULL, 30 * 8, 0);
+    n2_cuda_use_library(cuda, N2_LIBRARY_ALWAYS);
+}
+
 /* ---- networks ---------------------------------------------------------------- */
 
 enum { WIDTH = 144, ROWS = 40 }; /* wider than what is fused */
@@ -230,6 +248,7 @@ int main(void) {
         cmocka_unit_test(a_bias_is_added_to_every_row),
         cmocka_unit_test(tiles_are_added_up),
         cmocka_unit_test(what_the_library_declines_is_ours),
+        cmocka_unit_test(long_products_are_cut_into_slices),
         cmocka_unit_test(gradients_of_a_wide_network),
         cmocka_unit_test(training_goes_as_without_the_library),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),

@@ -97,6 +97,30 @@ static void note_library(const n2_call *c, job j) {
     if (addend) note_pair(c, N2_OP_add, j.out, addend, out_of(c), 0);
 }
 
+/* So long an inner axis, and so few tiles, that it has to be cut into slices, whatever else the
+ * kernel would do on its way out. */
+static bool is_long(const job_product *p) {
+    enum { LONG = 4096, TILES = 16 };
+    return p->k >= LONG && tiles_of(p) <= TILES && p->batches == 1;
+}
+
+/* Slices are added up elsewhere; gate and sum are jobs of their own behind it. */
+static void note_long(const n2_call *c, job j) {
+    const float *gate = j.gate, *addend = j.addend;
+    job_product *p = &j.product;
+    float *made = n2_queue_scratch(c->queue, (const char *)out_of(c) + 1, j.n);
+    slice_product(c->queue, p);
+    j.gate = j.addend = NULL;
+    j.add = j.kept = false;
+    j.out = n2_queue_scratch(c->queue, out_of(c), p->slices * p->m * p->n);
+    noted *n = n2_queue_add(c->queue, &j, tiles_of(p));
+    note_product_spans(c, n, &j);
+    if (!n) return;
+    n2_note_sum_slices(c, j.out, made, p->slices, p->m * p->n);
+    if (gate) note_pair(c, N2_OP_lrelu_grad, gate, made, addend ? made : out_of(c), c->slope);
+    if (addend) note_pair(c, N2_OP_add, made, addend, out_of(c), 0);
+}
+
 /* Products whose blocks have whole rows, and gradients of their weights: they are done in chains,
  * many in a launch. */
 static bool is_narrow(const job_product *p) {
@@ -118,6 +142,7 @@ void n2_note_matmul(const n2_call *c) {
     const bool plain = !j.in[3] && !j.gate && !j.addend;
     cut_into_tiles(p, false);
     if (!is_narrow(p) && p->n > 4 && n2_library_takes(c->queue, &j)) return note_library(c, j);
+    if (!plain && !j.in[3] && !j.add && is_long(p)) return note_long(c, j);
     if (plain) slice_product(c->queue, p);
     p->rows =
         !p->ta && p->batches == 1 && p->slices == 1 && p->n <= TILE_N && p->k <= TILE_N && p->k > 0;
