@@ -21,7 +21,7 @@ enum {
     N2_OWN_PLACE = 16 << 20,
     N2_OWN_TILE_PLACE = 2 << 20,
     N2_OWN_SUMMED_PLACE = 32 << 20,
-    N2_OWN_SUMMED_NUMBERS = 4096
+    N2_OWN_SUMMED_NUMBERS = 2047
 };
 
 /* What the planner knows of a node. */

@@ -1,6 +1,7 @@
 /* Places for all values, and the instructions that use them. */
 #include "plan_data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_live_input(const n2_plan *p, const n2_node_data *d, int k) {
@@ -329,6 +330,30 @@ static bool has_own_place(const n2_plan *p, const uint32_t *code, int n, uint32_
            is_summed_over_rows(p, code, n, root);
 }
 
+/* A value that wants a place in a tile: so many numbers, from instruction `at` on. */
+typedef struct wanted {
+    size_t numbers;
+    int at;
+} wanted;
+
+/* Pictures in front, the largest first, which leaves few gaps; then rows of an ordinary network,
+ * as they come. */
+static int largest_first(const void *a, const void *b) {
+    const wanted *x = a, *y = b;
+    const size_t m = x->numbers > N2_OWN_SUMMED_NUMBERS ? x->numbers : 0;
+    const size_t n = y->numbers > N2_OWN_SUMMED_NUMBERS ? y->numbers : 0;
+    return m != n ? (m < n) - (m > n) : (x->at > y->at) - (x->at < y->at);
+}
+
+static size_t list_wanted(const n2_plan *p, const uint32_t *code, int n, wanted *list) {
+    size_t count = 0;
+    for (int i = 0; i < n; i++)
+        if (!p->nodes[code[i]].stored)
+            list[count++] = (wanted){round_up(numbers_per_row(p, code[i]), 16), i};
+    qsort(list, count, sizeof *list, largest_first);
+    return count;
+}
+
 /* Values that live in tiles only share the tile by their lifetimes. */
 static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     uint32_t *code;
@@ -336,14 +361,16 @@ static n2ce_status place_in_tile(n2_plan *p, int step, n2_arena *scratch) {
     N2_TRY(order_program(p, step, scratch, &code, &n));
     n = absorb_products(p, code, n);
     demands all = {n2_arena_alloc(scratch, (size_t)n + 1, sizeof *all.list), 0};
-    if (!all.list) return N2CE_ENOMEM;
+    wanted *list = n2_arena_alloc(scratch, (size_t)n + 1, sizeof *list);
+    if (!all.list || !list) return N2CE_ENOMEM;
+    const size_t count = list_wanted(p, code, n, list);
     size_t top = 0;
-    for (int i = 0; i < n; i++) {
-        n2_planned *node = &p->nodes[code[i]];
-        if (node->stored) continue;
-        const size_t numbers = round_up(numbers_per_row(p, code[i]), 16);
+    for (size_t k = 0; k < count; k++) {
+        const int i = list[k].at;
+        const size_t numbers = list[k].numbers;
         const bool own = p->device && has_own_place(p, code, n, code[i], numbers);
         const int from = own ? 0 : i, to = own ? n : last_use(p, code, n, code[i]);
+        n2_planned *node = &p->nodes[code[i]];
         node->place = add_demand(&all, from, to, numbers * 4) / 4;
         if (node->place + numbers > top) top = node->place + numbers;
     }
