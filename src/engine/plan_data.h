@@ -63,6 +63,7 @@ typedef struct n2_instruction {
     n2_kernel *kernel;
     const n2_node_data *node;
     uint32_t id;
+    uint32_t made; /* the node that `out` is the value of: what absorbed this one, or itself */
     n2_operand out, in[N2_MAX_INPUTS];
     n2_operand gate, addend; /* of a matrix product that absorbed others; rank 0: none */
     double slope;

@@ -440,7 +440,7 @@ static void encode_absorber(const n2_plan *p, uint32_t id, n2_instruction *out) 
 
 /* The instruction that makes a node, with what the node absorbed. */
 static void encode(const n2_plan *p, uint32_t id, n2_instruction *out) {
-    *out = (n2_instruction){.out = operand(p, id, p->nodes[id].rows == N2_ROWS_MAP)};
+    *out = (n2_instruction){.out = operand(p, id, p->nodes[id].rows == N2_ROWS_MAP), .made = id};
     for (; p->nodes[id].absorbs; id = p->nodes[id].absorbs) encode_absorber(p, id, out);
     const n2_planned *n = &p->nodes[id];
     const n2_node_data *d = n2_node_at(p, id);

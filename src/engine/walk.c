@@ -37,7 +37,7 @@ static n2_call new_call(const n2_plan *p, const n2_instruction *i, int worker) {
                      .parts = 1,
                      .work = p->tiles[worker] + p->tile_bytes,
                      .queue = p->queue,
-                     .kept = n2_is_kept(p, i->id)};
+                     .kept = n2_is_kept(p, i->made)};
 }
 
 void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts, int worker) {

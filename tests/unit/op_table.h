@@ -45,6 +45,10 @@ typedef struct op_row {
     {                          \
         .n = 2, .in = { a, b } \
     }
+#define THREE(a, b, c)            \
+    {                             \
+        .n = 3, .in = { a, b, c } \
+    }
 
 /* ---- shapes ---------------------------------------------------------------- */
 
@@ -139,6 +143,7 @@ static const op_case products_nt[] = {PRODUCTS(NT),
                                       TWO(S(2, 3, 4, 5), S(2, 3, 2, 5)),
                                       TWO(S(40, 2, 13, 5), S(40, 2, 17, 5)),
                                       TWO(S(2, 3, 4, 5), S(2, 5))};
+static const op_case long_sums[] = {THREE(S(3, 1100), S(1100, 5), S(3, 5))};
 static const op_case products_tn[] = {PRODUCTS(TN),
                                       TN(600, 40, 36),
                                       TN(600, 12, 520),
@@ -289,10 +294,6 @@ static const op_case classes[] = {
     {.n = 2, .in = {S(6, 5), S(6)}, .below = {0, 5}},
     {.n = 2, .in = {S(1000, 33), S(1000)}, .below = {0, 33}},
 };
-#define THREE(a, b, c)            \
-    {                             \
-        .n = 3, .in = { a, b, c } \
-    }
 static const op_case layers[] = {
     THREE(S(1, 1), S(1, 1), S(1)), THREE(S(5, 3), S(7, 3), S(7)), THREE(S(0, 3), S(7, 3), S(7)),
     THREE(S(1000, 33), S(17, 33), S(17)), THREE(S(50, 130), S(35, 130), S(35))};
@@ -372,6 +373,7 @@ BUILD(minimum, n2g_minimum(g, x[0], x[1]))
 BUILD(equal, n2g_equal(g, x[0], x[1]))
 BUILD(greater, n2g_greater(g, x[0], x[1]))
 BUILD(matmul_nn, n2g_matmul(g, x[0], x[1], false, false))
+BUILD(matmul_and_sum, n2g_add(g, n2g_matmul(g, x[0], x[1], false, false), x[2]))
 BUILD(matmul_nt, n2g_matmul(g, x[0], x[1], false, true))
 BUILD(matmul_tn, n2g_matmul(g, x[0], x[1], true, false))
 BUILD(matmul_tt, n2g_matmul(g, x[0], x[1], true, true))
@@ -562,6 +564,7 @@ static const op_row rows[] = {
     ROW(matmul_nn, products_nn, -1, 1),
     ROW(matmul_nt, products_nt, -1, 1),
     ROW(matmul_tn, products_tn, -1, 1),
+    ROW(matmul_and_sum, long_sums, -1, 1),
     ROW(matmul_tt, products_tt, -1, 1),
     ROW(conv2d, convolutions, -1, 1),
     ROW(conv2d_strided, convolutions, -1, 1),
