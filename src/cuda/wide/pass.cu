@@ -3,6 +3,7 @@
 #include "cuda/kernels/jobs_elementwise.h"
 #include "cuda/kernels/record.h"
 #include "eight.h"
+#include "pass_linear.h"
 
 /* ---- device code --------------------------------------------------------- */
 
@@ -166,6 +167,7 @@ __global__ void __launch_bounds__(PASS_THREADS) run_pass(const __grid_constant__
 /* ---- launches ------------------------------------------------------------ */
 
 void n2_pass_launch(const n2_queue *, const job *j, cudaStream_t stream, bool early) {
+    if (n2_pass_launch_linear(j, stream, early)) return;
     pass_task t = {};
     t.p = *(const wide_pass *)j->wide.about;
     for (int k = 0; k < PASS_INPUTS; k++) t.in[k] = n2_pass_input_at(j, k);
