@@ -214,8 +214,8 @@ void n2_note_sum_slices(const n2_call *c, const float *in, float *out, int64_t r
 }
 
 /* out [outer x inner] = or += sums over the middle of in [outer x rows x inner]. */
-static void note_sum_columns(const n2_call *c, const float *in, float *out, int64_t outer,
-                             int64_t rows, int64_t inner) {
+void n2_note_sum_columns(const n2_call *c, const float *in, float *out, int64_t outer, int64_t rows,
+                         int64_t inner) {
     job j = job_of(c, JOB_SUM_COLUMNS);
     const int64_t slices = rows > JOB_SLICE ? pieces(rows, JOB_SLICE) : 1;
     const bool last = slices == 1;
@@ -229,7 +229,7 @@ static void note_sum_columns(const n2_call *c, const float *in, float *out, int6
     noted *n = n2_queue_add(c->queue, &j, outer * slices * pieces(inner, 32));
     n2_note_read(n, in, outer * rows * inner);
     n2_note_write(n, to, outer * slices * inner);
-    if (!last && to) note_sum_columns(c, to, out, outer, slices, inner);
+    if (!last && to) n2_note_sum_columns(c, to, out, outer, slices, inner);
 }
 
 /* out [runs] = or += sums of runs of `length` numbers. */
@@ -304,7 +304,7 @@ static void note_sum_wide(const n2_call *c, const extent *e) {
     if (!to) return;
     n2_note_wide_sums(c, to, e->outer, e->length, e->inner);
     if (slices > 1 && e->inner > 1)
-        note_sum_columns(c, to, out, e->outer, slices, e->inner);
+        n2_note_sum_columns(c, to, out, e->outer, slices, e->inner);
     else if (slices > 1)
         note_sum_runs(c, to, out, e->outer, slices);
 }
@@ -324,7 +324,7 @@ static void note_sum(const n2_call *c) {
         return;
     }
     if (contiguous && e.inner > 1 && (e.outer < MANY_RUNS || !is_few_each(c)))
-        note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
+        n2_note_sum_columns(c, in_of(c, 0), out_of(c), e.outer, e.length, e.inner);
     else if (contiguous && e.length > (e.outer < MANY_RUNS ? (int)RUN : (int)JOB_CHUNK))
         note_sum_runs(c, in_of(c, 0), out_of(c), e.outer, e.length);
     else
@@ -442,7 +442,7 @@ static void note_scatter_add(const n2_call *c) {
     if (!fits(c, width * (int64_t)sizeof(float))) return; /* steps from row to row, in bytes */
     const int64_t each = rows_in_turn(c);
     if (each > 0) {
-        note_sum_columns(c, in_of(c, 0), out_of(c), rows / each, each, size / (rows / each));
+        n2_note_sum_columns(c, in_of(c, 0), out_of(c), rows / each, each, size / (rows / each));
         return;
     }
     const int64_t at_once = scattered_at_once(rows), slices = rows ? pieces(rows, at_once) : 1;
@@ -464,7 +464,7 @@ static void note_scatter_add(const n2_call *c) {
     n2_note_write(n, j.out, slices * size);
     enum { FEW = 4096 }; /* numbers: a thread each would have to add up too many */
     if (slices > 1 && n && size <= FEW)
-        note_sum_columns(c, j.out, out_of(c), 1, slices, size);
+        n2_note_sum_columns(c, j.out, out_of(c), 1, slices, size);
     else if (slices > 1 && n)
         n2_note_sum_slices(c, j.out, out_of(c), slices, size);
 }

@@ -98,6 +98,9 @@ static inline bool fits(const n2_call *c, int64_t numbers) {
 
 /* record.cu: out [inner] = or += sums of few long rows. */
 void n2_note_sum_slices(const n2_call *c, const float *in, float *out, int64_t rows, int64_t inner);
+/* record.cu: out [outer x inner] = or += sums over the middle of in [outer x rows x inner]. */
+void n2_note_sum_columns(const n2_call *c, const float *in, float *out, int64_t outer, int64_t rows,
+                         int64_t inner);
 /* record_matmul.cu */
 void n2_note_matmul(const n2_call *c);
 /* record_conv.cu: all three ops */

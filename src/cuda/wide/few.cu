@@ -51,15 +51,18 @@ struct frame {
         : rows((many_rows - 1) * t.stride_y + t.rows),
           pitch(((t.ww - 1) * t.stride_x + t.columns) * t.cf) {}
 
-    /* Of picture n, for the many's rows from `first` on. */
+    /* Of picture n, for the many's rows from `first` on; a warp has a row. */
     __device__ void load(const few_task &t, int n, int first, float *out) const {
         const int y0 = first * t.stride_y - t.top, x0 = -t.left * t.cf, width = t.fw * t.cf;
-        for (int i = (int)threadIdx.x; i < rows * pitch; i += FEW_THREADS) {
-            const int row = i / pitch, y = y0 + row, x = x0 + i - row * pitch;
-            const bool inside = y >= 0 && y < t.fh && x >= 0 && x < width;
-            const size_t at = ((size_t)n * t.fh + y) * width + x;
-            out[i] =
-                inside ? __uint_as_float(to_tf32(load_one((n2_dtype)t.type_few, t.few, at))) : 0.0f;
+        for (int row = (int)threadIdx.x / 32; row < rows; row += FEW_WARPS) {
+            const int y = y0 + row;
+            const size_t at = ((size_t)n * t.fh + y) * width;
+            for (int i = (int)threadIdx.x % 32; i < pitch; i += 32) {
+                const int x = x0 + i;
+                const bool inside = y >= 0 && y < t.fh && x >= 0 && x < width;
+                const float number = inside ? load_one((n2_dtype)t.type_few, t.few, at + x) : 0.0f;
+                out[row * pitch + i] = __uint_as_float(to_tf32(number));
+            }
         }
     }
 
@@ -70,10 +73,12 @@ struct frame {
         const int place = term / t.cf, row = place / t.columns;
         return row * pitch + (place - row * t.columns) * t.cf + term % t.cf;
     }
-    /* The frame's pixel above pixel i of the rows of the many. */
-    __device__ int pixel(const few_task &t, int i) const {
-        const int row = i / t.ww;
-        return row * t.stride_y * pitch + (i - row * t.ww) * t.stride_x * t.cf;
+    /* The frame's pixels above those of the rows of the many, once for all bands. */
+    __device__ void place(const few_task &t, int *pixels) const {
+        for (int i = (int)threadIdx.x; i < t.band * t.ww; i += FEW_THREADS) {
+            const int row = i / t.ww;
+            pixels[i] = row * t.stride_y * pitch + (i - row * t.ww) * t.stride_x * t.cf;
+        }
     }
 };
 
@@ -103,13 +108,13 @@ __device__ inline void pack_terms(const few_task &t, int steps, float2 *packed) 
 
 /* 16 pixels from `first` on, of which there are `pixels`. */
 template <int STEPS>
-__device__ inline void make_many(const few_task &t, const frame &f, const float *frame_at,
+__device__ inline void make_many(const few_task &t, const float *frame_at, const int *places,
                                  const float2 *packed, const int (&offsets)[STEPS][2], int first,
                                  int pixels, size_t before) {
     const int lane = (int)threadIdx.x % 32, g = lane / 4, k = lane % 4;
     const int low = first + g < pixels ? first + g : 0;
     const int high = first + g + 8 < pixels ? first + g + 8 : 0;
-    const float *a = frame_at + f.pixel(t, low), *b = frame_at + f.pixel(t, high);
+    const float *a = frame_at + places[low], *b = frame_at + places[high];
     uint32_t factor[STEPS][4];
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
@@ -140,14 +145,15 @@ __device__ inline void make_many(const few_task &t, const frame &f, const float 
 }
 
 template <int TILES>
-__global__ void __launch_bounds__(FEW_THREADS, 2)
+__global__ void __launch_bounds__(FEW_THREADS, TILES < 3 ? 3 : 2)
     run_few_to_many(const __grid_constant__ few_task t) {
     GPU_SHARED(shared);
     enum { STEPS = 2 * TILES };
     const int k = (int)threadIdx.x % 4, warp = (int)threadIdx.x / 32;
     const frame f(t, t.band);
     float2 *packed = (float2 *)shared;
-    float *frame_at = (float *)(packed + STEPS * (t.cw / 8) * 32);
+    int *places = (int *)(packed + STEPS * (t.cw / 8) * 32);
+    float *frame_at = (float *)(places + t.band * t.ww);
     int offsets[STEPS][2];
     for (int s = 0; s < STEPS; s++) {
         offsets[s][0] = f.offset(t, s * 8 + k);
@@ -156,6 +162,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2)
     grid_wait();
     grid_next();
     pack_terms(t, STEPS, packed);
+    f.place(t, places);
     for (int item = (int)blockIdx.x; item < t.n * t.bands; item += t.blocks) {
         const band_of b(t, item, t.wh);
         const size_t before = ((size_t)b.picture * t.wh + b.first) * t.ww;
@@ -163,7 +170,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2)
         f.load(t, b.picture, b.first, frame_at);
         __syncthreads();
         for (int first = warp * 16; first < b.rows * t.ww; first += FEW_WARPS * 16)
-            make_many<STEPS>(t, f, frame_at, packed, offsets, first, b.rows * t.ww, before);
+            make_many<STEPS>(t, frame_at, places, packed, offsets, first, b.rows * t.ww, before);
     }
 }
 
@@ -196,21 +203,27 @@ __device__ inline void make_terms(const few_task &t, const float2 *packed, int f
     const int high = first + g + 8 < pixels ? first + g + 8 : 0;
     const n2_dtype type = (n2_dtype)t.type_many;
     float sums[TILES][4] = {};
-    for (int chunk = 0; chunk < t.cw / 32; chunk++) {
-        float x[8], y[8];
-        load_eight(type, t.many, (before + low) * t.cw + chunk * 32 + k * 8, x);
-        load_eight(type, t.many, (before + high) * t.cw + chunk * 32 + k * 8, y);
+    for (int chunk = 0; chunk < t.cw / 32; chunk += 2) {
+        float x[2][8], y[2][8]; /* all are asked for before the first is used */
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t factor[4] = {to_tf32(x[2 * i]), to_tf32(y[2 * i]), to_tf32(x[2 * i + 1]),
-                                        to_tf32(y[2 * i + 1])};
-#pragma unroll
-            for (int v = 0; v < TILES; v++) {
-                const float2 by = packed[((chunk * 4 + i) * TILES + v) * 32 + lane];
-                const uint32_t both[2] = {__float_as_uint(by.x), __float_as_uint(by.y)};
-                mma_tf32(sums[v], factor, both);
-            }
+        for (int c = 0; c < 2; c++) {
+            const int channel = (chunk + c) * 32 + k * 8;
+            load_eight(type, t.many, (before + low) * t.cw + channel, x[c]);
+            load_eight(type, t.many, (before + high) * t.cw + channel, y[c]);
         }
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const uint32_t factor[4] = {to_tf32(x[c][2 * i]), to_tf32(y[c][2 * i]),
+                                            to_tf32(x[c][2 * i + 1]), to_tf32(y[c][2 * i + 1])};
+#pragma unroll
+                for (int v = 0; v < TILES; v++) {
+                    const float2 by = packed[(((chunk + c) * 4 + i) * TILES + v) * 32 + lane];
+                    const uint32_t both[2] = {__float_as_uint(by.x), __float_as_uint(by.y)};
+                    mma_tf32(sums[v], factor, both);
+                }
+            }
     }
     const int pitch = terms_pitch(t.terms);
 #pragma unroll
@@ -222,26 +235,32 @@ __device__ inline void make_terms(const few_task &t, const float2 *packed, int f
         }
 }
 
-/* What number i of a band adds up to; row0: the first row of the many that there are terms of. */
-__device__ inline float sum_of_terms(const few_task &t, const band_of &b, int i, int row0,
-                                     const float *terms) {
-    const int pitch = terms_pitch(t.terms), pixel = i / t.cf, channel = i - pixel * t.cf;
-    const int row = pixel / t.fw, y = b.first + row + t.top, x = pixel - row * t.fw + t.left;
-    float sum = 0;
-    for (int r = 0; r < t.rows; r++) {
-        const int wy = (y - r) / t.stride_y;
-        if (y < r || wy * t.stride_y != y - r || wy >= t.wh) continue;
-        for (int s = 0; s < t.columns; s++) {
-            const int wx = (x - s) / t.stride_x;
-            if (x < s || wx * t.stride_x != x - s || wx >= t.ww) continue;
-            sum += terms[((wy - row0) * t.ww + wx) * pitch + (r * t.columns + s) * t.cf + channel];
+/* Pixel i of a band: the sums of its terms; row0: the first row of the many that there are terms
+ * of. Every stride-th place of the kernel meets a pixel of the many. */
+__device__ inline void make_few(const few_task &t, const band_of &b, int i, int row0,
+                                const float *terms) {
+    const int pitch = terms_pitch(t.terms), row = i / t.fw;
+    const int y = b.first + row + t.top, x = i - row * t.fw + t.left;
+    float sums[FEW_CHANNELS] = {};
+    for (int r = y % t.stride_y, wy = y / t.stride_y; r < t.rows; r += t.stride_y, wy--) {
+        if (wy < 0 || wy >= t.wh) continue;
+        for (int s = x % t.stride_x, wx = x / t.stride_x; s < t.columns; s += t.stride_x, wx--) {
+            if (wx < 0 || wx >= t.ww) continue;
+            const float *at =
+                terms + ((wy - row0) * t.ww + wx) * pitch + (r * t.columns + s) * t.cf;
+#pragma unroll
+            for (int c = 0; c < FEW_CHANNELS; c++)
+                if (c < t.cf) sums[c] += at[c];
         }
     }
-    return sum;
+    const size_t out = (((size_t)b.picture * t.fh + b.first) * t.fw + i) * t.cf;
+#pragma unroll
+    for (int c = 0; c < FEW_CHANNELS; c++)
+        if (c < t.cf) store_one((n2_dtype)t.type_few, t.out, out + c, sums[c]);
 }
 
 template <int TILES>
-__global__ void __launch_bounds__(FEW_THREADS, 2)
+__global__ void __launch_bounds__(FEW_THREADS, TILES < 6 ? 3 : 2)
     run_many_to_few(const __grid_constant__ few_task t) {
     GPU_SHARED(shared);
     const int warp = (int)threadIdx.x / 32;
@@ -262,36 +281,42 @@ __global__ void __launch_bounds__(FEW_THREADS, 2)
         for (int first = warp * 16; first < pixels; first += FEW_WARPS * 16)
             make_terms<TILES>(t, packed, first, pixels, before, terms);
         __syncthreads();
-        const size_t out = ((size_t)b.picture * t.fh + b.first) * t.fw * t.cf;
-        for (int i = (int)threadIdx.x; i < b.rows * t.fw * t.cf; i += FEW_THREADS)
-            store_one((n2_dtype)t.type_few, t.out, out + i, sum_of_terms(t, b, i, row0, terms));
+        for (int i = (int)threadIdx.x; i < b.rows * t.fw; i += FEW_THREADS)
+            make_few(t, b, i, row0, terms);
     }
 }
 
 /* ---- the kernel's gradient: [terms x pixels] by [pixels x channels] ---- */
 
-/* Eight pixels, k = t and t + 4 of a thread, whose 8 channels on end of 64 are the columns g of 8
- * tiles. */
+/* Sixteen pixels, in two steps of eight, of which k = t and t + 4 are a thread's; its 8 channels on
+ * end of 64 are the columns g of 8 tiles. */
 template <int TILES>
-__device__ inline void add_pixels(const few_task &t, const frame &f, const float *frame_at,
-                                  const int (&offsets)[TILES][2], int first, int pixels,
-                                  const void *many, size_t at, float (&sums)[TILES][8][4]) {
-    const int lane = (int)threadIdx.x % 32, k = lane % 4;
-    const int low = first + k, high = first + k + 4;
-    float x[8] = {}, y[8] = {};
-    if (low < pixels) load_eight((n2_dtype)t.type_many, many, at + (size_t)low * t.cw, x);
-    if (high < pixels) load_eight((n2_dtype)t.type_many, many, at + (size_t)high * t.cw, y);
-    const float *a = frame_at + f.pixel(t, low < pixels ? low : 0);
-    const float *b = frame_at + f.pixel(t, high < pixels ? high : 0);
+__device__ inline void add_pixels(const few_task &t, const float *frame_at, const int *places,
+                                  const int (&offsets)[TILES][2], int first, int pixels, size_t at,
+                                  float (&sums)[TILES][8][4]) {
+    const int k = (int)threadIdx.x % 4;
+    float x[4][8] = {};
 #pragma unroll
-    for (int v = 0; v < TILES; v++) {
-        const uint32_t factor[4] = {
-            __float_as_uint(a[offsets[v][0]]), __float_as_uint(a[offsets[v][1]]),
-            __float_as_uint(b[offsets[v][0]]), __float_as_uint(b[offsets[v][1]])};
+    for (int i = 0; i < 4; i++) {
+        const int pixel = first + i * 4 + k;
+        if (pixel < pixels)
+            load_eight((n2_dtype)t.type_many, t.many, at + (size_t)pixel * t.cw, x[i]);
+    }
 #pragma unroll
-        for (int c = 0; c < 8; c++) {
-            const uint32_t both[2] = {to_tf32(x[c]), to_tf32(y[c])};
-            mma_tf32(sums[v][c], factor, both);
+    for (int step = 0; step < 2; step++) {
+        const int low = first + step * 8 + k, high = low + 4;
+        const float *a = frame_at + places[low < pixels ? low : 0];
+        const float *b = frame_at + places[high < pixels ? high : 0];
+#pragma unroll
+        for (int v = 0; v < TILES; v++) {
+            const uint32_t factor[4] = {
+                __float_as_uint(a[offsets[v][0]]), __float_as_uint(a[offsets[v][1]]),
+                __float_as_uint(b[offsets[v][0]]), __float_as_uint(b[offsets[v][1]])};
+#pragma unroll
+            for (int c = 0; c < 8; c++) {
+                const uint32_t both[2] = {to_tf32(x[2 * step][c]), to_tf32(x[2 * step + 1][c])};
+                mma_tf32(sums[v][c], factor, both);
+            }
         }
     }
 }
@@ -322,13 +347,15 @@ __global__ void __launch_bounds__(FEW_THREADS, TILES < 3 ? 2 : 1)
     const int groups = t.cw / 64, group = warp % groups, slices = FEW_WARPS / groups;
     const int slice = warp / groups;
     const frame f(t, t.band);
-    float *table = (float *)shared;
+    int *places = (int *)shared;
+    float *table = (float *)(places + t.band * t.ww);
     int offsets[TILES][2];
     float sums[TILES][8][4] = {};
     for (int v = 0; v < TILES; v++) {
         offsets[v][0] = f.offset(t, v * 16 + g);
         offsets[v][1] = f.offset(t, v * 16 + g + 8);
     }
+    f.place(t, places);
     grid_wait();
     grid_next();
     for (int item = (int)blockIdx.x; item < t.n * t.bands; item += t.blocks) {
@@ -338,8 +365,8 @@ __global__ void __launch_bounds__(FEW_THREADS, TILES < 3 ? 2 : 1)
         __syncthreads();
         f.load(t, b.picture, b.first, table);
         __syncthreads();
-        for (int first = slice * 8; slice < slices && first < pixels; first += slices * 8)
-            add_pixels<TILES>(t, f, table, offsets, first, pixels, t.many, at, sums);
+        for (int first = slice * 16; first < pixels; first += slices * 16)
+            add_pixels<TILES>(t, table, places, offsets, first, pixels, at, sums);
     }
     for (int s = 0; s < slices; s++) {
         __syncthreads();
@@ -371,15 +398,23 @@ static size_t frame_bytes(const few_task *t) {
 /* Of a block. */
 static size_t shared_bytes(const few_task *t) {
     const size_t packed = (size_t)tiles_of(t) * 16 * (size_t)t->cw * sizeof(float);
-    if (t->way == FEW_TO_MANY) return packed + frame_bytes(t);
-    if (t->way == FEW_BY_WEIGHT) return packed > frame_bytes(t) ? packed : frame_bytes(t);
+    const size_t places = (size_t)t->band * (size_t)t->ww * sizeof(int), frame = frame_bytes(t);
+    if (t->way == FEW_TO_MANY) return packed + places + frame;
+    if (t->way == FEW_BY_WEIGHT) return places + (packed > frame ? packed : frame);
     const size_t rows = (size_t)((t->band + t->rows - 2) / t->stride_y + 2);
     return packed + rows * (size_t)t->ww * (size_t)terms_pitch(t->terms) * sizeof(float);
 }
 
+/* Of a multiprocessor: as the kernels' bounds say, if there is shared memory for them. */
+static int blocks_at_once(const few_task *t) {
+    const int most = (t->way == FEW_BY_WEIGHT ? 2 : 3) - (tiles_of(t) == FEW_TERMS / 16);
+    const int fit = (int)(((size_t)220 << 10) / (shared_bytes(t) + 1024));
+    return fit < 1 ? 1 : fit < most ? fit : most;
+}
+
 static int64_t blocks_of(const n2_queue *q, const few_task *t) {
     const int64_t items = (int64_t)t->n * t->bands;
-    const int64_t most = (t->way == FEW_BY_WEIGHT ? 1 : 2) * q->multiprocessors;
+    const int64_t most = (int64_t)blocks_at_once(t) * q->multiprocessors;
     return items < most ? items : most;
 }
 
@@ -445,7 +480,7 @@ static bool cut_into_bands(few_task *t) {
 }
 
 static bool is_fit(const few_task *t) {
-    const int unit = t->way == FEW_BY_WEIGHT ? 64 : 32;
+    const int unit = t->way == FEW_TO_MANY ? 32 : 64;
     const bool single = t->stride_y == 1 && t->stride_x == 1;
     return t->cf >= 1 && t->cf <= FEW_CHANNELS && t->terms <= FEW_TERMS && t->cw % unit == 0 &&
            t->cw <= MANY_CHANNELS && (single || !t->turned) && t->top >= 0 && t->left >= 0;
@@ -485,5 +520,5 @@ void n2_few_note(const n2_call *c, const n2_conv *v) {
     n2_wide_reads(n, &c->in[1]);
     if (!by_weight) return n2_wide_writes(n, &c->out);
     n2_note_write(n, j.out, blocks * size);
-    if (n) n2_note_sum_slices(c, j.out, out_of(c), blocks, size);
+    if (n) n2_note_sum_columns(c, j.out, out_of(c), 1, blocks, size);
 }
