@@ -23,6 +23,7 @@ typedef struct n2_winograd {
     int64_t width;        /* their columns; for kernels' gradients, channels in and out */
     int64_t tiles;        /* of a phase, m x m pixels each, of all pictures */
     int64_t at_once;      /* tiles whose transforms are in memory */
+    int64_t block;        /* columns whose kernel is, or, of its gradient, channels in */
     int64_t down, across; /* tiles of a picture */
 } n2_winograd;
 
@@ -57,7 +58,7 @@ static inline n2_winograd n2_winograd_best(int r, int64_t n, int64_t height, int
 }
 
 static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
-    enum { NUMBERS = 1 << 20, LEAST = 24, MOST = 384, ROWS = 12 };
+    enum { NUMBERS = 1 << 20, LEAST = 24, MOST = 384, ROWS = 12, KERNEL = 1 << 23 };
     const n2_winograd none = {.r = 0};
     const n2_window *w = &v->window;
     const int s = w->stride_y, r = (int)(v->rows / s);
@@ -76,17 +77,24 @@ static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
     const int64_t fit = NUMBERS / (g.t * g.t * (g.depth + g.width));
     g.at_once = fit < LEAST ? LEAST : fit > MOST ? MOST : fit / ROWS * ROWS;
     if (g.at_once > g.tiles) g.at_once = g.tiles;
+    const bool weight = op == N2_OP_conv2d_weight;
+    const int64_t side = weight ? g.depth : g.width, other = weight ? g.width : g.depth;
+    const int64_t vectors = KERNEL / (g.t * g.t * other * N2_WINOGRAD_CHANNELS);
+    g.block = (vectors < 4 ? 4 : vectors) * N2_WINOGRAD_CHANNELS;
+    if (g.block > side) g.block = side;
     return g;
 }
 
 /* Transforms of pictures, [t t] matrices of so many numbers, lie so far apart. */
 static inline int64_t n2_winograd_apart(int64_t numbers) { return numbers + N2_WINOGRAD_GAP; }
 
-/* Transforms of the kernel, of a block of tiles before and after; the kernel, turned round. */
+/* Transforms of a block of the kernel, of tiles before and after; the block, turned round. */
 static inline int64_t n2_winograd_scratch(n2_op_id op, const n2_winograd *g) {
-    const int64_t matrix = g->depth * g->width, taps = g->r * g->r, square = g->t * g->t;
-    return square * (matrix + n2_winograd_apart(g->at_once * g->depth) +
-                     n2_winograd_apart(g->at_once * g->width)) +
+    const bool weight = op == N2_OP_conv2d_weight;
+    const int64_t depth = weight ? g->block : g->depth, width = weight ? g->width : g->block;
+    const int64_t square = g->t * g->t, taps = g->r * g->r, matrix = depth * width;
+    return square * (matrix + n2_winograd_apart(g->at_once * depth) +
+                     n2_winograd_apart(g->at_once * width)) +
            (op == N2_OP_conv2d_input ? taps * matrix : 0);
 }
 

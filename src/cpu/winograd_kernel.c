@@ -431,10 +431,16 @@ typedef struct units {
     int64_t tile_groups, column_groups;
 } units;
 
+/* Of so many channels, in vectors, at most so many each: blocks differ by a vector. */
+static int64_t blocks_of(int64_t channels, int64_t most) {
+    return n2_ratio_up(channels / N2_WINOGRAD_CHANNELS, most / N2_WINOGRAD_CHANNELS);
+}
+
 static units units_of(const n2_winograd *g, int parts) {
     enum { COLUMNS = 128, TILES = 96, ENOUGH = 8 };
-    if (parts == 1) return (units){1, 1};
-    const int64_t columns = n2_ratio_up(g->width, COLUMNS), most = n2_ratio_up(g->tiles, TILES);
+    if (parts == 1) return (units){1, blocks_of(g->width, g->block)};
+    const int64_t block = g->block < COLUMNS ? g->block : COLUMNS;
+    const int64_t columns = blocks_of(g->width, block), most = n2_ratio_up(g->tiles, TILES);
     const int64_t tiles = n2_ratio_up(ENOUGH, columns);
     return (units){tiles < most ? tiles : most, columns};
 }
@@ -586,7 +592,8 @@ static void kernel_gradient(const n2_call *c, const n2_conv *v, const n2_winogra
 
 void N2_ISA(n2_winograd_conv2d_weight)(const n2_call *c, const n2_conv *v, const n2_winograd *g) {
     enum { ROWS = 128 };
-    const int64_t groups = c->parts == 1 ? 1 : n2_ratio_up(g->depth, ROWS);
+    const int64_t most = c->parts == 1 || g->block < ROWS ? g->block : ROWS;
+    const int64_t groups = blocks_of(g->depth, most);
     const int64_t n = groups * g->s * g->s, vectors = g->depth / N2_WINOGRAD_CHANNELS;
     for (int64_t unit = n * c->part / c->parts; unit < n * (c->part + 1) / c->parts; unit++) {
         const phase f = forward_phase(v, g->s, (int)(unit / groups));

@@ -87,6 +87,13 @@ static n2_node by_weight(const nodes *n, n2_node x, n2_node y) {
     return n2g_conv2d_weight(n->g, x, y, n->s->kernel, n->s->kernel, n->v);
 }
 
+/* One of the three. */
+static n2_node build_one(const nodes *n, int op) {
+    return op == 0   ? forward(n, n->x, n->kernel[0])
+           : op == 1 ? by_input(n, n->y, n->kernel[0])
+                     : by_weight(n, n->x, n->y);
+}
+
 /* One number in the end, so that all are made. */
 static n2_node build_pairs(const nodes *n, pair which, int times) {
     n2_node x = n->x, sum = n2g_constant(n->g, 0);
@@ -114,7 +121,7 @@ static n2_tensor *add_tensor(const bench *b, n2_store *store, const char *name, 
     return t;
 }
 
-/* Pictures and kernels; what is scaled is made by an op, and may lie in 16 bits. */
+/* Pictures and kernels; on a device pictures are scaled: what an op makes may lie in 16 bits. */
 static bool read_nodes(const bench *b, n2_graph *g, nodes *n) {
     const shape *s = &b->s;
     n2_store *store = n2_graph_store(g);
@@ -126,8 +133,9 @@ static bool read_nodes(const bench *b, n2_graph *g, nodes *n) {
     n->g = g;
     n->s = s;
     n->v = (n2_window){s->stride, s->stride, s->zeros, s->zeros, s->zeros, s->zeros};
-    n->x = n2g_scale(g, n2g_read(g, x), 0.5);
-    n->y = n2g_scale(g, n2g_read(g, y), 0.5);
+    n->x = n2g_read(g, x);
+    n->y = n2g_read(g, y);
+    if (b->backend->device) n->x = n2g_scale(g, n->x, 0.5), n->y = n2g_scale(g, n->y, 0.5);
     for (int k = 0; k < MANY_PAIRS; k++) {
         const char name[] = {'k', (char)('0' + k), 0};
         n2_tensor *t = add_tensor(b, store, name, n2_dims(s->kernel, s->kernel, s->c_in, s->c_out),
@@ -140,11 +148,12 @@ static bool read_nodes(const bench *b, n2_graph *g, nodes *n) {
 
 /* ---- time ------------------------------------------------------------------- */
 
-static n2ce_status time_graph(const bench *b, n2_graph *g, pair which, int times, double *seconds) {
+/* So many pairs of ops; none: an op by itself, of pictures as they are. */
+static n2ce_status time_graph(const bench *b, n2_graph *g, int which, int times, double *seconds) {
     nodes n;
     n2_plan *plan = NULL;
     if (!read_nodes(b, g, &n)) return N2CE_ENOMEM;
-    const n2_node out = build_pairs(&n, which, times);
+    const n2_node out = times ? build_pairs(&n, (pair)which, times) : build_one(&n, which);
     N2_TRY(n2_plan_compile(g, b->backend, &out, 1, &plan));
     const n2ce_status status =
         n2_bench_time(b->ctx, plan, n2ce_options_number(b->o, "seconds"), seconds);
@@ -152,7 +161,7 @@ static n2ce_status time_graph(const bench *b, n2_graph *g, pair which, int times
     return status;
 }
 
-static n2ce_status time_pairs(const bench *b, pair which, int times, double *seconds) {
+static n2ce_status time_ops(const bench *b, int which, int times, double *seconds) {
     n2_store *store;
     N2_TRY(n2_store_new(b->ctx, sizeof(float), &store));
     n2_graph *g = n2_graph_new(store);
@@ -162,13 +171,19 @@ static n2ce_status time_pairs(const bench *b, pair which, int times, double *sec
     return status;
 }
 
-/* Seconds of the three ops, from those of their pairs. */
-static n2ce_status measure(const bench *b, double seconds[3]) {
+/* Seconds of the three ops, each by itself: what a processor does is not hidden by launches. */
+static n2ce_status measure_each(const bench *b, double seconds[3]) {
+    for (int op = 0; op < 3; op++) N2_TRY(time_ops(b, op, 0, &seconds[op]));
+    return N2CE_OK;
+}
+
+/* The same, from those of their pairs. */
+static n2ce_status measure_pairs(const bench *b, double seconds[3]) {
     double of_pair[N_PAIRS];
     for (int p = 0; p < N_PAIRS; p++) {
         double few, many;
-        N2_TRY(time_pairs(b, (pair)p, FEW_PAIRS, &few));
-        N2_TRY(time_pairs(b, (pair)p, MANY_PAIRS, &many));
+        N2_TRY(time_ops(b, p, FEW_PAIRS, &few));
+        N2_TRY(time_ops(b, p, MANY_PAIRS, &many));
         of_pair[p] = (many - few) / (MANY_PAIRS - FEW_PAIRS);
     }
     const double all = (of_pair[0] + of_pair[1] + of_pair[2]) / 2;
@@ -193,7 +208,7 @@ static void show(n2_writer *w, const shape *s, const double seconds[3], bool fir
                 (long long)s->c_in, (long long)s->c_out, (long long)s->kernel, (int)s->stride);
     for (int k = 0; k < 3; k++) {
         const double us = 1e6 * seconds[k], tflops = flops_of(s) / seconds[k] * 1e-12;
-        n2_text_add(&w->text, " %9.1f us %6.1f TF/s", us, tflops);
+        n2_text_add(&w->text, " %9.1f us %7.3f TF/s", us, tflops);
         n2_text_add(&w->json, ", \"%s\": {\"us\": %.6g, \"tflops\": %.6g}", names[k], us, tflops);
         n2_text_add(&w->brief, "%.6g\n", us);
     }
@@ -207,7 +222,7 @@ static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const n2_back
     const size_t all = sizeof shapes / sizeof shapes[0];
     const int64_t asked = (int64_t)n2_options_count(o, "pictures");
     if (backend->device) n2_cuda_has_library(backend, N2_OP_conv2d, &about);
-    n2_text_add(&w->text, "%s; %s\n%47s %21s %21s\n", backend->name, about, "forward",
+    n2_text_add(&w->text, "%s; %s\n%48s %22s %22s\n", backend->name, about, "forward",
                 "by pictures", "by kernels");
     n2_text_add(&w->json, "{\"device\": \"%s\", \"library\": \"%s\", \"convolutions\": [",
                 backend->name, about);
@@ -217,7 +232,7 @@ static n2ce_status bench_all(n2ce_ctx *ctx, const n2ce_options *o, const n2_back
         if (strcmp(network, "all") != 0 && strcmp(network, shapes[i].network) != 0) continue;
         bench b = {.ctx = ctx, .o = o, .backend = backend, .s = shapes[i]};
         if (asked || !backend->device) b.s.n = asked ? asked : 8;
-        N2_TRY(measure(&b, seconds));
+        N2_TRY((backend->device ? measure_pairs : measure_each)(&b, seconds));
         show(w, &b.s, seconds, first);
         n2_progress(ctx, (double)(i + 1), (double)all);
         first = false;
@@ -241,8 +256,10 @@ const n2ce_task n2_bench_conv_task = {
     .summary = "time convolutions and their gradients, for the shapes of networks",
     .description =
         "Convolutions of the networks that ./run bench images trains: forward, by pictures, which\n"
-        "is the transposed convolution, and by kernels. Plans with one and with four of two ops\n"
-        "are timed; what the ops take is worked out of the differences.\n",
+        "is the transposed convolution, and by kernels. On a processor each is timed by itself; on "
+        "a\n"
+        "GPU plans with one and with four of two ops, and what the ops take is worked out of the\n"
+        "differences. ./run bench conv runs PyTorch beside it.\n",
     .examples = "n2ce bench conv --network unet --device cuda --precision bf16\n",
     .options = options,
     .run = run,
