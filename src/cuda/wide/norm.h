@@ -29,6 +29,9 @@ typedef struct wide_norm {
 bool n2_wide_norm_takes(const n2_call *c);
 void n2_note_wide_norm(const n2_call *c);
 
+/* norm_addend.cu: gradients add what passes would add to them. */
+void n2_norms_add(n2_queue *q);
+
 void n2_wide_norm_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early);
 cudaError_t n2_wide_norm_prepare(void);
 

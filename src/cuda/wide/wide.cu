@@ -63,7 +63,10 @@ cudaError_t n2_wide_prepare(void) {
     return error;
 }
 
-void n2_wide_simplify(n2_queue *q) { n2_pass_fuse(q); }
+void n2_wide_simplify(n2_queue *q) {
+    n2_norms_add(q);
+    n2_pass_fuse(q);
+}
 
 static bool is_at_work(const noted *n) { return n->j.kind == JOB_WIDE && n->j.n_blocks > 0; }
 
