@@ -15,8 +15,16 @@ float4 *emulated_shared;
 
 /* ---- fibers ---------------------------------------------------------------- */
 
-enum { MOST_THREADS = 1024, STACK = 128 << 10, SHARED = 228 << 10 };
-enum state { READY, AT_BLOCK_BARRIER, AT_FOUR_BARRIER, AT_EIGHT_BARRIER, AT_WARP_BARRIER, DONE };
+enum { MOST_THREADS = 2048, MOST_CLUSTER = 8, STACK = 128 << 10, SHARED = 228 << 10 };
+enum state {
+    READY,
+    AT_CLUSTER_BARRIER,
+    AT_BLOCK_BARRIER,
+    AT_FOUR_BARRIER,
+    AT_EIGHT_BARRIER,
+    AT_WARP_BARRIER,
+    DONE
+};
 
 struct fiber {
     void *stack; /* where it stopped */
@@ -24,7 +32,8 @@ struct fiber {
     unsigned turns; /* of the warp's slots */
 };
 
-static fiber fibers[MOST_THREADS];
+static fiber fibers[MOST_THREADS]; /* of all blocks of a cluster */
+static float4 *all_shared;
 static char *stacks;
 static void *scheduler;
 static unsigned current;
@@ -70,6 +79,11 @@ static void wait_at(state where) {
 }
 
 void __syncthreads() { wait_at(AT_BLOCK_BARRIER); }
+void cluster_barrier() { wait_at(AT_CLUSTER_BARRIER); }
+float cluster_load(const float *own, unsigned rank) {
+    const size_t offset = (size_t)((const char *)own - (const char *)emulated_shared);
+    return *(const float *)((const char *)all_shared + (size_t)rank * SHARED + offset);
+}
 void emulated_warp_barrier() { wait_at(AT_WARP_BARRIER); }
 emulated_lane *emulated_warp() { return slots[current / 32][fibers[current].turns++ % 2]; }
 
@@ -99,7 +113,9 @@ static bool release(unsigned begin, unsigned end, state where) {
     return any;
 }
 
-static void run_block(unsigned threads) {
+/* `blocks` of a cluster, from block `first` on. */
+static void run_cluster(unsigned first, unsigned blocks, unsigned each) {
+    const unsigned threads = blocks * each;
     start(threads);
     for (;;) {
         bool ran = false;
@@ -107,7 +123,9 @@ static void run_block(unsigned threads) {
             if (fibers[t].at != READY) continue;
             ran = true;
             current = t;
-            threadIdx.x = t;
+            threadIdx.x = t % each;
+            blockIdx.x = first + t / each;
+            emulated_shared = (float4 *)((char *)all_shared + (size_t)(t / each) * SHARED);
             emulated_switch(&scheduler, fibers[t].stack);
         }
         bool released = false;
@@ -116,7 +134,9 @@ static void run_block(unsigned threads) {
         for (unsigned t = 0; t < threads; t += 128)
             released |= release(t, t + 128 < threads ? t + 128 : threads, AT_FOUR_BARRIER);
         released |= release(0, threads < 256 ? threads : 256, AT_EIGHT_BARRIER);
-        if (!released) released = release(0, threads, AT_BLOCK_BARRIER);
+        for (unsigned t = 0; t < threads && !released; t += each)
+            released = release(t, t + each, AT_BLOCK_BARRIER);
+        if (!released) released = release(0, threads, AT_CLUSTER_BARRIER);
         if (released) continue;
         if (ran) continue;
         for (unsigned t = 0; t < threads; t++)
@@ -431,20 +451,21 @@ static bool is_late() { return getenv("N2CE_EMULATED_LATE") != NULL; }
 /* N2CE_EMULATED_BACKWARDS, if it is set: a launch's last block is done first. */
 static bool is_backwards() { return getenv("N2CE_EMULATED_BACKWARDS") != NULL; }
 
-void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
-                     action kernel) {
-    if (blocks == 0 || threads > MOST_THREADS || shared > SHARED) {
+void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, unsigned threads,
+                     size_t shared, action kernel) {
+    if (blocks == 0 || blocks % cluster || cluster > MOST_CLUSTER ||
+        cluster * threads > MOST_THREADS || shared > SHARED) {
         fprintf(stderr, "emulate: a launch of %u blocks, %u threads\n", blocks, threads);
         abort();
     }
     action run = [=] {
-        if (!emulated_shared) emulated_shared = (float4 *)aligned_alloc(256, SHARED);
+        if (!all_shared) all_shared = (float4 *)aligned_alloc(256, (size_t)MOST_CLUSTER * SHARED);
         body = &kernel;
         blockDim.x = threads;
-        for (unsigned i = 0; i < blocks; i++) {
-            blockIdx.x = is_backwards() ? blocks - 1 - i : i;
-            memset((void *)emulated_shared, 0xff, shared); /* NaN: nobody relies on zeros */
-            run_block(threads);
+        for (unsigned i = 0; i < blocks; i += cluster) {
+            for (unsigned k = 0; k < cluster; k++) /* NaN: nobody relies on zeros */
+                memset((char *)all_shared + (size_t)k * SHARED, 0xff, shared);
+            run_cluster(is_backwards() ? blocks - cluster - i : i, cluster, threads);
         }
     };
     if (stream && stream->captured)

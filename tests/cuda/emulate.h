@@ -38,6 +38,11 @@ extern emulated_index threadIdx, blockIdx, blockDim;
 extern float4 *emulated_shared;
 #define GPU_SHARED(name) float4 *name = emulated_shared
 
+/* ---- what threads of a cluster do together; such kernels have no other shared memory ---- */
+
+void cluster_barrier();
+float cluster_load(const float *own, unsigned rank);
+
 /* ---- what threads of a block do together ---- */
 
 void __syncthreads();
@@ -137,7 +142,7 @@ uint32_t warp_most(uint32_t x);
 inline float quick_root(float x) { return sqrtf(x); }
 inline float quick_exp2(float x) { return exp2f(x); }
 inline float quick_quotient(float x, float y) { return x / y; }
-inline float quick_exp(float x) { return expf(x); }
+inline float quick_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
 /* ---- gpu_tensor.h ---- */
 
@@ -197,10 +202,14 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
 };
 
-void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared,
-                     std::function<void()> kernel);
+/* cluster: so many blocks at a time, which can see one another's memory. */
+void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, unsigned threads,
+                     size_t shared, std::function<void()> kernel);
 #define GPU_LAUNCH(kernel, blocks, threads, shared, queue, early, ...) \
-    (void)(early), emulated_launch(queue, blocks, threads, shared, [=] { kernel(__VA_ARGS__); })
+    GPU_LAUNCH_CLUSTERS(kernel, blocks, 1, threads, shared, queue, early, __VA_ARGS__)
+#define GPU_LAUNCH_CLUSTERS(kernel, blocks, cluster, threads, shared, queue, early, ...) \
+    (void)(early),                                                                       \
+        emulated_launch(queue, blocks, cluster, threads, shared, [=] { kernel(__VA_ARGS__); })
 
 template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int) { return cudaSuccess; }
 inline cudaError_t cudaMemcpyFromSymbol(void *to, const int &symbol, size_t bytes) {

@@ -52,7 +52,7 @@ static void multiply(const job *j) {
 
 static n2ce_status launch(n2ce_ctx *, void *, const void *call, void *, cudaStream_t stream) {
     const job j = *(const job *)call;
-    emulated_launch(stream, 1, 1, 0, [=] { multiply(&j); });
+    emulated_launch(stream, 1, 1, 1, 0, [=] { multiply(&j); });
     return N2CE_OK;
 }
 
@@ -135,7 +135,7 @@ static void convolve(const job *j, void *workspace) {
 static n2ce_status launch_conv(n2ce_ctx *, void *, const void *call, void *workspace,
                                cudaStream_t stream) {
     const job j = *(const job *)call;
-    emulated_launch(stream, 1, 1, 0, [=] { convolve(&j, workspace); });
+    emulated_launch(stream, 1, 1, 1, 0, [=] { convolve(&j, workspace); });
     return N2CE_OK;
 }
 

@@ -15,21 +15,32 @@
 
 /* early: the kernel before it in the queue may still be at work when it begins (grid_wait). */
 #define GPU_LAUNCH(kernel, blocks, threads, shared, queue, early, ...) \
-    gpu_launch(blocks, threads, shared, queue, early, kernel, __VA_ARGS__)
+    gpu_launch(blocks, 1, threads, shared, queue, early, kernel, __VA_ARGS__)
+/* The same of clusters of so many blocks each, 8 at most. */
+#define GPU_LAUNCH_CLUSTERS(kernel, blocks, cluster, threads, shared, queue, early, ...) \
+    gpu_launch(blocks, cluster, threads, shared, queue, early, kernel, __VA_ARGS__)
 
 template <typename... P, typename... A>
-inline void gpu_launch(unsigned blocks, unsigned threads, size_t shared, cudaStream_t queue,
-                       bool early, void (*kernel)(P...), A... arguments) {
+inline void gpu_launch(unsigned blocks, unsigned cluster, unsigned threads, size_t shared,
+                       cudaStream_t queue, bool early, void (*kernel)(P...), A... arguments) {
     cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
     config.gridDim = blocks;
     config.blockDim = threads;
     config.dynamicSmemBytes = shared;
     config.stream = queue;
-    config.attrs = &attribute;
-    config.numAttrs = early;
+    config.attrs = attributes;
+    if (early) {
+        cudaLaunchAttribute *one = &attributes[config.numAttrs++];
+        one->id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        one->val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        cudaLaunchAttribute *one = &attributes[config.numAttrs++];
+        one->id = cudaLaunchAttributeClusterDimension;
+        one->val.clusterDim.x = cluster;
+        one->val.clusterDim.y = one->val.clusterDim.z = 1;
+    }
     cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
@@ -52,6 +63,29 @@ __device__ inline void grid_wait() {
 __device__ inline void grid_next() {
 #if GPU_WAITS
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* ---- clusters: blocks next to one another that see each other's shared memory ---- */
+
+/* For all threads of all blocks of a cluster. What they wrote before is seen behind it. */
+__device__ inline void cluster_barrier() {
+#if GPU_WAITS
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#endif
+}
+/* A number of block `rank` of the cluster, at the place where `own` is of this one. */
+__device__ inline float cluster_load(const float *own, unsigned rank) {
+#if GPU_WAITS
+    float x;
+    unsigned at = (unsigned)__cvta_generic_to_shared(own);
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(at), "r"(rank));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at));
+    return x;
+#else
+    return *own;
 #endif
 }
 
@@ -188,7 +222,12 @@ __device__ inline float quick_exp2(float x) {
     return y;
 }
 __device__ inline float quick_quotient(float x, float y) { return __fdividef(x, y); }
-__device__ inline float quick_exp(float x) { return __expf(x); } /* and |x| / 2^24 of it */
+__device__ inline float quick_sigmoid(float x) { /* and |x| units more, for x < 0 */
+    float e, y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(-1.44269504f * x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + e));
+    return y;
+}
 __device__ inline uint32_t warp_most(uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
 #endif
 

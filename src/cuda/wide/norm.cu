@@ -44,7 +44,8 @@ void n2_wide_norm_launch(const n2_queue *, const job *j, cudaStream_t stream, bo
     t.out = sums_only ? NULL : j->out;
     t.sums = sums_only ? j->out : j->more[0];
     norm_kernel *const kernel = kernel_of(&t.v);
-    GPU_LAUNCH(kernel, t.v.pictures * t.v.slices, t.v.threads, norm_shared(t.v), stream, early, t);
+    GPU_LAUNCH_CLUSTERS(kernel, t.v.pictures * t.v.slices * t.v.cluster, t.v.cluster, t.v.threads,
+                        norm_shared(t.v), stream, early, t);
 }
 
 /* ---- how channels are dealt out ------------------------------------------ */
@@ -59,37 +60,43 @@ static int64_t common_multiple(int64_t a, int64_t b) {
     return a / x * b;
 }
 
-/* Bytes that a block keeps of a channel. */
+/* Bytes that a picture's channel has in shared memory. */
 static int64_t channel_bytes(const wide_norm *v) {
     const size_t dy = v->has_y ? 0 : norm_bytes_of((n2_dtype)v->type_dy);
     return (int64_t)v->positions * (int64_t)(norm_bytes_of((n2_dtype)v->type_x) + dy);
 }
 
-/* Whole groups and whole vectors of eight channels: few, so that several blocks of a multiprocessor
- * can wait for memory, compute and write at the same time, but enough for a run of RUN bytes; more
- * if there are blocks for all multiprocessors anyway. 0: a block cannot have so many. */
-static uint32_t choose_width(const n2_queue *q, const wide_norm *v) {
-    enum { RUN = 64, TILE = 66 << 10, SMALL_TILE = 32 << 10, BLOCKS = 8, MOST = 8 * NORM_THREADS };
-    const int64_t unit = common_multiple(v->each, 8), c = v->c, each = channel_bytes(v);
-    const int64_t bytes = (int64_t)norm_bytes_of((n2_dtype)v->type_x);
+/* Whole groups and whole vectors of eight channels, so many that memory is read in runs and threads
+ * have something to do. 0: a block cannot have them. */
+static uint32_t choose_width(const wide_norm *v) {
+    enum { RUN = 32, NUMBERS = 4096, MOST = 8 * NORM_THREADS };
+    const int64_t unit = common_multiple(v->each, 8), c = v->c;
     int64_t width = unit;
     if (c % unit || unit > MOST) return 0;
-    for (int64_t w = 2 * unit; w <= c && w <= MOST; w += unit) {
-        if (c % w || w * each > TILE) continue;
-        const bool many = v->pictures * (c / w) >= BLOCKS * q->multiprocessors;
-        if (width * bytes < RUN || (many && w * each <= SMALL_TILE)) width = w;
-    }
+    for (int64_t w = 2 * unit; w <= c && w <= MOST; w += unit)
+        if (c % w == 0 && (width < RUN || width * v->positions < NUMBERS)) width = w;
     return (uint32_t)width;
+}
+
+/* Blocks of a cluster share the positions: few each, so that several blocks of a multiprocessor can
+ * wait for memory, compute and write at the same time. */
+static void choose_cluster(const n2_queue *q, wide_norm *v) {
+    enum { TILE = 66 << 10, MOST = 8 };
+    const int64_t all = channel_bytes(v) * v->width;
+    v->cluster = 1;
+    while (n2_wide_waits(q) && v->cluster < MOST && all > v->cluster * TILE) v->cluster *= 2;
+    v->share = (v->positions + v->cluster - 1) / v->cluster;
 }
 
 static bool is_power_of_two(uint32_t x) { return (x & (x - 1)) == 0; }
 
-/* Threads have four vectors or more each, if there are so many. */
+/* Threads have eight vectors or more each, if there are so many. */
 static void choose_threads(wide_norm *v) {
     const uint32_t columns = v->width / 8;
-    const uint64_t vectors = (uint64_t)columns * v->positions;
-    v->threads = vectors >= 4 * NORM_THREADS ? (uint32_t)NORM_THREADS : vectors >= 256 ? 128 : 64;
-    while (v->threads < columns) v->threads *= 2;
+    const uint64_t vectors = (uint64_t)columns * v->share;
+    v->threads = 64;
+    while (v->threads < NORM_THREADS && (v->threads < columns || vectors >= 16 * v->threads))
+        v->threads *= 2;
     if (columns % 3 == 0 && 192 % columns == 0) v->threads = 192;
     v->by_warps = is_power_of_two(columns) && columns < 32;
     v->rows = v->by_warps ? v->threads / 32 : v->threads / columns;
@@ -113,9 +120,10 @@ static bool describe(const n2_call *c, wide_norm *v) {
     v->type_x = (uint8_t)c->in[0].dtype, v->type_out = (uint8_t)c->out.dtype;
     if (op != N2_OP_norm) v->type_dy = (uint8_t)c->in[4].dtype;
     for (int k = 1; k < 4; k++) v->step[k - 1] = (uint32_t)n2_norm_step(c, k);
-    v->width = choose_width(c->queue, v);
+    v->width = choose_width(v);
     if (v->width == 0) return false;
     v->slices = v->c / v->width;
+    choose_cluster(c->queue, v);
     choose_threads(v);
     v->held = 1;
     v->held = norm_shared(*v) <= MOST_SHARED;

@@ -14,6 +14,7 @@
 typedef struct wide_norm {
     uint32_t pictures, positions, c, each; /* each: channels of a group */
     uint32_t width, slices;                /* channels of a block; blocks of a picture */
+    uint32_t cluster, share;               /* blocks of a cluster; positions of each */
     uint32_t threads;
     uint32_t rows;    /* parts that a channel's sums have first: of rows of threads, or of warps */
     uint32_t step[3]; /* from a picture's shift, gamma, beta to the next one's */

@@ -73,7 +73,7 @@ static uint8_t way_of(const pass_axes *a, const void *at) {
     for (int k = 1; k < a->rank; k++) eight &= a->step[k] % 8 == 0;
     if (a->rank == 1 && a->step[0] == 1) return PASS_ALONG;
     if (a->rank > 1 && a->length[0].by % 8 != 0) return PASS_EACH;
-    return a->step[0] == 0 ? PASS_ONE : eight ? PASS_EIGHT : PASS_EACH;
+    return a->step[0] == 0 ? PASS_ONE : a->step[0] == 1 && eight ? PASS_EIGHT : PASS_EACH;
 }
 
 /* An operand whose element `first` is the first that is read, with these steps. */
