@@ -4,4 +4,7 @@
 
 double n2_seconds(void);
 
+/* Seconds that this thread has had of a processor: not those in which others had it. */
+double n2_thread_seconds(void);
+
 #endif

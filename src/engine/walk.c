@@ -9,10 +9,10 @@
 
 /* ---- time ---------------------------------------------------------------- */
 
-static double began(const n2_plan *p) { return p->timing ? n2_seconds() : 0; }
+static double began(const n2_plan *p) { return p->timing ? n2_thread_seconds() : 0; }
 
 static void ended(const n2_plan *p, n2_instruction *i, double start) {
-    if (p->timing) i->nanoseconds += (int64_t)(1e9 * (n2_seconds() - start));
+    if (p->timing) i->nanoseconds += (int64_t)(1e9 * (n2_thread_seconds() - start));
 }
 
 /* ---- one instruction ----------------------------------------------------- */
