@@ -7,6 +7,8 @@
 #include "cpu_product.h"
 #include "winograd_kernels.h"
 
+#include "base/lanes.h"
+
 #include <string.h>
 
 #define DECLARE(NAME, ...) n2_kernel N2_ISA(n2_cpu_##NAME);
@@ -15,6 +17,10 @@ N2_FAST_CONV(DECLARE)
 
 #define OUT(c)   ((float *)(c)->out.data)
 #define IN(c, k) ((const float *)(c)->in[k].data)
+
+typedef float uvec __attribute__((vector_size(N2_VEC_BYTES), may_alias, aligned(4)));
+#define VEC(p) (*(const uvec *)(const void *)(p))
+enum { LANES = N2_PART_LANES, FEW = 4 };
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -34,47 +40,61 @@ typedef struct line {
     int64_t before, inside, at;
 } line;
 
+/* A pixel of y. */
+typedef struct pixel {
+    int64_t n, row, column;
+} pixel;
+
+static pixel pixel_of(const n2_conv *v, int64_t k) {
+    const int64_t row = k / v->ow, n = row / v->oh;
+    return (pixel){n, row - n * v->oh, k - row * v->ow};
+}
+
+static pixel next_pixel(const n2_conv *v, pixel p) {
+    if (++p.column < v->ow) return p;
+    p.column = 0;
+    if (++p.row < v->oh) return p;
+    return (pixel){p.n + 1, 0, 0};
+}
+
 /* Line r of the patch of a pixel of y. */
-static line line_of(const n2_conv *v, int64_t pixel, int64_t r) {
-    const int64_t column = pixel % v->ow, row = pixel / v->ow % v->oh, n = pixel / v->ow / v->oh;
-    const int64_t i = row * v->window.stride_y - v->window.top + r;
-    const int64_t j = column * v->window.stride_x - v->window.left;
+static line line_of(const n2_conv *v, pixel p, int64_t r) {
+    const int64_t i = p.row * v->window.stride_y - v->window.top + r;
+    const int64_t j = p.column * v->window.stride_x - v->window.left;
     int64_t begin = at_least(-j, 0), end = at_most(v->w - j, v->columns);
     if (i < 0 || i >= v->h || end <= begin) begin = end = v->columns;
     return (line){begin * v->c_in, (end - begin) * v->c_in,
-                  end > begin ? ((n * v->h + i) * v->w + j + begin) * v->c_in : 0};
+                  end > begin ? ((p.n * v->h + i) * v->w + j + begin) * v->c_in : 0};
 }
 
 /* Numbers [from, to) of a line. */
 static float *take_line(const float *x, line l, int64_t from, int64_t to, float *out) {
     const int64_t first = at_most(at_least(l.before, from), to);
     const int64_t last = at_least(at_most(l.before + l.inside, to), first);
-    memset(out, 0, (size_t)(first - from) * sizeof *out);
+    if (first > from) memset(out, 0, (size_t)(first - from) * sizeof *out);
     memcpy(out + (first - from), x + l.at + (first - l.before),
            (size_t)(last - first) * sizeof *out);
-    memset(out + (last - from), 0, (size_t)(to - last) * sizeof *out);
+    if (to > last) memset(out + (last - from), 0, (size_t)(to - last) * sizeof *out);
     return out + (to - from);
 }
 
 /* Numbers [slice.begin, slice.end) of the patches of some pixels, a row each. */
 static void take_patches(const n2_conv *v, const float *x, n2_range pixels, n2_range slice,
                          float *to) {
-    const int64_t length = v->columns * v->c_in;
-    for (int64_t p = pixels.begin; p < pixels.end; p++)
-        for (int64_t at = slice.begin; at < slice.end;) {
-            const int64_t r = at / length, from = at - r * length;
-            const int64_t end = at_most(length, slice.end - r * length);
-            const line l = line_of(v, p, r);
-            to = take_line(x, l, from, end, to);
-            at += end - from;
-        }
+    const int64_t length = v->columns * v->c_in, first = slice.begin / length;
+    pixel p = pixel_of(v, pixels.begin);
+    for (int64_t k = pixels.begin; k < pixels.end; k++, p = next_pixel(v, p))
+        for (int64_t r = first; r * length < slice.end; r++)
+            to = take_line(x, line_of(v, p, r), at_least(slice.begin - r * length, 0),
+                           at_most(slice.end - r * length, length), to);
 }
 
 static void add_patches(const n2_conv *v, const float *from, int64_t first, int64_t n, float *x) {
-    for (int64_t p = first; p < first + n; p++)
+    pixel p = pixel_of(v, first);
+    for (int64_t k = 0; k < n; k++, p = next_pixel(v, p))
         for (int64_t r = 0; r < v->rows; r++, from += v->columns * v->c_in) {
             const line l = line_of(v, p, r);
-            for (int64_t k = 0; k < l.inside; k++) x[l.at + k] += from[l.before + k];
+            for (int64_t i = 0; i < l.inside; i++) x[l.at + i] += from[l.before + i];
         }
 }
 
@@ -127,6 +147,53 @@ static void split_outputs(const n2_call *c, int64_t pixels, int64_t channels, n2
     *columns = by_channels ? share(c, channels, N2_PATCH_PANEL) : (n2_range){0, channels};
 }
 
+/* Rows of the kernel become columns: [c_out x rows]. */
+static void turn(const float *kernel, int64_t rows, int64_t c_out, n2_range slice, float *to) {
+    enum { BLOCK = 16 };
+    for (int64_t o = slice.begin; o < slice.end; o += BLOCK)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t l = o; l < at_most(o + BLOCK, slice.end); l++)
+                to[(l - slice.begin) * rows + i] = kernel[i * c_out + l];
+}
+
+/* out [n] = or += a [k] times rows of b [n x k], n at most FEW: vectors go along k. */
+N2_CPU_INLINE void dots(int n, int64_t k, const float *a, const float *b, float *out, bool add) {
+    n2_vec sum[FEW] = {{0}};
+    float rest[FEW] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= k; i += LANES)
+        for (int o = 0; o < n; o++) sum[o] += VEC(a + i) * VEC(b + o * k + i);
+    for (; i < k; i++)
+        for (int o = 0; o < n; o++) rest[o] += a[i] * b[o * k + i];
+    for (int o = 0; o < n; o++) {
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; l++) sum[o][l] += sum[o][l + half];
+        out[o] = add ? out[o] + (rest[o] + sum[o][0]) : rest[o] + sum[o][0];
+    }
+}
+
+static void few_dots(int64_t n, int64_t k, const float *a, const float *b, float *out, bool add) {
+    if (n == 1)
+        dots(1, k, a, b, out, add);
+    else if (n == 2)
+        dots(2, k, a, b, out, add);
+    else if (n == 3)
+        dots(3, k, a, b, out, add);
+    else
+        dots(4, k, a, b, out, add);
+}
+
+/* Few channels out would leave vectors of them empty. */
+static void few_outputs(const n2_call *c, const n2_conv *v, n2_range pixels, n2_range slice,
+                        float *panel) {
+    const int64_t depth = slice.end - slice.begin;
+    const strided a = patches(c, v, pixels, slice);
+    turn(IN(c, 1) + slice.begin * v->c_out, depth, v->c_out, (n2_range){0, v->c_out}, panel);
+    for (int64_t p = 0; p < pixels.end - pixels.begin; p++)
+        few_dots(v->c_out, depth, a.data + p * a.row, panel, OUT(c) + (pixels.begin + p) * v->c_out,
+                 slice.begin > 0);
+}
+
 void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
     const n2_conv v = n2_conv_of(c);
     const n2_winograd g = n2_winograd_of(N2_OP_conv2d, &v);
@@ -142,18 +209,12 @@ void N2_ISA(n2_cpu_conv2d)(const n2_call *c) {
         for (int64_t k = 0; k < size; k += N2_PATCH_SLICE) {
             const n2_range pixels = {p, at_most(p + N2_PATCHES, some.end)};
             const n2_range slice = {k, at_most(k + N2_PATCH_SLICE, size)};
-            by_panels(pixels.end - p, patches(c, &v, pixels, slice), IN(c, 1), v.c_out, slice,
-                      columns, OUT(c) + p * v.c_out, panel);
+            if (v.c_out <= FEW)
+                few_outputs(c, &v, pixels, slice, panel);
+            else
+                by_panels(pixels.end - p, patches(c, &v, pixels, slice), IN(c, 1), v.c_out, slice,
+                          columns, OUT(c) + p * v.c_out, panel);
         }
-}
-
-/* Rows of the kernel become columns: [c_out x rows]. */
-static void turn(const float *kernel, int64_t rows, int64_t c_out, n2_range slice, float *to) {
-    enum { BLOCK = 16 };
-    for (int64_t o = slice.begin; o < slice.end; o += BLOCK)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t l = o; l < at_most(o + BLOCK, slice.end); l++)
-                to[(l - slice.begin) * rows + i] = kernel[i * c_out + l];
 }
 
 /* dy times the turned kernel are patches that lie on end in x. */
@@ -215,11 +276,28 @@ static void take_panels(const float *dy, int64_t rows, int64_t columns, float *t
     }
 }
 
+/* The same for few channels out: their rows by patches, and the result is turned. */
+static void add_few_products(const n2_call *c, const n2_conv *v, n2_range pixels, n2_range slice,
+                             strided by_rows, bool add) {
+    const int64_t n = v->c_out, rows = slice.end - slice.begin;
+    float made[FEW * N2_PATCH_SLICE], *out = OUT(c) + slice.begin * n;
+    const strided dy = {IN(c, 1) + pixels.begin * n, 1, n};
+    N2_ISA(n2_cpu_product_in)
+    (n, rows, pixels.end - pixels.begin, dy, by_rows.data, by_rows.row, made, rows, false);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t o = 0; o < n; o++)
+            out[i * n + o] = add ? out[i * n + o] + made[o * rows + i] : made[o * rows + i];
+}
+
 /* out [slice x c_out] = or += patches, turned, by panels of dy. */
 static void add_products(const n2_call *c, const n2_conv *v, n2_range pixels, n2_range slice,
                          const float *panels, bool add) {
     const int64_t depth = pixels.end - pixels.begin;
     const strided by_rows = patches(c, v, pixels, slice), a = {by_rows.data, 1, by_rows.row};
+    if (v->c_out <= FEW) {
+        add_few_products(c, v, pixels, slice, by_rows, add);
+        return;
+    }
     for (int64_t j = 0; j < v->c_out; j += N2_PATCH_PANEL) {
         const int64_t n = at_most(v->c_out - j, N2_PATCH_PANEL);
         N2_ISA(n2_cpu_product_in)
