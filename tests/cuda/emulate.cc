@@ -454,7 +454,7 @@ static bool is_backwards() { return getenv("N2CE_EMULATED_BACKWARDS") != NULL; }
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, unsigned threads,
                      size_t shared, action kernel) {
     if (blocks == 0 || blocks % cluster || cluster > MOST_CLUSTER ||
-        cluster * threads > MOST_THREADS || shared > SHARED) {
+        cluster * threads > MOST_THREADS || shared > SHARED || shared > emulated_most_shared()) {
         fprintf(stderr, "emulate: a launch of %u blocks, %u threads\n", blocks, threads);
         abort();
     }
@@ -560,12 +560,15 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = 13000;
     return cudaSuccess;
 }
+static int capability() {
+    const char *text = getenv("N2CE_EMULATED_CAPABILITY");
+    return gpu_is("old") ? 7 : text ? atoi(text) : 9;
+}
+size_t emulated_most_shared() { return (size_t)(capability() >= 9 ? 227 : 99) << 10; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
-    const char *capability = getenv("N2CE_EMULATED_CAPABILITY");
-    const int major = gpu_is("old") ? 7 : capability ? atoi(capability) : 9;
     const char *multiprocessors = getenv("N2CE_EMULATED_MULTIPROCESSORS");
-    *p = cudaDeviceProp{"emulated", major, 0, multiprocessors ? atoi(multiprocessors) : 1,
-                        memory_size()};
+    *p = cudaDeviceProp{"emulated",    capability(),          0, multiprocessors ? atoi(multiprocessors) : 1,
+                        memory_size(), emulated_most_shared()};
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -184,6 +184,7 @@ template <int N> void more_registers() {}
 typedef int cudaError_t;
 enum {
     cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
@@ -199,8 +200,11 @@ typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
 struct cudaDeviceProp {
     char name[256];
     int major, minor, multiProcessorCount;
-    size_t totalGlobalMem;
+    size_t totalGlobalMem, sharedMemPerBlockOptin;
 };
+
+/* Bytes of shared memory that a block may have. */
+size_t emulated_most_shared();
 
 /* cluster: so many blocks at a time, which can see one another's memory. */
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, unsigned threads,
@@ -211,7 +215,9 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, uns
     (void)(early),                                                                       \
         emulated_launch(queue, blocks, cluster, threads, shared, [=] { kernel(__VA_ARGS__); })
 
-template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int) { return cudaSuccess; }
+template <typename T> cudaError_t cudaFuncSetAttribute(T, int, int bytes) {
+    return (size_t)bytes <= emulated_most_shared() ? cudaSuccess : cudaErrorInvalidValue;
+}
 inline cudaError_t cudaMemcpyFromSymbol(void *to, const int &symbol, size_t bytes) {
     memcpy(to, &symbol, bytes);
     return cudaSuccess;

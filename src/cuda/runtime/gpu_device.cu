@@ -120,6 +120,7 @@ static n2ce_status describe(n2ce_ctx *ctx, gpu_device *g) {
                        g->index, properties.name, properties.major, properties.minor);
     g->fuses_mlps = properties.major == 9;
     g->multiprocessors = properties.multiProcessorCount;
+    g->most_shared = (int)properties.sharedMemPerBlockOptin;
     g->total_memory = properties.totalGlobalMem;
     snprintf(g->name, sizeof g->name, "%.64s, %d multiprocessors, %.0f GiB", properties.name,
              properties.multiProcessorCount, (double)properties.totalGlobalMem / 1073741824);
@@ -172,7 +173,7 @@ static n2ce_status load_kernels(n2ce_ctx *ctx, gpu_device *g) {
     GPU_TRY(ctx, cudaSetDevice(g->index), "be opened");
     GPU_TRY(ctx, n2_jobs_prepare(&g->waits), "load the kernels");
     GPU_TRY(ctx, n2_fused_mlp_prepare(&g->fuses_mlps), "load the kernels");
-    GPU_TRY(ctx, n2_wide_prepare(), "load the kernels");
+    GPU_TRY(ctx, n2_wide_prepare(g->most_shared), "load the kernels");
     return N2CE_OK;
 }
 

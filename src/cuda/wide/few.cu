@@ -9,7 +9,7 @@ enum {
     FEW_CHANNELS = 4, /* at most */
     FEW_TERMS = 48,   /* likewise; 16 to a tile */
     MANY_CHANNELS = 256,
-    FEW_SHARED = 100 << 10 /* bytes of a block, at most: two fit a multiprocessor */
+    FEW_SHARED = 100 << 10 /* bytes of a block, at most: two fit a large multiprocessor */
 };
 
 typedef enum few_way { FEW_TO_MANY, MANY_TO_FEW, FEW_BY_WEIGHT } few_way;
@@ -430,13 +430,14 @@ void n2_few_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool ea
                stream, early, t);
 }
 
-cudaError_t n2_few_prepare(void) {
+cudaError_t n2_few_prepare(int most_shared) {
+    const int bytes = most_shared < FEW_SHARED ? most_shared : (int)FEW_SHARED;
     cudaError_t error = cudaSuccess;
     for (auto &way : kernels)
         for (few_kernel *kernel : way)
             if (error == cudaSuccess)
                 error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             FEW_SHARED);
+                                             bytes);
     return error;
 }
 
@@ -471,12 +472,13 @@ static few_task task_of(const n2_call *c, const n2_conv *v) {
 }
 
 /* Rows that a block does at a time: few enough for shared memory, and for all to have some. */
-static bool cut_into_bands(few_task *t) {
+static bool cut_into_bands(const n2_queue *q, few_task *t) {
+    const size_t most = n2_wide_shared(q) < FEW_SHARED ? n2_wide_shared(q) : (size_t)FEW_SHARED;
     const int32_t all = t->way == MANY_TO_FEW ? t->fh : t->wh;
     t->band = all < 16 ? all : 16;
-    while (t->band > 1 && shared_bytes(t) > FEW_SHARED) t->band /= 2;
+    while (t->band > 1 && shared_bytes(t) > most) t->band /= 2;
     t->bands = (all + t->band - 1) / t->band;
-    return shared_bytes(t) <= FEW_SHARED && (int64_t)t->n * t->bands < INT32_MAX / 2;
+    return shared_bytes(t) <= most && (int64_t)t->n * t->bands < INT32_MAX / 2;
 }
 
 static bool is_fit(const few_task *t) {
@@ -498,14 +500,14 @@ bool n2_few_takes(const n2_call *c, const n2_conv *v) {
     few_task t = task_of(c, v);
     const bool aligned =
         is_aligned(in_of(c, 0)) && is_aligned(in_of(c, 1)) && is_aligned(out_of(c));
-    return is_fit(&t) && has_even_groups(&t) && cut_into_bands(&t) && aligned &&
+    return is_fit(&t) && has_even_groups(&t) && cut_into_bands(q, &t) && aligned &&
            n2_wide_pays(q, (int64_t)t.n * t.wh * t.ww * t.cw);
 }
 
 void n2_few_note(const n2_call *c, const n2_conv *v) {
     n2_queue *q = c->queue;
     few_task t = task_of(c, v);
-    cut_into_bands(&t);
+    cut_into_bands(q, &t);
     const bool by_weight = t.way == FEW_BY_WEIGHT;
     const int64_t blocks = blocks_of(q, &t), size = n_out(c);
     job j = job_of(c, JOB_WIDE);

@@ -20,6 +20,6 @@ bool n2_few_takes(const n2_call *c, const n2_conv *v);
 void n2_few_note(const n2_call *c, const n2_conv *v);
 
 void n2_few_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early);
-cudaError_t n2_few_prepare(void);
+cudaError_t n2_few_prepare(int most_shared);
 
 #endif

@@ -15,8 +15,6 @@ static norm_kernel *const kernels[2][5] = {
     {run_norm_gradient<true, N2_NUMBER>, run_norm_gradient<true, N2_BF16>,
      run_norm_gradient<true, N2_F16>, run_norm_gradient<true, -1>, run_norm_gradient<false, -1>}};
 
-enum { MOST_SHARED = 227 * 1024 }; /* bytes of a block */
-
 static norm_kernel *kernel_of(const wide_norm *v) {
     const bool gradient = !v->has_y;
     const bool same_out = v->type_out == v->type_x || (gradient && !v->has_dx);
@@ -25,11 +23,11 @@ static norm_kernel *kernel_of(const wide_norm *v) {
     return kernels[gradient][!v->held ? 4 : same ? type : 3];
 }
 
-cudaError_t n2_wide_norm_prepare(void) {
+cudaError_t n2_wide_norm_prepare(int most_shared) {
     cudaError_t error = cudaSuccess;
     for (int k = 0; k < 10 && error == cudaSuccess; k++)
         error = cudaFuncSetAttribute(kernels[k / 5][k % 5],
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_SHARED);
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared);
     return error;
 }
 
@@ -126,7 +124,7 @@ static bool describe(const n2_call *c, wide_norm *v) {
     choose_cluster(c->queue, v);
     choose_threads(v);
     v->held = 1;
-    v->held = norm_shared(*v) <= MOST_SHARED;
+    v->held = norm_shared(*v) <= n2_wide_shared(c->queue);
     return is_aligned_16(c->in[0].data) && is_aligned_16(c->out.data) &&
            (op == N2_OP_norm || is_aligned_16(c->in[4].data));
 }

@@ -34,6 +34,6 @@ void n2_note_wide_norm(const n2_call *c);
 void n2_norms_add(n2_queue *q);
 
 void n2_wide_norm_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early);
-cudaError_t n2_wide_norm_prepare(void);
+cudaError_t n2_wide_norm_prepare(int most_shared);
 
 #endif

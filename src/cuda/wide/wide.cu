@@ -56,10 +56,14 @@ bool n2_wide_pays(const n2_queue *q, int64_t elements) {
 
 bool n2_wide_waits(const n2_queue *q) { return ((const gpu_device *)q->device)->waits; }
 
-cudaError_t n2_wide_prepare(void) {
+size_t n2_wide_shared(const n2_queue *q) {
+    return (size_t)((const gpu_device *)q->device)->most_shared;
+}
+
+cudaError_t n2_wide_prepare(int most_shared) {
     cudaError_t error = cudaSuccess;
     for (const wide_kernel &k : kernels)
-        if (error == cudaSuccess && k.prepare) error = k.prepare();
+        if (error == cudaSuccess && k.prepare) error = k.prepare(most_shared);
     return error;
 }
 

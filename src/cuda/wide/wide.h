@@ -32,8 +32,9 @@ typedef struct wide_kernel {
     /* Asks for the job in a stream, which is being captured. early: the kernel before it may still
      * be at work when it begins. */
     void (*launch)(const n2_queue *q, const job *j, cudaStream_t stream, bool early);
-    /* Once for each GPU, for shared memory beyond 48 KiB; NULL: nothing is to be done. */
-    cudaError_t (*prepare)(void);
+    /* Once for each GPU, for shared memory beyond 48 KiB, of which a block may have `most` bytes
+     * there; NULL: nothing is to be done. */
+    cudaError_t (*prepare)(int most);
 } wide_kernel;
 
 /* Appends a wide job; `about` is copied. NULL after a failure. What it touches is to be noted
@@ -54,9 +55,12 @@ bool n2_wide_pays(const n2_queue *q, int64_t elements);
 /* Whether kernels of this GPU may be launched early. */
 bool n2_wide_waits(const n2_queue *q);
 
+/* Bytes of shared memory that a block may have on this GPU. */
+size_t n2_wide_shared(const n2_queue *q);
+
 /* ---- for the runtime ---- */
 
-cudaError_t n2_wide_prepare(void);
+cudaError_t n2_wide_prepare(int most_shared);
 /* Fewer and longer ones, before levels are looked for. */
 void n2_wide_simplify(n2_queue *q);
 /* How many wide jobs a level has. */
