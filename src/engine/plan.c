@@ -239,7 +239,9 @@ static n2ce_status check_moments(const n2_plan *p) {
     return N2CE_OK;
 }
 
-static n2ce_status compile(n2_plan *p) {
+/* All that needs no memory but the host's for itself. */
+static n2ce_status lay_out(n2_plan *p) {
+    p->n_nodes = n2_graph_size(p->graph);
     p->nodes = n2_arena_alloc(&p->arena, (size_t)p->n_nodes + 1, sizeof *p->nodes);
     if (!p->nodes) return N2CE_ENOMEM;
     for (size_t k = 0; k < p->n_outputs; k++) p->nodes[p->outputs[k].id].output = true;
@@ -255,9 +257,7 @@ static n2ce_status compile(n2_plan *p) {
     N2_TRY(n2_plan_tensors(p));
     N2_TRY(n2_plan_storage(p));
     n2_plan_chunks(p);
-    N2_TRY(n2_plan_places(p));
-    N2_TRY(n2_plan_memory(p));
-    return n2_plan_split(p);
+    return n2_plan_places(p);
 }
 
 static n2_plan *new_plan(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
@@ -279,8 +279,8 @@ static n2_plan *new_plan(n2_graph *g, const n2_backend *backend, const n2_node *
     return p;
 }
 
-/* From now on the plan is of a copy of its graph. */
-static n2ce_status recompute(n2_plan *p) {
+/* Makes it one of a copy of its graph. */
+static n2ce_status take_copy(n2_plan *p) {
     size_t n;
     uint32_t *renamed = n2_alloc(p->ctx, (size_t)n2_graph_size(p->graph) + 1, sizeof *renamed);
     if (!renamed) return N2CE_ENOMEM;
@@ -293,20 +293,29 @@ static n2ce_status recompute(n2_plan *p) {
     return N2CE_OK;
 }
 
-/* *too_large: it does not fit into memory. */
-static n2ce_status try_to_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
-                                  size_t n_outputs, bool again, n2_plan **out, bool *too_large) {
-    n2_plan *p = new_plan(g, backend, outputs, n_outputs);
+/* The same plan with values that are made again. */
+static n2ce_status recompute(n2_graph *g, const n2_node *outputs, n2_plan **plan) {
+    n2_plan *plain = *plan, *p = new_plan(g, plain->backend, outputs, plain->n_outputs);
     if (!p) return N2CE_ENOMEM;
-    n2ce_status status = again ? recompute(p) : N2CE_OK;
-    p->n_nodes = n2_graph_size(p->graph);
-    if (status == N2CE_OK) status = compile(p);
-    *too_large = p->too_large;
-    if (status == N2CE_OK)
-        *out = p;
-    else
-        n2_plan_free(p);
+    p->like = plain;
+    n2ce_status status = take_copy(p);
+    if (status == N2CE_OK) status = lay_out(p);
+    p->like = NULL;
+    n2_plan_free(plain);
+    *plan = p;
     return status;
+}
+
+static n2ce_status compile(n2_graph *g, const n2_node *outputs, n2_recompute when, n2_plan **plan) {
+    N2_TRY(lay_out(*plan));
+    n2ce_status room = n2_plan_check_room(*plan);
+    if (when == N2_RECOMPUTE_ALWAYS || (when != N2_RECOMPUTE_NEVER && room != N2CE_OK)) {
+        N2_TRY(recompute(g, outputs, plan));
+        room = n2_plan_check_room(*plan);
+    }
+    N2_TRY(room);
+    N2_TRY(n2_plan_memory(*plan));
+    return n2_plan_split(*plan);
 }
 
 n2ce_status n2_plan_compile_with(n2_graph *g, const n2_backend *backend, const n2_node *outputs,
@@ -319,11 +328,14 @@ n2ce_status n2_plan_compile_with(n2_graph *g, const n2_backend *backend, const n
                        n2_store_bytes(n2_graph_store(g)), backend->name, backend->bytes);
     for (size_t k = 0; k < n_outputs; k++)
         if (!outputs[k].id) return n2_fail(ctx, N2CE_EINVAL, "Output %zu is no node.", k);
-    bool too_large = false;
-    const n2ce_status status = try_to_compile(g, backend, outputs, n_outputs,
-                                              when == N2_RECOMPUTE_ALWAYS, out, &too_large);
-    if (!too_large || when != N2_RECOMPUTE_IF_NEEDED) return status;
-    return try_to_compile(g, backend, outputs, n_outputs, true, out, &too_large);
+    n2_plan *p = new_plan(g, backend, outputs, n_outputs);
+    if (!p) return N2CE_ENOMEM;
+    const n2ce_status status = compile(g, outputs, when, &p);
+    if (status == N2CE_OK)
+        *out = p;
+    else
+        n2_plan_free(p);
+    return status;
 }
 
 n2ce_status n2_plan_compile(n2_graph *g, const n2_backend *backend, const n2_node *outputs,

@@ -105,7 +105,9 @@ typedef struct n2_step {
 struct n2_plan {
     n2ce_ctx *ctx;
     const n2_graph *graph;
-    n2_graph *copy; /* of it, in which cheap values are made again; NULL: it is the caller's */
+    n2_graph *copy;      /* of it, in which cheap values are made again; NULL: it is the caller's */
+    const n2_plan *like; /* what it would be without them, while it is made: rows are cut as there,
+                            so that sums are added up in the same order */
     const n2_backend *backend;
     n2_arena arena;
     n2_planned *nodes; /* by id */
@@ -116,7 +118,6 @@ struct n2_plan {
     size_t block_bytes;
     char **tiles; /* one per worker, with the worker's scratch memory behind it */
     size_t tile_bytes, scratch_bytes;
-    bool too_large; /* for the memory there is */
     n2_node *outputs;
     size_t n_outputs;
     uint32_t *watched; /* ids of numbers that must stay finite, rising */
@@ -155,6 +156,13 @@ static inline bool n2_is_leaf(n2_op_id op) { return op == N2_OP_tensor || op == 
 static inline bool n2_is_view(n2_op_id op) { return op == N2_OP_reshape || op == N2_OP_detach; }
 static inline bool n2_needs_kernel(n2_op_id op) { return !n2_is_leaf(op) && !n2_is_view(op); }
 
+/* The step of p->like that step k is like; NULL: none. */
+static inline const n2_step *n2_like_step(const n2_plan *p, size_t k) {
+    if (!p->like || k >= p->like->n_steps) return NULL;
+    const n2_step *s = &p->like->steps[k];
+    return s->kind == p->steps[k].kind && s->n_rows == p->steps[k].n_rows ? s : NULL;
+}
+
 /* plan_split.c. Floating-point operations of a node; its work, in numbers that could be read or
  * written meanwhile. */
 double n2_flops(const n2_graph *g, const n2_node_data *d);
@@ -169,7 +177,7 @@ n2ce_status n2_plan_split(n2_plan *plan);
 
 /* plan_room.c. Whether there is as much memory as the plan needs, before any is asked for: fails
  * with N2CE_EDEVICE or, on the host, N2CE_ENOMEM, and a sentence that names the parts. */
-n2ce_status n2_plan_check_room(n2_plan *plan);
+n2ce_status n2_plan_check_room(const n2_plan *plan);
 
 /* plan_device.c. Memory of the plan: the device's or the host's. */
 n2ce_status n2_plan_tensors(n2_plan *plan);

@@ -390,7 +390,9 @@ static void choose_tile(n2_plan *p, n2_step *s) {
         rows = rows >= 12 ? rows / 12 * 12 : 12;
     if (rows < N2_LEAST_TILE) rows = N2_LEAST_TILE;
     const int64_t tiles = (s->chunk_rows + rows - 1) / rows;
+    const n2_step *like = n2_like_step(p, (size_t)(s - p->steps));
     s->tile_rows = tiles < 4 ? (s->chunk_rows + tiles - 1) / tiles : rows;
+    if (like) s->tile_rows = like->tile_rows;
     const size_t bytes = (size_t)s->tile_rows * s->tile_numbers * p->backend->bytes;
     if (p->device) { /* row programs may run at the same time */
         s->tile_at = p->tile_bytes;
@@ -524,7 +526,6 @@ n2ce_status n2_plan_places(n2_plan *p) {
 }
 
 n2ce_status n2_plan_memory(n2_plan *p) {
-    N2_TRY(n2_plan_check_room(p));
     N2_TRY(n2_plan_mirror(p));
     N2_TRY(make_block(p));
     N2_TRY(make_code(p));

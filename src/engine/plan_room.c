@@ -31,12 +31,11 @@ static size_t new_copies(const n2_plan *p) {
     return bytes;
 }
 
-static n2ce_status check_device(n2_plan *p, const n2_plan_size *size) {
+static n2ce_status check_device(const n2_plan *p, const n2_plan_size *size) {
     size_t taken, left;
     const size_t copies = new_copies(p), need = size->bytes + copies;
     p->device->memory(p->device, &taken, &left);
-    p->too_large = need > left;
-    if (!p->too_large) return N2CE_OK;
+    if (need <= left) return N2CE_OK;
     return n2_fail(p->ctx, N2CE_EDEVICE,
                    "The GPU is out of memory: this plan needs %s (values %s, tiles %s, tensors "
                    "%s), and %s are free. Use a smaller batch, 16 bits (--precision bf16), or "
@@ -46,11 +45,10 @@ static n2ce_status check_device(n2_plan *p, const n2_plan_size *size) {
                    show_bytes(left).text);
 }
 
-static n2ce_status check_host(n2_plan *p, const n2_plan_size *size) {
+static n2ce_status check_host(const n2_plan *p, const n2_plan_size *size) {
     if (size->bytes < SMALL) return N2CE_OK;
     const size_t left = n2_host_memory();
-    p->too_large = size->bytes > left;
-    if (!p->too_large) return N2CE_OK;
+    if (size->bytes <= left) return N2CE_OK;
     return n2_fail(p->ctx, N2CE_ENOMEM,
                    "Out of memory: this plan needs %s (values %s, %d workers with tiles and "
                    "scratch memory of %s), and this machine has %s left. Use a smaller batch.",
@@ -58,7 +56,7 @@ static n2ce_status check_host(n2_plan *p, const n2_plan_size *size) {
                    show_bytes(p->tile_bytes + p->scratch_bytes).text, show_bytes(left).text);
 }
 
-n2ce_status n2_plan_check_room(n2_plan *p) {
+n2ce_status n2_plan_check_room(const n2_plan *p) {
     const n2_plan_size size = n2_plan_measure(p);
     return p->device ? check_device(p, &size) : check_host(p, &size);
 }

@@ -69,7 +69,9 @@ void n2_plan_chunks(n2_plan *p) {
     for (size_t k = 0; k < p->n_steps; k++) {
         n2_step *s = &p->steps[k];
         if (s->kind != N2_STEP_ROWS) continue;
-        s->chunk_rows = ratio_up(s->n_rows, p->device ? 1 : chunks_of(s, weigh(p, (int)k)));
+        const n2_step *like = n2_like_step(p, k);
+        s->chunk_rows = like ? like->chunk_rows
+                             : ratio_up(s->n_rows, p->device ? 1 : chunks_of(s, weigh(p, (int)k)));
         s->n_chunks = (int)ratio_up(s->n_rows, s->chunk_rows);
     }
 }
