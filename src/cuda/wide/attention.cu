@@ -45,10 +45,16 @@ void n2_attention_launch(const n2_queue *q, const job *j, cudaStream_t stream, b
     launch(n2_attention_keys, w, a, stream, n2_wide_waits(q));
 }
 
-static cudaError_t prepare(const attention_table table) {
+static size_t shared_of(const attention_variant *v) {
+    return v->block_bytes + v->warps * v->warp_bytes;
+}
+
+/* Those that this GPU has shared memory for; others are not asked for. */
+static cudaError_t prepare(const attention_table table, size_t most) {
     for (int i = 0; i < ATTENTION_UNITS * ATTENTION_WIDTHS; i++) {
         const attention_variant *v = &table[i / ATTENTION_WIDTHS][i % ATTENTION_WIDTHS];
-        const size_t bytes = v->block_bytes + v->warps * v->warp_bytes;
+        const size_t bytes = shared_of(v);
+        if (bytes > most) continue;
         const cudaError_t error =
             cudaFuncSetAttribute(v->run, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
         if (error != cudaSuccess) return error;
@@ -56,18 +62,33 @@ static cudaError_t prepare(const attention_table table) {
     return cudaSuccess;
 }
 
-cudaError_t n2_attention_prepare(void) {
-    cudaError_t error = prepare(n2_attention_forward);
-    if (error == cudaSuccess) error = prepare(n2_attention_queries);
-    return error == cudaSuccess ? prepare(n2_attention_keys) : error;
+cudaError_t n2_attention_prepare(int most_shared) {
+    const size_t most = (size_t)most_shared;
+    cudaError_t error = prepare(n2_attention_forward, most);
+    if (error == cudaSuccess) error = prepare(n2_attention_queries, most);
+    return error == cudaSuccess ? prepare(n2_attention_keys, most) : error;
 }
 
 /* ---- notes --------------------------------------------------------------- */
 
+/* Whether the kernels of a call have the shared memory that they want. */
+static bool has_shared(const n2_call *c, int64_t d) {
+    const size_t most = n2_wide_shared(c->queue);
+    wide_attention w = {};
+    w.d = (uint32_t)d;
+    w.type_x = (uint8_t)c->in[0].dtype;
+    w.strict = c->queue->strict;
+    if (c->node->op->id == N2_OP_attention)
+        return shared_of(variant_of(n2_attention_forward, &w)) <= most;
+    return shared_of(variant_of(n2_attention_queries, &w)) <= most &&
+           shared_of(variant_of(n2_attention_keys, &w)) <= most;
+}
+
 /* A launch of its own is worth its time if there are many products. */
 bool n2_attention_takes(const n2_call *c) {
     const n2_attention a = n2_attention_of(c);
-    return a.d <= ATTENTION_WIDTH && n2_wide_pays(c->queue, n_in(c, 0) * a.t);
+    return a.d <= ATTENTION_WIDTH && n2_wide_pays(c->queue, n_in(c, 0) * a.t) &&
+           has_shared(c, a.d);
 }
 
 void n2_note_wide_attention(const n2_call *c) {

@@ -25,6 +25,6 @@ bool n2_attention_takes(const n2_call *c);
 void n2_note_wide_attention(const n2_call *c);
 
 void n2_attention_launch(const n2_queue *q, const job *j, cudaStream_t stream, bool early);
-cudaError_t n2_attention_prepare(void);
+cudaError_t n2_attention_prepare(int most_shared);
 
 #endif
