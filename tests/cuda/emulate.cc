@@ -564,7 +564,7 @@ static int capability() {
     const char *text = getenv("N2CE_EMULATED_CAPABILITY");
     return gpu_is("old") ? 7 : text ? atoi(text) : 9;
 }
-size_t emulated_most_shared() { return (size_t)(capability() >= 9 ? 227 : 99) << 10; }
+size_t emulated_most_shared() { return (size_t)(capability() >= 9 ? 227 : 163) << 10; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     const char *multiprocessors = getenv("N2CE_EMULATED_MULTIPROCESSORS");
     *p = cudaDeviceProp{"emulated",    capability(),          0, multiprocessors ? atoi(multiprocessors) : 1,
