@@ -16,7 +16,7 @@ typedef struct gpu_device {
     n2_storage storage[N2_OP_COUNT];
     bool fuses_mlps; /* capability 9.0 */
     int multiprocessors;
-    int most_shared; /* bytes of shared memory that a block may have */
+    int most_shared;     /* bytes of shared memory that a block may have */
     size_t total_memory; /* bytes */
     bool always_wide;    /* N2CE_CUDA_WIDE: wide/wide.h */
     bool waits;          /* kernels may be launched early: gpu.h */
