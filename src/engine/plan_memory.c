@@ -213,11 +213,24 @@ static void place_with_again(ordering *o, uint32_t id) {
     place(o, id);
 }
 
-/* Sums over rows that have become ready run at once: they free what they read. */
+/* On a device, what makes little of pictures: sums over pixels, of a norm's gradient for instance;
+ * and channels of them, for the gradient of what the way down kept is needed last. */
+static bool is_digest(const ordering *o, uint32_t id) {
+    enum { MUCH = 16 };
+    const n2_plan *p = o->plan;
+    const n2_node_data *d = n2_node_at(p, id);
+    if (!p->backend->device || !is_in_program(p, id, o->step) || !d->in[0].id) return false;
+    const n2_shape in = n2_node_at(p, d->in[0].id)->shape;
+    return in.rank >= 4 &&
+           (d->op->id == N2_OP_slice || n2_elements(d->shape) <= n2_elements(in) / MUCH);
+}
+
+/* Sums over rows, and digests, that have become ready run at once: they free what they read. */
 static void place_ready_sinks(ordering *o, uint32_t after) {
     enum { DEEP = 8 }; /* looked through, of nodes that are made again */
     for (uint32_t id = after + 1; id <= o->plan->n_nodes; id++)
-        if (is_sink(o, id) && o->plan->nodes[id].order < 0 && is_ready(o, id, DEEP))
+        if ((is_sink(o, id) || is_digest(o, id)) && o->plan->nodes[id].order < 0 &&
+            is_ready(o, id, DEEP))
             place_with_again(o, id);
 }
 
