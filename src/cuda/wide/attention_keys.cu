@@ -70,8 +70,10 @@ __global__ void __launch_bounds__(32 * WARPS) run_keys(const __grid_constant__ a
             (WIDTH) < 128 ? 1 : (WIDTH) / 128, 32 * pitch_of<WIDTH>() * sizeof(UNITS::number), \
             4 * (QUERIES)*pitch_of<WIDTH>() * sizeof(UNITS::number)                            \
     }
-/* What does not fit shared memory otherwise: floats, 256 wide. */
+/* By measurement, and what fits shared memory: floats, 256 wide, have smaller tiles. */
 #define VARIANT(UNITS, WIDTH)                                                     \
     VARIANT_OF(UNITS, WIDTH, (sizeof(UNITS::number) * (WIDTH) == 1024 ? 16 : 32), \
-               (sizeof(UNITS::number) * (WIDTH) == 1024 ? 2 : 4))
+               ((WIDTH) < 256                ? 4                                  \
+                : sizeof(UNITS::number) == 2 ? 8                                  \
+                                             : 2))
 const attention_table n2_attention_keys = ATTENTION_TABLE(VARIANT);

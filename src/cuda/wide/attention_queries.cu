@@ -108,9 +108,11 @@ __global__ void __launch_bounds__(32 * WARPS)
             32 * (ROWS)*pitch_of<WIDTH>() * sizeof(UNITS::number),                  \
             4 * (KEYS)*pitch_of<WIDTH>() * sizeof(UNITS::number)                    \
     }
-/* What does not fit shared memory otherwise: floats, 256 wide. */
+/* By measurement, and what fits shared memory: floats, 256 wide, have smaller tiles. */
 #define VARIANT(UNITS, WIDTH)                                                       \
     VARIANT_OF(UNITS, WIDTH, (sizeof(UNITS::number) == 2 && (WIDTH) < 256 ? 2 : 1), \
                (sizeof(UNITS::number) * (WIDTH) == 1024 ? 16 : 32),                 \
-               (sizeof(UNITS::number) * (WIDTH) == 1024 ? 2 : 4))
+               ((WIDTH) < 256                ? 4                                    \
+                : sizeof(UNITS::number) == 2 ? 8                                    \
+                                             : 2))
 const attention_table n2_attention_queries = ATTENTION_TABLE(VARIANT);
