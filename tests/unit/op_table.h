@@ -169,7 +169,8 @@ static const op_case convolutions[] = {
     TWO(S(1, 1, 1, 1), S(1, 1, 1, 1)),   TWO(S(2, 1, 1, 3), S(3, 3, 3, 2)),
     TWO(S(3, 7, 7, 1), S(3, 3, 1, 2)),   TWO(S(2, 8, 5, 2), S(3, 4, 2, 3)),
     TWO(S(0, 5, 4, 3), S(3, 3, 3, 2)),   TWO(S(3, 4, 6, 5), S(1, 1, 5, 7)),
-    TWO(S(130, 3, 2, 2), S(2, 3, 2, 1)), TWO(S(9, 4, 4, 17), S(4, 4, 17, 33))};
+    TWO(S(130, 3, 2, 2), S(2, 3, 2, 1)), TWO(S(9, 4, 4, 17), S(4, 4, 17, 33)),
+    TWO(S(2, 5, 4, 33), S(3, 3, 33, 3)), TWO(S(2, 3, 3, 20), S(3, 3, 20, 4))};
 /* Of 16 channels and more, which fast kernels do in another way: 3 x 3 at a stride of 1, 4 x 4 and
  * 6 x 6 at a stride of 2, 2 x 2; tiles that stick out of the picture, more than one panel of
  * channels, more tiles than are done at once. */
