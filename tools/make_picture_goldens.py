@@ -369,6 +369,59 @@ def coder_mnist():
     return coder(28, 1, [((7, 1, 0), 32), (double, 16), (double, 8), ((3, 1, 1), 1)])
 
 
+class Lebm(Coder):
+    """With the ratio network of its codes, of three stages."""
+
+    def __init__(self, width=16, nz=5):
+        super().__init__(3, [((3, 1, 1), 4), ((4, 2, 1), 8), ((4, 2, 1), 16), ((4, 2, 1), 32)],
+                         [((4, 1, 0), 32), ((4, 2, 1), 16), ((4, 2, 1), 8), ((4, 2, 1), 3)], 16, nz)
+        two = lambda i: nn.Sequential(nn.Linear(i, width), nn.LeakyReLU(0.2), nn.Linear(width, width))
+        self.stage, self.input, self.join = two(width), two(nz), nn.Linear(2 * width, width)
+        self.blocks, self.out = nn.ModuleList(nn.Linear(width, width) for _ in range(3)), nn.Linear(width, 1)
+        angle = torch.arange(3)[:, None] * 10000 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        self.table = torch.stack([angle.sin(), angle.cos()], 2).reshape(3, width)
+
+    def ratio(self, z, k):
+        h = torch.cat([self.input(z), self.stage(self.table)[k]], 1)
+        h = self.join(F.leaky_relu(h, 0.2))
+        for block in self.blocks:
+            h = h + block(F.leaky_relu(h, 0.2))
+        return self.out(F.leaky_relu(h, 0.2))[:, 0]
+
+
+def lebm():
+    n, nz, m = 3, 5, 4
+    net = Lebm().double()
+    set_parameters(net)
+    x = pictures("y", n, 32, 3)
+    eps, num, den = (rounded(numbers(name, rows * nz), rows, nz)
+                     for name, rows in (("noise", n), ("num", n), ("den", n * m)))
+    variance = torch.tensor([0, 0.69175489, 0.92238785, 1], dtype=torch.float64)
+    k = torch.arange(n) % 3
+
+    def mixed(z, noise, at):
+        s = variance[at][:, None]
+        return (1 - s).sqrt() * noise + s.sqrt() * z
+
+    def losses():
+        h = net.enc(x)
+        mean, logvar = net.mean(h), net.logvar(h)
+        z = mean + (logvar / 2).exp() * eps
+        numerator = net.ratio(mixed(z.detach(), num, k + 1), k)
+        denominator = net.ratio(mixed(z.detach().repeat(m, 1), den, k.repeat(m)), k.repeat(m))
+        critic = (F.softplus(math.log(m) - numerator).mean()
+                  + m * F.softplus(denominator - math.log(m)).mean())
+        picture = net.dec(z[:, :, None, None])
+        rest = (mean**2 + logvar.exp() - 1 - logvar).sum(1).mean() / 2
+        f = sum(net.ratio(z, torch.full((n,), stage)).mean() for stage in range(3))
+        return critic, 5 * ((x - picture) ** 2).sum((1, 2, 3)).mean() + rest - f
+
+    critic, coding = losses()
+    return {"critic": critic, "coding": coding} | learn(net, lambda: sum(losses())), (
+        f"latent energy-based model of width 4 and its ratio network of width 16, {n} pictures of 32 x 32, M = {m}; the loss is "
+        "that of the critic on detached codes and that of encoder and decoder")
+
+
 # ---- layers, with their parameters as PyTorch saves them -----------------------------------------
 
 
@@ -396,7 +449,7 @@ def layers():
 
 make_goldens.FILES = {"layers": layers, "unet_s": unet_s, "unet_ddpmpp": unet_ddpmpp, "unet_ddpm": unet_ddpm,
                       "unet_adm": unet_adm, "energy_net": energy_net, "coder_svhn": coder_svhn,
-                      "coder_mnist": coder_mnist}
+                      "coder_mnist": coder_mnist, "lebm": lebm}
 
 if __name__ == "__main__":
     sys.exit(make_goldens.main())

@@ -1,7 +1,7 @@
 /* "bench lebm" and "bench ld": latent energy-based models of pictures. */
-#include "bench_model.h"
+#include "bench_lebm.h"
+
 #include "bench_run.h"
-#include "model/image_net.h"
 #include "sampler/langevin.h"
 
 /* ---- a joint training step ---------------------------------------------------------------- */
@@ -21,12 +21,11 @@ static const n2ce_option lebm_options[] = {
 };
 
 typedef struct lebm {
-    n2_graph *g;
+    n2_lebm net;
     n2_parameters ratio_parameters, vae_parameters;
-    n2_ratio_net ratio;
-    n2_image_encoder encoder;
-    n2_image_decoder decoder;
 } lebm;
+
+const double n2_lebm_variances[LEBM_STAGES + 1] = {0, 0.69175489, 0.92238785, 1};
 
 static const n2_image_spec *spec_of_size(const n2ce_options *o) {
     return n2_image_spec_named(n2_options_has_word(o, "size", "28")   ? "mnist"
@@ -35,12 +34,14 @@ static const n2_image_spec *spec_of_size(const n2ce_options *o) {
 }
 
 static lebm new_lebm(n2_graph *g, const n2_image_spec *spec, uint64_t seed) {
-    lebm m = {.g = g};
+    lebm m;
     m.ratio_parameters = n2_parameters_new(n2_graph_store(g), seed);
     m.vae_parameters = n2_parameters_new(n2_graph_store(g), seed);
-    m.ratio = n2_ratio_net_new(&m.ratio_parameters, LEBM_NZ, LEBM_WIDTH, LEBM_BLOCKS, LEBM_STAGES);
-    m.encoder = n2_image_encoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, EMBEDDING, LEBM_NZ);
-    m.decoder = n2_image_decoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, LEBM_NZ);
+    m.net.ratio =
+        n2_ratio_net_new(&m.ratio_parameters, LEBM_NZ, LEBM_WIDTH, LEBM_BLOCKS, LEBM_STAGES);
+    m.net.encoder =
+        n2_image_encoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, EMBEDDING, LEBM_NZ);
+    m.net.decoder = n2_image_decoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, LEBM_NZ);
     return m;
 }
 
@@ -51,21 +52,18 @@ static n2_node pictures(n2_graph *g, const n2_image_spec *spec, int64_t n) {
     return n2g_read(g, n2_parameter(&data, "pictures", shape, 1));
 }
 
-/* 5 |x - g(z)|^2 + KL - sum of f, mean over pictures. */
-static n2_node vae_loss(const lebm *m, n2_node x, n2_node mean, n2_node logvar, n2_node z) {
-    n2_graph *g = m->g;
-    const n2_node made = n2_image_decode(g, &m->decoder, z);
+n2_node n2_lebm_loss(n2_graph *g, const n2_lebm *net, n2_node x, n2_node mean, n2_node logvar,
+                     n2_node z) {
+    const n2_node made = n2_image_decode(g, &net->decoder, z);
     if (!made.id) return N2_NONE;
     const double n = (double)n2_shape_at(g, made).dim[0];
     const n2_node miss = n2g_sub(g, x, made);
     const n2_node fit = n2g_scale(g, n2g_total(g, n2g_mul(g, miss, miss)), 5 / n);
-    const n2_node prior =
-        n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), n2_bench_mean_ratio(g, &m->ratio, z));
-    return n2g_add(g, fit, prior);
+    const n2_node kl = n2g_gaussian_kl(g, mean, logvar);
+    return n2g_add(g, fit, n2g_sub(g, kl, n2_bench_mean_ratio(g, &net->ratio, z)));
 }
 
 static n2_node build_lebm(const n2ce_options *o, n2_graph *g, n2_bench_about *about) {
-    static const double variance[LEBM_STAGES + 1] = {0, 0.69175489, 0.92238785, 1};
     const n2_image_spec *spec = spec_of_size(o);
     const int64_t n = (int64_t)n2_options_count(o, "batch");
     lebm m = new_lebm(g, spec, n2_options_count(o, "seed"));
@@ -75,13 +73,13 @@ static n2_node build_lebm(const n2ce_options *o, n2_graph *g, n2_bench_about *ab
         n2_parameters_count(&m.vae_parameters) + n2_parameters_count(&m.ratio_parameters);
     const n2_node x = pictures(g, spec, n);
     n2_node mean, logvar;
-    n2_image_encode(g, &m.encoder, x, &mean, &logvar);
+    n2_image_encode(g, &m.net.encoder, x, &mean, &logvar);
     const n2_node z = n2g_reparameterise(g, mean, logvar, n2g_randn(g, n2_dims(n, LEBM_NZ)));
-    const n2_node critic = n2_bench_ratio_loss(g, &m.ratio, variance, n2g_detach(g, z),
-                                               (int64_t)n2_options_count(o, "M"));
+    const n2_node critic = n2_bench_ratio_loss(g, &m.net.ratio, n2_lebm_variances, n2g_detach(g, z),
+                                               (int64_t)n2_options_count(o, "M"), NULL);
     const n2_optimiser for_ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 2e-4, .clip = 100};
     n2_minimise(g, &for_ratio, "ratio", &m.ratio_parameters, critic, NULL);
-    const n2_node loss = vae_loss(&m, x, mean, logvar, z);
+    const n2_node loss = n2_lebm_loss(g, &m.net, x, mean, logvar, z);
     const n2_optimiser for_vae = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 2e-4, .clip = 100};
     n2_minimise(g, &for_vae, "vae", &m.vae_parameters, loss, NULL);
     return loss;

@@ -33,20 +33,26 @@ static n2_node interpolate(n2_graph *g, n2_node s, n2_node z, n2_node noise) {
     return n2g_add(g, n2g_mul(g, rest, noise), n2g_mul(g, n2g_sqrt(g, s), z));
 }
 
+static n2_bench_draws draw(n2_graph *g, n2_shape z, int64_t stages, int64_t magnitude) {
+    n2_bench_draws d;
+    d.k = n2g_randint(g, n2_dims(z.dim[0]), stages);
+    d.num = n2g_randn(g, z);
+    d.den = n2g_randn(g, n2_dims(z.dim[0] * magnitude, z.dim[1]));
+    return d;
+}
+
 n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
-                            int64_t magnitude) {
+                            int64_t magnitude, const n2_bench_draws *draws) {
     if (!z.id) return N2_NONE;
-    const int64_t n = n2_shape_at(g, z).dim[0], nz = n2_shape_at(g, z).dim[1];
+    const n2_bench_draws d = draws ? *draws : draw(g, n2_shape_at(g, z), net->n_stages, magnitude);
     n2_tensor *t = n2_store_add(n2_graph_store(g), "waymarks", n2_dims(net->n_stages + 1, 1));
     if (t) n2_tensor_set(n2_graph_store(g), t, variance);
-    const n2_node table = n2g_read(g, t), k = n2g_randint(g, n2_dims(n), net->n_stages);
-    const n2_node s_num = n2g_gather(g, table, n2g_affine(g, k, 1, 1));
-    const n2_node z_num = interpolate(g, s_num, z, n2g_randn(g, n2_dims(n, nz)));
-    const n2_node k_den = n2g_tile_rows(g, k, magnitude);
+    const n2_node table = n2g_read(g, t), k_den = n2g_tile_rows(g, d.k, magnitude);
+    const n2_node s_num = n2g_gather(g, table, n2g_affine(g, d.k, 1, 1));
+    const n2_node z_num = interpolate(g, s_num, z, d.num);
     const n2_node z_den =
-        interpolate(g, n2g_gather(g, table, k_den), n2g_tile_rows(g, z, magnitude),
-                    n2g_randn(g, n2_dims(n * magnitude, nz)));
-    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, k),
+        interpolate(g, n2g_gather(g, table, k_den), n2g_tile_rows(g, z, magnitude), d.den);
+    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, d.k),
                          n2_ratio_net_apply(g, net, z_den, k_den), (double)magnitude);
 }
 
@@ -79,7 +85,8 @@ n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude) {
     n2_vae_encode(g, &m->vae, x, &mean, &logvar);
     const n2_node eps = n2g_randn(g, n2_dims(N2_BENCH_BATCH, N2_BENCH_NZ));
     const n2_node z = n2g_reparameterise(g, mean, logvar, eps);
-    const n2_node loss = n2_bench_ratio_loss(g, &m->ratio, variance, n2g_detach(g, z), magnitude);
+    const n2_node loss =
+        n2_bench_ratio_loss(g, &m->ratio, variance, n2g_detach(g, z), magnitude, NULL);
     const n2_optimiser for_ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 5e-5, .clip = 100};
     n2_minimise(g, &for_ratio, "ratio", &m->ratio_parameters, loss, NULL);
     const n2_optimiser for_vae = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-4, .clip = 100};

@@ -24,10 +24,17 @@ void n2_bench_model_free(n2_bench_model *m);
  * failed. */
 bool n2_bench_model_in(n2_graph *g, uint64_t seed, n2_bench_model *m);
 
+/* What the critic's loss draws: a stage of each row [n], noise of the numerator's [n x nz] and of
+ * the denominator's rows [n M x nz]. */
+typedef struct n2_bench_draws {
+    n2_node k, num, den;
+} n2_bench_draws;
+
 /* The critic's loss for data z [n x nz] at a random stage each: n numerator and n M denominator
- * rows. The waymarks' variances are those of the data's share, one more than there are stages. */
+ * rows. The waymarks' variances are those of the data's share, one more than there are stages.
+ * draws NULL: random numbers. */
 n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
-                            int64_t magnitude);
+                            int64_t magnitude, const n2_bench_draws *draws);
 
 /* The mean over rows z of the sum over stages of f. */
 n2_node n2_bench_mean_ratio(n2_graph *g, const n2_ratio_net *net, n2_node z);
