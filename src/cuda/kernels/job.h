@@ -187,7 +187,7 @@ typedef struct job_norm {
 } job_norm;
 
 /* Of JOB_TURN: a matrix [rows x columns], which becomes [columns x rows]. */
-enum { TURN_TILE = 32 }; /* rows and columns of a block */
+enum { TURN_TILE = 64 }; /* rows and columns of a block */
 typedef struct job_turn {
     uint32_t rows, columns;
     job_divisor tiles;  /* along a row */

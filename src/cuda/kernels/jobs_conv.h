@@ -164,10 +164,12 @@ GPU_JOB void run_turn(const job &j, float *shared, uint32_t block) {
     const uint32_t below = job_quotient(t.tiles, block), beside = block - below * t.tiles.by;
     const uint32_t row = below * TURN_TILE, column = beside * TURN_TILE;
     const uint32_t x = threadIdx.x % TURN_TILE, y = threadIdx.x / TURN_TILE;
+#pragma unroll 8
     for (uint32_t k = y; k < TURN_TILE; k += STEP)
         if (row + k < t.rows && column + x < t.columns)
             shared[k * PITCH + x] = in[(int64_t)(row + k) * t.columns + column + x];
     __syncthreads();
+#pragma unroll 4
     for (uint32_t k = y; k < TURN_TILE; k += STEP) {
         if (column + k >= t.columns || row + x >= t.rows) continue;
         const uint32_t i = (column + k) * t.rows + row + x;
@@ -175,5 +177,7 @@ GPU_JOB void run_turn(const job &j, float *shared, uint32_t block) {
         put_number(j.out, (n2_dtype)t.into, i, j.add ? number + (double)j.out[i] : number);
     }
 }
+
+static_assert(TURN_TILE * (TURN_TILE + 1) * sizeof(float) <= JOB_SHARED_SMALL, "room for a tile");
 
 #endif
