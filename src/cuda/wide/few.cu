@@ -24,6 +24,7 @@ typedef struct few_task {
     int32_t terms;       /* rows x columns x cf */
     int32_t band, bands; /* rows of the output, or of the many, that a block does at a time */
     int32_t blocks;
+    job_divisor pitch; /* numbers of a row of the few that a row of the many sees */
     int32_t type_few, type_many;
     const void *few, *many;
     const float *kernel;
@@ -48,21 +49,19 @@ __device__ inline float kernel_at(const few_task &t, int term, int channel) {
 struct frame {
     int rows, pitch; /* pitch: numbers of a row */
     __device__ frame(const few_task &t, int many_rows)
-        : rows((many_rows - 1) * t.stride_y + t.rows),
-          pitch(((t.ww - 1) * t.stride_x + t.columns) * t.cf) {}
+        : rows((many_rows - 1) * t.stride_y + t.rows), pitch((int)t.pitch.by) {}
 
-    /* Of picture n, for the many's rows from `first` on; a warp has a row. */
+    /* Of picture n, for the many's rows from `first` on. */
     __device__ void load(const few_task &t, int n, int first, float *out) const {
         const int y0 = first * t.stride_y - t.top, x0 = -t.left * t.cf, width = t.fw * t.cf;
-        for (int row = (int)threadIdx.x / 32; row < rows; row += FEW_WARPS) {
-            const int y = y0 + row;
-            const size_t at = ((size_t)n * t.fh + y) * width;
-            for (int i = (int)threadIdx.x % 32; i < pitch; i += 32) {
-                const int x = x0 + i;
-                const bool inside = y >= 0 && y < t.fh && x >= 0 && x < width;
-                const float number = inside ? load_one((n2_dtype)t.type_few, t.few, at + x) : 0.0f;
-                out[row * pitch + i] = __uint_as_float(to_tf32(number));
-            }
+#pragma unroll 8
+        for (int i = (int)threadIdx.x; i < rows * pitch; i += FEW_THREADS) {
+            const int row = (int)job_quotient(t.pitch, (uint32_t)i);
+            const int y = y0 + row, x = x0 + i - row * pitch;
+            const bool inside = y >= 0 && y < t.fh && x >= 0 && x < width;
+            const size_t at = inside ? ((size_t)n * t.fh + y) * width + x : 0;
+            const float number = load_one((n2_dtype)t.type_few, t.few, at);
+            out[i] = inside ? __uint_as_float(to_tf32(number)) : 0.0f;
         }
     }
 
@@ -94,16 +93,36 @@ struct band_of {
 
 /* ---- few to many: [pixels x terms] by [terms x channels] ---- */
 
-/* Columns of four tiles are channels so that a thread has eight on end: column 2 t + e of tile v is
- * channel 8 t + 2 v + e of 32. */
+/* Columns of four tiles are channels so that a thread has eight on end, or as floats four and four,
+ * and threads side by side what is side by side: column 2 t + e of tile v is this channel of 32. */
+__device__ inline int channel_of(n2_dtype type, int t, int v, int e) {
+    if (type != N2_NUMBER) return t * 8 + v * 2 + e;
+    return v / 2 * 16 + t * 4 + v % 2 * 2 + e;
+}
+
 __device__ inline void pack_terms(const few_task &t, int steps, float2 *packed) {
     const int lane = (int)threadIdx.x % 32, g = lane / 4, k = lane % 4, tiles = t.cw / 8;
+#pragma unroll 4
     for (int i = (int)threadIdx.x / 32; i < steps * tiles; i += FEW_WARPS) {
         const int step = i / tiles, tile = i - step * tiles;
-        const int channel = tile / 4 * 32 + g / 2 * 8 + tile % 4 * 2 + g % 2;
+        const int channel =
+            tile / 4 * 32 + channel_of((n2_dtype)t.type_many, g / 2, tile % 4, g % 2);
         packed[i * 32 + lane] = {kernel_at(t, step * 8 + k, channel),
                                  kernel_at(t, step * 8 + k + 4, channel)};
     }
+}
+
+/* What a thread has of 32 channels of a pixel, the one of its numbers FIRST and the next. */
+template <int FIRST>
+__device__ inline void store_channels(const few_task &t, size_t at, const float (&sums)[4][4]) {
+    const n2_dtype type = (n2_dtype)t.type_many;
+    const int k = (int)threadIdx.x % 4;
+    float x[8];
+#pragma unroll
+    for (int v = 0; v < 4; v++) x[2 * v] = sums[v][FIRST], x[2 * v + 1] = sums[v][FIRST + 1];
+    if (type != N2_NUMBER) return store_eight(type, t.out, at + k * 8, x);
+    *(float4 *)(t.out + at + k * 4) = float4{x[0], x[1], x[2], x[3]};
+    *(float4 *)(t.out + at + 16 + k * 4) = float4{x[4], x[5], x[6], x[7]};
 }
 
 /* 16 pixels from `first` on, of which there are `pixels`. */
@@ -111,7 +130,7 @@ template <int STEPS>
 __device__ inline void make_many(const few_task &t, const float *frame_at, const int *places,
                                  const float2 *packed, const int (&offsets)[STEPS][2], int first,
                                  int pixels, size_t before) {
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, k = lane % 4;
+    const int lane = (int)threadIdx.x % 32, g = lane / 4;
     const int low = first + g < pixels ? first + g : 0;
     const int high = first + g + 8 < pixels ? first + g + 8 : 0;
     const float *a = frame_at + places[low], *b = frame_at + places[high];
@@ -133,14 +152,9 @@ __device__ inline void make_many(const few_task &t, const float *frame_at, const
                 const uint32_t both[2] = {__float_as_uint(by.x), __float_as_uint(by.y)};
                 mma_tf32(sums[v], factor[s], both);
             }
-        const size_t at = (before + (size_t)first + g) * t.cw + group * 32 + k * 8;
-        const float one[8] = {sums[0][0], sums[0][1], sums[1][0], sums[1][1],
-                              sums[2][0], sums[2][1], sums[3][0], sums[3][1]};
-        const float two[8] = {sums[0][2], sums[0][3], sums[1][2], sums[1][3],
-                              sums[2][2], sums[2][3], sums[3][2], sums[3][3]};
-        const n2_dtype type = (n2_dtype)t.type_many;
-        if (first + g < pixels) store_eight(type, t.out, at, one);
-        if (first + g + 8 < pixels) store_eight(type, t.out, at + (size_t)8 * t.cw, two);
+        const size_t at = (before + (size_t)first + g) * t.cw + group * 32;
+        if (first + g < pixels) store_channels<0>(t, at, sums);
+        if (first + g + 8 < pixels) store_channels<2>(t, at + (size_t)8 * t.cw, sums);
     }
 }
 
@@ -180,6 +194,7 @@ __global__ void __launch_bounds__(FEW_THREADS, TILES < 3 ? 3 : 2)
  * + 4. */
 __device__ inline void pack_channels(const few_task &t, int tiles, float2 *packed) {
     const int lane = (int)threadIdx.x % 32, g = lane / 4, k = lane % 4;
+#pragma unroll 4
     for (int i = (int)threadIdx.x / 32; i < t.cw / 8 * tiles; i += FEW_WARPS) {
         const int step = i / tiles, tile = i - step * tiles;
         const int channel = step / 4 * 32 + k * 8 + step % 4 * 2;
@@ -391,8 +406,7 @@ static int tiles_of(const few_task *t) { return (t->terms + 15) / 16; }
 
 static size_t frame_bytes(const few_task *t) {
     const size_t rows = (size_t)(t->band - 1) * (size_t)t->stride_y + (size_t)t->rows;
-    const size_t columns = (size_t)(t->ww - 1) * (size_t)t->stride_x + (size_t)t->columns;
-    return rows * columns * (size_t)t->cf * sizeof(float);
+    return rows * t->pitch.by * sizeof(float);
 }
 
 /* Of a block. */
@@ -462,6 +476,7 @@ static few_task task_of(const n2_call *c, const n2_conv *v) {
     t.top = turned ? t.rows - 1 - w.top : w.top;
     t.left = turned ? t.columns - 1 - w.left : w.left;
     t.terms = t.rows * t.columns * t.cf;
+    t.pitch = job_divide_by((uint32_t)(((t.ww - 1) * t.stride_x + t.columns) * t.cf));
     const n2_dtype x = op == N2_OP_conv2d_input ? c->out.dtype : c->in[0].dtype;
     const n2_dtype y = op == N2_OP_conv2d         ? c->out.dtype
                        : op == N2_OP_conv2d_input ? c->in[0].dtype
@@ -471,12 +486,18 @@ static few_task task_of(const n2_call *c, const n2_conv *v) {
     return t;
 }
 
-/* Rows that a block does at a time: few enough for shared memory, and for all to have some. */
+/* Rows that a block does at a time: few enough for shared memory, and for all blocks to have some.
+ */
 static bool cut_into_bands(const n2_queue *q, few_task *t) {
+    enum { MOST_ROWS = 16 };
     const size_t most = n2_wide_shared(q) < FEW_SHARED ? n2_wide_shared(q) : (size_t)FEW_SHARED;
     const int32_t all = t->way == MANY_TO_FEW ? t->fh : t->wh;
-    t->band = all < 16 ? all : 16;
+    t->band = all < MOST_ROWS ? all : MOST_ROWS;
     while (t->band > 1 && shared_bytes(t) > most) t->band /= 2;
+    const int32_t even = blocks_at_once(t) * q->multiprocessors / t->n; /* bands of a picture */
+    const int32_t rows = even > 0 ? (all + even - 1) / even : all;
+    if (rows < t->band) t->band = rows < 2 ? 2 : rows;
+    if (t->band > all) t->band = all;
     t->bands = (all + t->band - 1) / t->band;
     return shared_bytes(t) <= most && (int64_t)t->n * t->bands < INT32_MAX / 2;
 }
@@ -484,8 +505,9 @@ static bool cut_into_bands(const n2_queue *q, few_task *t) {
 static bool is_fit(const few_task *t) {
     const int unit = t->way == FEW_TO_MANY ? 32 : 64;
     const bool single = t->stride_y == 1 && t->stride_x == 1;
-    return t->cf >= 1 && t->cf <= FEW_CHANNELS && t->terms <= FEW_TERMS && t->cw % unit == 0 &&
-           t->cw <= MANY_CHANNELS && (single || !t->turned) && t->top >= 0 && t->left >= 0;
+    return t->n > 0 && t->cf >= 1 && t->cf <= FEW_CHANNELS && t->terms <= FEW_TERMS &&
+           t->cw % unit == 0 && t->cw <= MANY_CHANNELS && (single || !t->turned) && t->top >= 0 &&
+           t->left >= 0;
 }
 
 /* Warps share 64, 128 or 256 channels evenly. */
