@@ -33,26 +33,23 @@ static n2_node interpolate(n2_graph *g, n2_node s, n2_node z, n2_node noise) {
     return n2g_add(g, n2g_mul(g, rest, noise), n2g_mul(g, n2g_sqrt(g, s), z));
 }
 
-static n2_bench_draws draw(n2_graph *g, n2_shape z, int64_t stages, int64_t magnitude) {
-    n2_bench_draws d;
-    d.k = n2g_randint(g, n2_dims(z.dim[0]), stages);
-    d.num = n2g_randn(g, z);
-    d.den = n2g_randn(g, n2_dims(z.dim[0] * magnitude, z.dim[1]));
-    return d;
-}
-
+/* Random numbers depend on their nodes' numbers: nodes are built where they always were. */
 n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
-                            int64_t magnitude, const n2_bench_draws *draws) {
+                            int64_t magnitude, const n2_bench_draws *d) {
     if (!z.id) return N2_NONE;
-    const n2_bench_draws d = draws ? *draws : draw(g, n2_shape_at(g, z), net->n_stages, magnitude);
+    const int64_t n = n2_shape_at(g, z).dim[0], nz = n2_shape_at(g, z).dim[1];
     n2_tensor *t = n2_store_add(n2_graph_store(g), "waymarks", n2_dims(net->n_stages + 1, 1));
     if (t) n2_tensor_set(n2_graph_store(g), t, variance);
-    const n2_node table = n2g_read(g, t), k_den = n2g_tile_rows(g, d.k, magnitude);
-    const n2_node s_num = n2g_gather(g, table, n2g_affine(g, d.k, 1, 1));
-    const n2_node z_num = interpolate(g, s_num, z, d.num);
-    const n2_node z_den =
-        interpolate(g, n2g_gather(g, table, k_den), n2g_tile_rows(g, z, magnitude), d.den);
-    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, d.k),
+    const n2_node table = n2g_read(g, t);
+    const n2_node k = d ? d->k : n2g_randint(g, n2_dims(n), net->n_stages);
+    const n2_node s_num = n2g_gather(g, table, n2g_affine(g, k, 1, 1));
+    const n2_node num = d ? d->num : n2g_randn(g, n2_dims(n, nz));
+    const n2_node z_num = interpolate(g, s_num, z, num);
+    const n2_node k_den = n2g_tile_rows(g, k, magnitude);
+    const n2_node den = d ? d->den : n2g_randn(g, n2_dims(n * magnitude, nz));
+    const n2_node rows = n2g_tile_rows(g, z, magnitude);
+    const n2_node z_den = interpolate(g, n2g_gather(g, table, k_den), rows, den);
+    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, k),
                          n2_ratio_net_apply(g, net, z_den, k_den), (double)magnitude);
 }
 
