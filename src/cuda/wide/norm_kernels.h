@@ -50,17 +50,29 @@ __host__ __device__ inline size_t norm_shared(const wide_norm &v) {
     return bytes;
 }
 
-__device__ inline float norm_act(const wide_norm &v, float x) {
-    if (v.act == N2_ACT_SILU) return x * quick_sigmoid(x);
-    return v.act == N2_ACT_LRELU && x <= 0.0f ? v.slope * x : x;
+/* Activations of eight numbers at once, so that they need not wait for one another. */
+__device__ inline void norm_act(const wide_norm &v, float x[8]) {
+    if (v.act == N2_ACT_SILU) {
+#pragma unroll
+        for (int e = 0; e < 8; e++) x[e] *= quick_sigmoid(x[e]);
+    } else if (v.act == N2_ACT_LRELU) {
+#pragma unroll
+        for (int e = 0; e < 8; e++) x[e] = x[e] <= 0.0f ? v.slope * x[e] : x[e];
+    }
 }
 
-__device__ inline float norm_act_slope(const wide_norm &v, float x) {
+/* d becomes the gradient before the activation of x. */
+__device__ inline void norm_act_slope(const wide_norm &v, const float x[8], float d[8]) {
     if (v.act == N2_ACT_SILU) {
-        const float gate = quick_sigmoid(x);
-        return gate * (1.0f + x * (1.0f - gate));
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const float gate = quick_sigmoid(x[e]);
+            d[e] *= gate * (1.0f + x[e] * (1.0f - gate));
+        }
+    } else if (v.act == N2_ACT_LRELU) {
+#pragma unroll
+        for (int e = 0; e < 8; e++) d[e] = x[e] <= 0.0f ? v.slope * d[e] : d[e];
     }
-    return v.act == N2_ACT_LRELU && x <= 0.0f ? v.slope : 1.0f;
 }
 
 /* Where a thread's eight channels of a pixel are: in memory, and in the tile. */
@@ -287,7 +299,8 @@ template <bool HELD, int TYPE> struct norm_block {
             float x[8];
             x_at(p, x);
 #pragma unroll
-            for (int e = 0; e < 8; e++) x[e] = norm_act(v, x[e] * by[e] + plus[e]);
+            for (int e = 0; e < 8; e++) x[e] = x[e] * by[e] + plus[e];
+            norm_act(v, x);
             store_eight(type_out(), t.out, p.pixel, x);
         });
     }
@@ -308,13 +321,15 @@ template <bool HELD, int TYPE> struct norm_block {
             for (int e = 0; e < 8; e++) by[e] *= gamma[e];
         }
         __device__ void at(norm_place p, float x[8], float d[8]) const {
+            float before[8];
             b.x_at(p, x);
             b.dy_at(p, d);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 x[e] -= centre[e];
-                d[e] *= norm_act_slope(b.v, x[e] * by[e] + beta[e]);
+                before[e] = x[e] * by[e] + beta[e];
             }
+            norm_act_slope(b.v, before, d);
         }
     };
 
