@@ -15,6 +15,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import step
 
@@ -45,15 +46,18 @@ class Peer:
         command = [sys.executable, HERE / "peers" / "torch_images.py", *options, "--mode", mode,
                    "--device", args.device, "--seconds", args.seconds, "--serve"]
         command += ["--precision", precision] if args.device == "cuda" else []
+        self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
         self.process = subprocess.Popen([str(part) for part in command], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=step.environment())
+                                        stderr=self.errors, env=step.environment())
         self.alive = self.read() == "ready"
 
     def read(self):
         line = self.process.stdout.readline().strip()
         if not line:
-            lines = self.process.stderr.read().strip().splitlines() or ["it says nothing"]
+            self.process.wait()
+            self.errors.seek(0)
+            lines = self.errors.read().strip().splitlines() or ["it says nothing"]
             print(f"no result from PyTorch, {self.name}: {lines[-1][:300]}", file=sys.stderr)
         return line
 
@@ -69,8 +73,8 @@ class Peer:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.stderr.close()
         self.process.wait()
+        self.errors.close()
 
 
 def summary(runs):
