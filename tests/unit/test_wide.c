@@ -131,6 +131,24 @@ static size_t residual_sum(bench *b, n2_shape s, n2_node *out) {
     return 1;
 }
 
+/* Activations behind sums, and the gate of a gradient. */
+static size_t activations(bench *b, n2_shape s, n2_node *out) {
+    const n2_node x = numbers(b, "x", s, 0), y = numbers(b, "y", s, 1);
+    out[0] = n2g_lrelu(b->g, n2g_sub(b->g, x, y), 0.2);
+    return 1;
+}
+static size_t smooth_ones(bench *b, n2_shape s, n2_node *out) {
+    const n2_node bias = numbers(b, "bias", n2_dims(s.dim[3]), 2);
+    out[0] = n2g_tanh(b->g, n2g_add(b->g, numbers(b, "x", s, 0), bias));
+    return 1;
+}
+static size_t gate(bench *b, n2_shape s, n2_node *out) {
+    const n2_node x = numbers(b, "x", s, 0), y = n2g_lrelu(b->g, x, 0.2);
+    const n2_node loss = n2g_total(b->g, n2g_mul(b->g, y, numbers(b, "y", s, 1)));
+    n2g_grad(b->g, loss, &x, 1, out);
+    return 1;
+}
+
 static size_t three_gradients(bench *b, n2_shape s, n2_node *out) {
     const n2_node sum = n2g_add(b->g, numbers(b, "x", s, 0), numbers(b, "y", s, 1));
     out[0] = n2g_add(b->g, numbers(b, "z", s, 2), sum);
@@ -193,6 +211,19 @@ static void check_chain(build_chain *chain, size_t sums) {
     free(found);
 }
 
+static void gates_are_passes(void **state) {
+    (void)state;
+    enum { ROOM = 1 << 21 };
+    const n2_shape s = n2_dims(8, 32, 64, 64);
+    double *expected = calloc(ROOM, sizeof *expected), *found = calloc(ROOM, sizeof *found);
+    assert_true(expected && found);
+    launches_of(gate, n2_ref_backend(), s, expected);
+    launches_of(gate, fast_backend(), s, found);
+    for (size_t i = 0; i < ROOM; i++) assert_close(found[i], expected[i], 1e-5, 1e-5);
+    free(expected);
+    free(found);
+}
+
 static void sums_of_pictures(void **state) {
     (void)state;
     static const int64_t shapes[][4] = {{8, 32, 64, 64}, {5, 129, 543, 3}, {2, 3, 2, 90000}};
@@ -213,6 +244,8 @@ static void passes_become_one(void **state) {
     (void)state;
     check_chain(residual_sum, 1);
     check_chain(three_gradients, 1);
+    check_chain(activations, 1);
+    check_chain(smooth_ones, 1);
     check_chain(two_outputs, 1);
     check_chain(joined, 2);
 }
@@ -220,6 +253,7 @@ static void passes_become_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_broadcast), cmocka_unit_test(passes_become_one),
-        cmocka_unit_test(sums_of_pictures), cmocka_unit_test(a_profile_names_what_is_launched)};
+        cmocka_unit_test(sums_of_pictures), cmocka_unit_test(gates_are_passes),
+        cmocka_unit_test(a_profile_names_what_is_launched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

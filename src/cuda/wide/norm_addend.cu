@@ -42,7 +42,7 @@ static bool is_sum(const job *j, linear_form *form) {
     const wide_pass *p = (const wide_pass *)j->wide.about;
     return p->n_inputs == 2 && p->n_outputs == 1 && p->whole && !p->output[0].pitched &&
            p->input[0].way == PASS_ALONG && p->input[1].way == PASS_ALONG && j->in[0] != j->in[1] &&
-           n2_pass_linear(p, form) && form->constant == 0;
+           n2_pass_linear(p, true, form) && form->constant == 0;
 }
 
 static bool may_move(const n2_queue *q, const noted *n, size_t a, size_t b) {

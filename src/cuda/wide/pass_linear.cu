@@ -1,5 +1,6 @@
 #include "pass_linear.h"
 
+#include "cuda/kernels/jobs_elementwise.h"
 #include "eight.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ typedef struct linear_operand {
 
 typedef struct linear_task {
     uint32_t n;
-    float constant;
+    float constant, slope;
+    int32_t op, gate; /* of what is done with the sum; -1: nothing, none */
     linear_operand in[PASS_INPUTS];
     void *out;
     uint8_t out_floats, pitched;
@@ -58,26 +60,45 @@ template <n2_dtype T> __device__ inline eight_words fetch(const linear_operand &
 }
 
 template <n2_dtype T>
-__device__ inline void add_times(float sum[8], const linear_operand &in, const eight_words &w) {
+__device__ inline void decode(const linear_operand &in, const eight_words &w, float x[8]) {
     const uint32_t low[4] = {w.low.x, w.low.y, w.low.z, w.low.w};
     const uint32_t high[4] = {w.high.x, w.high.y, w.high.z, w.high.w};
-    const float f = in.factor;
     if (in.way == PASS_ONE) {
-        const float x = f * __uint_as_float(low[0]);
 #pragma unroll
-        for (int e = 0; e < 8; e++) sum[e] += x;
+        for (int e = 0; e < 8; e++) x[e] = __uint_as_float(low[0]);
     } else if (in.floats) {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            sum[e] += f * __uint_as_float(low[e]);
-            sum[e + 4] += f * __uint_as_float(high[e]);
+            x[e] = __uint_as_float(low[e]);
+            x[e + 4] = __uint_as_float(high[e]);
         }
     } else {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const float2 two = unpack_narrow(T, low[e]);
-            sum[2 * e] += f * two.x;
-            sum[2 * e + 1] += f * two.y;
+            x[2 * e] = two.x;
+            x[2 * e + 1] = two.y;
+        }
+    }
+}
+
+/* What is done with the sum. The eight take turns at functions that are more than an instruction.
+ */
+__device__ inline void act(const linear_task &t, float x[8], const float gate[8]) {
+    if (t.op == N2_OP_lrelu || t.op == N2_OP_lrelu_grad) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            x[e] = (t.gate < 0 ? x[e] : gate[e]) > 0.0f ? x[e] : t.slope * x[e];
+    } else if (t.op == N2_OP_silu) {
+#pragma unroll
+        for (int e = 0; e < 8; e++) x[e] *= sigmoid(x[e]);
+    } else if (t.op >= 0) {
+#pragma unroll 1
+        for (int k = 0; k < 8; k++) {
+            const float y = unary(t.op, t.slope, 0.0f, x[0]);
+#pragma unroll
+            for (int e = 0; e < 7; e++) x[e] = x[e + 1];
+            x[7] = y;
         }
     }
 }
@@ -102,11 +123,20 @@ __global__ void __launch_bounds__(PASS_THREADS) run_linear(const __grid_constant
     for (int v = 0; v < TIMES; v++) {
         const uint32_t i = first + (uint32_t)v * PASS_THREADS * 8;
         if (i >= t.n) return;
-        float sum[8];
+        float sum[8], gate[8] = {}, x[8];
 #pragma unroll
         for (int e = 0; e < 8; e++) sum[e] = t.constant;
 #pragma unroll
-        for (int k = 0; k < INPUTS; k++) add_times<T>(sum, t.in[k], words[v][k]);
+        for (int k = 0; k < INPUTS; k++) {
+            decode<T>(t.in[k], words[v][k], x);
+            const bool gates = k == t.gate;
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                if (gates) gate[e] = x[e];
+                sum[e] += gates ? 0.0f : t.in[k].factor * x[e];
+            }
+        }
+        act(t, sum, gate);
         const uint32_t row = t.pitched ? job_quotient(t.width, i) : 0;
         const size_t at = t.pitched ? (size_t)row * t.pitch + (i - row * t.width.by) : i;
         store_eight(t.out_floats ? N2_NUMBER : T, t.out, at, sum);
@@ -157,13 +187,45 @@ static bool follow(const pass_step *s, linear_form slots[PASS_SLOTS]) {
     }
 }
 
-bool n2_pass_linear(const wide_pass *p, linear_form *out) {
+static bool is_unary(int op) {
+#define COUNT(name) +1
+    return op >= N2_OP_neg && op < N2_OP_neg N2_UNARY_LIST(COUNT);
+#undef COUNT
+}
+
+/* The operand that a value is, unchanged; -1: it is something else. */
+static int operand_of(const linear_form *x, int n_inputs) {
+    int which = -1;
+    for (int k = 0; k < n_inputs; k++) {
+        if (x->factor[k] == 0) continue;
+        if (which >= 0 || x->factor[k] != 1) return -1;
+        which = k;
+    }
+    return x->constant == 0 ? which : -1;
+}
+
+/* The last step may be an activation, or a gate by an operand that is nothing else. */
+static bool end_with(const wide_pass *p, const pass_step *s, linear_form slots[PASS_SLOTS],
+                     linear_form *out) {
+    const bool gates = s->op == N2_OP_lrelu_grad;
+    if ((!gates && !is_unary(s->op)) || s->to != p->output[0].slot) return false;
+    *out = slots[gates ? s->b : s->a];
+    out->op = s->op;
+    out->slope = s->f[0];
+    out->acts = true;
+    out->gate = gates ? operand_of(&slots[s->a], p->n_inputs) : -1;
+    return !gates || (out->gate >= 0 && out->factor[out->gate] == 0);
+}
+
+bool n2_pass_linear(const wide_pass *p, bool plain, linear_form *out) {
     linear_form slots[PASS_SLOTS] = {};
     for (int k = 0; k < p->n_inputs; k++) slots[k].factor[k] = 1;
     if (p->n_outputs != 1) return false;
     for (int s = 0; s < p->n_steps; s++)
-        if (!follow(&p->step[s], slots)) return false;
+        if (!follow(&p->step[s], slots))
+            return !plain && s + 1 == p->n_steps && end_with(p, &p->step[s], slots, out);
     *out = slots[p->output[0].slot];
+    out->gate = -1;
     return true;
 }
 
@@ -187,6 +249,9 @@ static linear_task task_of(const wide_pass *p, const job *j, const linear_form *
     const pass_output *o = &p->output[0];
     t.n = p->n;
     t.constant = form->constant;
+    t.op = form->acts ? form->op : -1;
+    t.gate = form->gate;
+    t.slope = form->slope;
     t.out = j->out;
     t.out_floats = o->type == N2_NUMBER;
     t.pitched = o->pitched;
@@ -220,7 +285,7 @@ bool n2_pass_launch_linear(const job *j, cudaStream_t stream, bool early) {
     const wide_pass *p = (const wide_pass *)j->wide.about;
     const n2_dtype type = narrow_type(p);
     linear_form form;
-    if (type == N2_NUMBER || p->n_inputs > 4 || !n2_pass_linear(p, &form)) return false;
+    if (type == N2_NUMBER || p->n_inputs > 4 || !n2_pass_linear(p, false, &form)) return false;
     const linear_task t = task_of(p, j, &form);
     if (type == N2_BF16)
         launch<N2_BF16>(t, p->n_inputs, stream, early);
