@@ -13,11 +13,6 @@ static inline int64_t n_in(const n2_call *c, int k) { return n2_elements(c->in[k
 static inline int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 static inline int64_t shares(int64_t n) { return pieces(n, job_share(n)); }
 
-/* Memory of n numbers of a type, in floats. */
-static inline int64_t floats_of(n2_dtype type, int64_t n) {
-    return type == N2_NUMBER ? n : pieces(n, 2);
-}
-
 /* A job of a call, with what all have: outputs, the first input, the op, its numbers. */
 static inline job job_of(const n2_call *c, job_kind kind) {
     job j;

@@ -46,8 +46,8 @@ static bool has_small_axes(const n2_call *c, const n2_conv *v) {
 }
 
 static int64_t floats_at(const n2_call *c, int place) {
-    return place == OUT ? floats_of(c->out.dtype, n_out(c))
-                        : floats_of(c->in[place].dtype, n_in(c, place));
+    return place == OUT ? n2_floats_of(c->out.dtype, n_out(c))
+                        : n2_floats_of(c->in[place].dtype, n_in(c, place));
 }
 
 /* ---- ours ---------------------------------------------------------------- */
@@ -95,8 +95,8 @@ static job turn_job(const n2_queue *q, const float *in, int64_t rows, int64_t co
 static void note_turn(n2_queue *q, const job *j) {
     const job_turn *t = &j->turn;
     noted *n = n2_queue_add(q, j, pieces(t->rows, TURN_TILE) * t->tiles.by);
-    n2_note_read(n, j->in[0], floats_of((n2_dtype)t->from, j->n));
-    n2_note_write(n, j->out, floats_of((n2_dtype)t->into, j->n));
+    n2_note_read(n, j->in[0], n2_floats_of((n2_dtype)t->from, j->n));
+    n2_note_write(n, j->out, n2_floats_of((n2_dtype)t->into, j->n));
 }
 
 /* A kernel turned over, as it was made last, if neither it nor the kernel has changed since; NULL:
@@ -107,7 +107,7 @@ static const float *find_turned(const n2_queue *q, const job *wanted) {
         if (j->kind != JOB_TURN || j->in[0] != wanted->in[0] ||
             memcmp(&j->turn, &wanted->turn, sizeof j->turn) != 0)
             continue;
-        const int64_t floats = floats_of((n2_dtype)j->turn.into, j->n);
+        const int64_t floats = n2_floats_of((n2_dtype)j->turn.into, j->n);
         const bool changed = n2_is_written_between(q, i, q->n, j->in[0], j->n) ||
                              n2_is_written_between(q, i, q->n, j->out, floats);
         return changed ? NULL : j->out;
@@ -122,7 +122,7 @@ static const float *turn_kernel(const n2_call *c, const job_conv *v, n2_dtype in
     job j = turn_job(q, kernel, n_in(c, 1) / v->c_out, v->c_out, c->in[1].dtype, into);
     const float *there = find_turned(q, &j);
     if (there) return there;
-    j.out = n2_queue_scratch(q, (const char *)kernel + 1, floats_of(into, j.n));
+    j.out = n2_queue_scratch(q, (const char *)kernel + 1, n2_floats_of(into, j.n));
     note_turn(q, &j);
     return j.out;
 }
@@ -140,15 +140,15 @@ static void note_cast(n2_queue *q, const float *in, n2_dtype from, float *out, n
     j.k = into;
     j.state = q->state;
     noted *n = n2_queue_add(q, &j, shares(numbers));
-    n2_note_read(n, in, floats_of(from, numbers));
-    n2_note_write(n, out, floats_of(into, numbers));
+    n2_note_read(n, in, n2_floats_of(from, numbers));
+    n2_note_write(n, out, n2_floats_of(into, numbers));
 }
 
 /* Pictures that the op reads, of the type that all of them are to have. */
 static const float *pictures_as(const n2_call *c, int place, n2_dtype type) {
     if (c->in[place].dtype == type) return in_of(c, place);
     float *out = n2_queue_scratch(c->queue, (const char *)in_of(c, place) + 1,
-                                  floats_of(type, n_in(c, place)));
+                                  n2_floats_of(type, n_in(c, place)));
     note_cast(c->queue, in_of(c, place), c->in[place].dtype, out, type, n_in(c, place));
     return out;
 }
@@ -160,14 +160,14 @@ static void note_call(n2_queue *q, const job *j) {
     const int64_t y = (int64_t)v->lines * v->ow * v->c_out;
     const int64_t k = (int64_t)v->rows * v->columns * v->c_in * v->c_out;
     noted *n = n2_queue_add(q, j, shares(j->n));
-    n2_note_read(n, j->in[0], floats_of(type, j->op == N2_OP_conv2d_input ? y : x));
-    n2_note_read(n, j->in[1], floats_of(type, j->op == N2_OP_conv2d_weight ? y : k));
-    n2_note_write(n, j->out, floats_of(type, j->n));
+    n2_note_read(n, j->in[0], n2_floats_of(type, j->op == N2_OP_conv2d_input ? y : x));
+    n2_note_read(n, j->in[1], n2_floats_of(type, j->op == N2_OP_conv2d_weight ? y : k));
+    n2_note_write(n, j->out, n2_floats_of(type, j->n));
 }
 
 /* Memory for what a library makes of it, if that is not yet the output. */
 static void make_elsewhere(const n2_call *c, job *j, n2_dtype type) {
-    j->out = n2_queue_scratch(c->queue, (const char *)out_of(c) + 1, floats_of(type, j->n));
+    j->out = n2_queue_scratch(c->queue, (const char *)out_of(c) + 1, n2_floats_of(type, j->n));
     j->add = j->kept = false;
 }
 
@@ -189,8 +189,8 @@ static void note_weight(const n2_call *c, job j, n2_dtype type) {
     make_elsewhere(c, &j, type);
     for (int64_t first = 0; first < all; first += step) {
         const int64_t some = all - first < step ? all - first : step;
-        j.in[0] = x + floats_of(type, first * v.h * v.w * v.c_in);
-        j.in[1] = y + floats_of(type, first * v.oh * v.ow * v.c_out);
+        j.in[0] = x + n2_floats_of(type, first * v.h * v.w * v.c_in);
+        j.in[1] = y + n2_floats_of(type, first * v.oh * v.ow * v.c_out);
         j.conv.lines = j.conv.slice_lines = (uint32_t)(some * v.oh);
         note_call(q, &j);
         job turned = turn_job(q, j.out, v.c_out, j.n / v.c_out, type, c->out.dtype);
