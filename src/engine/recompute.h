@@ -1,7 +1,7 @@
 /* Cheap values are made again where a gradient needs them, instead of being kept: a norm with its
- * activation, an element-wise op, a dropout's mask, if what they are made from is kept anyway. The
- * numbers are the same to the bit; memory falls, by up to a half in networks of convolutions and
- * norms, and a run does a little more. */
+ * activation, an element-wise op, pictures of another size, a dropout's mask, if what they are made
+ * from is kept anyway. The numbers are the same to the bit; memory falls, by up to a half in
+ * networks of convolutions and norms, and a run does a little more. */
 #ifndef N2_RECOMPUTE_H
 #define N2_RECOMPUTE_H
 

@@ -84,7 +84,8 @@ static inline bool can_vec4(const job *j, int64_t width) {
 /* Divisions and steps have 32 bits. */
 static inline bool fits(const n2_call *c, int64_t numbers) {
     n2_queue *q = c->queue;
-    if (numbers <= UINT32_MAX || q->status != N2CE_OK) return q->status == N2CE_OK;
+    const int64_t most = (int64_t)UINT32_MAX - (1 << 16); /* kernels count a little beyond */
+    if (numbers <= most || q->status != N2CE_OK) return q->status == N2CE_OK;
     q->status =
         n2_fail(q->ctx, N2CE_EDEVICE, "An op reads %lld numbers, more than it can. Use fewer rows.",
                 (long long)numbers);

@@ -56,6 +56,6 @@ static n2_rows pictures(const n2_graph *g, const n2_node_data *node, bool *row_i
 
 #define ROW(NAME)                \
     const n2_op n2_op_##NAME = { \
-        .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = pictures}
+        .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = pictures, .cheap = true}
 ROW(pool2);
 ROW(upsample2);

@@ -156,7 +156,11 @@ static n2_rows rows_unless_axis_0(const n2_graph *g, const n2_node_data *node, b
 #define SHAPE_OP(NAME, ROWS)     \
     const n2_op n2_op_##NAME = { \
         .name = #NAME, .id = N2_OP_##NAME, .grad = NAME##_grad, .rows = ROWS}
-SHAPE_OP(broadcast, n2_rows_elementwise);
+const n2_op n2_op_broadcast = {.name = "broadcast",
+                               .id = N2_OP_broadcast,
+                               .grad = broadcast_grad,
+                               .rows = n2_rows_elementwise,
+                               .cheap = true};
 const n2_op n2_op_reshape = {.name = "reshape",
                              .id = N2_OP_reshape,
                              .grad = reshape_grad,
