@@ -3,6 +3,7 @@
  * side. */
 #include "cuda/fused_mlp/fused_mlp.h"
 #include "edit.h"
+#include "program.h"
 
 #include <stdlib.h>
 
@@ -480,6 +481,69 @@ static void leave_packed(schedule *s) {
     if (!lasting || s->levels > levels || cost_of(s) > cost) go_back(s);
 }
 
+/* ---- seldom -------------------------------------------------------------------- */
+
+/* A job that may be done at another level: by itself, and none that has rules of its own. */
+static bool is_free(const n2_queue *q, size_t i) {
+    const noted *n = &q->list[i];
+    const int kind = n->j.kind;
+    return n->chain == i && n->j.chained == 0 && n->j.n_blocks > 0 && !n->fused_gradient &&
+           !n->taken && !n2_is_long(n) && !n2_is_mlp_layer(n) && kind != JOB_LIBRARY &&
+           kind != JOB_WIDE;
+}
+
+/* The last level up to `latest` that has a launch for job i anyway, or `latest`. */
+static int find_company(const n2_queue *q, size_t i, int latest, const bool *busy) {
+    const int kind = (int)n2_launch_kind_of(&q->list[i].j, true), level = q->list[i].level;
+    for (int l = latest; l >= level; l--)
+        if (busy[l * N_LAUNCH_KINDS + kind]) return l;
+    return latest > level ? latest : level;
+}
+
+/* Jobs wait as long as nothing waits for them, for others of their kind: a launch has its price,
+ * however little it does. latest: room for a level of every job; busy: for kinds of all levels. */
+static void gather_jobs(schedule *s, int *latest, bool *busy) {
+    const n2_queue *q = s->q;
+    const int levels = s->levels;
+    remember(s);
+    for (size_t i = 0; i < q->n; i++) {
+        latest[i] = levels - 1;
+        const size_t at = (size_t)q->list[i].level * N_LAUNCH_KINDS;
+        if (!is_free(q, i)) busy[at + (size_t)n2_launch_kind_of(&q->list[i].j, true)] = true;
+    }
+    for (size_t i = q->n; i-- > 0;) { /* who waits for job i comes after it: its level is known */
+        int level = q->list[i].level;
+        if (is_free(q, i)) {
+            s->earliest[i] = level = find_company(q, i, latest[i], busy);
+            busy[level * N_LAUNCH_KINDS + (int)n2_launch_kind_of(&q->list[i].j, true)] = true;
+        }
+        each_conflict(
+            q, i,
+            [&](size_t k) { return latest[k] >= level && q->list[k].chain != q->list[i].chain; },
+            [&](size_t k) {
+                latest[k] = level - 1;
+                return true;
+            });
+    }
+    find_anew(s);
+    if (s->levels > levels) go_back(s);
+}
+
+/* Plans with fused MLPs of several layers, whose levels were weighed already, are left alone. */
+static void gather(schedule *s) {
+    n2_queue *q = s->q;
+    for (size_t i = 0; i < q->n; i++)
+        if (n2_is_mlp_layer(&q->list[i]) && q->list[i].j.chained > 0) return;
+    int *latest = (int *)n2_alloc(q->ctx, q->n + 1, sizeof *latest);
+    bool *busy = (bool *)n2_alloc(q->ctx, (size_t)s->levels * N_LAUNCH_KINDS + 1, sizeof *busy);
+    if (latest && busy && q->conflicts)
+        gather_jobs(s, latest, busy);
+    else if (!latest || !busy)
+        q->status = N2CE_ENOMEM;
+    n2_free(q->ctx, latest);
+    n2_free(q->ctx, busy);
+}
+
 /* What may be done better than as early as possible, one thing after the other. */
 static void improve(schedule *s) {
     gather_mlps(s);
@@ -516,6 +580,7 @@ size_t n2_queue_schedule(n2_queue *q) {
     if (s.earliest && s.before && s.loads && s.at) {
         find_again(&s);
         if (q->fuses_mlps) improve(&s);
+        gather(&s);
     } else {
         q->status = N2CE_ENOMEM;
     }
