@@ -234,7 +234,8 @@ static void sums_of_pictures(void **state) {
         assert_true(expected && found);
         launches_of(sums, n2_ref_backend(), s, expected);
         launches_of(sums, fast_backend(), s, found);
-        for (size_t i = 0; i < ROOM; i++) assert_close(found[i], expected[i], 1e-5, 0.1);
+        for (size_t i = 0; i < ROOM; i++) /* floats, up to 350,000 to a sum */
+            assert_close(found[i], expected[i], 3e-5, 0.1);
         free(expected);
         free(found);
     }
