@@ -57,7 +57,8 @@ static inline n2_winograd n2_winograd_best(int r, int64_t n, int64_t height, int
     return small;
 }
 
-static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
+/* By tiles of m outputs; 0: of as many as is best. */
+static inline n2_winograd n2_winograd_with(n2_op_id op, const n2_conv *v, int m) {
     enum { NUMBERS = 1 << 20, LEAST = 24, MOST = 384, ROWS = 12, KERNEL = 1 << 23 };
     const n2_winograd none = {.r = 0};
     const n2_window *w = &v->window;
@@ -68,7 +69,8 @@ static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
     const bool input = op == N2_OP_conv2d_input;
     const int64_t height = input ? n2_ratio_up(v->h, s) : v->oh;
     const int64_t width = input ? n2_ratio_up(v->w, s) : v->ow;
-    n2_winograd g = n2_winograd_best(r, v->n, height, width);
+    n2_winograd g =
+        m ? n2_winograd_tiles(r, m, height, width) : n2_winograd_best(r, v->n, height, width);
     if (v->n == 0 || 4 * r * r * height * width < 5 * n2_winograd_products(&g)) return none;
     g.s = s;
     g.tiles = v->n * g.down * g.across;
@@ -83,6 +85,10 @@ static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
     g.block = (vectors < 4 ? 4 : vectors) * N2_WINOGRAD_CHANNELS;
     if (g.block > side) g.block = side;
     return g;
+}
+
+static inline n2_winograd n2_winograd_of(n2_op_id op, const n2_conv *v) {
+    return n2_winograd_with(op, v, 0);
 }
 
 /* Transforms of pictures, [t t] matrices of so many numbers, lie so far apart. */

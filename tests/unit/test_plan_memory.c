@@ -6,6 +6,7 @@
 #include "fast_backend.h"
 
 #include "base/host_memory.h"
+#include "cpu/conv_patches.h"
 #include "engine/plan.h"
 #include "rewrite/rewrites.h"
 
@@ -65,6 +66,31 @@ static void the_parts_of_a_plan_are_told(void **state) {
     assert_true(size.tiles >= 8 * 8 * 8 * sizeof(float)); /* y of a picture at least */
     assert_true(is_cuda() ? size.kernels > 0 : size.kernels == 0 && size.scratch > 0);
     close_bench(&b);
+}
+
+/* A tile's last rows may be fewer, and done in another way: the memory of a tile is enough. */
+static void scratch_is_enough_for_fewer_pictures(void **state) {
+    (void)state;
+    static const n2_op_id ops[] = {N2_OP_conv2d, N2_OP_conv2d_input, N2_OP_conv2d_weight};
+    const n2_attr attr = {.window = {2, 2, 1, 1, 1, 1}};
+    for (int k = 0; k < 3; k++)
+        for (int64_t channels = 16; channels <= 256; channels *= 4)
+            for (int64_t n = 2; n <= 64; n++) {
+                const n2_node_data node = {.op = n2_ops[ops[k]], .attr = &attr};
+                const n2_view x = {.shape = n2_dims(n, 32, 32, channels)};
+                const n2_view w = {.shape = n2_dims(4, 4, channels, channels)};
+                const n2_view y = {.shape = n2_dims(n, 16, 16, channels)};
+                n2_call c = {.node = &node};
+                c.in[0] = k == 1 ? y : x;
+                c.in[1] = k == 2 ? y : w;
+                c.out = k == 0 ? y : k == 1 ? x : w;
+                const int64_t all = n2_conv_scratch(&c);
+                n2_conv fewer = n2_conv_of(&c);
+                for (fewer.n = 1; fewer.n < n; fewer.n++) {
+                    const n2_winograd g = n2_winograd_of(ops[k], &fewer);
+                    assert_true(g.r && n2_winograd_scratch(ops[k], &g) <= all);
+                }
+            }
 }
 
 /* ---- too large ------------------------------------------------------------- */
@@ -232,6 +258,7 @@ static void where_memory_is_short_values_are_made_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_of_a_plan_are_told),
+        cmocka_unit_test(scratch_is_enough_for_fewer_pictures),
         cmocka_unit_test(more_than_there_is),
         cmocka_unit_test(more_than_can_be_counted),
         cmocka_unit_test(a_small_gpu),
