@@ -19,9 +19,10 @@ static void launch(const attention_table table, const wide_attention *w, attenti
     const attention_variant *v = variant_of(table, w);
     const int64_t wanted = pieces(w->t, v->rows), warps = wanted < v->warps ? wanted : v->warps;
     a.blocks = (uint32_t)pieces(wanted, warps);
+    const size_t tiles = v->walks == 1 && w->t <= v->tile ? 1 : 2;
     const int64_t blocks = (int64_t)w->n * w->heads * a.blocks * v->parts;
     GPU_LAUNCH(v->run, (unsigned)blocks, (unsigned)(32 * warps),
-               v->block_bytes + (size_t)warps * v->warp_bytes, stream, early, a);
+               tiles * v->tile_bytes + (size_t)warps * v->warp_bytes, stream, early, a);
 }
 
 static attention_operand operand_of(const float *at, uint8_t type, const wide_attention *w) {
@@ -46,7 +47,7 @@ void n2_attention_launch(const n2_queue *q, const job *j, cudaStream_t stream, b
 }
 
 static size_t shared_of(const attention_variant *v) {
-    return v->block_bytes + v->warps * v->warp_bytes;
+    return 2 * v->tile_bytes + v->warps * v->warp_bytes;
 }
 
 /* Those that this GPU has shared memory for; others are not asked for. */
@@ -87,8 +88,7 @@ static bool has_shared(const n2_call *c, int64_t d) {
 /* A launch of its own is worth its time if there are many products. */
 bool n2_attention_takes(const n2_call *c) {
     const n2_attention a = n2_attention_of(c);
-    return a.d <= ATTENTION_WIDTH && n2_wide_pays(c->queue, n_in(c, 0) * a.t) &&
-           has_shared(c, a.d);
+    return a.d <= ATTENTION_WIDTH && n2_wide_pays(c->queue, n_in(c, 0) * a.t) && has_shared(c, a.d);
 }
 
 void n2_note_wide_attention(const n2_call *c) {

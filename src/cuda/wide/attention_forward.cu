@@ -44,11 +44,11 @@ __global__ void __launch_bounds__(32 * WARPS)
     store_rows<U, PITCH>(a, y, q + mine * PITCH, at.y, a.c, first + mine, 0);
 }
 
-#define VARIANT_OF(UNITS, WIDTH, ROWS, KEYS, WARPS)                                 \
-    {                                                                               \
-        run_forward<UNITS, WIDTH, ROWS, KEYS, WARPS>, WIDTH, 16 * (ROWS), WARPS, 1, \
-            16 * (ROWS)*pitch_of<WIDTH>() * sizeof(UNITS::number),                  \
-            4 * (KEYS)*pitch_of<WIDTH>() * sizeof(UNITS::number)                    \
+#define VARIANT_OF(UNITS, WIDTH, ROWS, KEYS, WARPS)                                          \
+    {                                                                                        \
+        run_forward<UNITS, WIDTH, ROWS, KEYS, WARPS>, WIDTH, 16 * (ROWS), WARPS, 1, KEYS, 1, \
+            16 * (ROWS)*pitch_of<WIDTH>() * sizeof(UNITS::number),                           \
+            2 * (KEYS)*pitch_of<WIDTH>() * sizeof(UNITS::number)                             \
     }
 /* By measurement, and what fits shared memory: floats, 256 wide, have smaller tiles. */
 #define VARIANT(UNITS, WIDTH)                                                       \

@@ -64,11 +64,12 @@ __global__ void __launch_bounds__(32 * WARPS) run_keys(const __grid_constant__ a
     store_rows<U, PITCH>(a, dv, v + mine * PITCH, to + a.c, a.step, first + mine, channel);
 }
 
-#define VARIANT_OF(UNITS, WIDTH, QUERIES, WARPS)                                               \
-    {                                                                                          \
-        run_keys<UNITS, WIDTH, QUERIES, WARPS>, WIDTH, 16, WARPS,                              \
-            (WIDTH) < 128 ? 1 : (WIDTH) / 128, 32 * pitch_of<WIDTH>() * sizeof(UNITS::number), \
-            4 * (QUERIES)*pitch_of<WIDTH>() * sizeof(UNITS::number)                            \
+#define VARIANT_OF(UNITS, WIDTH, QUERIES, WARPS)                    \
+    {                                                               \
+        run_keys<UNITS, WIDTH, QUERIES, WARPS>, WIDTH, 16, WARPS,   \
+            (WIDTH) < 128 ? 1 : (WIDTH) / 128, QUERIES, 1,          \
+            32 * pitch_of<WIDTH>() * sizeof(UNITS::number),         \
+            2 * (QUERIES)*pitch_of<WIDTH>() * sizeof(UNITS::number) \
     }
 /* By measurement, and what fits shared memory: floats, 256 wide, have smaller tiles. */
 #define VARIANT(UNITS, WIDTH)                                                     \

@@ -345,11 +345,13 @@ __device__ inline void scale_rows(float (&sums)[M][W][4], const float (&factor)[
 typedef void attention_kernel(attention_task);
 
 /* A kernel for heads of up to so many channels, and what a launch of it is: a warp has `rows` rows,
- * a block up to `warps`, with so many bytes of shared memory for each, and beside. */
+ * a block up to `warps`, with so many bytes of shared memory for each, and beside for two tiles in
+ * turn, of `tile` rows. Who walks but once needs the second only if there are more rows. */
 typedef struct attention_variant {
     attention_kernel *run;
     uint32_t width, rows, warps, parts; /* parts: blocks that share rows, of other channels */
-    size_t warp_bytes, block_bytes;
+    uint32_t tile, walks;
+    size_t warp_bytes, tile_bytes;
 } attention_variant;
 
 enum { ATTENTION_WIDTHS = 3, ATTENTION_UNITS = 4 };
