@@ -224,6 +224,35 @@ static void gates_are_passes(void **state) {
     free(found);
 }
 
+/* The gradient of a norm, to which that of another reader is added. */
+static size_t norm_and(bench *b, n2_shape s, n2_node *out, bool other) {
+    const n2_node x = numbers(b, "x", s, 0), w = numbers(b, "w", s, 1), v = numbers(b, "v", s, 2);
+    const n2_norm norm = {.groups = 8, .act = N2_ACT_SILU, .eps = 1e-5};
+    const n2_node y = n2g_norm(b->g, x, N2_NONE, N2_NONE, N2_NONE, norm);
+    n2_node loss = n2g_total(b->g, n2g_mul(b->g, y, w));
+    if (other) loss = n2g_add(b->g, loss, n2g_total(b->g, n2g_mul(b->g, x, v)));
+    n2g_grad(b->g, loss, &x, 1, out);
+    return 1;
+}
+static size_t norm_alone(bench *b, n2_shape s, n2_node *out) { return norm_and(b, s, out, false); }
+static size_t norm_and_other(bench *b, n2_shape s, n2_node *out) {
+    return norm_and(b, s, out, true);
+}
+
+static void norms_add_to_their_gradients(void **state) {
+    (void)state;
+    enum { ROOM = 1 << 21 };
+    const n2_shape s = n2_dims(8, 32, 64, 64);
+    double *expected = calloc(ROOM, sizeof *expected), *found = calloc(ROOM, sizeof *found);
+    assert_true(expected && found);
+    const size_t alone = launches_of(norm_alone, fast_backend(), s, found);
+    launches_of(norm_and_other, n2_ref_backend(), s, expected);
+    assert_int_equal(launches_of(norm_and_other, fast_backend(), s, found), alone);
+    for (size_t i = 0; i < ROOM; i++) assert_close(found[i], expected[i], 1e-4, 1e-4);
+    free(expected);
+    free(found);
+}
+
 static void sums_of_pictures(void **state) {
     (void)state;
     static const int64_t shapes[][4] = {{8, 32, 64, 64}, {5, 129, 543, 3}, {2, 3, 2, 90000}};
@@ -254,7 +283,7 @@ static void passes_become_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_broadcast), cmocka_unit_test(passes_become_one),
-        cmocka_unit_test(sums_of_pictures), cmocka_unit_test(gates_are_passes),
-        cmocka_unit_test(a_profile_names_what_is_launched)};
+        cmocka_unit_test(sums_of_pictures), cmocka_unit_test(norms_add_to_their_gradients),
+        cmocka_unit_test(gates_are_passes), cmocka_unit_test(a_profile_names_what_is_launched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
