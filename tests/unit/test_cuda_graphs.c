@@ -527,8 +527,38 @@ static void columns_may_lie_where_others_were(void **state) {
     check_columns(columns_again);
 }
 
+/* A network of so many layers, too wide to be fused, and a step of Adam. */
+static n2_node deep_step(n2_graph *g, int64_t rows, int64_t width, int layers) {
+    n2_parameters p = n2_parameters_new(n2_graph_store(g), 1);
+    n2_node x = n2g_randn(g, n2_dims(rows, width));
+    for (int k = 0; k < layers; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "layer%d", k);
+        const n2_layer layer = n2_layer_new(&p, name, width, width);
+        x = n2g_tanh(g, n2_layer_apply(g, &layer, x));
+    }
+    const n2_node loss = n2g_total(g, n2g_mul(g, x, x));
+    n2_minimise(g, &(n2_optimiser)N2_OPTIMISER_DEFAULTS, "adam", &p, loss, NULL);
+    return x;
+}
+static n2_node four_layers(n2_graph *g, int64_t rows, int64_t width) {
+    return deep_step(g, rows, width, 4);
+}
+static n2_node twelve_layers(n2_graph *g, int64_t rows, int64_t width) {
+    return deep_step(g, rows, width, 12);
+}
+
+/* Gradients are ready one after the other; updates, which nobody waits for, are made together. */
+static void what_nobody_waits_for_is_done_together(void **state) {
+    (void)state;
+    check_shape(four_layers, 20, 200);
+    const size_t twelve = launches_of(twelve_layers, 20, 200);
+    assert_true(twelve - launches_of(four_layers, 20, 200) <= 4 * 8);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_nobody_waits_for_is_done_together),
         cmocka_unit_test(a_chain_may_be_long),
         cmocka_unit_test(what_a_chain_makes_may_be_used_again),
         cmocka_unit_test(zeros_have_their_signs),
