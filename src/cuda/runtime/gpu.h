@@ -68,9 +68,11 @@ __device__ inline void grid_next() {
 
 /* ---- clusters: blocks next to one another that see each other's shared memory ---- */
 
-/* For all threads of all blocks of a cluster. What they wrote before is seen behind it. */
+/* For all threads of all blocks of a cluster, warps as one. What they wrote before is seen behind
+ * it. */
 __device__ inline void cluster_barrier() {
 #if GPU_WAITS
+    __syncwarp();
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
