@@ -4,7 +4,7 @@
 #include "ratio_session.h"
 
 static const n2ce_option info_options[] = {
-    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
      "a model that n2ce fit wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain or packed by gzip "
      "or "
      "xz, or a folder of PNGs"},
