@@ -186,10 +186,27 @@ static uint32_t missing_of(const ordering *o, uint32_t id, bool again) {
     return 0;
 }
 
+/* On a device, a norm's gradient by its input that is still to come, for the sums of it, which the
+ * same kernel makes: it was built beside them. 0: none. */
+static uint32_t gradient_beside(const ordering *o, uint32_t sums) {
+    enum { BESIDE = 8 };
+    const n2_plan *p = o->plan;
+    const n2_node_data *d = n2_node_at(p, sums);
+    if (!p->backend->device || d->op->id != N2_OP_norm_sums) return 0;
+    for (uint32_t id = sums > BESIDE ? sums - BESIDE : 1; id < sums + BESIDE && id <= p->n_nodes;
+         id++) {
+        const n2_node_data *x = n2_node_at(p, id);
+        if (x->op->id == N2_OP_norm_input && memcmp(x->in, d->in, sizeof x->in) == 0)
+            return is_missing(o, id) ? id : 0;
+    }
+    return 0;
+}
+
 /* The same, what is made again last: when all else is there that its reader needs. */
 static uint32_t missing_input(const ordering *o, uint32_t id) {
-    const uint32_t in = missing_of(o, id, false);
-    return in ? in : missing_of(o, id, true);
+    uint32_t in = missing_of(o, id, false);
+    if (!in) in = missing_of(o, id, true);
+    return in ? in : gradient_beside(o, id);
 }
 
 static void place(ordering *o, uint32_t id) {
@@ -221,7 +238,7 @@ static bool is_digest(const ordering *o, uint32_t id) {
     const n2_node_data *d = n2_node_at(p, id);
     if (!p->backend->device || !is_in_program(p, id, o->step) || !d->in[0].id) return false;
     const n2_shape in = n2_node_at(p, d->in[0].id)->shape;
-    return in.rank >= 4 &&
+    return in.rank >= 4 && !gradient_beside(o, id) &&
            (d->op->id == N2_OP_slice || n2_elements(d->shape) <= n2_elements(in) / MUCH);
 }
 

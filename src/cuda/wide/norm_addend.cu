@@ -63,10 +63,29 @@ static void divide_spans(const noted *norm, const noted *sum, const addition *a,
     n2_note_span(added, p->output[0].memory);
 }
 
+/* A block writes where it has read before, and no other block reads: so the sum may take the place
+ * of dy, or of x, number by number. */
+static bool takes_the_place(const noted *norm, const span *read, const span *sum) {
+    const wide_norm *v = (const wide_norm *)norm->j.wide.about;
+    const bool of_dy = read->begin == (uintptr_t)norm->j.gate && v->type_dy == v->type_out;
+    const bool of_x = read->begin == (uintptr_t)norm->j.in[0] && v->type_x == v->type_out;
+    return !read->written && (of_dy || of_x) && read->begin == sum->begin && read->end == sum->end;
+}
+
+static bool get_along(const noted *norm, const noted *others, const noted *added) {
+    for (int i = 0; i < others->n_spans; i++)
+        for (int k = 0; k < added->n_spans; k++) {
+            const span *x = &others->spans[i], *y = &added->spans[k];
+            const bool meet = (x->written || y->written) && n2_spans_meet(x, y);
+            if (meet && !takes_the_place(norm, x, y)) return false;
+        }
+    return true;
+}
+
 /* Where both are done, the norm's place or the sum's; SIZE_MAX: nowhere. */
 static size_t place_for(const n2_queue *q, size_t i, const addition *a, const noted *others,
                         const noted *added) {
-    if (n2_noted_conflict(others, added)) return SIZE_MAX;
+    if (!get_along(&q->list[a->norm], others, added)) return SIZE_MAX;
     if (may_move(q, added, a->norm, i)) return a->norm;
     return may_move(q, others, a->norm, i) ? i : SIZE_MAX;
 }
