@@ -7,11 +7,11 @@
 #
 #   tests    ops, networks against PyTorch's goldens, storage in 16 bits             1 minute
 #   time     n2ce alone, and the launches that its time goes to                      1 minute
-#   quick    beside PyTorch, eager and captured                                      2 minutes
-#   peers    beside PyTorch in all modes; compiling takes a minute for each          8 minutes
+#   quick    beside PyTorch, eager and captured; not among all                       2 minutes
+#   peers    beside PyTorch in its fastest modes; compiling takes half a minute each 4 minutes
 #   check    compute-sanitizer's memcheck of the op table                            1 minute
 #
-# ONLY=lebm,ld keeps to some workloads. The log goes to stdout and to $OUT/log, JSON to $OUT/images*.json,
+# ONLY=lebm,ld keeps to some workloads. The log goes to stdout and to $OUT/log, JSON to $OUT/images-*.json,
 # profiles to $OUT/time-*.txt.
 cd "$(dirname "$0")/.." || exit 1
 . bench/device_sections.sh
@@ -48,22 +48,24 @@ if wanted time; then
     for precision in tf32 half; do work ld $precision ld; done
 fi
 
-# beside FILE LIMIT OPTIONS...: all workloads and PyTorch, as a table and as JSON.
+# beside LIMIT OPTIONS...: each workload and PyTorch, a line here and JSON into a file of its own.
 beside() {
-    local file=$1 limit=$2
-    shift 2
-    section "beside PyTorch: $*" "$limit" bash -c \
-        "python3 bench/images.py --program $N --device cuda --only $ONLY $* --json >$OUT/$file.json
-         status=\$?; python3 -c '
+    local limit=$1 work
+    shift
+    for work in ${ONLY//,/ }; do
+        section "$work beside PyTorch: $*" "$limit" bash -c \
+            "python3 bench/images.py --program $N --device cuda --only $work $* --json >$OUT/images-$work.json
+             status=\$?; python3 -c '
 import json, sys
 for row in json.load(open(sys.argv[1])):
     ours = row[\"n2ce\"]
     print(row[\"work\"], row[\"precision\"], \"n2ce\", ours and round(ours[\"ms\"], 3), \"ms,\", ours and ours[\"gpu_mb\"], \"MB;\",
           {name: peer and (round(peer[\"ms\"], 2), round(peer[\"peak_mb\"])) for name, peer in row[\"peers\"].items()},
-          \"ratio\", row[\"ratio\"], \"at least\", row[\"least_ratio\"])' $OUT/$file.json; exit \$status"
+          \"ratio\", row[\"ratio\"], \"at least\", row[\"least_ratio\"])' $OUT/images-$work.json; exit \$status"
+    done
 }
-wanted quick && beside images-quick 240 --modes eager,graph --rounds 2 --seconds 1
-wanted peers && beside images 600 --rounds 3 --seconds 2
+[ -n "$PARTS" ] && wanted quick && beside 60 --modes eager,graph --rounds 1 --seconds 0.5
+wanted peers && beside 150 --rounds 2 --seconds 1
 
 if wanted check && command -v compute-sanitizer >/dev/null; then
     section 'memcheck of the op table' 90 env N2CE_TEST_DEVICE=cuda-tf32 bash -c \

@@ -38,7 +38,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, c, h, w = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(n, 3, c, h * w).transpose(2, 3).unbind(1)
+        q, k, v = self.qkv(self.norm(x)).reshape(n, 3, c, h * w).transpose(2, 3).unbind(1)
         y = F.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]
         return self.proj(y.transpose(1, 2).reshape(n, c, h, w))
 
@@ -55,8 +55,12 @@ class Block(nn.Module):
         changes = inside != outside or resample != "none"
         self.skip = nn.Conv2d(inside, outside, 1) if changes else nn.Identity()
         self.attention = Attention(outside) if attention else None
-        self.resample = {"none": lambda x: x, "down": lambda x: F.avg_pool2d(x, 2),
-                         "up": lambda x: F.interpolate(x, scale_factor=2)}[resample]
+        self.how = resample
+
+    def resample(self, x):
+        if self.how == "down":
+            return F.avg_pool2d(x, 2)
+        return F.interpolate(x, scale_factor=2) if self.how == "up" else x
 
     def forward(self, x, e):
         h = self.conv0(self.resample(F.silu(self.norm0(x)))) + self.affine(e)[:, :, None, None]
@@ -129,16 +133,18 @@ def edm_loss(net, y, augment):
 
 
 def unet(args):
-    net = UNet().to(memory_format=torch.channels_last)
+    net = UNet().to(args.device).to(memory_format=torch.channels_last)
     parameters = list(net.parameters())
     average = [p.detach().clone() for p in parameters]
     cuda = args.device == "cuda"
-    adam = torch.optim.Adam(parameters, 1e-3, fused=True, capturable=cuda and "graph" in args.mode)
-    y = torch.rand(args.batch, 3, args.size, args.size) * 2 - 1
-    y, augment = y.to(memory_format=torch.channels_last), torch.zeros(args.batch, 9)
+    adam = torch.optim.Adam(parameters, 1e-3, fused=True, capturable=cuda)
+    y = torch.rand(args.batch, 3, args.size, args.size, device=args.device) * 2 - 1
+    y = y.to(memory_format=torch.channels_last)
+    augment = torch.zeros(args.batch, 9, device=args.device)
+    device, dtype, enabled = narrow(args)
 
     def plain_loss():
-        with narrow(args):
+        with torch.autocast(device, dtype, enabled=enabled):
             return edm_loss(net, y, augment)
 
     loss_of = compiled(args, plain_loss)
@@ -249,10 +255,12 @@ def vae_loss(ratio, vae, x, mean, logvar, z):
 
 
 def lebm(args):
-    ratio, vae = Ratio(), Vae()
-    x, sigma2 = torch.rand(args.batch, 3, 32, 32) * 2 - 1, torch.tensor(SIGMA2)
+    ratio, vae = Ratio().to(args.device), Vae().to(args.device)
+    x = torch.rand(args.batch, 3, 32, 32, device=args.device) * 2 - 1
+    sigma2 = torch.tensor(SIGMA2, device=args.device)
+    device, dtype, enabled = narrow(args)
     of_ratio, of_vae = list(ratio.parameters()), list(vae.parameters())
-    how = {"capturable": "graph" in args.mode} if args.device == "cuda" else {"fused": True}
+    how = {"capturable": True} if args.device == "cuda" else {"fused": True}
     ratio_adam = torch.optim.Adam(of_ratio, 2e-4, **how)
     vae_adam = torch.optim.Adam(of_vae, 2e-4, betas=(0.5, 0.999), **how)
     encode, critic, rest = (compiled(args, f) for f in (vae.encode, critic_loss, vae_loss))
@@ -265,12 +273,12 @@ def lebm(args):
     def step():
         for adam in (ratio_adam, vae_adam):
             adam.zero_grad(set_to_none="graph" not in args.mode)
-        with narrow(args):
+        with torch.autocast(device, dtype, enabled=enabled):
             mean, logvar, z = encode(x)
             loss = critic(ratio, z.detach(), sigma2)
         update(loss, ratio_adam, of_ratio)
         ratio.requires_grad_(False)  # spares its weights' gradients
-        with narrow(args):
+        with torch.autocast(device, dtype, enabled=enabled):
             loss = rest(ratio, vae, x, mean, logvar, z)
         update(loss, vae_adam, of_vae)
         ratio.requires_grad_(True)
@@ -285,21 +293,22 @@ def lebm(args):
 def ld(args):
     w, nz = args.ngf, 8
     net = decoder(nz, [(8 * w, 7, 1, 0), (4 * w, 4, 2, 1), (2 * w, 4, 2, 1), (1, 3, 1, 1)])
-    net.requires_grad_(False)
-    x = torch.rand(args.batch, 1, 28, 28) * 2 - 1
+    net = net.to(args.device).requires_grad_(False)
+    x = torch.rand(args.batch, 1, 28, 28, device=args.device) * 2 - 1
+    device, dtype, enabled = narrow(args)
+    # compiled is what can be: a gradient inside a compiled function breaks it into pieces
+    made_of = compiled(args, net)
 
-    def plain_move(z):
+    def move(z):
         z = z.detach().requires_grad_()
-        with narrow(args):
-            made = net(z[:, :, None, None]).float()
+        with torch.autocast(device, dtype, enabled=enabled):
+            made = made_of(z[:, :, None, None]).float()
         energy = ((x - made) ** 2).sum() / (2 * 0.3**2) + (z**2).sum() / 2
         slope, = torch.autograd.grad(energy, z)
         return z.detach() - 0.005 * slope + 0.1 * torch.randn_like(z)
 
-    move = compiled(args, plain_move)
-
     def step():
-        z = torch.randn(args.batch, nz)
+        z = torch.randn(args.batch, nz, device=args.device)
         for _ in range(args.steps):
             z = move(z)
         return (z**2).mean()
@@ -311,10 +320,9 @@ def ld(args):
 
 
 def narrow(args):
-    """16 bits, where they are asked for."""
+    """For autocast: device, type, and whether 16 bits are asked for."""
     types = {"bf16": torch.bfloat16, "half": torch.float16}
-    return torch.autocast(args.device, types.get(args.precision, torch.bfloat16),
-                          enabled=args.precision in types)
+    return args.device, types.get(args.precision, torch.bfloat16), args.precision in types
 
 
 def compiled(args, function):
@@ -383,7 +391,6 @@ def main():
     args = parser.parse_args()
     cuda = args.device == "cuda"
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    torch.set_default_device(args.device)
     torch.backends.cuda.matmul.allow_tf32 = args.precision != "float32"
     torch.backends.cudnn.allow_tf32 = args.precision != "float32"
     torch.backends.cudnn.benchmark = True
