@@ -246,7 +246,7 @@ static bool is_digest(const ordering *o, uint32_t id) {
 static void place_ready_sinks(ordering *o, uint32_t after) {
     enum { DEEP = 8 }; /* looked through, of nodes that are made again */
     for (uint32_t id = after + 1; id <= o->plan->n_nodes; id++)
-        if ((is_sink(o, id) || is_digest(o, id)) && o->plan->nodes[id].order < 0 &&
+        if (o->plan->nodes[id].order < 0 && (is_sink(o, id) || is_digest(o, id)) &&
             is_ready(o, id, DEEP))
             place_with_again(o, id);
 }
