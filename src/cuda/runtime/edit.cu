@@ -28,6 +28,12 @@ bool n2_is_only_reader(n2_queue *q, size_t k, size_t i, const float *x, int64_t 
     return !others;
 }
 
+bool n2_may_move(const n2_queue *q, const noted *n, size_t a, size_t b) {
+    for (size_t k = a + 1; k < b; k++)
+        if (n2_noted_conflict(&q->list[k], n)) return false;
+    return true;
+}
+
 void n2_forget_spans(noted *n) {
     memset(n->spans, 0, sizeof n->spans);
     n->n_spans = 0;

@@ -17,6 +17,13 @@ bool n2_is_sum_of_two(const job *j);
 /* The job before i that makes the slices at x. */
 size_t n2_maker_of_slices(const n2_queue *q, size_t i, const float *x);
 
+/* Floats from a span's beginning to its end. */
+static inline int64_t n2_floats_in(const span *s) {
+    return (int64_t)((s->end - s->begin) / sizeof(float));
+}
+/* Whether a job with these spans may be done anywhere between jobs a and b. */
+bool n2_may_move(const n2_queue *q, const noted *n, size_t a, size_t b);
+
 void n2_forget_spans(noted *n);
 /* It does nothing any more. */
 void n2_drop(noted *n);

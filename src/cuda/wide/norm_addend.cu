@@ -12,8 +12,6 @@ typedef struct addition {
     size_t norm;
 } addition;
 
-static int64_t floats_in(const span *s) { return (int64_t)((s->end - s->begin) / sizeof(float)); }
-
 static bool is_at_work(const noted *n, wide_id kernel) {
     return n->j.kind == JOB_WIDE && n->j.wide.kernel == kernel && n->j.n_blocks > 0;
 }
@@ -28,13 +26,13 @@ static bool can_add(n2_queue *q, size_t i, const linear_form *form, int k, addit
     a->place = 1 - k;
     a->z = j->in[a->place];
     a->factor = form->factor[a->place];
-    a->norm = n2_writer_of(q, i, dx, floats_in(m));
+    a->norm = n2_writer_of(q, i, dx, n2_floats_in(m));
     if (form->factor[k] != 1 || a->norm == SIZE_MAX) return false;
     const noted *n = &q->list[a->norm];
     if (!is_at_work(n, WIDE_NORM)) return false;
     const wide_norm *v = (const wide_norm *)n->j.wide.about;
     return v->has_dx && n->j.out == dx && !n->j.addend && v->type_out == p->output[0].type &&
-           v->type_out == p->input[k].type && n2_is_only_reader(q, a->norm, i, dx, floats_in(m));
+           v->type_out == p->input[k].type && n2_is_only_reader(q, a->norm, i, dx, n2_floats_in(m));
 }
 
 /* A sum of two that lie alike, all aligned to 16 bytes. */
@@ -43,12 +41,6 @@ static bool is_sum(const job *j, linear_form *form) {
     return p->n_inputs == 2 && p->n_outputs == 1 && p->whole && !p->output[0].pitched &&
            p->input[0].way == PASS_ALONG && p->input[1].way == PASS_ALONG && j->in[0] != j->in[1] &&
            n2_pass_linear(p, true, form) && form->constant == 0;
-}
-
-static bool may_move(const n2_queue *q, const noted *n, size_t a, size_t b) {
-    for (size_t k = a + 1; k < b; k++)
-        if (n2_noted_conflict(&q->list[k], n)) return false;
-    return true;
 }
 
 /* Spans of the norm without dx, and of what is added with where the sum goes. */
@@ -86,8 +78,8 @@ static bool get_along(const noted *norm, const noted *others, const noted *added
 static size_t place_for(const n2_queue *q, size_t i, const addition *a, const noted *others,
                         const noted *added) {
     if (!get_along(&q->list[a->norm], others, added)) return SIZE_MAX;
-    if (may_move(q, added, a->norm, i)) return a->norm;
-    return may_move(q, others, a->norm, i) ? i : SIZE_MAX;
+    if (n2_may_move(q, added, a->norm, i)) return a->norm;
+    return n2_may_move(q, others, a->norm, i) ? i : SIZE_MAX;
 }
 
 static void apply(n2_queue *q, size_t i, const addition *a, size_t at, const noted *others,

@@ -151,15 +151,13 @@ static bool append(formula *f, const formula *second) {
     return follows;
 }
 
-static int64_t floats_in(const span *s) { return (int64_t)((s->end - s->begin) / sizeof(float)); }
-
 /* Outputs of job w that nobody but job i reads are not stored: the first ones of the formula. */
 static void drop_outputs(n2_queue *q, size_t w, size_t i, int of_first, formula *f) {
     int n = 0;
     for (int o = 0; o < f->n_outputs; o++) {
         const span *m = &f->output[o].memory;
         const bool dropped = o < of_first && !f->output[o].pitched &&
-                             n2_is_only_reader(q, w, i, (const float *)m->begin, floats_in(m));
+                             n2_is_only_reader(q, w, i, (const float *)m->begin, n2_floats_in(m));
         if (dropped) continue;
         f->output[n] = f->output[o];
         f->to[n] = f->to[o];
@@ -187,13 +185,6 @@ static void note_spans(noted *n, const formula *f) {
     for (int o = 0; o < f->n_outputs; o++) n2_note_span(n, f->output[o].memory);
 }
 
-/* Whether a job with these spans may be done anywhere between two jobs. */
-static bool may_move(const n2_queue *q, const noted *n, size_t a, size_t b) {
-    for (size_t k = a + 1; k < b; k++)
-        if (n2_noted_conflict(&q->list[k], n)) return false;
-    return true;
-}
-
 /* Where both may be done: the first as late as the second, or the second as early as the first;
  * SIZE_MAX: neither. */
 static size_t place_for(n2_queue *q, size_t w, size_t i, const formula *both, int of_first) {
@@ -203,8 +194,8 @@ static size_t place_for(n2_queue *q, size_t w, size_t i, const formula *both, in
     first.n_outputs = 0;
     for (int o = 0; o < of_first; o++) first.output[first.n_outputs++] = both->output[o];
     note_spans(spare, &first);
-    size_t at = may_move(q, spare, w, i) ? i : SIZE_MAX;
-    if (at == SIZE_MAX && may_move(q, &q->list[i], w, i)) at = w;
+    size_t at = n2_may_move(q, spare, w, i) ? i : SIZE_MAX;
+    if (at == SIZE_MAX && n2_may_move(q, &q->list[i], w, i)) at = w;
     n2_free(q->ctx, spare);
     return at;
 }
@@ -240,7 +231,7 @@ static size_t fuse(n2_queue *q, size_t w, size_t i) {
 static size_t maker_of(const n2_queue *q, size_t i, int k) {
     const wide_pass *p = (const wide_pass *)q->list[i].j.wide.about;
     const span *m = &p->input[k].memory;
-    const size_t w = n2_writer_of(q, i, (const float *)m->begin, floats_in(m));
+    const size_t w = n2_writer_of(q, i, (const float *)m->begin, n2_floats_in(m));
     return w != SIZE_MAX && is_pass(&q->list[w]) ? w : SIZE_MAX;
 }
 
