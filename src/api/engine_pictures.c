@@ -48,7 +48,7 @@ n2ce_node n2ce_norm(n2ce_graph *g, n2ce_node x, n2ce_node scale, n2ce_node shift
     if (!g) return N2CE_NONE;
     if (groups < 1 || groups > INT32_MAX)
         return OUT(n2_graph_fail(G, "norm: %lld groups", (long long)groups));
-    const n2_norm norm = {(int32_t)groups, act_in(G, act), eps,
+    const n2_norm norm = {(int32_t)groups, (int32_t)act_in(G, act), eps,
                           act == N2CE_ACTIVATION_LRELU ? SLOPE : 0};
     const n2_node of = IN(x), gamma = scale.id ? IN(scale) : N2_NONE;
     return OUT(n2g_norm(G, of, N2_NONE, gamma, shift.id ? IN(shift) : N2_NONE, norm));
