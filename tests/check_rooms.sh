@@ -32,9 +32,10 @@ train:     base engine rewrite io cpu cuda nn
 sampler:   base engine rewrite nn
 model:     base engine rewrite nn objective sampler
 ratio:     base io objective engine rewrite nn train model
+metric:    base io image engine rewrite nn train
 optimize:  base io design engine rewrite nn train objective sampler model ratio
-task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image design optimize
-study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image design optimize task
+task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric design optimize
+study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric design optimize task
 api:       base io engine rewrite nn train sampler image design optimize task study
 cli:
 '

@@ -1,0 +1,13 @@
+/* Pictures of any size as floats of the size that features are made of. */
+#ifndef N2_PICTURE_RGB_H
+#define N2_PICTURE_RGB_H
+
+#include "image/image.h"
+
+enum { N2_RGB_SIDE = 32, N2_RGB_NUMBERS = N2_RGB_SIDE * N2_RGB_SIDE * 3 };
+
+/* Picture i as 32 x 32 RGB, [row][column][channel], 0 to 1: as it is if it has that size, else by
+ * linear interpolation that averages over what a smaller picture leaves out. Grey is R = G = B. */
+void n2_picture_rgb(const n2_images *pictures, size_t i, float out[N2_RGB_NUMBERS]);
+
+#endif
