@@ -45,7 +45,9 @@ static bool skip_blank(const char **at) {
 }
 
 static bool read_name(const char **at, char name[N2_WEIGHTS_NAME]) {
-    const size_t n = strcspn(*at, " \n");
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    const size_t n = strspn(*at, allowed);
     if (n == 0 || n >= N2_WEIGHTS_NAME) return false;
     memcpy(name, *at, n);
     name[n] = '\0';
@@ -70,7 +72,9 @@ static bool read_shape(const char **at, n2_weights_array *a) {
 static n2ce_status read_line(list_reader *r, n2_weights_array *a) {
     const char *at = r->at;
     size_t count;
-    if (!read_name(&at, a->name)) return bad_line(r, "there is no name of at most 63 characters");
+    if (!read_name(&at, a->name))
+        return bad_line(
+            r, "there is no name of at most 63 letters, digits, points, dashes and underlines");
     if (!skip_blank(&at) || !read_shape(&at, a))
         return bad_line(r, "there is no shape of up to four lengths");
     if (!skip_blank(&at) || !read_count(&at, &a->offset) || !skip_blank(&at) ||

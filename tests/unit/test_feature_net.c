@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TINY N2CE_GOLDEN_DIR "/tiny_resnet"
 
@@ -98,10 +99,38 @@ static void resnet20_is_pytorchs(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* What the processor says, on a GPU; skipped where there is none. */
+static void a_gpu_says_the_same(void **state) {
+    (void)state;
+    const n2_precision exact = {.strict = true};
+    n2_device_choice gpu, cpu = {0};
+    n2_feature_net *net;
+    float x[2][3 * 8];
+    double p[2][3 * 3];
+    n2ce_ctx *ctx = new_ctx(2);
+    if (n2_choice_of_word(ctx, "cuda", exact, &gpu) == N2CE_EDEVICE) {
+        print_message("No GPU is tested: %s\n", n2ce_errmsg(ctx));
+        n2ce_ctx_free(ctx);
+        skip();
+    }
+    n2_images *pictures = make_pictures(ctx, 3, 32);
+    assert_int_equal(n2_feature_net_open(ctx, TINY ".f32", &net), N2CE_OK);
+    assert_int_equal(n2_feature_net_apply(net, pictures, &gpu, x[0], p[0]), N2CE_OK);
+    assert_string_not_equal(n2_choice_name(&gpu), "cpu");
+    assert_int_equal(n2_feature_net_apply(net, pictures, &cpu, x[1], p[1]), N2CE_OK);
+    for (size_t i = 0; i < 3 * 8; i++) assert_near((double)x[0][i], (double)x[1][i]);
+    for (size_t i = 0; i < 3 * 3; i++) assert_near(p[0][i], p[1][i]);
+    n2_feature_net_free(net);
+    n2_images_free(pictures);
+    n2ce_ctx_free(ctx);
+}
+
 static void lists_that_are_none_are_refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {{"conv1.weight\n", "no shape"},
                                          {" 3 0 3\n", "no name"},
+                                         {"\xff 3 0 3\n", "no name"},
+                                         {"a\xc3 3 0 3\n", "no shape"},
                                          {"a 0x3 0 0\n", "no shape"},
                                          {"a 2x2x2x2x2 0 32\n", "no shape"},
                                          {"a 1099511627776x1099511627776 0 1\n", "no shape"},
@@ -149,17 +178,20 @@ static void refuse(n2ce_ctx *ctx, const char *from, const char *to, long number,
     n2_text_add_raw(&changed, list.data, (size_t)(at - list.data));
     n2_text_add(&changed, "%s%s", to, at + (from ? strlen(from) : 0));
     if (number >= 0) memcpy(weights.data + 4 * number, &value, sizeof value);
-    write_bytes("test_feature_net.f32", weights.data, weights.length);
-    write_bytes("test_feature_net_manifest.txt", changed.data, changed.length);
+    char path[2][64]; /* several processes may be at it in one folder */
+    snprintf(path[0], sizeof path[0], "test_feature_net_%ld.f32", (long)getpid());
+    snprintf(path[1], sizeof path[1], "test_feature_net_%ld_manifest.txt", (long)getpid());
+    write_bytes(path[0], weights.data, weights.length);
+    write_bytes(path[1], changed.data, changed.length);
     n2_feature_net *net;
-    assert_int_equal(n2_feature_net_open(ctx, "test_feature_net.f32", &net), N2CE_EDATA);
+    assert_int_equal(n2_feature_net_open(ctx, path[0], &net), N2CE_EDATA);
     assert_null(net);
     assert_message(ctx, message);
     n2_text_free(&weights);
     n2_text_free(&list);
     n2_text_free(&changed);
-    remove("test_feature_net.f32");
-    remove("test_feature_net_manifest.txt");
+    remove(path[0]);
+    remove(path[1]);
 }
 
 static void networks_that_are_none_are_refused(void **state) {
@@ -231,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_pytorchs),
         cmocka_unit_test(resnet20_is_pytorchs),
+        cmocka_unit_test(a_gpu_says_the_same),
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(networks_that_are_none_are_refused),
         cmocka_unit_test(pictures_of_any_size_become_rgb),
