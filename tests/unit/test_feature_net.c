@@ -1,5 +1,6 @@
 /* Facts about features of pictures: a network from a file is PyTorch's, bad files are refused. */
 #include "contexts.h"
+#include "failing_alloc.h"
 #include "files.h"
 
 #include "io/file.h"
@@ -259,6 +260,47 @@ static void patches_are_in_units_of_their_spread(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* A network is opened and pictures are described, by it or by patches. */
+static n2ce_status whole_life(failing_alloc *memory, bool by_network) {
+    static float x[2 * N2_PATCH_FEATURES];
+    static double p[2 * 3];
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    n2_device_choice choice = {0};
+    n2_images *pictures = NULL;
+    n2_feature_net *net = NULL;
+    n2_patch_basis *basis = NULL;
+    n2ce_ctx *ctx;
+    n2ce_status status = n2ce_ctx_new(&ctx, &options);
+    if (status != N2CE_OK) return status;
+    status = n2_images_new(ctx, 2, 9, 9, 1, &pictures);
+    if (status == N2CE_OK && by_network) status = n2_feature_net_open(ctx, TINY ".f32", &net);
+    if (status == N2CE_OK && by_network)
+        status = n2_feature_net_apply(net, pictures, &choice, x, p);
+    if (status == N2CE_OK && !by_network) status = n2_patch_basis_learn(ctx, pictures, &basis);
+    if (status == N2CE_OK && !by_network) status = n2_patch_features(basis, pictures, x);
+    n2_feature_net_free(net);
+    n2_patch_basis_free(basis);
+    n2_images_free(pictures);
+    n2ce_ctx_free(ctx);
+    return status;
+}
+
+static void running_out_of_memory_is_told(void **state) {
+    (void)state;
+    for (int by_network = 0; by_network < 2; by_network++) {
+        n2ce_status status = N2CE_ENOMEM;
+        size_t n = 0;
+        for (; status != N2CE_OK; n++) {
+            assert_true(n < 5000);
+            failing_alloc memory = failing_alloc_new(n, false);
+            status = whole_life(&memory, by_network);
+            assert_int_equal(status, memory.calls > n ? N2CE_ENOMEM : N2CE_OK);
+            assert_int_equal(memory.live, 0);
+        }
+        assert_true(n > 10);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_pytorchs),
@@ -268,6 +310,7 @@ int main(void) {
         cmocka_unit_test(networks_that_are_none_are_refused),
         cmocka_unit_test(pictures_of_any_size_become_rgb),
         cmocka_unit_test(patches_are_in_units_of_their_spread),
+        cmocka_unit_test(running_out_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
