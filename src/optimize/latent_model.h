@@ -5,7 +5,7 @@
 #include "design/forest.h"
 #include "latent.h"
 #include "latent_code.h"
-#include "model/ratio_net.h"
+#include "model/ratio_loss.h"
 #include "train/train.h"
 
 enum { N2_APPRAISE_ROWS = 1024 };
@@ -61,12 +61,6 @@ void n2_latent_fold(const n2_latent *m, size_t e, int64_t *first, int64_t *n);
 
 /* Mean prediction of the members for rows of the code: [n x 1], standardised. */
 n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x);
-
-/* ---- latent_waymarks.c ---- */
-
-/* Variances of the stages + 1 waymarks between N(0, I) and the codes, both ends exact;
- * docs/bbo.md says where they come from. */
-void n2_latent_waymarks(size_t stages, double *variances);
 
 /* ---- latent_line.c ---- */
 

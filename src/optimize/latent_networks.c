@@ -78,11 +78,9 @@ static n2ce_status make_other_networks(n2_latent *m) {
 
 static n2ce_status make_waymarks(n2_latent *m) {
     double variances[N2_LATENT_STAGES_MAX + 1];
-    n2_latent_waymarks(m->o.stages, variances);
-    m->waymarks = n2_store_add(m->store, "waymarks", n2_dims((int64_t)m->o.stages + 1, 1));
-    if (!m->waymarks) return N2CE_ENOMEM;
-    n2_tensor_set(m->store, m->waymarks, variances);
-    return N2CE_OK;
+    n2_waymarks_of_stages(m->o.stages, variances);
+    m->waymarks = n2_waymarks_new(m->store, "waymarks", variances, m->o.stages + 1);
+    return m->waymarks ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* In this order: initial values depend on how many tensors there are already. */

@@ -1,13 +1,8 @@
 /* "bench lebm" and "bench ld": latent energy-based models of pictures. */
-#include "bench_lebm.h"
-
 #include "bench_run.h"
-#include "sampler/langevin.h"
+#include "lebm/lebm.h"
 
 /* ---- a joint training step ---------------------------------------------------------------- */
-
-enum { LEBM_NZ = 100, LEBM_STAGES = 3, LEBM_BLOCKS = 3, LEBM_WIDTH = 128 };
-enum { ENCODER_WIDTH = 64, EMBEDDING = 1024 };
 
 static const n2ce_option lebm_options[] = {
     {"size", 0, N2CE_OPTION_WORD, "32", 0, 0, "28|32|64", "SIDE",
@@ -20,29 +15,10 @@ static const n2ce_option lebm_options[] = {
     {0},
 };
 
-typedef struct lebm {
-    n2_lebm net;
-    n2_parameters ratio_parameters, vae_parameters;
-} lebm;
-
-const double n2_lebm_variances[LEBM_STAGES + 1] = {0, 0.69175489, 0.92238785, 1};
-
 static const n2_image_spec *spec_of_size(const n2ce_options *o) {
     return n2_image_spec_named(n2_options_has_word(o, "size", "28")   ? "mnist"
                                : n2_options_has_word(o, "size", "32") ? "svhn"
                                                                       : "celeba");
-}
-
-static lebm new_lebm(n2_graph *g, const n2_image_spec *spec, uint64_t seed) {
-    lebm m;
-    m.ratio_parameters = n2_parameters_new(n2_graph_store(g), seed);
-    m.vae_parameters = n2_parameters_new(n2_graph_store(g), seed);
-    m.net.ratio =
-        n2_ratio_net_new(&m.ratio_parameters, LEBM_NZ, LEBM_WIDTH, LEBM_BLOCKS, LEBM_STAGES);
-    m.net.encoder =
-        n2_image_encoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, EMBEDDING, LEBM_NZ);
-    m.net.decoder = n2_image_decoder_new(&m.vae_parameters, spec, ENCODER_WIDTH, LEBM_NZ);
-    return m;
 }
 
 /* Pictures of uniform numbers in [-1, 1]. */
@@ -52,37 +28,40 @@ static n2_node pictures(n2_graph *g, const n2_image_spec *spec, int64_t n) {
     return n2g_read(g, n2_parameter(&data, "pictures", shape, 1));
 }
 
-n2_node n2_lebm_loss(n2_graph *g, const n2_lebm *net, n2_node x, n2_node mean, n2_node logvar,
-                     n2_node z) {
-    const n2_node made = n2_image_decode(g, &net->decoder, z);
-    if (!made.id) return N2_NONE;
-    const double n = (double)n2_shape_at(g, made).dim[0];
-    const n2_node miss = n2g_sub(g, x, made);
-    const n2_node fit = n2g_scale(g, n2g_total(g, n2g_mul(g, miss, miss)), 5 / n);
-    const n2_node kl = n2g_gaussian_kl(g, mean, logvar);
-    return n2g_add(g, fit, n2g_sub(g, kl, n2_bench_mean_ratio(g, &net->ratio, z)));
+/* The same sizes for pictures of all sizes. */
+static bool new_lebm(n2_graph *g, const n2ce_options *o, n2_lebm_nets *nets) {
+    enum { WIDTH = 64, EMBEDDING = 1024, NZ = 100 };
+    n2_lebm_spec spec = {.net = spec_of_size(o),
+                         .nz = NZ,
+                         .encoder_width = WIDTH,
+                         .embedding = EMBEDDING,
+                         .decoder_width = WIDTH,
+                         .prior = n2_prior_defaults()};
+    spec.prior.noise = (int64_t)n2_options_count(o, "M");
+    spec.prior.magnitude = (double)spec.prior.noise;
+    const uint64_t seed = n2_options_count(o, "seed");
+    return n2_lebm_nets_new(n2_graph_store(g), &spec, seed, nets) == N2CE_OK ||
+           n2_graph_out_of_memory(g);
 }
 
 static n2_node build_lebm(const n2ce_options *o, n2_graph *g, n2_bench_about *about) {
-    const n2_image_spec *spec = spec_of_size(o);
     const int64_t n = (int64_t)n2_options_count(o, "batch");
-    lebm m = new_lebm(g, spec, n2_options_count(o, "seed"));
+    n2_lebm_nets m;
+    n2_lebm_batch batch;
+    n2_lebm_bound bound;
+    if (!new_lebm(g, o, &m)) return N2_NONE;
     about->title = "joint training step";
     about->pictures = n;
-    about->parameters =
-        n2_parameters_count(&m.vae_parameters) + n2_parameters_count(&m.ratio_parameters);
-    const n2_node x = pictures(g, spec, n);
-    n2_node mean, logvar;
-    n2_image_encode(g, &m.net.encoder, x, &mean, &logvar);
-    const n2_node z = n2g_reparameterise(g, mean, logvar, n2g_randn(g, n2_dims(n, LEBM_NZ)));
-    const n2_node critic = n2_bench_ratio_loss(g, &m.net.ratio, n2_lebm_variances, n2g_detach(g, z),
-                                               (int64_t)n2_options_count(o, "M"), NULL);
+    about->parameters = n2_parameters_count(&m.vae) + n2_parameters_count(&m.prior.parameters);
+    const n2_node x = pictures(g, m.spec.net, n);
+    n2_lebm_encode(g, &batch, &m.encoder, x, n2g_randn(g, n2_dims(n, m.spec.nz)));
+    const n2_node critic = n2_prior_loss(g, &m.prior, batch.z);
     const n2_optimiser for_ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 2e-4, .clip = 100};
-    n2_minimise(g, &for_ratio, "ratio", &m.ratio_parameters, critic, NULL);
-    const n2_node loss = n2_lebm_loss(g, &m.net, x, mean, logvar, z);
+    n2_minimise(g, &for_ratio, "ratio", &m.prior.parameters, critic, NULL);
+    n2_lebm_bound_of(g, &bound, &m.decoder, &m.prior, &batch, 5);
     const n2_optimiser for_vae = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 2e-4, .clip = 100};
-    n2_minimise(g, &for_vae, "vae", &m.vae_parameters, loss, NULL);
-    return loss;
+    n2_minimise(g, &for_vae, "vae", &m.vae, bound.loss, NULL);
+    return bound.loss;
 }
 
 static n2ce_status run_lebm(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {

@@ -27,46 +27,12 @@ void n2_bench_model_free(n2_bench_model *m) {
     if (m->store) n2_store_free(m->store);
 }
 
-/* sqrt(1 - s) noise + sqrt(s) z. */
-static n2_node interpolate(n2_graph *g, n2_node s, n2_node z, n2_node noise) {
-    const n2_node rest = n2g_sqrt(g, n2g_affine(g, s, -1, 1));
-    return n2g_add(g, n2g_mul(g, rest, noise), n2g_mul(g, n2g_sqrt(g, s), z));
-}
-
-/* Random numbers depend on their nodes' numbers: nodes are built where they always were. */
-n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
-                            int64_t magnitude, const n2_bench_draws *d) {
-    if (!z.id) return N2_NONE;
-    const int64_t n = n2_shape_at(g, z).dim[0], nz = n2_shape_at(g, z).dim[1];
-    n2_tensor *t = n2_store_add(n2_graph_store(g), "waymarks", n2_dims(net->n_stages + 1, 1));
-    if (t) n2_tensor_set(n2_graph_store(g), t, variance);
-    const n2_node table = n2g_read(g, t);
-    const n2_node k = d ? d->k : n2g_randint(g, n2_dims(n), net->n_stages);
-    const n2_node s_num = n2g_gather(g, table, n2g_affine(g, k, 1, 1));
-    const n2_node num = d ? d->num : n2g_randn(g, n2_dims(n, nz));
-    const n2_node z_num = interpolate(g, s_num, z, num);
-    const n2_node k_den = n2g_tile_rows(g, k, magnitude);
-    const n2_node den = d ? d->den : n2g_randn(g, n2_dims(n * magnitude, nz));
-    const n2_node rows = n2g_tile_rows(g, z, magnitude);
-    const n2_node z_den = interpolate(g, n2g_gather(g, table, k_den), rows, den);
-    return n2g_n2ce_loss(g, n2_ratio_net_apply(g, net, z_num, k),
-                         n2_ratio_net_apply(g, net, z_den, k_den), (double)magnitude);
-}
-
-n2_node n2_bench_mean_ratio(n2_graph *g, const n2_ratio_net *net, n2_node z) {
-    if (!z.id) return N2_NONE;
-    const int64_t n = n2_shape_at(g, z).dim[0], stages = net->n_stages;
-    const n2_node k = n2g_row_index(g, n * stages, 1, stages);
-    const n2_node f = n2_ratio_net_apply(g, net, n2g_repeat_rows(g, z, stages), k);
-    return n2g_scale(g, n2g_total(g, f), 1 / (double)n);
-}
-
 static n2_node vae_loss(n2_bench_model *m, n2_node x, n2_node mean, n2_node logvar, n2_node z) {
     n2_graph *g = m->graph;
     const double n = N2_BENCH_BATCH;
     const n2_node miss = n2g_sub(g, n2_vae_decode(g, &m->vae, z), x);
     const n2_node fit = n2g_scale(g, n2g_total(g, n2g_mul(g, miss, miss)), 50 / n);
-    const n2_node f = n2_bench_mean_ratio(g, &m->ratio, z);
+    const n2_node f = n2_ratio_mean(g, &m->ratio, z);
     return n2g_add(g, fit, n2g_scale(g, n2g_sub(g, n2g_gaussian_kl(g, mean, logvar), f), 0.75));
 }
 
@@ -82,8 +48,12 @@ n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude) {
     n2_vae_encode(g, &m->vae, x, &mean, &logvar);
     const n2_node eps = n2g_randn(g, n2_dims(N2_BENCH_BATCH, N2_BENCH_NZ));
     const n2_node z = n2g_reparameterise(g, mean, logvar, eps);
-    const n2_node loss =
-        n2_bench_ratio_loss(g, &m->ratio, variance, n2g_detach(g, z), magnitude, NULL);
+    const n2_ratio_task task = {
+        .net = &m->ratio,
+        .waymarks = n2_waymarks_new(m->store, "waymarks", variance, N2_BENCH_STAGES + 1),
+        .times = magnitude,
+        .magnitude = (double)magnitude};
+    const n2_node loss = n2_ratio_loss(g, &task, n2g_detach(g, z));
     const n2_optimiser for_ratio = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 5e-5, .clip = 100};
     n2_minimise(g, &for_ratio, "ratio", &m->ratio_parameters, loss, NULL);
     const n2_optimiser for_vae = {.adam = {0.5, 0.999, 1e-8, 0}, .rate = 1e-4, .clip = 100};

@@ -4,7 +4,7 @@
 #ifndef N2_BENCH_MODEL_H
 #define N2_BENCH_MODEL_H
 
-#include "model/ratio_net.h"
+#include "model/ratio_loss.h"
 #include "model/vae.h"
 
 enum { N2_BENCH_NZ = 20, N2_BENCH_BATCH = 128, N2_BENCH_DIM = 87, N2_BENCH_STAGES = 7 };
@@ -23,21 +23,6 @@ void n2_bench_model_free(n2_bench_model *m);
 /* The same in a graph of one's own, and its store, which stay the caller's. False: the graph has
  * failed. */
 bool n2_bench_model_in(n2_graph *g, uint64_t seed, n2_bench_model *m);
-
-/* What the critic's loss draws: a stage of each row [n], noise of the numerator's [n x nz] and of
- * the denominator's rows [n M x nz]. */
-typedef struct n2_bench_draws {
-    n2_node k, num, den;
-} n2_bench_draws;
-
-/* The critic's loss for data z [n x nz] at a random stage each: n numerator and n M denominator
- * rows. The waymarks' variances are those of the data's share, one more than there are stages.
- * draws NULL: random numbers. */
-n2_node n2_bench_ratio_loss(n2_graph *g, const n2_ratio_net *net, const double *variance, n2_node z,
-                            int64_t magnitude, const n2_bench_draws *draws);
-
-/* The mean over rows z of the sum over stages of f. */
-n2_node n2_bench_mean_ratio(n2_graph *g, const n2_ratio_net *net, n2_node z);
 
 /* One training step at magnitude m: the ratio network, then encoder and decoder. */
 n2_node n2_bench_step(n2_bench_model *m, int64_t magnitude);

@@ -9,11 +9,11 @@
 #include "ref/ref.h"
 
 #include "io/safetensors.h"
+#include "lebm/lebm.h"
 #include "model/edm.h"
 #include "model/energy_net.h"
 #include "model/image_net.h"
 #include "rewrite/rewrites.h"
-#include "study/bench_lebm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,28 +385,34 @@ static void encoders_and_decoders_learn_as_in_pytorch(void **state) {
 static void a_latent_model_learns_as_in_pytorch(void **state) {
     (void)state;
     enum { N = 3, NZ = 5, M = 4 };
+    static const double variances[] = {0, 0.69175489, 0.92238785, 1};
     const n2_image_spec *s = n2_image_spec_named("svhn");
     for (int backend = 0; backend < 2; backend++) {
         golden d = open_golden("lebm", backend, true);
-        n2_lebm net = {.encoder = n2_image_encoder_new(&d.p, s, 4, 16, NZ)};
+        n2_lebm_nets net = {.encoder = n2_image_encoder_new(&d.p, s, 4, 16, NZ)};
         net.decoder = n2_image_decoder_new(&d.p, s, 4, NZ);
-        net.ratio = n2_ratio_net_new(&d.p, NZ, 16, 3, 3);
+        net.prior.spec.kind = N2_PRIOR_N2CE;
+        net.prior.net = n2_ratio_net_new(&d.p, NZ, 16, 3, 3);
         assert_false(d.p.failed);
         set_parameters(&d.p);
         check_sizes(&d);
         const n2_node x = input(&d, "y", n2_dims(N, 32, 32, 3), 1, 0);
         const n2_node eps = input(&d, "noise", n2_dims(N, NZ), 1, 0);
-        const n2_bench_draws draws = {n2g_row_index(d.g, N, 1, 3),
+        const n2_ratio_draws draws = {n2g_row_index(d.g, N, 1, 3),
                                       input(&d, "num", n2_dims(N, NZ), 1, 0),
                                       input(&d, "den", n2_dims(N * M, NZ), 1, 0)};
-        n2_node mean, logvar;
-        n2_image_encode(d.g, &net.encoder, x, &mean, &logvar);
-        const n2_node z = n2g_reparameterise(d.g, mean, logvar, eps);
-        const n2_node critic =
-            n2_bench_ratio_loss(d.g, &net.ratio, n2_lebm_variances, n2g_detach(d.g, z), M, &draws);
-        const n2_node coding = n2_lebm_loss(d.g, &net, x, mean, logvar, z);
-        check_training(&d, n2g_add(d.g, critic, coding),
-                       &(outputs){{critic, coding}, {"critic", "coding"}, 2});
+        const n2_ratio_task task = {.net = &net.prior.net,
+                                    .waymarks = n2_waymarks_new(d.store, "waymarks", variances, 4),
+                                    .times = M,
+                                    .magnitude = M,
+                                    .draws = &draws};
+        n2_lebm_batch b;
+        n2_lebm_bound bound;
+        n2_lebm_encode(d.g, &b, &net.encoder, x, eps);
+        const n2_node critic = n2_ratio_loss(d.g, &task, n2g_detach(d.g, b.z));
+        n2_lebm_bound_of(d.g, &bound, &net.decoder, &net.prior, &b, 5);
+        check_training(&d, n2g_add(d.g, critic, bound.loss),
+                       &(outputs){{critic, bound.loss}, {"critic", "coding"}, 2});
         close_golden(&d);
     }
 }

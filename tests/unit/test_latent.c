@@ -284,12 +284,12 @@ static void the_waymarks_are_those_of_the_paper(void **state) {
     static const double six[] = {0, 0.3237, 0.5165, 0.6322, 0.7132, 0.7734, 1};
     static const double three[] = {0, 0.6918, 0.9224, 1};
     double v[N2_LATENT_STAGES_MAX + 1];
-    n2_latent_waymarks(6, v);
+    n2_waymarks_of_stages(6, v);
     assert_memory_equal(v, six, sizeof six);
-    n2_latent_waymarks(3, v);
+    n2_waymarks_of_stages(3, v);
     assert_memory_equal(v, three, sizeof three);
     for (size_t stages = 1; stages <= N2_LATENT_STAGES_MAX; stages++) {
-        n2_latent_waymarks(stages, v);
+        n2_waymarks_of_stages(stages, v);
         assert_close(v[0], 0, 0, 0);
         assert_close(v[stages], 1, 0, 0);
         for (size_t k = 0; k < stages; k++) assert_true(v[k] < v[k + 1]);

@@ -1,12 +1,12 @@
-/* Where the stages of the prior begin and end. */
-#include "latent_model.h"
+/* Where the stages of a ratio begin and end. */
+#include "ratio_loss.h"
 
 #include <math.h>
 
 /* The noise of a diffusion whose 1000 steps grow from 1e-4 to 0.02: a stage is a share of the steps
  * 1 to 500, the last one all that follow. Rounded as the paper prints them, these are its lists for
  * K = 3 and K = 6, but for the ends, which are exact here. */
-void n2_latent_waymarks(size_t stages, double *variances) {
+void n2_waymarks_of_stages(size_t stages, double *variances) {
     enum { STEPS = 1000, HALF = 500 };
     size_t step = 1;
     variances[0] = 0;
