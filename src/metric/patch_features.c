@@ -2,8 +2,8 @@
 
 #include "base/linalg.h"
 #include "base/pool.h"
-#include "metric.h"
 #include "picture_rgb.h"
+#include "principal.h"
 
 #include <math.h>
 
@@ -46,19 +46,15 @@ static void patch_at(const float rgb[N2_RGB_NUMBERS], int at, float out[NUMBERS]
 /* ---- learning ---- */
 
 static n2ce_status find_components(n2ce_ctx *ctx, const n2_running_moments *m, components *out) {
-    double *a = n2_alloc(ctx, 2 * NUMBERS * NUMBERS + NUMBERS, sizeof *a);
-    if (!a) return N2CE_ENOMEM;
-    double *v = a + NUMBERS * NUMBERS, *values = v + NUMBERS * NUMBERS;
-    n2_running_moments_get(m, out->mean, a);
-    const bool found = n2_symmetric_eigen(a, NUMBERS, values, v);
-    for (size_t k = 0; found && k < N2_PATCH_COMPONENTS; k++) {
-        const size_t at = NUMBERS - 1 - k;
-        const double least = 1e-9 * values[NUMBERS - 1];
-        const double scale = values[at] > least && values[at] > 0 ? 1 / sqrt(values[at]) : 0;
-        for (size_t i = 0; i < NUMBERS; i++) out->direction[k][i] = scale * v[i * NUMBERS + at];
+    double variance[N2_PATCH_COMPONENTS];
+    N2_TRY(n2_principal_components(ctx, m, NUMBERS, N2_PATCH_COMPONENTS, out->mean,
+                                   out->direction[0], variance));
+    for (size_t k = 0; k < N2_PATCH_COMPONENTS; k++) {
+        const bool spreads = variance[k] > 1e-9 * variance[0] && variance[k] > 0;
+        const double scale = spreads ? 1 / sqrt(variance[k]) : 0;
+        for (size_t i = 0; i < NUMBERS; i++) out->direction[k][i] *= scale;
     }
-    n2_free(ctx, a);
-    return found ? N2CE_OK : n2_fail(ctx, N2CE_ENAN, "Principal components were not found.");
+    return N2CE_OK;
 }
 
 static n2ce_status add_picture(const n2_images *real, size_t i, n2_running_moments *layout,

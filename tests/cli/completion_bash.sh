@@ -15,7 +15,7 @@ offers() {
 }
 offers "fit score info divergence mi test optimize compare study bench help version completion man" n2ce ""
 offers "score study" n2ce s
-offers "draw gaussian ratio bbo" n2ce study ""
+offers "draw gaussian ratio bbo anomaly" n2ce study ""
 offers "step svgd" n2ce bench s
 offers "--iterations" n2ce bench svgd --it
 offers "--plan" n2ce bench --pl

@@ -1,0 +1,193 @@
+/* Runs of earlier studies of anomalies, from their JSON. */
+#include "anomaly_study.h"
+#include "io/file.h"
+#include "io/json.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A row in the reading. */
+typedef struct kept_row {
+    double digit, width, steps;
+    const char *method;
+    n2_anomaly_run run;
+    double seed, best_step;
+} kept_row;
+
+/* Numbers of a list: the first `most` of them, and how many these are. */
+static n2ce_status read_numbers(n2_json *json, double *x, size_t most, size_t *n) {
+    bool more;
+    *n = 0;
+    N2_TRY(n2_json_enter(json, '['));
+    for (;;) {
+        double value;
+        N2_TRY(n2_json_next(json, ']', &more));
+        if (!more) return N2CE_OK;
+        N2_TRY(n2_json_number(json, &value));
+        if (*n < most) x[(*n)++] = value;
+    }
+}
+
+static n2ce_status read_pictures(n2_json *json, size_t *pictures, size_t *n) {
+    double x[N2_ANOMALY_SHOWN];
+    N2_TRY(read_numbers(json, x, N2_ANOMALY_SHOWN, n));
+    for (size_t i = 0; i < *n; i++) pictures[i] = x[i] >= 0 && x[i] < 1e9 ? (size_t)x[i] : 0;
+    return N2CE_OK;
+}
+
+static n2ce_status read_parts(n2_json *json, n2_arena *arena, n2_anomaly_run *run) {
+    bool more;
+    N2_TRY(n2_json_enter(json, '{'));
+    for (;;) {
+        const char *name;
+        double value;
+        N2_TRY(n2_json_next(json, '}', &more));
+        if (!more) return N2CE_OK;
+        N2_TRY(n2_json_key(json, &name));
+        N2_TRY(n2_json_number(json, &value));
+        if (run->n_parts == N2_ANOMALY_PARTS) continue;
+        run->parts[run->n_parts].name = n2_arena_strdup(arena, name);
+        if (!run->parts[run->n_parts].name) return N2CE_ENOMEM;
+        run->parts[run->n_parts++].auprc = value;
+    }
+}
+
+static n2ce_status read_text(n2_json *json, n2_arena *arena, const char **out) {
+    const char *text;
+    N2_TRY(n2_json_string(json, &text));
+    *out = n2_arena_strdup(arena, text);
+    return *out ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status read_value(n2_json *json, const char *key, n2_arena *arena, kept_row *row) {
+    n2_anomaly_run *run = &row->run;
+    size_t n;
+    const struct {
+        const char *key;
+        double *to;
+    } numbers[] = {
+        {"digit", &row->digit},     {"seed", &row->seed},   {"width", &row->width},
+        {"steps", &row->steps},     {"auprc", &run->auprc}, {"auroc", &run->auroc},
+        {"seconds", &run->seconds}, {"best", &run->best},   {"best_step", &row->best_step}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (strcmp(key, numbers[i].key) == 0) return n2_json_number(json, numbers[i].to);
+    if (strcmp(key, "method") == 0) return read_text(json, arena, &row->method);
+    if (strcmp(key, "device") == 0) return read_text(json, arena, &run->device);
+    if (strcmp(key, "parts") == 0) return read_parts(json, arena, run);
+    if (strcmp(key, "precision") == 0)
+        return read_numbers(json, run->precision, N2_ANOMALY_CURVE, &n);
+    if (strcmp(key, "odd") == 0) return read_pictures(json, run->odd, &run->n_odd);
+    if (strcmp(key, "normal") == 0) return read_pictures(json, run->normal, &run->n_normal);
+    return n2_json_skip(json);
+}
+
+static n2ce_status read_row(n2_json *json, n2_arena *arena, kept_row *row) {
+    bool more;
+    *row = (kept_row){.method = ""};
+    row->run.auprc = row->run.auroc = row->run.best = N2_NAN;
+    N2_TRY(n2_json_enter(json, '{'));
+    for (;;) {
+        const char *key;
+        N2_TRY(n2_json_next(json, '}', &more));
+        if (!more) return N2CE_OK;
+        N2_TRY(n2_json_key(json, &key));
+        N2_TRY(read_value(json, key, arena, row));
+    }
+}
+
+static bool is_whole(double x) { return x >= 0 && x <= 9007199254740992.0 && x == floor(x); }
+
+/* Into its place, if the study has one that is empty. */
+static void take_row(const kept_row *row, n2_anomaly_study *s) {
+    size_t d = 0, m = 0;
+    while (d < s->n_digits && s->digits[d] != row->digit) d++;
+    while (m < s->n_methods && strcmp(s->methods[m]->name, row->method) != 0) m++;
+    if (d == s->n_digits || m == s->n_methods || !is_whole(row->seed) || !is_whole(row->best_step))
+        return;
+    const uint64_t k = s->methods[m]->seeded ? (uint64_t)row->seed - s->first_seed : 0;
+    const bool same = !s->methods[m]->seeded || (row->width == (double)s->effort.width &&
+                                                 row->steps == (double)s->effort.steps);
+    if (k >= s->n_seeds || !same || !isfinite(row->run.auprc)) return;
+    n2_anomaly_run *run = n2_anomaly_run_at(s, d, m, (size_t)k);
+    if (run->done) return;
+    *run = row->run;
+    run->seed = s->first_seed + k;
+    run->best_step = (uint64_t)row->best_step;
+    run->width = s->effort.width;
+    run->steps = s->effort.steps;
+    run->done = true;
+    s->n_done++;
+}
+
+static n2ce_status read_rows(n2_json *json, n2_anomaly_study *s) {
+    bool more;
+    N2_TRY(n2_json_enter(json, '['));
+    for (;;) {
+        kept_row row;
+        N2_TRY(n2_json_next(json, ']', &more));
+        if (!more) return N2CE_OK;
+        N2_TRY(read_row(json, s->arena, &row));
+        take_row(&row, s);
+    }
+}
+
+static n2ce_status read_study(n2_json *json, n2_anomaly_study *s) {
+    const char *key, *study = "";
+    bool more;
+    N2_TRY(n2_json_enter(json, '{'));
+    for (;;) {
+        N2_TRY(n2_json_next(json, '}', &more));
+        if (!more) break;
+        N2_TRY(n2_json_key(json, &key));
+        if (strcmp(key, "study") == 0)
+            N2_TRY(n2_json_string(json, &study));
+        else if (strcmp(key, "rows") == 0 && strcmp(study, "anomaly") == 0)
+            N2_TRY(read_rows(json, s));
+        else
+            N2_TRY(n2_json_skip(json));
+    }
+    if (strcmp(study, "anomaly") == 0) return n2_json_end(json);
+    return n2_fail(json->ctx, N2CE_EDATA,
+                   "%s is not an answer of \"n2ce study anomaly --json\", nor an anomaly.json of "
+                   "its report.",
+                   json->source);
+}
+
+static n2ce_status read_file(n2ce_ctx *ctx, const char *path, n2_anomaly_study *s) {
+    n2_text text = n2_text_new(ctx);
+    n2ce_status status = n2_file_read(ctx, path, &text);
+    char *strings = status == N2CE_OK ? n2_alloc(ctx, text.length + 1, 1) : NULL;
+    if (status == N2CE_OK && !strings) status = N2CE_ENOMEM;
+    if (status == N2CE_OK) {
+        n2_json json = n2_json_new(ctx, path, text.data ? text.data : "", text.length, strings);
+        status = read_study(&json, s);
+    }
+    n2_free(ctx, strings);
+    n2_text_free(&text);
+    return status;
+}
+
+/* A folder stands for the anomaly.json in it. */
+static n2ce_status read_one(n2ce_ctx *ctx, const char *at, size_t n, n2_anomaly_study *s) {
+    char name[PATH_MAX], path[PATH_MAX];
+    struct stat st;
+    if (n == 0 || n >= PATH_MAX)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "--reuse: the list has a file without a name, or with too long a name.");
+    memcpy(name, at, n);
+    name[n] = '\0';
+    if (stat(name, &st) != 0 || !S_ISDIR(st.st_mode)) return read_file(ctx, name, s);
+    N2_TRY(n2_path_join(ctx, path, PATH_MAX, name, "anomaly.json"));
+    return read_file(ctx, path, s);
+}
+
+n2ce_status n2_anomaly_take_kept(n2ce_ctx *ctx, const char *paths, n2_anomaly_study *s) {
+    for (const char *at = paths;; at++) {
+        const size_t n = strcspn(at, ",");
+        N2_TRY(read_one(ctx, at, n, s));
+        at += n;
+        if (!*at) return N2CE_OK;
+    }
+}
