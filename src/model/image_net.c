@@ -78,25 +78,31 @@ n2_image_encoder n2_image_encoder_new(n2_parameters *p, const n2_image_spec *spe
         if (i + 1 < net.n) net.norm[i] = new_norm(p, "enc", 3 * i + 1, out);
         in = out;
     }
+    if (nz == 0) return net;
     net.mean = n2_layer_new(p, "mean", in, nz);
     net.logvar = n2_layer_new(p, "logvar", in, nz);
     return net;
 }
 
-void n2_build_image_encode(n2_graph *g, const n2_image_encoder *net, n2_node x, n2_node *mean,
-                           n2_node *logvar) {
+n2_node n2_build_image_embed(n2_graph *g, const n2_image_encoder *net, n2_node x) {
     /* Instance norm takes a channel's mean away, and a bias with it: those before a norm are
      * parameters of the model whose gradients are zero. */
     for (int i = 0; i + 1 < net->n; i++) {
         const n2_node h = n2_conv_layer_bare(g, &net->conv[i], x);
         x = n2_norm_layer_apply(g, &net->norm[i], h, N2_NONE, N2_ACT_LRELU);
     }
-    *mean = *logvar = N2_NONE;
     x = n2_conv_layer_apply(g, &net->conv[net->n - 1], x);
-    if (!x.id) return;
+    if (!x.id) return N2_NONE;
     const n2_shape s = n2_shape_at(g, x);
-    const n2_node flat = n2g_reshape(g, x, n2_dims(s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]));
-    const n2_node h = n2g_lrelu(g, flat, HEAD_SLOPE);
+    return n2g_reshape(g, x, n2_dims(s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]));
+}
+
+void n2_build_image_encode(n2_graph *g, const n2_image_encoder *net, n2_node x, n2_node *mean,
+                           n2_node *logvar) {
+    *mean = *logvar = N2_NONE;
+    const n2_node embedding = n2_image_embed(g, net, x);
+    if (!embedding.id) return;
+    const n2_node h = n2g_lrelu(g, embedding, HEAD_SLOPE);
     *mean = n2_layer_apply(g, &net->mean, h);
     *logvar = n2_layer_apply(g, &net->logvar, h);
 }

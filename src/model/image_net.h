@@ -46,9 +46,14 @@ typedef struct n2_image_encoder {
     n2_layer mean, logvar;
 } n2_image_encoder;
 
-/* width: channels of the first convolution; embedding: numbers that the heads see. */
+/* width: channels of the first convolution; embedding: numbers that the heads see. nz = 0: no
+ * heads, what embeds and does not encode. */
 n2_image_encoder n2_image_encoder_new(n2_parameters *p, const n2_image_spec *spec, int64_t width,
                                       int64_t embedding, int64_t nz);
+
+/* The embedding, [n x embedding]. */
+#define n2_image_embed(g, ...) N2_BUILT(g, n2_build_image_embed(g, __VA_ARGS__))
+n2_node n2_build_image_embed(n2_graph *g, const n2_image_encoder *net, n2_node x);
 
 /* [n x nz] each. */
 #define n2_image_encode(g, ...) N2_BUILT_ALL(g, n2_build_image_encode(g, __VA_ARGS__))

@@ -29,7 +29,7 @@
 #include "device_choice.h"
 #include "nn/nn.h"
 
-enum { N2_TRAIN_OUTPUTS = 8, N2_TRAIN_MEMBERS = 16, N2_TRAIN_INNER = 4 };
+enum { N2_TRAIN_OUTPUTS = 8, N2_TRAIN_MEMBERS = 16, N2_TRAIN_INNER = 6 };
 
 /* Numbers of one element that are read after the last step of a phase: losses, as a rule. */
 typedef struct n2_outputs {
