@@ -8,6 +8,13 @@ const n2_anomaly_method n2_anomaly_methods[] = {
      n2_anomaly_neighbours},
     {"pca", "error of a reconstruction from 20 principal components", NULL, false,
      n2_anomaly_reconstruction},
+    {"damc-mle", "amortised sampler, prior by maximum likelihood", "DAMC, MLE", true,
+     n2_anomaly_damc_mle},
+    {"damc-1", "amortised sampler, N2CE with M = 1", "DAMC, M = 1", true, n2_anomaly_damc_1},
+    {"damc-100", "amortised sampler, N2CE with M = 100", "DAMC, M = 100, K = 1", true,
+     n2_anomaly_damc_100},
+    {"damc-100-k3", "amortised sampler, N2CE with M = 100 and K = 3", "DAMC, M = 100, K = 3", true,
+     n2_anomaly_damc_100_k3},
 };
 const size_t n2_anomaly_method_count = sizeof n2_anomaly_methods / sizeof n2_anomaly_methods[0];
 

@@ -169,14 +169,38 @@ n2ce_status n2_anomaly_split_of(n2_arena *arena, const n2_images *pictures, int 
     return N2CE_OK;
 }
 
+/* Keeps `keep` of n numbers, at equal steps. */
+static void thin_list(size_t *list, size_t n, size_t keep) {
+    for (size_t i = 0; i < keep; i++) list[i] = list[i * n / keep];
+}
+
+void n2_anomaly_split_thin(n2_anomaly_split *s, size_t n) {
+    const size_t judged = n / 4 < s->n_test ? n / 4 : s->n_test, n_odd = s->n_test - s->n_normal;
+    size_t odd = n_odd * judged / s->n_test;
+    if (odd < 1) odd = 1;
+    const size_t normal = judged > odd + 1 ? judged - odd : 1;
+    if (n < s->n_train) s->n_train = n;
+    thin_list(s->test, s->n_normal, normal);
+    thin_list(s->test + s->n_normal, n_odd, odd);
+    memmove(s->test + normal, s->test + s->n_normal, odd * sizeof *s->test);
+    for (size_t i = 0; i < normal + odd; i++) s->is_odd[i] = i >= normal;
+    s->n_normal = normal;
+    s->n_test = normal + odd;
+}
+
+void n2_anomaly_pixels(const n2_images *pictures, const size_t *numbers, size_t n, float *out) {
+    const size_t d = pictures->height * pictures->width * pictures->channels;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < d; k++)
+            out[i * d + k] = (float)pictures->pixels[numbers[i] * d + k] / 127.5f - 1;
+}
+
 n2ce_status n2_anomaly_rows(n2_arena *arena, const n2_images *pictures, const size_t *numbers,
                             size_t n, n2_feature_rows *out) {
     const size_t d = pictures->height * pictures->width * pictures->channels;
     float *x = n2_arena_alloc(arena, n * d, sizeof *x);
     if (!x) return N2CE_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < d; k++)
-            x[i * d + k] = (float)pictures->pixels[numbers[i] * d + k] / 127.5f - 1;
+    n2_anomaly_pixels(pictures, numbers, n, x);
     *out = (n2_feature_rows){n, d, x};
     return N2CE_OK;
 }

@@ -33,7 +33,12 @@ typedef struct n2_anomaly_split {
 n2ce_status n2_anomaly_split_of(n2_arena *arena, const n2_images *pictures, int digit,
                                 n2_anomaly_split *out);
 
-/* Pictures as rows of pixels in [-1, 1]. */
+/* Leaves n pictures to learn from, if there are more, and n / 4 to judge, normal and odd ones in
+ * the same proportion: for a quick look. */
+void n2_anomaly_split_thin(n2_anomaly_split *s, size_t n);
+
+/* Pictures as rows of pixels in [-1, 1]; into memory that is there. */
+void n2_anomaly_pixels(const n2_images *pictures, const size_t *numbers, size_t n, float *out);
 n2ce_status n2_anomaly_rows(n2_arena *arena, const n2_images *pictures, const size_t *numbers,
                             size_t n, n2_feature_rows *out);
 

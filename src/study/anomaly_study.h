@@ -19,17 +19,22 @@ enum {
     N2_ANOMALY_DIGITS = 10,
     N2_ANOMALY_METHODS = 16,
     N2_ANOMALY_PARTS = 4,
+    N2_ANOMALY_CHECKS = 33,
     N2_ANOMALY_CURVE = 41, /* recalls at which precision is kept: 0, 0.025, ..., 1 */
     N2_ANOMALY_SHOWN = 24  /* pictures that are kept of each kind */
 };
 
 /* ---- methods (anomaly_methods.c) ---- */
 
-/* How much is done by the methods that train networks. */
+/* How methods that train networks do it. */
 typedef struct n2_anomaly_effort {
-    size_t width;       /* channels of the decoder's last hidden layer are 2 of these */
+    size_t width;       /* channels of a decoder's layers are 8, 4 and 2 of these */
     size_t steps;       /* of training */
     size_t check_every; /* the test pictures are scored after every so many; 0: at the end */
+    double rate;        /* on published learning rates */
+    double sigma;       /* of a pixel, in Langevin dynamics */
+    double slow;        /* share of the way that the slow sampler goes every 10 steps */
+    size_t subset;      /* n2_anomaly_split_thin; 0: all pictures */
     n2_device_choice *choice;
 } n2_anomaly_effort;
 
@@ -48,12 +53,18 @@ typedef struct n2_anomaly_part {
     double *score; /* [n_test], memory of the job's arena */
 } n2_anomaly_part;
 
+/* What the test pictures say after so many steps. Nothing is chosen by it. */
+typedef struct n2_anomaly_check {
+    double step, auprc;
+} n2_anomaly_check;
+
 typedef struct n2_anomaly_scores {
     double *score; /* [n_test], the larger the odder; room that the caller gives */
     n2_anomaly_part parts[N2_ANOMALY_PARTS];
     size_t n_parts;
-    double best; /* the largest AUPRC after any of the checks, the last score's among them; */
-    uint64_t best_step; /* NaN, 0: there was one score only */
+    /* AUPRC after every so many steps and of the last score; none: there was one score only. */
+    n2_anomaly_check checks[N2_ANOMALY_CHECKS];
+    size_t n_checks;
 } n2_anomaly_scores;
 
 typedef struct n2_anomaly_method {
@@ -72,6 +83,12 @@ const n2_anomaly_method *n2_anomaly_method_find(const char *name); /* NULL: ther
 n2ce_status n2_anomaly_neighbours(const n2_anomaly_job *job, n2_anomaly_scores *out);
 n2ce_status n2_anomaly_reconstruction(const n2_anomaly_job *job, n2_anomaly_scores *out);
 
+/* Latent energy-based models with an amortised sampler, by their priors (anomaly_damc.c). */
+n2ce_status n2_anomaly_damc_mle(const n2_anomaly_job *job, n2_anomaly_scores *out);
+n2ce_status n2_anomaly_damc_1(const n2_anomaly_job *job, n2_anomaly_scores *out);
+n2ce_status n2_anomaly_damc_100(const n2_anomaly_job *job, n2_anomaly_scores *out);
+n2ce_status n2_anomaly_damc_100_k3(const n2_anomaly_job *job, n2_anomaly_scores *out);
+
 /* ---- runs ---- */
 
 /* One method on one digit with one seed. */
@@ -79,8 +96,8 @@ typedef struct n2_anomaly_run {
     uint64_t seed;
     bool done, failed;
     double auprc, auroc; /* of the last score */
-    double best;         /* AUPRC; NaN: there were no checks */
-    uint64_t best_step;
+    n2_anomaly_check checks[N2_ANOMALY_CHECKS];
+    size_t n_checks;
     struct {
         const char *name;
         double auprc;
@@ -91,7 +108,6 @@ typedef struct n2_anomaly_run {
     size_t odd[N2_ANOMALY_SHOWN], normal[N2_ANOMALY_SHOWN], n_odd, n_normal;
     double seconds;
     const char *device; /* where it was made, if that was measured; else NULL */
-    size_t width, steps;
 } n2_anomaly_run;
 
 typedef struct n2_anomaly_study {
@@ -126,8 +142,11 @@ static inline bool n2_anomaly_is_due(const n2_anomaly_study *s, size_t m, size_t
     return seed == 0 || s->methods[m]->seeded;
 }
 
+/* The largest AUPRC of any check; NaN: there were none. */
+double n2_anomaly_best(const n2_anomaly_run *run);
+
 /* Takes over the runs of earlier studies (their JSON, or folders with anomaly.json, separated by
- * commas) that this one would make: of the same method, digit, seed, width and steps. */
+ * commas) that this one would make: of the same method, digit, seed and settings. */
 n2ce_status n2_anomaly_take_kept(n2ce_ctx *ctx, const char *paths, n2_anomaly_study *s);
 
 /* ---- summaries (anomaly_study_view.c) ---- */

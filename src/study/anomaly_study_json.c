@@ -1,8 +1,6 @@
 /* The study of anomalies as JSON. */
 #include "anomaly_study.h"
 
-#include <math.h>
-
 static void add_key(n2_text *out, const char *key, double value) {
     n2_text_add(out, ", \"%s\": ", key);
     n2_text_add_number(out, value);
@@ -31,6 +29,27 @@ static void add_parts(n2_text *out, const n2_anomaly_run *r) {
     n2_text_add(out, "}");
 }
 
+/* A step and its AUPRC, in turns. */
+static void add_checks(n2_text *out, const n2_anomaly_run *r) {
+    add_key(out, "best", n2_anomaly_best(r));
+    n2_text_add(out, ", \"checks\": [");
+    for (size_t i = 0; i < r->n_checks; i++)
+        n2_text_add(out, "%s%.0f, %.4f", i ? ", " : "", r->checks[i].step, r->checks[i].auprc);
+    n2_text_add(out, "]");
+}
+
+/* What a run depends on, so that another study knows whether it may take it over. */
+static void add_settings(n2_text *out, const n2_anomaly_study *s, const n2_anomaly_method *m) {
+    const n2_anomaly_effort *e = &s->effort;
+    add_key(out, "subset", (double)e->subset);
+    if (!m->seeded) return;
+    add_key(out, "width", (double)e->width);
+    add_key(out, "steps", (double)e->steps);
+    add_key(out, "rate_factor", e->rate);
+    add_key(out, "slow", e->slow);
+    add_key(out, "sigma", e->sigma);
+}
+
 static void add_run(n2_text *out, const n2_anomaly_study *s, size_t i) {
     const n2_anomaly_run *r = &s->runs[i];
     const n2_anomaly_method *m = s->methods[i / s->n_seeds % s->n_methods];
@@ -40,11 +59,8 @@ static void add_run(n2_text *out, const n2_anomaly_study *s, size_t i) {
     add_key(out, "auprc", r->auprc);
     add_key(out, "auroc", r->auroc);
     n2_text_add(out, ", \"seconds\": %.3f", r->seconds);
-    if (m->seeded) n2_text_add(out, ", \"width\": %zu, \"steps\": %zu", r->width, r->steps);
-    if (isfinite(r->best)) {
-        add_key(out, "best", r->best);
-        n2_text_add(out, ", \"best_step\": %llu", (unsigned long long)r->best_step);
-    }
+    add_settings(out, s, m);
+    if (r->n_checks) add_checks(out, r);
     if (r->device) {
         n2_text_add(out, ", \"device\": ");
         n2_text_add_json_string(out, r->device);

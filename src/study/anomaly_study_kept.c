@@ -10,10 +10,10 @@
 
 /* A row in the reading. */
 typedef struct kept_row {
-    double digit, width, steps;
+    double digit, seed;
+    double subset, width, steps, rate, slow, sigma; /* n2_anomaly_effort */
     const char *method;
     n2_anomaly_run run;
-    double seed, best_step;
 } kept_row;
 
 /* Numbers of a list: the first `most` of them, and how many these are. */
@@ -34,6 +34,16 @@ static n2ce_status read_pictures(n2_json *json, size_t *pictures, size_t *n) {
     double x[N2_ANOMALY_SHOWN];
     N2_TRY(read_numbers(json, x, N2_ANOMALY_SHOWN, n));
     for (size_t i = 0; i < *n; i++) pictures[i] = x[i] >= 0 && x[i] < 1e9 ? (size_t)x[i] : 0;
+    return N2CE_OK;
+}
+
+static n2ce_status read_checks(n2_json *json, n2_anomaly_run *run) {
+    double x[2 * N2_ANOMALY_CHECKS];
+    size_t n;
+    N2_TRY(read_numbers(json, x, 2 * N2_ANOMALY_CHECKS, &n));
+    run->n_checks = n / 2;
+    for (size_t i = 0; i < run->n_checks; i++)
+        run->checks[i] = (n2_anomaly_check){x[2 * i], x[2 * i + 1]};
     return N2CE_OK;
 }
 
@@ -67,10 +77,10 @@ static n2ce_status read_value(n2_json *json, const char *key, n2_arena *arena, k
     const struct {
         const char *key;
         double *to;
-    } numbers[] = {
-        {"digit", &row->digit},     {"seed", &row->seed},   {"width", &row->width},
-        {"steps", &row->steps},     {"auprc", &run->auprc}, {"auroc", &run->auroc},
-        {"seconds", &run->seconds}, {"best", &run->best},   {"best_step", &row->best_step}};
+    } numbers[] = {{"digit", &row->digit}, {"seed", &row->seed},      {"subset", &row->subset},
+                   {"width", &row->width}, {"steps", &row->steps},    {"rate_factor", &row->rate},
+                   {"slow", &row->slow},   {"sigma", &row->sigma},    {"auprc", &run->auprc},
+                   {"auroc", &run->auroc}, {"seconds", &run->seconds}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strcmp(key, numbers[i].key) == 0) return n2_json_number(json, numbers[i].to);
     if (strcmp(key, "method") == 0) return read_text(json, arena, &row->method);
@@ -78,6 +88,7 @@ static n2ce_status read_value(n2_json *json, const char *key, n2_arena *arena, k
     if (strcmp(key, "parts") == 0) return read_parts(json, arena, run);
     if (strcmp(key, "precision") == 0)
         return read_numbers(json, run->precision, N2_ANOMALY_CURVE, &n);
+    if (strcmp(key, "checks") == 0) return read_checks(json, run);
     if (strcmp(key, "odd") == 0) return read_pictures(json, run->odd, &run->n_odd);
     if (strcmp(key, "normal") == 0) return read_pictures(json, run->normal, &run->n_normal);
     return n2_json_skip(json);
@@ -86,7 +97,7 @@ static n2ce_status read_value(n2_json *json, const char *key, n2_arena *arena, k
 static n2ce_status read_row(n2_json *json, n2_arena *arena, kept_row *row) {
     bool more;
     *row = (kept_row){.method = ""};
-    row->run.auprc = row->run.auroc = row->run.best = N2_NAN;
+    row->run.auprc = row->run.auroc = N2_NAN;
     N2_TRY(n2_json_enter(json, '{'));
     for (;;) {
         const char *key;
@@ -99,24 +110,26 @@ static n2ce_status read_row(n2_json *json, n2_arena *arena, kept_row *row) {
 
 static bool is_whole(double x) { return x >= 0 && x <= 9007199254740992.0 && x == floor(x); }
 
+/* Whether a run is what this study would make. */
+static bool is_same(const kept_row *row, const n2_anomaly_method *m, const n2_anomaly_effort *e) {
+    if (!isfinite(row->run.auprc) || row->subset != (double)e->subset) return false;
+    if (!m->seeded) return true;
+    return row->width == (double)e->width && row->steps == (double)e->steps &&
+           row->rate == e->rate && row->slow == e->slow && row->sigma == e->sigma;
+}
+
 /* Into its place, if the study has one that is empty. */
 static void take_row(const kept_row *row, n2_anomaly_study *s) {
     size_t d = 0, m = 0;
     while (d < s->n_digits && s->digits[d] != row->digit) d++;
     while (m < s->n_methods && strcmp(s->methods[m]->name, row->method) != 0) m++;
-    if (d == s->n_digits || m == s->n_methods || !is_whole(row->seed) || !is_whole(row->best_step))
-        return;
+    if (d == s->n_digits || m == s->n_methods || !is_whole(row->seed)) return;
     const uint64_t k = s->methods[m]->seeded ? (uint64_t)row->seed - s->first_seed : 0;
-    const bool same = !s->methods[m]->seeded || (row->width == (double)s->effort.width &&
-                                                 row->steps == (double)s->effort.steps);
-    if (k >= s->n_seeds || !same || !isfinite(row->run.auprc)) return;
+    if (k >= s->n_seeds || !is_same(row, s->methods[m], &s->effort)) return;
     n2_anomaly_run *run = n2_anomaly_run_at(s, d, m, (size_t)k);
     if (run->done) return;
     *run = row->run;
     run->seed = s->first_seed + k;
-    run->best_step = (uint64_t)row->best_step;
-    run->width = s->effort.width;
-    run->steps = s->effort.steps;
     run->done = true;
     s->n_done++;
 }

@@ -16,6 +16,12 @@ const char n2_anomaly_caveat[] =
 
 /* ---- summaries ------------------------------------------------------------------------------- */
 
+double n2_anomaly_best(const n2_anomaly_run *run) {
+    double best = N2_NAN;
+    for (size_t i = 0; i < run->n_checks; i++) best = fmax(best, run->checks[i].auprc);
+    return best;
+}
+
 n2_anomaly_summary n2_anomaly_summarise(const n2_anomaly_study *s, size_t digit, size_t method) {
     n2_anomaly_summary sum = {0};
     for (size_t k = 0; k < s->n_seeds; k++) {
@@ -26,7 +32,7 @@ n2_anomaly_summary n2_anomaly_summarise(const n2_anomaly_study *s, size_t digit,
         if (r->failed) continue;
         n2_tally_add(&sum.auprc, r->auprc);
         n2_tally_add(&sum.auroc, r->auroc);
-        n2_tally_add(&sum.best, r->best);
+        n2_tally_add(&sum.best, n2_anomaly_best(r));
         n2_tally_add(&sum.seconds, r->seconds);
         for (size_t p = 0; p < r->n_parts; p++) n2_tally_add(&sum.parts[p], r->parts[p].auprc);
     }
@@ -186,7 +192,7 @@ n2ce_status n2_anomaly_table_of(const n2_anomaly_study *s, n2_anomaly_table whic
     for (size_t m = 0; m < s->n_methods; m++)
         if (has_row(s, m, which)) put_method(&w, s, m, which);
     if (w.n == before && !w.failed) return N2CE_OK;
-    for (size_t i = 0; which != N2_ANOMALY_AUROC && (p = n2_anomaly_published_at(i)); i++)
+    for (size_t i = 0; which == N2_ANOMALY_LAST && (p = n2_anomaly_published_at(i)); i++)
         put_published(&w, s, p);
     if (w.failed) return N2CE_ENOMEM;
     *out = (n2_text_table){w.cells, w.n / columns, columns};
