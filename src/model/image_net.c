@@ -119,7 +119,7 @@ n2_image_decoder n2_image_decoder_new(n2_parameters *p, const n2_image_spec *spe
     return net;
 }
 
-n2_node n2_build_image_decode(n2_graph *g, const n2_image_decoder *net, n2_node z) {
+n2_node n2_build_image_decode_bare(n2_graph *g, const n2_image_decoder *net, n2_node z) {
     if (!z.id) return N2_NONE;
     const n2_shape s = n2_shape_at(g, z);
     n2_node x = n2g_reshape(g, z, n2_dims(s.dim[0], 1, 1, s.dim[1]));
@@ -127,5 +127,9 @@ n2_node n2_build_image_decode(n2_graph *g, const n2_image_decoder *net, n2_node 
         if (i > 0) x = n2g_lrelu(g, x, SLOPE);
         x = n2_deconv_layer_apply(g, &net->conv[i], x);
     }
-    return n2g_tanh(g, x);
+    return x;
+}
+
+n2_node n2_build_image_decode(n2_graph *g, const n2_image_decoder *net, n2_node z) {
+    return n2g_tanh(g, n2_image_decode_bare(g, net, z));
 }

@@ -68,7 +68,9 @@ typedef struct n2_image_decoder {
 n2_image_decoder n2_image_decoder_new(n2_parameters *p, const n2_image_spec *spec, int64_t width,
                                       int64_t nz);
 
-/* Pictures of codes [n x nz]. */
+/* Pictures of codes [n x nz]; and without the tanh. */
+#define n2_image_decode_bare(g, ...) N2_BUILT(g, n2_build_image_decode_bare(g, __VA_ARGS__))
+n2_node n2_build_image_decode_bare(n2_graph *g, const n2_image_decoder *net, n2_node z);
 #define n2_image_decode(g, ...) N2_BUILT(g, n2_build_image_decode(g, __VA_ARGS__))
 n2_node n2_build_image_decode(n2_graph *g, const n2_image_decoder *net, n2_node z);
 

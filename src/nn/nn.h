@@ -13,7 +13,8 @@
 /* A list of parameters: what one optimiser trains. It is memory of the store. */
 typedef struct n2_parameters {
     n2_store *store;
-    uint64_t seed; /* of the initial values */
+    uint64_t seed;      /* of the initial values */
+    const char *prefix; /* NULL, or what names begin with, before a dot: networks of one kind */
     n2_tensor **list;
     size_t n, capacity;
     bool failed; /* out of memory, or a name is taken; the context says which */

@@ -3,6 +3,7 @@
 #include "nn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 n2_parameters n2_parameters_new(n2_store *store, uint64_t seed) {
@@ -59,7 +60,9 @@ static n2_tensor *append(n2_parameters *p, const char *name, n2_shape shape) {
         p->counted += n2_elements(shape);
         return NULL;
     }
-    n2_tensor *t = grow(p) ? n2_store_add(p->store, name, shape) : NULL;
+    char full[160];
+    if (p->prefix) snprintf(full, sizeof full, "%s.%s", p->prefix, name);
+    n2_tensor *t = grow(p) ? n2_store_add(p->store, p->prefix ? full : name, shape) : NULL;
     if (t)
         p->list[p->n++] = t;
     else

@@ -15,6 +15,8 @@ const n2_anomaly_method n2_anomaly_methods[] = {
      n2_anomaly_damc_100},
     {"damc-100-k3", "amortised sampler, N2CE with M = 100 and K = 3", "DAMC, M = 100, K = 3", true,
      n2_anomaly_damc_100_k3},
+    {"default", "autoencoder with N2CE prior, variances and a critic of mixes, calibrated", NULL,
+     true, n2_anomaly_oddity},
 };
 const size_t n2_anomaly_method_count = sizeof n2_anomaly_methods / sizeof n2_anomaly_methods[0];
 

@@ -31,6 +31,13 @@ static const n2ce_option options_table[] = {
      "share of the way that the slow sampler goes to the sampler every 10 steps; published: 0.005"},
     {"sigma", 0, N2CE_OPTION_REAL, "1", 1e-3, 1e3, NULL, "S",
      "standard deviation of a pixel in Langevin dynamics"},
+    {"weight", 0, N2CE_OPTION_REAL, "2", 1e-3, 1e3, NULL, "W",
+     "weight of the squared error in the autoencoder of default"},
+    {"members", 0, N2CE_OPTION_COUNT, "3", 1, 16, NULL, "N", "models that default averages"},
+    {"contrast", 0, N2CE_OPTION_REAL, "1", 1, 1e6, NULL, "M",
+     "noise magnitude of the critic of mixes in default"},
+    {"keep-scores", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
+     "write the parts of default's scores into this folder, which is there, as CSV"},
     {"subset", 0, N2CE_OPTION_COUNT, "0", 0, 1e6, NULL, "N",
      "learn from N pictures only and judge N / 4, for a quick look; 0: all"},
     {"reuse", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
@@ -248,6 +255,10 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_anomaly
                                     .rate = n2ce_options_number(o, "rate-factor"),
                                     .slow = n2ce_options_number(o, "slow"),
                                     .sigma = n2ce_options_number(o, "sigma")};
+    s->effort.weight = n2ce_options_number(o, "weight");
+    s->effort.magnitude = n2ce_options_number(o, "contrast");
+    s->effort.members = (size_t)n2_options_count(o, "members");
+    s->effort.keep = n2ce_options_get(o, "keep-scores");
     const size_t checks = (size_t)n2_options_count(o, "checks");
     s->effort.check_every = checks && checks < s->effort.steps ? s->effort.steps / checks : 0;
     s->effort.subset = (size_t)n2_options_count(o, "subset");
@@ -289,7 +300,9 @@ const n2ce_task n2_anomaly_study_task = {
         "Methods: knn, the mean distance to 5 neighbours in 50 principal components; pca, the\n"
         "error of a reconstruction from 20; damc-mle, damc-1, damc-100, damc-100-k3, latent\n"
         "energy-based models with an amortised sampler (DAMC), whose prior is learnt by maximum\n"
-        "likelihood or by N2CE with M = 1, M = 100, and M = 100 with three ratios. These train\n"
+        "likelihood or by N2CE with M = 1, M = 100, and M = 100 with three ratios; default, an\n"
+        "autoencoder, its prior and a critic of mixed codes, calibrated on normal pictures that\n"
+        "are held out, which is what n2ce does with pictures elsewhere. The last five train\n"
         "networks, in minutes on a GPU and in hours on a few cores; --width 8 --subset 4000 is a\n"
         "quick look.\n"
         "\n"

@@ -18,7 +18,7 @@
 enum {
     N2_ANOMALY_DIGITS = 10,
     N2_ANOMALY_METHODS = 16,
-    N2_ANOMALY_PARTS = 4,
+    N2_ANOMALY_PARTS = 8,
     N2_ANOMALY_CHECKS = 33,
     N2_ANOMALY_CURVE = 41, /* recalls at which precision is kept: 0, 0.025, ..., 1 */
     N2_ANOMALY_SHOWN = 24  /* pictures that are kept of each kind */
@@ -35,6 +35,10 @@ typedef struct n2_anomaly_effort {
     double sigma;       /* of a pixel, in Langevin dynamics */
     double slow;        /* share of the way that the slow sampler goes every 10 steps */
     size_t subset;      /* n2_anomaly_split_thin; 0: all pictures */
+    double weight;      /* default: of the squared error in the autoencoder's loss, */
+    double magnitude;   /* M of the critic of mixes, */
+    size_t members;     /* models that are averaged */
+    const char *keep;   /* a folder for the parts of scores; NULL: they are not kept */
     n2_device_choice *choice;
 } n2_anomaly_effort;
 
@@ -88,6 +92,9 @@ n2ce_status n2_anomaly_damc_mle(const n2_anomaly_job *job, n2_anomaly_scores *ou
 n2ce_status n2_anomaly_damc_1(const n2_anomaly_job *job, n2_anomaly_scores *out);
 n2ce_status n2_anomaly_damc_100(const n2_anomaly_job *job, n2_anomaly_scores *out);
 n2ce_status n2_anomaly_damc_100_k3(const n2_anomaly_job *job, n2_anomaly_scores *out);
+
+/* The default recipe of pictures (anomaly_oddity.c, lebm/oddity.h). */
+n2ce_status n2_anomaly_oddity(const n2_anomaly_job *job, n2_anomaly_scores *out);
 
 /* ---- runs ---- */
 

@@ -1,0 +1,71 @@
+/* How odd pictures are, learnt from normal ones alone.
+ *
+ * Normal pictures are dealt: nine of ten train a variational autoencoder, and on its codes, which
+ * then stand still, three networks beside it; one of ten is held out and says what is usual. With
+ * the mean m of a picture's code and the picture g(m) that the decoder makes of it, the parts are
+ *
+ *     error        ln |x - g(m)|^2
+ *     surprise     the same over what is usual for this code: a second decoder knows the variance
+ * of each pixel given m pixels       ln of the sum of squared errors over these variances, pixel by
+ * pixel place        -ln p(m), by the prior that N2CE learns on codes of normal pictures neighbours
+ * ln of the mean distance of m to its 5 nearest codes among those of training contrast     minus
+ * the log ratio, by N2CE and a convolutional critic, of decoded codes of normal pictures to decoded
+ * mixes of such codes. Both sides are decoded, so blur tells them apart no more; what lies between
+ * kinds of pictures does
+ *
+ * The larger, the odder. Each is turned into nats of surprise: minus the logarithm of the share of
+ * held-out pictures that have it at least as large, with an exponential tail beyond the largest. So
+ * parts can be added. Several such models with other seeds agree better than one: parts are means
+ * over them. */
+#ifndef N2_ODDITY_H
+#define N2_ODDITY_H
+
+#include "image/image.h"
+#include "lebm.h"
+#include "train/device_choice.h"
+
+typedef enum n2_oddity_part {
+    N2_ODD_ERROR,
+    N2_ODD_SURPRISE,
+    N2_ODD_PIXELS,
+    N2_ODD_PLACE,
+    N2_ODD_NEIGHBOURS,
+    N2_ODD_CONTRAST,
+    N2_ODDITY_PARTS
+} n2_oddity_part;
+
+extern const char *const n2_oddity_part_names[N2_ODDITY_PARTS];
+
+typedef struct n2_oddity_spec {
+    const n2_image_spec *net;  /* whose size the pictures have */
+    int64_t nz, width;         /* numbers of a code; channels of first layers */
+    double weight;             /* of the squared error in the autoencoder's loss */
+    uint64_t vae_steps, steps; /* of the autoencoder; of the networks beside it */
+    int64_t batch;
+    double vae_rate, rate;     /* of Adam, by half a cosine to nothing */
+    double contrast_magnitude; /* M of the critic */
+    size_t members;            /* models with seeds that follow one another */
+} n2_oddity_spec;
+
+/* For pictures of a size of image_net.h. */
+n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net);
+
+typedef struct n2_oddity n2_oddity;
+
+/* Learns from at least 100 normal pictures of the net's size. Fails with N2CE_EDATA (too few, or of
+ * another size), N2CE_ENAN, N2CE_EDEVICE, N2CE_ECANCELED, N2CE_ENOMEM. */
+n2ce_status n2_oddity_learn(n2ce_ctx *ctx, const n2_oddity_spec *spec, const n2_images *normal,
+                            uint64_t seed, n2_device_choice *choice, n2_oddity **out);
+void n2_oddity_free(n2_oddity *o); /* NULL is fine */
+
+/* Parts of pictures in nats, [n x N2_ODDITY_PARTS]; and as they are, of one member. */
+n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats);
+n2ce_status n2_oddity_parts(n2_oddity *o, size_t member, const n2_images *pictures, double *parts);
+
+/* The parts of the pictures that a member holds out, [*n x N2_ODDITY_PARTS]; its memory. */
+const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n);
+
+/* The score of a picture from its parts in nats. */
+double n2_oddity_score(const double nats[N2_ODDITY_PARTS]);
+
+#endif
