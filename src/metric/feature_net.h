@@ -1,10 +1,15 @@
-/* Feature networks: classifiers of CIFAR-10, of which the numbers before the last layer are
- * features of a picture.
+/* Feature networks: classifiers of which the numbers before the last layer are features of a
+ * picture. The name of the file says which kind it is:
  *
- * The residual networks of He et al. for 32 x 32 RGB, shortcuts without parameters: ResNet-20, 32,
- * 44, 56, 110 and others of three groups of blocks, in which the number of channels doubles from
- * one to the next. The file is that of weights_file.h with PyTorch's names (conv1, bn1,
- * layer1.0.conv1 ... linear). Norms are folded into kernels and biases. */
+ *   NET.f32    the residual networks of He et al. for CIFAR-10, 32 x 32 RGB, shortcuts without
+ *              parameters: ResNet-20, 32, 44, 56, 110 and others of three groups of blocks, in
+ *              which the number of channels doubles from one to the next. The file is that of
+ *              weights_file.h with PyTorch's names (conv1, bn1, layer1.0.conv1 ... linear). Norms
+ *              are folded into kernels and biases.
+ *   NET.bin    classifiers of ImageNet in ncnn's format, with NET.param (of NET_fp16.bin too)
+ *              beside it: convolutions with ReLU, maxima of 3 x 3 at a stride of 2, concatenations,
+ *              an average at the end. SqueezeNet 1.1 is one. Features are the average over space
+ *              of what the last convolution reads; pictures are BGR less ImageNet's means. */
 #ifndef N2_FEATURE_NET_H
 #define N2_FEATURE_NET_H
 
@@ -21,7 +26,7 @@ size_t n2_feature_net_width(const n2_feature_net *net);   /* features of a pictu
 size_t n2_feature_net_classes(const n2_feature_net *net); /* classes it knows */
 
 /* Features [n x width] and probabilities of the classes [n x classes] of all pictures, which are
- * brought to 32 x 32 RGB first. `choice` is settled by measuring. Fails with N2CE_ENOMEM,
+ * brought to the size that the network wants first. `choice` is settled by measuring. Fails with N2CE_ENOMEM,
  * N2CE_EDEVICE, N2CE_ECANCELED. */
 n2ce_status n2_feature_net_apply(n2_feature_net *net, const n2_images *pictures,
                                  n2_device_choice *choice, float *features, double *probabilities);

@@ -60,7 +60,7 @@ static n2ce_status find_components(n2ce_ctx *ctx, const n2_running_moments *m, c
 static n2ce_status add_picture(const n2_images *real, size_t i, n2_running_moments *layout,
                                n2_running_moments *texture) {
     float rgb[N2_RGB_NUMBERS], small[NUMBERS], patches[PATCHES][NUMBERS];
-    n2_picture_rgb(real, i, rgb);
+    n2_picture_rgb(real, i, N2_RGB_SIDE, rgb);
     miniature(rgb, small);
     for (int k = 0; k < PATCHES; k++) patch_at(rgb, k, patches[k]);
     N2_TRY(n2_running_moments_add(layout, small, 1));
@@ -115,7 +115,7 @@ static void describe(void *arg, size_t item, int worker) {
     const components *layout = &job->basis->layout, *texture = &job->basis->texture;
     float rgb[N2_RGB_NUMBERS], part[NUMBERS], *out = job->features + item * N2_PATCH_FEATURES;
     double x[NUMBERS], squares[N2_PATCH_COMPONENTS] = {0};
-    n2_picture_rgb(job->pictures, item, rgb);
+    n2_picture_rgb(job->pictures, item, N2_RGB_SIDE, rgb);
     miniature(rgb, part);
     centre(layout, part, x);
     for (int k = 0; k < N2_PATCH_COMPONENTS; k++)

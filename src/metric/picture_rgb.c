@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* The pixels of a line of n that make one of N2_RGB_SIDE: a triangle around its middle, as wide as
+/* The pixels of a line of n that make one of `side`: a triangle around its middle, as wide as
  * the pixels of whichever line has the larger ones. */
 typedef struct window {
     double middle, reach;
     size_t first, end;
 } window;
 
-static window window_of(size_t at, size_t n) {
-    const double scale = (double)n / N2_RGB_SIDE;
+static window window_of(size_t at, size_t n, size_t side) {
+    const double scale = (double)n / (double)side;
     window w = {.middle = ((double)at + 0.5) * scale, .reach = fmax(scale, 1)};
     const double low = floor(w.middle - w.reach), high = ceil(w.middle + w.reach);
     w.first = low > 0 ? (size_t)low : 0;
@@ -35,14 +35,14 @@ static void mix_pixel(const n2_images *p, const unsigned char *from, const windo
     for (size_t c = 0; c < 3; c++) out[c] = (float)(sum[c] / (total * 255));
 }
 
-void n2_picture_rgb(const n2_images *pictures, size_t i, float out[N2_RGB_NUMBERS]) {
+void n2_picture_rgb(const n2_images *pictures, size_t i, size_t side, float *out) {
     const size_t size = pictures->height * pictures->width * pictures->channels;
     const unsigned char *from = pictures->pixels + i * size;
-    for (size_t r = 0; r < N2_RGB_SIDE; r++) {
-        const window y = window_of(r, pictures->height);
-        for (size_t s = 0; s < N2_RGB_SIDE; s++) {
-            const window x = window_of(s, pictures->width);
-            mix_pixel(pictures, from, &y, &x, out + (r * N2_RGB_SIDE + s) * 3);
-        }
+    window x[N2_RGB_SIDE_MAX];
+    for (size_t s = 0; s < side; s++) x[s] = window_of(s, pictures->width, side);
+    for (size_t r = 0; r < side; r++) {
+        const window y = window_of(r, pictures->height, side);
+        for (size_t s = 0; s < side; s++)
+            mix_pixel(pictures, from, &y, &x[s], out + (r * side + s) * 3);
     }
 }

@@ -4,10 +4,11 @@
 
 #include "image/image.h"
 
-enum { N2_RGB_SIDE = 32, N2_RGB_NUMBERS = N2_RGB_SIDE * N2_RGB_SIDE * 3 };
+enum { N2_RGB_SIDE = 32, N2_RGB_NUMBERS = N2_RGB_SIDE * N2_RGB_SIDE * 3, N2_RGB_SIDE_MAX = 512 };
 
-/* Picture i as 32 x 32 RGB, [row][column][channel], 0 to 1: as it is if it has that size, else by
- * linear interpolation that averages over what a smaller picture leaves out. Grey is R = G = B. */
-void n2_picture_rgb(const n2_images *pictures, size_t i, float out[N2_RGB_NUMBERS]);
+/* Picture i as side x side RGB, [row][column][channel], 0 to 1: as it is if it has that size, else
+ * by linear interpolation that averages over what a smaller picture leaves out. Grey is R = G = B.
+ * side: N2_RGB_SIDE for features of ours, what a network wants, up to N2_RGB_SIDE_MAX. */
+void n2_picture_rgb(const n2_images *pictures, size_t i, size_t side, float *out);
 
 #endif

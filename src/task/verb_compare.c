@@ -14,7 +14,8 @@ static const n2ce_option compare_options[] = {
     {"made", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MADE", "pictures to judge, likewise"},
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",
      "features of a network: NET.f32, with the list NET_manifest.txt beside it, of a residual "
-     "network for CIFAR-10; default: layout and texture of patches, which needs no file"},
+     "network for CIFAR-10, or NET.bin with NET.param, ncnn's files of SqueezeNet; default: layout "
+     "and texture of patches, which needs no file"},
     {"neighbours", 0, N2CE_OPTION_COUNT, "3", 1, N2_NEIGHBOURS_MAX, NULL, "K",
      "of precision and recall: a picture's ball reaches to its K-th nearest"},
     N2_SEED_OPTION,
@@ -273,7 +274,7 @@ const n2ce_task n2_compare_task = {
         "with so many\n"
         "pictures. Numbers of other features, printed ones of Inception-v3 among them, are not "
         "comparable.\n"
-        "Pictures are brought to 32 x 32 RGB first.\n",
+        "Pictures are brought to 32 x 32 RGB first, or to the size that the network wants.\n",
     .examples = "n2ce compare test_batch.bin.xz samples/\n"
                 "n2ce compare real.npy made.npy --features cifar10_resnet20.f32 --json\n",
     .options = compare_options,

@@ -30,7 +30,7 @@ say real
 say real few
 say real made --device cuda
 say real made --device gpu
-say real made --features net.bin
+say real made --features net.pt
 printf 'conv1.weight 2x3x3x3 0 54\n' >net_manifest.txt
 printf '1234' >net.f32
 say real made --features net.f32

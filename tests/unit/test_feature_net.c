@@ -1,6 +1,7 @@
 /* Facts about features of pictures: a network from a file is PyTorch's, bad files are refused. */
 #include "contexts.h"
 #include "failing_alloc.h"
+#include "feature_pictures.h"
 #include "files.h"
 
 #include "io/file.h"
@@ -15,25 +16,6 @@
 #include <unistd.h>
 
 #define TINY N2CE_GOLDEN_DIR "/tiny_resnet"
-
-/* Pictures by a formula: the same as in tools/make_metric_goldens.py. */
-static n2_images *make_pictures(n2ce_ctx *ctx, size_t n, size_t side) {
-    n2_images *p;
-    assert_int_equal(n2_images_new(ctx, n, side, side, 3, &p), N2CE_OK);
-    for (size_t at = 0; at < n * side * side * 3; at++) {
-        const size_t c = at % 3, s = at / 3 % side, r = at / 3 / side % side;
-        const size_t i = at / (3 * side * side);
-        const size_t v = r * (7 + i) + s * (11 + 2 * c) + i * i * 5 + r * s * (1 + c);
-        p->pixels[at] = (unsigned char)(v % 256);
-    }
-    return p;
-}
-
-static void assert_near(double got, double want) {
-    if (fabs(got - want) <= 2e-5 * (1 + fabs(want))) return;
-    print_error("%.9g is not %.9g\n", got, want);
-    fail();
-}
 
 /* 130 pictures are more than a batch; the first ones are compared. */
 static void features_are_pytorchs(void **state) {
@@ -207,7 +189,7 @@ static void networks_that_are_none_are_refused(void **state) {
     refuse(ctx, NULL, "extra 1 0 1\n", -1, 0, "another network");
     refuse(ctx, NULL, "", 7, NAN, "number 7 of conv1.weight is not finite");
     refuse(ctx, NULL, "", 54 + 6, -1, "is negative"); /* conv1, three of the norm, its variance */
-    assert_int_equal(n2_feature_net_open(ctx, "weights.bin", &net), N2CE_EDATA);
+    assert_int_equal(n2_feature_net_open(ctx, "weights.pt", &net), N2CE_EDATA);
     assert_message(ctx, ".f32");
     assert_int_equal(n2_feature_net_open(ctx, "not_there.f32", &net), N2CE_EIO);
     n2ce_ctx_free(ctx);
@@ -220,14 +202,14 @@ static void pictures_of_any_size_become_rgb(void **state) {
     n2ce_ctx *ctx = new_ctx(1);
     float rgb[N2_RGB_NUMBERS];
     n2_images *p = make_pictures(ctx, 2, 32);
-    n2_picture_rgb(p, 1, rgb);
+    n2_picture_rgb(p, 1, N2_RGB_SIDE, rgb);
     for (size_t i = 0; i < N2_RGB_NUMBERS; i++)
         assert_true(fabsf(rgb[i] - (float)p->pixels[N2_RGB_NUMBERS + i] / 255.0f) < 1e-6f);
     n2_images_free(p);
     for (size_t k = 0; k < COUNT_OF(sizes); k++) {
         assert_int_equal(n2_images_new(ctx, 1, sizes[k][0], sizes[k][1], 1, &p), N2CE_OK);
         memset(p->pixels, 51, sizes[k][0] * sizes[k][1]);
-        n2_picture_rgb(p, 0, rgb);
+        n2_picture_rgb(p, 0, N2_RGB_SIDE, rgb);
         for (size_t i = 0; i < N2_RGB_NUMBERS; i++) assert_true(fabsf(rgb[i] - 0.2f) < 1e-6f);
         n2_images_free(p);
     }
