@@ -25,24 +25,48 @@ static void paste(const n2_images *from, size_t i, size_t columns, const n2_imag
                from->pixels + (i * from->height + y) * row, row);
 }
 
-n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
-                                  const char *path) {
+/* The sheet as one picture; messages call it `label`. */
+static n2ce_status new_sheet(const n2_images *images, size_t n, size_t columns, const char *label,
+                             n2_images **out) {
     size_t height, width;
-    n2_images *sheet;
     if (n == 0) n = images->n;
     if (n > images->n)
         return n2_fail(images->ctx, N2CE_EINVAL, "%s: %zu pictures are wanted, and there are %zu.",
-                       path, n, images->n);
+                       label, n, images->n);
     if (columns == 0) columns = side_of(n);
     if (columns > n) columns = n;
     if (!sheet_side((n - 1) / columns + 1, images->height, &height) ||
         !sheet_side(columns, images->width, &width))
         return n2_fail(images->ctx, N2CE_EINVAL, "%s: %zu pictures are too many for one sheet.",
-                       path, n);
-    N2_TRY(n2_images_new(images->ctx, 1, height, width, images->channels, &sheet));
-    memset(sheet->pixels, 0xff, height * width * images->channels);
-    for (size_t i = 0; i < n; i++) paste(images, i, columns, sheet);
+                       label, n);
+    N2_TRY(n2_images_new(images->ctx, 1, height, width, images->channels, out));
+    memset((*out)->pixels, 0xff, height * width * images->channels);
+    for (size_t i = 0; i < n; i++) paste(images, i, columns, *out);
+    return N2CE_OK;
+}
+
+n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
+                                  const char *path) {
+    n2_images *sheet;
+    N2_TRY(new_sheet(images, n, columns, path, &sheet));
     const n2ce_status status = n2_images_write_png(sheet, 0, path);
     n2_images_free(sheet);
     return status;
+}
+
+n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out) {
+    n2_images *sheet;
+    N2_TRY(new_sheet(images, n, columns, "A contact sheet", &sheet));
+    const n2ce_status status = n2_png_bytes(sheet, 0, "A contact sheet", out);
+    n2_images_free(sheet);
+    return status;
+}
+
+n2ce_status n2_images_pick(const n2_images *images, const size_t *numbers, size_t n,
+                           n2_images **out) {
+    const size_t size = images->height * images->width * images->channels;
+    N2_TRY(n2_images_new(images->ctx, n, images->height, images->width, images->channels, out));
+    for (size_t i = 0; i < n; i++)
+        memcpy((*out)->pixels + i * size, images->pixels + numbers[i] * size, size);
+    return N2CE_OK;
 }

@@ -14,7 +14,7 @@
 #ifndef N2_IMAGE_H
 #define N2_IMAGE_H
 
-#include "base/ctx.h"
+#include "base/text.h"
 
 /* What one packed file, gzip, xz or PNG, may become in memory, in bytes. */
 #define N2_UNPACKED_MAX ((size_t)1 << 31)
@@ -63,5 +63,13 @@ n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *p
 enum { N2_SHEET_GAP = 2 };
 n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
                                   const char *path);
+
+/* The same as the bytes of a PNG, added to a text: for reports. Fails likewise. */
+n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out);
+
+/* The pictures with these numbers, which there are, in this order; without labels. Fails with
+ * N2CE_EINVAL for n = 0, N2CE_ENOMEM. */
+n2ce_status n2_images_pick(const n2_images *images, const size_t *numbers, size_t n,
+                           n2_images **out);
 
 #endif

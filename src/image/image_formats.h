@@ -3,6 +3,7 @@
 #ifndef N2_IMAGE_FORMATS_H
 #define N2_IMAGE_FORMATS_H
 
+#include "base/text.h"
 #include "image.h"
 
 /* A file in memory. */
@@ -17,8 +18,9 @@ typedef struct n2_image_file {
 bool n2_is_png(const n2_image_file *f);
 n2ce_status n2_png_parse(const n2_image_file *f, n2_images **out);
 
-/* Picture i of `images`, to path, as n2_images_write_png does, which has checked i. */
-n2ce_status n2_png_write(const n2_images *images, size_t i, const char *path);
+/* Picture i of `images` as the bytes of a PNG, added to a text; messages call it `label`. i has
+ * been checked. */
+n2ce_status n2_png_bytes(const n2_images *images, size_t i, const char *label, n2_text *out);
 
 /* IDX of bytes: of pictures, or of labels. */
 bool n2_is_idx(const n2_image_file *f);

@@ -33,7 +33,7 @@ typedef struct png_work {
     size_t at;
     n2_images *images;
 
-    n2_text text; /* written: */
+    n2_text *text; /* written: */
 } png_work;
 
 static png_voidp allocate(png_structp png, png_alloc_size_t n) {
@@ -150,8 +150,8 @@ n2ce_status n2_png_parse(const n2_image_file *f, n2_images **out) {
 
 static void write_bytes(png_structp png, png_bytep from, size_t n) {
     png_work *w = png_get_io_ptr(png);
-    n2_text_add_raw(&w->text, (const char *)from, n);
-    if (!w->text.failed) return;
+    n2_text_add_raw(w->text, (const char *)from, n);
+    if (!w->text->failed) return;
     w->status = N2CE_ENOMEM;
     png_error(png, "no memory");
 }
@@ -172,11 +172,11 @@ static void write_picture(png_work *w, const n2_images *p, size_t i) {
     png_write_end(w->png, NULL);
 }
 
-n2ce_status n2_png_write(const n2_images *images, size_t i, const char *path) {
-    png_work w = {.ctx = images->ctx, .label = path, .text = n2_text_new(images->ctx)};
+n2ce_status n2_png_bytes(const n2_images *images, size_t i, const char *label, n2_text *out) {
+    png_work w = {.ctx = images->ctx, .label = label, .text = out};
     if (images->width > SIDE_MAX || images->height > SIDE_MAX)
         return n2_fail(w.ctx, N2CE_EINVAL,
-                       "%s: a picture of %zu x %zu is too large for a PNG; %d is the limit.", path,
+                       "%s: a picture of %zu x %zu is too large for a PNG; %d is the limit.", label,
                        images->height, images->width, SIDE_MAX);
     w.png =
         png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &w, stop, ignore, &w, allocate, release);
@@ -186,8 +186,6 @@ n2ce_status n2_png_write(const n2_images *images, size_t i, const char *path) {
     else
         w.status = N2CE_ENOMEM;
     png_destroy_write_struct(&w.png, &w.info);
-    if (w.status == N2CE_OK) w.status = n2_file_write(w.ctx, path, w.text.data, w.text.length);
-    n2_text_free(&w.text);
     return w.status;
 }
 
@@ -201,12 +199,13 @@ n2ce_status n2_png_parse(const n2_image_file *f, n2_images **out) {
                    f->label);
 }
 
-n2ce_status n2_png_write(const n2_images *images, size_t i, const char *path) {
+n2ce_status n2_png_bytes(const n2_images *images, size_t i, const char *label, n2_text *out) {
     (void)i;
+    (void)out;
     return n2_fail(images->ctx, N2CE_EINVAL,
                    "%s is not written: this n2ce was built without libpng. Install its headers "
                    "(Debian: libpng-dev) and build n2ce again.",
-                   path);
+                   label);
 }
 
 #endif
@@ -215,5 +214,9 @@ n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *p
     if (i >= images->n)
         return n2_fail(images->ctx, N2CE_EINVAL, "%s: picture %zu is wanted, and there are %zu.",
                        path, i, images->n);
-    return n2_png_write(images, i, path);
+    n2_text png = n2_text_new(images->ctx);
+    n2ce_status status = n2_png_bytes(images, i, path, &png);
+    if (status == N2CE_OK) status = n2_file_write(images->ctx, path, png.data, png.length);
+    n2_text_free(&png);
+    return status;
 }

@@ -45,6 +45,7 @@ static const char css_blocks[] =
     "th:first-child,td:first-child{text-align:left}\n"
     "th:last-child,td:last-child{padding-right:0}\n"
     "strong{font-weight:650}\n"
+    ".n2-picture{max-width:100%;height:auto;image-rendering:pixelated;min-width:60%}\n"
     "pre{padding:.9rem 1rem;overflow-x:auto;background:var(--code);border-radius:6px;"
     "font:.85rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n"
     "code{font:inherit}\n"
@@ -185,6 +186,30 @@ void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption) {
 void n2_page_bars(n2_text *out, const n2_bars *bars, const char *caption) {
     n2_text_add(out, "<figure>\n");
     n2_bars_svg(out, bars);
+    add_element(out, "figcaption", caption);
+    n2_text_add(out, "</figure>\n");
+}
+
+/* RFC 4648: three bytes as four characters, "=" where there are fewer. */
+static void add_base64(n2_text *out, const unsigned char *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        const unsigned a = bytes[i], b = i + 1 < n ? bytes[i + 1] : 0u;
+        const unsigned c = i + 2 < n ? bytes[i + 2] : 0u, all = a << 16 | b << 8 | c;
+        const char four[] = {digits[all >> 18], digits[all >> 12 & 63],
+                             i + 1 < n ? digits[all >> 6 & 63] : '=',
+                             i + 2 < n ? digits[all & 63] : '='};
+        n2_text_add_raw(out, four, sizeof four);
+    }
+}
+
+void n2_page_picture(n2_text *out, const void *png, size_t n, const char *alt,
+                     const char *caption) {
+    n2_text_add(out, "<figure>\n<img class=\"n2-picture\" alt=\"");
+    n2_text_add_xml(out, alt);
+    n2_text_add(out, "\" src=\"data:image/png;base64,");
+    add_base64(out, png, n);
+    n2_text_add(out, "\">\n");
     add_element(out, "figcaption", caption);
     n2_text_add(out, "</figure>\n");
 }

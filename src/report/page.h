@@ -35,6 +35,10 @@ void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption);
 
 void n2_page_bars(n2_text *out, const n2_bars *bars, const char *caption);
 
+/* A picture, the n bytes of a PNG, inside of the page; `alt` says what it shows to who cannot see
+ * it. */
+void n2_page_picture(n2_text *out, const void *png, size_t n, const char *alt, const char *caption);
+
 /* A table of n_rows x n_columns cells, row by row; the first row is the header.
  * Cells are escaped; a cell that starts with "*" is emphasised (without the
  * star). The first column is aligned left, the others right. */

@@ -8,15 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static n2ce_status copy_pictures(n2ce_ctx *ctx, const n2_images *from, const size_t *numbers,
-                                 size_t n, n2_images **out) {
-    const size_t size = from->height * from->width * from->channels;
-    N2_TRY(n2_images_new(ctx, n, from->height, from->width, from->channels, out));
-    for (size_t i = 0; i < n; i++)
-        memcpy((*out)->pixels + i * size, from->pixels + numbers[i] * size, size);
-    return N2CE_OK;
-}
-
 /* ---- files of parts -------------------------------------------------------------------------- */
 
 enum { COLUMNS = N2_ODDITY_PARTS + 1, NORMAL = 0, ODD = 1, HELD_OUT = 2 };
@@ -89,8 +80,8 @@ static n2ce_status score_with(const n2_anomaly_job *job, const n2_images *train,
 n2ce_status n2_anomaly_oddity(const n2_anomaly_job *job, n2_anomaly_scores *out) {
     const n2_anomaly_split *s = job->split;
     n2_images *train, *test = NULL;
-    N2_TRY(copy_pictures(job->ctx, s->pictures, s->train, s->n_train, &train));
-    n2ce_status status = copy_pictures(job->ctx, s->pictures, s->test, s->n_test, &test);
+    N2_TRY(n2_images_pick(s->pictures, s->train, s->n_train, &train));
+    n2ce_status status = n2_images_pick(s->pictures, s->test, s->n_test, &test);
     if (status == N2CE_OK) status = score_with(job, train, test, out);
     n2_images_free(train);
     n2_images_free(test);

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+enum { SHEET_COLUMNS = 12 };
+
 /* Precision over recall: a line a method, of its first run. */
 static void add_curves(n2_text *page, const n2_anomaly_study *s, size_t digit) {
     n2_series series[N2_ANOMALY_METHODS + 1];
@@ -56,6 +58,46 @@ static n2ce_status add_tables(n2_text *page, const n2_anomaly_study *s, n2_arena
     return N2CE_OK;
 }
 
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static n2ce_status add_sheet(n2_text *page, const n2_images *pictures, const size_t *numbers,
+                             size_t n, const char *alt, const char *caption) {
+    n2_images *some;
+    if (n == 0) return N2CE_OK;
+    for (size_t i = 0; i < n; i++)
+        if (numbers[i] >= pictures->n) return N2CE_OK; /* of another data set */
+    n2_text png = n2_text_new(page->ctx);
+    N2_TRY(n2_images_pick(pictures, numbers, n, &some));
+    const n2ce_status status = n2_images_sheet_bytes(some, n, SHEET_COLUMNS, &png);
+    n2_images_free(some);
+    if (status == N2CE_OK) n2_page_picture(page, png.data, png.length, alt, caption);
+    page->failed |= png.failed;
+    n2_text_free(&png);
+    return status == N2CE_EINVAL ? N2CE_OK : status; /* without libpng there are none */
+}
+
+/* What one method finds oddest, of its first run on a digit. */
+static n2ce_status add_sheets(n2_text *page, const n2_anomaly_study *s, size_t digit, size_t m) {
+    const n2_anomaly_run *r = n2_anomaly_run_at(s, digit, m, 0);
+    char alt[64], caption[160];
+    if (!r->done || r->failed || !s->pictures) return N2CE_OK;
+    snprintf(alt, sizeof alt, "Pictures of the digit %d", s->digits[digit]);
+    snprintf(caption, sizeof caption, "Digit %d held out, %s: those that score highest, of %.3f.",
+             s->digits[digit], s->methods[m]->name, r->auprc);
+    N2_TRY(add_sheet(page, s->pictures, r->odd, r->n_odd, alt, caption));
+    snprintf(caption, sizeof caption, "Digit %d held out, %s: the normal ones that score highest.",
+             s->digits[digit], s->methods[m]->name);
+    return add_sheet(page, s->pictures, r->normal, r->n_normal, "Pictures of other digits",
+                     caption);
+}
+
+static n2ce_status add_pictures(n2_text *page, const n2_anomaly_study *s) {
+    n2_page_section(page, "Pictures that are found oddest");
+    for (size_t d = 0; d < s->n_digits; d++)
+        for (size_t m = 0; m < s->n_methods; m++) N2_TRY(add_sheets(page, s, d, m));
+    return N2CE_OK;
+}
+
 n2ce_status n2_anomaly_study_page(n2ce_ctx *ctx, const n2_anomaly_study *s, char **html) {
     n2_text page = n2_text_new(ctx);
     n2_arena arena = n2_arena_new(ctx);
@@ -67,9 +109,10 @@ n2ce_status n2_anomaly_study_page(n2ce_ctx *ctx, const n2_anomaly_study *s, char
                           "finished by then.",
                           s->n_done);
     n2_page_paragraph(&page, "%s", n2_anomaly_caveat);
-    const n2ce_status status = add_tables(&page, s, &arena);
+    n2ce_status status = add_tables(&page, s, &arena);
     n2_page_section(&page, "Precision and recall");
     for (size_t d = 0; d < s->n_digits; d++) add_curves(&page, s, d);
+    if (status == N2CE_OK) status = add_pictures(&page, s);
     n2_arena_free(&arena);
     snprintf(footer, sizeof footer, "n2ce %s", n2ce_version());
     n2_page_end(&page, footer);

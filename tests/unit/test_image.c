@@ -180,6 +180,27 @@ static void a_contact_sheet_shows_each_picture_once(void **state) {
     n2_images_free(p);
 }
 
+static void a_sheet_in_memory_is_the_one_in_the_file(void **state) {
+    const fixture *f = *state;
+    n2_images *p = noise(f->ctx, 5, 6, 4, 3), *some, *sheet, *again;
+    n2_text png = n2_text_new(f->ctx);
+    const size_t numbers[] = {4, 0, 4};
+    assert_ok(f->ctx, n2_images_pick(p, numbers, 3, &some));
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(some->pixels + i * 72, p->pixels + numbers[i] * 72, 72);
+    assert_ok(f->ctx, n2_images_write_sheet(some, 0, 2, f->path));
+    assert_ok(f->ctx, n2_images_sheet_bytes(some, 0, 2, &png));
+    assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &sheet));
+    assert_ok(f->ctx, n2_images_parse(f->ctx, "memory", png.data, png.length, &again));
+    assert_size(again, 1, sheet->height, sheet->width, 3);
+    assert_memory_equal(again->pixels, sheet->pixels, sheet->height * sheet->width * 3);
+    n2_images_free(again);
+    n2_images_free(sheet);
+    n2_images_free(some);
+    n2_images_free(p);
+    n2_text_free(&png);
+}
+
 /* A full disk, played by a limit on file sizes: the old sheet stays as it was. */
 static void a_sheet_that_cannot_be_written_leaves_the_old_one(void **state) {
     const fixture *f = *state;
@@ -468,6 +489,7 @@ int main(void) {
         TEST(a_damaged_png_is_refused),
         TEST(a_folder_is_read_in_the_order_of_names),
         TEST(a_contact_sheet_shows_each_picture_once),
+        TEST(a_sheet_in_memory_is_the_one_in_the_file),
         TEST(a_sheet_that_cannot_be_written_leaves_the_old_one),
 #else
         TEST(without_libpng_a_png_is_refused_with_a_sentence),

@@ -611,6 +611,22 @@ static void bins_are_for_most_values(void **state) {
 }
 
 /* A page is complete or not there at all, whichever allocation fails. */
+/* The vectors of RFC 4648. */
+static void pictures_are_inside_the_page(void **state) {
+    static const char *const vectors[][2] = {{"f", "Zg=="},         {"fo", "Zm8="},
+                                             {"foo", "Zm9v"},       {"foob", "Zm9vYg=="},
+                                             {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+        n2_text text = n2_text_new(*state);
+        char expected[64];
+        n2_page_picture(&text, vectors[i][0], strlen(vectors[i][0]), "a < b", "caption");
+        snprintf(expected, sizeof expected, "src=\"data:image/png;base64,%s\">", vectors[i][1]);
+        assert_non_null(strstr(text.data, expected));
+        assert_non_null(strstr(text.data, "alt=\"a &lt; b\""));
+        n2_text_free(&text);
+    }
+}
+
 static void allocation_failure_is_sticky(void **state) {
     n2_text reference = n2_text_new(*state);
     write_page(&reference);
@@ -664,6 +680,7 @@ int main(void) {
         cmocka_unit_test(page_needs_nothing_from_outside),
         cmocka_unit_test(every_colour_has_a_class),
         cmocka_unit_test(same_input_gives_the_same_bytes),
+        cmocka_unit_test(pictures_are_inside_the_page),
         cmocka_unit_test(allocation_failure_is_sticky),
     };
     return cmocka_run_group_tests_name("report", tests, make_ctx, free_ctx);
