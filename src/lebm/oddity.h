@@ -13,6 +13,9 @@
  * mixes of such codes. Both sides are decoded, so blur tells them apart no more; what lies between
  * kinds of pictures does
  *
+ *     bound        what the autoencoder minimises: the weighted error, and the divergence of the
+ * code from N(0, I)
+ *
  * The larger, the odder. Each is turned into nats of surprise: minus the logarithm of the share of
  * held-out pictures that have it at least as large, with an exponential tail beyond the largest. So
  * parts can be added. Several such models with other seeds agree better than one: parts are means
@@ -31,6 +34,7 @@ typedef enum n2_oddity_part {
     N2_ODD_PLACE,
     N2_ODD_NEIGHBOURS,
     N2_ODD_CONTRAST,
+    N2_ODD_BOUND,
     N2_ODDITY_PARTS
 } n2_oddity_part;
 

@@ -15,6 +15,7 @@ typedef enum n2_oddity_fact {
     N2_FACT_PIXELS,   /* the sum of squared errors over variances */
     N2_FACT_PLACE,
     N2_FACT_CONTRAST,
+    N2_FACT_DIVERGENCE, /* of the posterior from N(0, I), nats */
     N2_ODDITY_FACTS
 } n2_oddity_fact;
 

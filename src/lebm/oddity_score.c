@@ -16,6 +16,12 @@ static n2_node sum_of_pixels(n2_graph *g, n2_node x) {
     return n2g_reshape(g, sum, n2_dims(n2_shape_at(g, x).dim[0], 1));
 }
 
+/* KL(N(mean, exp(logvar)) || N(0, I)) of each row. */
+static n2_node divergence_of(n2_graph *g, n2_node mean, n2_node logvar) {
+    const n2_node spread = n2g_sub(g, n2g_exp(g, logvar), n2g_affine(g, logvar, 1, 1));
+    return n2g_scale(g, n2g_sum(g, n2g_add(g, n2g_mul(g, mean, mean), spread), n2_axis(1)), 0.5);
+}
+
 static void build_facts(n2_oddity_member *m, n2_graph *g) {
     const n2_node x = n2g_read(g, m->asked);
     n2_node code, logvar;
@@ -28,6 +34,7 @@ static void build_facts(n2_oddity_member *m, n2_graph *g) {
     m->result[N2_FACT_PIXELS] = sum_of_pixels(g, over);
     m->result[N2_FACT_PLACE] = n2g_neg(g, n2_prior_log_density(g, code, &m->nets.prior));
     m->result[N2_FACT_CONTRAST] = n2g_neg(g, n2_oddity_critic(g, m, made));
+    m->result[N2_FACT_DIVERGENCE] = divergence_of(g, code, logvar);
     m->result[N2_ODDITY_FACTS] = code;
 }
 
@@ -70,7 +77,8 @@ static n2ce_status ask_neighbours(const n2_oddity_member *m, const float *codes,
     return N2CE_OK;
 }
 
-static void note_facts(const double facts[N2_ODDITY_FACTS], double *parts) {
+static void note_facts(const n2_oddity_spec *spec, const double facts[N2_ODDITY_FACTS],
+                       double *parts) {
     const double error = log(facts[N2_FACT_ERROR] + 1e-6);
     parts[N2_ODD_ERROR] = error;
     parts[N2_ODD_SURPRISE] = error - log(facts[N2_FACT_EXPECTED] + 1e-6);
@@ -78,6 +86,7 @@ static void note_facts(const double facts[N2_ODDITY_FACTS], double *parts) {
     parts[N2_ODD_PLACE] = facts[N2_FACT_PLACE];
     parts[N2_ODD_NEIGHBOURS] = (double)NAN;
     parts[N2_ODD_CONTRAST] = facts[N2_FACT_CONTRAST];
+    parts[N2_ODD_BOUND] = spec->weight * facts[N2_FACT_ERROR] + facts[N2_FACT_DIVERGENCE];
 }
 
 /* Pictures first .. first + n - 1 of a list; n is no more than the plan takes. */
@@ -91,7 +100,7 @@ static n2ce_status ask_some(n2_oddity_member *m, const n2_images *pictures, cons
     for (size_t i = 0; i < n; i++) {
         double facts[N2_ODDITY_FACTS];
         for (size_t k = 0; k < N2_ODDITY_FACTS; k++) facts[k] = values[k * asked + i];
-        note_facts(facts, parts + i * N2_ODDITY_PARTS);
+        note_facts(&m->spec, facts, parts + i * N2_ODDITY_PARTS);
     }
     n2_plan_get(m->plan, N2_ODDITY_FACTS, values);
     for (size_t i = 0; i < n * nz; i++) codes[i] = (float)values[i];

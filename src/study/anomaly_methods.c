@@ -8,6 +8,7 @@ const n2_anomaly_method n2_anomaly_methods[] = {
      n2_anomaly_neighbours},
     {"pca", "error of a reconstruction from 20 principal components", NULL, false,
      n2_anomaly_reconstruction},
+    {"vae", "bound of a variational autoencoder", NULL, true, n2_anomaly_bound},
     {"damc-mle", "amortised sampler, prior by maximum likelihood", "DAMC, MLE", true,
      n2_anomaly_damc_mle},
     {"damc-1", "amortised sampler, N2CE with M = 1", "DAMC, M = 1", true, n2_anomaly_damc_1},

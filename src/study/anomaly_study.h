@@ -95,6 +95,8 @@ n2ce_status n2_anomaly_damc_100_k3(const n2_anomaly_job *job, n2_anomaly_scores 
 
 /* The default recipe of pictures (anomaly_oddity.c, lebm/oddity.h). */
 n2ce_status n2_anomaly_oddity(const n2_anomaly_job *job, n2_anomaly_scores *out);
+/* The bound of its autoencoder alone. */
+n2ce_status n2_anomaly_bound(const n2_anomaly_job *job, n2_anomaly_scores *out);
 
 /* ---- runs ---- */
 

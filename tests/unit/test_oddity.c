@@ -1,0 +1,114 @@
+/* How odd pictures are: bars that lie are normal, bars that stand are not. */
+#include "contexts.h"
+#include "failing_alloc.h"
+
+#include "lebm/oddity.h"
+#include "metric/ranking.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = 28, BAR = 4, LYING = 400, JUDGED = 60 };
+
+/* A white bar at a place of its own, which lies or stands. */
+static void paint(n2_images *p, size_t i, bool stands) {
+    unsigned char *x = p->pixels + i * SIDE * SIDE;
+    const size_t from = 2 + i * 7 % 20, along = 2 + i * 3 % 8;
+    for (size_t a = 0; a < BAR; a++)
+        for (size_t b = along; b < along + 16; b++)
+            x[stands ? b * SIDE + from + a : (from + a) * SIDE + b] = 255;
+}
+
+/* The first are normal. */
+static n2_images *bars(n2ce_ctx *ctx, size_t lying, size_t standing) {
+    n2_images *p;
+    assert_int_equal(n2_images_new(ctx, lying + standing, SIDE, SIDE, 1, &p), N2CE_OK);
+    for (size_t i = 0; i < p->n; i++) paint(p, i, i >= lying);
+    return p;
+}
+
+static n2_oddity_spec small(uint64_t steps) {
+    n2_oddity_spec s = n2_oddity_defaults(n2_image_spec_named("mnist"));
+    s.width = 2;
+    s.nz = 4;
+    s.batch = 32;
+    s.vae_steps = steps;
+    s.steps = steps / 2;
+    s.members = 2;
+    s.vae_rate = s.rate = 3e-3;
+    return s;
+}
+
+static double *nats_of(n2ce_ctx *ctx, uint64_t steps, const n2_images *normal,
+                       const n2_images *judged) {
+    const n2_oddity_spec spec = small(steps);
+    n2_oddity *o;
+    double *nats = calloc(judged->n * N2_ODDITY_PARTS, sizeof *nats);
+    assert_non_null(nats);
+    assert_int_equal(n2_oddity_learn(ctx, &spec, normal, 1, NULL, &o), N2CE_OK);
+    assert_int_equal(n2_oddity_nats(o, judged, nats), N2CE_OK);
+    n2_oddity_free(o);
+    return nats;
+}
+
+static void standing_bars_are_odd(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_images *normal = bars(ctx, LYING, 0), *judged = bars(ctx, JUDGED, JUDGED);
+    double *nats = nats_of(ctx, 60, normal, judged), scores[2 * JUDGED];
+    unsigned char is_odd[2 * JUDGED];
+    n2_ranking r;
+    for (size_t i = 0; i < 2 * JUDGED; i++) {
+        is_odd[i] = i >= JUDGED;
+        scores[i] = n2_oddity_score(nats + i * N2_ODDITY_PARTS);
+        assert_true(isfinite(scores[i]));
+    }
+    assert_int_equal(n2_rank_scores(ctx, scores, is_odd, 2 * JUDGED, &r), N2CE_OK);
+    assert_true(r.auroc > 0.95);
+    free(nats);
+    n2_images_free(judged);
+    n2_images_free(normal);
+    n2ce_ctx_free(ctx);
+}
+
+static void threads_do_not_matter(void **state) {
+    (void)state;
+    double *nats[2];
+    for (int k = 0; k < 2; k++) {
+        n2ce_ctx *ctx = new_ctx(1 + 2 * k);
+        n2_images *normal = bars(ctx, 200, 0), *judged = bars(ctx, 5, 5);
+        nats[k] = nats_of(ctx, 6, normal, judged);
+        n2_images_free(judged);
+        n2_images_free(normal);
+        n2ce_ctx_free(ctx);
+    }
+    assert_memory_equal(nats[0], nats[1], 10 * N2_ODDITY_PARTS * sizeof(double));
+    free(nats[0]);
+    free(nats[1]);
+}
+
+static void pictures_must_be_enough_and_of_the_size(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    const n2_oddity_spec spec = small(1);
+    n2_images *few = bars(ctx, 99, 0), *wide;
+    n2_oddity *o;
+    assert_int_equal(n2_images_new(ctx, 200, 32, 32, 3, &wide), N2CE_OK);
+    assert_int_equal(n2_oddity_learn(ctx, &spec, few, 1, NULL, &o), N2CE_EDATA);
+    assert_null(o);
+    assert_int_equal(n2_oddity_learn(ctx, &spec, wide, 1, NULL, &o), N2CE_EDATA);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "32 x 32"));
+    n2_images_free(few);
+    n2_images_free(wide);
+    n2ce_ctx_free(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(standing_bars_are_odd),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(pictures_must_be_enough_and_of_the_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
