@@ -61,6 +61,7 @@ typedef struct n2_tensor {
     size_t n_copies;
     bool host_is_stale; /* a device has newer numbers */
     bool blank;         /* the host has not written it: a device need not be given its zeros */
+    bool is_given;      /* data that who resumes has again: checkpoints are without it */
     bool is_kernel; /* [rows, columns, in, out]; files have PyTorch's [out, in, rows, columns] */
 } n2_tensor;
 

@@ -45,6 +45,9 @@ bool n2_may_be_images(n2ce_ctx *ctx, const char *path);
  * does not know), N2CE_EIO, N2CE_ENOMEM, N2CE_ECANCELED; *out is NULL then. */
 n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out);
 
+/* Of several files or folders, separated by commas; without labels if they are several. */
+n2ce_status n2_images_read_list(n2ce_ctx *ctx, const char *paths, n2_images **out);
+
 /* The same from n bytes of a file in memory, which messages call `label`. */
 n2ce_status n2_images_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,
                             n2_images **out);
@@ -56,6 +59,12 @@ n2ce_status n2_images_read_labels(n2_images *images, const char *path);
 /* Writes picture i as a PNG, whole or not at all (io/file.h). Fails with N2CE_EINVAL (there is no
  * such picture, it is too large for a PNG, this build has no libpng), N2CE_EIO, N2CE_ENOMEM. */
 n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path);
+
+/* Writes all pictures as NPY, unsigned bytes [n,h,w], or [n,h,w,3] where they have colours; or into
+ * a folder, made if need be, as 00000.png and so on. Nothing is replaced unless asked for. Fails
+ * with N2CE_EEXIST, and as n2_images_write_png. */
+n2ce_status n2_images_write_npy(const n2_images *images, const char *path, bool overwrite);
+n2ce_status n2_images_write_folder(const n2_images *images, const char *path, bool overwrite);
 
 /* Writes a contact sheet: pictures 0 .. n-1 in rows of `columns` (0: as many as make it nearly
  * square), on white with a gap of N2_SHEET_GAP pixels between them and around them. n = 0 means

@@ -1,5 +1,6 @@
 /* Formats that are plain arrays of bytes: IDX, CIFAR-10 batches, NPY. */
 #include "image_formats.h"
+#include "io/file.h"
 #include "io/npy.h"
 
 #include <string.h>
@@ -150,4 +151,13 @@ n2ce_status n2_npy_images(const n2_image_file *f, n2_images **out) {
     else
         memcpy((*out)->pixels, a.bytes, a.n);
     return N2CE_OK;
+}
+
+n2ce_status n2_images_write_npy(const n2_images *p, const char *path, bool overwrite) {
+    const n2_npy_bytes a = {.rank = p->channels == 1 ? 3 : 4,
+                            .dims = {p->n, p->height, p->width, p->channels},
+                            .bytes = p->pixels,
+                            .n = p->n * p->height * p->width * p->channels};
+    N2_TRY(n2_file_check_output(p->ctx, path, overwrite));
+    return n2_npy_write_bytes(p->ctx, path, &a);
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -119,4 +120,26 @@ bool n2_may_be_images(n2ce_ctx *ctx, const char *path) {
 n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out) {
     *out = NULL;
     return is_folder(path) ? read_folder(ctx, path, out) : n2_image_file_read(ctx, path, out);
+}
+
+/* ---- writing ---- */
+
+static n2ce_status path_of(const n2_images *images, const char *where, size_t i, char *path) {
+    char name[32];
+    snprintf(name, sizeof name, "%05zu.png", i);
+    return n2_path_join(images->ctx, path, PATH_MAX, where, name);
+}
+
+n2ce_status n2_images_write_folder(const n2_images *images, const char *path, bool overwrite) {
+    char one[PATH_MAX];
+    N2_TRY(n2_folder_make(images->ctx, path));
+    for (size_t i = 0; i < images->n && !overwrite; i++) {
+        N2_TRY(path_of(images, path, i, one));
+        N2_TRY(n2_file_check_absent(images->ctx, one));
+    }
+    for (size_t i = 0; i < images->n; i++) {
+        N2_TRY(path_of(images, path, i, one));
+        N2_TRY(n2_images_write_png(images, i, one));
+    }
+    return N2CE_OK;
 }

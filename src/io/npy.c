@@ -581,24 +581,3 @@ n2ce_status n2_npy_next(n2_npy *a, const size_t *columns, size_t n, double *x, s
     }
     return N2CE_OK;
 }
-
-/* ---- writing ---------------------------------------------------------------------------- */
-
-n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n) {
-    enum { ALIGNMENT = 64, FIXED = MAGIC_BYTES + 4 };
-    n2_text text = n2_text_new(ctx);
-    n2_text_add_raw(&text, "\x93NUMPY\x01\x00\x00\x00", FIXED);
-    n2_text_add(&text, "{'descr': '<f8', 'fortran_order': False, 'shape': (%zu,), }", n);
-    n2_text_pad(&text, ALIGNMENT - 1 - text.length % ALIGNMENT);
-    n2_text_add_raw(&text, "\n", 1);
-    const size_t header = text.length - FIXED;
-    if (n > 0) n2_text_add_raw(&text, (const char *)x, n * sizeof *x);
-    n2ce_status status = N2CE_ENOMEM;
-    if (!text.failed) {
-        text.data[FIXED - 2] = (char)(header & 0xff);
-        text.data[FIXED - 1] = (char)(header >> 8);
-        status = n2_file_write(ctx, path, text.data, text.length);
-    }
-    n2_text_free(&text);
-    return status;
-}

@@ -53,7 +53,9 @@ typedef struct n2_npy_bytes {
  * n2_npy_open, also for other elements, Fortran order and more than four dimensions. */
 n2ce_status n2_npy_read_bytes(n2ce_ctx *ctx, n2_input *in, n2_npy_bytes *out);
 
-/* Writes n doubles as a file of one dimension, whole or not at all (n2_file_write). */
+/* Writes n doubles as a file of one dimension, whole or not at all (n2_new_file); and unsigned
+ * bytes of any. */
 n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n);
+n2ce_status n2_npy_write_bytes(n2ce_ctx *ctx, const char *path, const n2_npy_bytes *array);
 
 #endif

@@ -52,11 +52,13 @@ typedef struct tensors {
     size_t n;
 } tensors;
 
-/* All of a store; the list is the arena's. */
+/* All of a store but what is given; the list is the arena's. */
 static n2ce_status all_of(const n2_store *store, n2_arena *arena, tensors *t) {
-    *t = (tensors){.store = (n2_store *)store, .n = store_size(store)};
-    t->list = n2_arena_alloc(arena, t->n + 1, sizeof *t->list);
-    for (size_t i = 0; t->list && i < t->n; i++) t->list[i] = n2_store_at(store, i);
+    n2_tensor *one;
+    *t = (tensors){.store = (n2_store *)store};
+    t->list = n2_arena_alloc(arena, store_size(store) + 1, sizeof *t->list);
+    for (size_t i = 0; t->list && (one = n2_store_at(store, i)); i++)
+        if (!one->is_given) t->list[t->n++] = one;
     return t->list ? N2CE_OK : N2CE_ENOMEM;
 }
 
@@ -71,17 +73,21 @@ static n2_st_tensor describe(const n2_store *store, const n2_tensor *t, const vo
     return d;
 }
 
+n2ce_status n2_tensor_to_file(const n2_store *store, const n2_tensor *t, n2_arena *arena,
+                              n2_st_tensor *out) {
+    N2_TRY(n2_tensor_pull(store, t));
+    const void *data = t->is_kernel ? kernel_for_file(arena, store, t) : t->data;
+    if (!data) return N2CE_ENOMEM;
+    *out = describe(store, t, data);
+    return N2CE_OK;
+}
+
 static n2ce_status write_tensors(const tensors *t, n2_arena *arena, const n2_st_pair *metadata,
                                  size_t n_metadata, const char *path) {
     n2_st_tensor *list = n2_arena_alloc(arena, t->n + 1, sizeof *list);
     if (!list) return N2CE_ENOMEM;
-    for (size_t i = 0; i < t->n; i++) {
-        const n2_tensor *one = t->list[i];
-        N2_TRY(n2_tensor_pull(t->store, one));
-        const void *data = one->is_kernel ? kernel_for_file(arena, t->store, one) : one->data;
-        if (!data) return N2CE_ENOMEM;
-        list[i] = describe(t->store, one, data);
-    }
+    for (size_t i = 0; i < t->n; i++)
+        N2_TRY(n2_tensor_to_file(t->store, t->list[i], arena, &list[i]));
     return n2_st_write(n2_store_ctx(t->store), path, list, t->n, metadata, n_metadata);
 }
 
@@ -161,21 +167,23 @@ static n2ce_status convert(n2_store *store, n2_tensor *t, const n2_st_tensor *fo
     return status;
 }
 
-static n2ce_status copy_in(const tensors *list, const n2_st_file *file) {
-    n2_store *store = list->store;
+static n2ce_status copy_one(n2_store *store, n2_tensor *t, const n2_st_tensor *found) {
     n2ce_ctx *ctx = n2_store_ctx(store);
-    for (size_t i = 0; i < list->n; i++) {
-        n2_tensor *t = list->list[i];
-        const n2_st_tensor *found = n2_st_find(file, t->name);
-        const size_t n = (size_t)n2_elements(t->shape);
-        if (t->dtype != N2_NUMBER || t->is_kernel) {
-            N2_TRY(convert(store, t, found, n));
-            continue;
-        }
-        N2_TRY(n2_store_bytes(store) == sizeof(float) ? n2_st_to_f32(ctx, found, t->data, n)
-                                                      : n2_st_to_f64(ctx, found, t->data, n));
-        n2_tensor_push(store, t);
-    }
+    const size_t n = (size_t)n2_elements(t->shape);
+    if (t->dtype != N2_NUMBER || t->is_kernel) return convert(store, t, found, n);
+    N2_TRY(n2_store_bytes(store) == sizeof(float) ? n2_st_to_f32(ctx, found, t->data, n)
+                                                  : n2_st_to_f64(ctx, found, t->data, n));
+    n2_tensor_push(store, t);
+    return N2CE_OK;
+}
+
+n2ce_status n2_tensor_from_file(n2_store *store, n2_tensor *t, const n2_st_tensor *from) {
+    return same_shape(from, shape_in_file(t)) ? copy_one(store, t, from) : N2CE_EDATA;
+}
+
+static n2ce_status copy_in(const tensors *list, const n2_st_file *file) {
+    for (size_t i = 0; i < list->n; i++)
+        N2_TRY(copy_one(list->store, list->list[i], n2_st_find(file, list->list[i]->name)));
     return N2CE_OK;
 }
 

@@ -128,9 +128,9 @@ void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double
 
 /* ---- files ---- */
 
-/* All tensors of the store, and the state of the plan (seed, runs), so that a resumed
- * run continues bit for bit, on the same device. Kernels of convolutions are [out, in, rows,
- * columns] in files, as PyTorch has them. Written whole or not at all. */
+/* All tensors of the store but those that are given (is_given), and the state of the plan (seed,
+ * runs), so that a resumed run continues bit for bit, on the same device. Kernels of convolutions
+ * are [out, in, rows, columns] in files, as PyTorch has them. Written whole or not at all. */
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
 
 /* The same with a text of the caller's, and that text again: added to `note`, nothing if there is
@@ -149,6 +149,13 @@ n2ce_status n2_checkpoint_load(n2_store *store, n2_plan *plan, const char *path)
  * else alone, and fails as above. */
 n2ce_status n2_parameters_save(const n2_parameters *p, const char *path);
 n2ce_status n2_parameters_load(const n2_parameters *p, const char *path);
+
+/* A tensor as files have it, for files of one's own: what the host has to copy is the arena's; and
+ * out of one again. N2CE_EDATA, without a sentence: it has another shape. */
+struct n2_st_tensor;
+n2ce_status n2_tensor_to_file(const n2_store *store, const n2_tensor *t, n2_arena *arena,
+                              struct n2_st_tensor *out);
+n2ce_status n2_tensor_from_file(n2_store *store, n2_tensor *t, const struct n2_st_tensor *from);
 
 /* What it was made on, as n2_backend_device() has it; "" where it does not say. */
 enum { N2_DEVICE_NAME = 64 };

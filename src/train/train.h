@@ -111,7 +111,7 @@ typedef struct n2_trainer {
     void (*progress)(void *progress_user, double done, double total);
     void *progress_user;
 
-    const char *checkpoint; /* all tensors of the store; NULL: none */
+    const char *checkpoint; /* all tensors of the store but those given; NULL: none */
     double save_seconds;    /* between two of them; 0: 20 */
     bool resume;            /* go on from it, if it is there */
     /* After that: whether the checkpoint is of this problem. Or NULL. */

@@ -4,6 +4,7 @@ n2ce help | sed -n '/^Verbs/,/^$/s/^  \([a-z]* *[a-z]*\)   .*/\1/p' | grep -vE '
         # shellcheck disable=SC2086
         n2ce help $verb | sed -n 's/^  -\(.\), --\([A-Za-z-]*\).*/\1 \2/p; s/^      --\([a-z-]*\).*/. \1/p'
     done | sort -u >pairs
-awk '$1 != "." && $1 in name { print "-" $1 " is --" name[$1] " and --" $2 } { name[$1] = $2 }' pairs
+# -n is a numerator where there is one, else a number, as of head
+awk '$1 != "." && $1 != "n" && $1 in name { print "-" $1 " is --" name[$1] " and --" $2 } { name[$1] = $2 }' pairs
 awk '$2 in letter { print "--" $2 " has -" letter[$2] " and -" $1 } { letter[$2] = $1 }' pairs
 awk '$1 != "."' pairs

@@ -1,0 +1,43 @@
+/* Options of latent energy-based models of pictures, for the verbs that train some. */
+#ifndef N2_LEBM_OPTIONS_H
+#define N2_LEBM_OPTIONS_H
+
+#include "base/options.h"
+#include "lebm/lebm.h"
+
+/* clang-format off */
+#define N2_LEBM_OPTIONS                                                                           \
+    {"preset", 0, N2CE_OPTION_WORD, "fast", 0, 0, "fast|paper", "NAME",                           \
+     "settings by name: fast, minutes on two cores; paper, the publication's sizes, for a GPU"},  \
+    {"net", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|mnist|svhn|cifar|celeba|celeba-hq", "NAME",  \
+     "layers of encoder and decoder; auto: the smallest that hold the pictures"},                 \
+    {"codes", 0, N2CE_OPTION_COUNT, "auto", 1, 4096, NULL, "N",                                   \
+     "numbers of a code; auto: those of the preset"},                                             \
+    {"width", 0, N2CE_OPTION_COUNT, "auto", 4, 4096, NULL, "W",                                   \
+     "width of the networks of pictures: channels of the first layer; auto: those of the preset"},\
+    {"misfit", 0, N2CE_OPTION_REALS, "auto", 1e-6, 1e6, NULL, "W,W",                              \
+     "weights of the squared error of a picture in the phases vae and joint; auto: by the net"},  \
+    {"noise", 0, N2CE_OPTION_COUNT, "auto", 1, 1e4, NULL, "R",                                    \
+     "noise rows for each code, weighted to M; auto: M, or 8 in the preset fast"},                \
+    {"batch", 0, N2CE_OPTION_COUNT, "128", 1, 1e5, NULL, "N", "rows a step: pictures"},           \
+    {"phases", 0, N2CE_OPTION_REALS, "auto", 0, 1e9, NULL, "A,B,C",                               \
+     "steps of the phases vae, prior and joint; auto: those of the preset"},                      \
+    {"effort", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F", "factor on the steps of training"}
+/* clang-format on */
+
+/* What to train for pictures, as the options say: the prior's kind, M and K aside, which are in
+ * `prior`. */
+typedef struct n2_lebm_plan {
+    n2_lebm_spec spec;
+    n2_lebm_schedule schedule;
+} n2_lebm_plan;
+
+/* Fails with N2CE_EINVAL, and with N2CE_EDATA for pictures that no net holds. */
+n2ce_status n2_lebm_plan_of_options(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,
+                                    n2_lebm_plan *out);
+
+/* Another prior in a plan: noise rows and rates are those that suit it. */
+void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnitude, int64_t stages,
+                        n2_lebm_plan *plan);
+
+#endif
