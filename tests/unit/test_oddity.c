@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 28, BAR = 4, LYING = 400, JUDGED = 60 };
+enum { LEAST = 100, SIDE = 28, BAR = 4, LYING = 400, JUDGED = 60 };
 
 /* A white bar at a place of its own, which lies or stands. */
 static void paint(n2_images *p, size_t i, bool stands) {
@@ -104,11 +104,47 @@ static void pictures_must_be_enough_and_of_the_size(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Networks as they are drawn: memory is asked for all the same. */
+static n2ce_status whole_life(failing_alloc *memory) {
+    const n2ce_ctx_options options = failing_alloc_options(memory, 1);
+    n2_oddity_spec spec = small(0);
+    n2_images *p = NULL;
+    n2_oddity *o = NULL;
+    double nats[LEAST * N2_ODDITY_PARTS];
+    n2ce_ctx *ctx;
+    if (n2ce_ctx_new(&ctx, &options) != N2CE_OK) return N2CE_ENOMEM;
+    spec.members = 1;
+    n2ce_status status = n2_images_new(ctx, LEAST, SIDE, SIDE, 1, &p);
+    for (size_t i = 0; p && i < LEAST; i++) paint(p, i, i % 2);
+    if (status == N2CE_OK) status = n2_oddity_learn(ctx, &spec, p, 1, NULL, &o);
+    if (status == N2CE_OK) status = n2_oddity_nats(o, p, nats);
+    n2_oddity_free(o);
+    n2_images_free(p);
+    n2ce_ctx_free(ctx);
+    return status;
+}
+
+static void memory_may_end_anywhere(void **state) {
+    (void)state;
+    size_t failures = 0;
+    bool done = false;
+    for (size_t n = 0; !done; n += 1 + n / 12) {
+        failing_alloc memory = failing_alloc_new(n, false);
+        const n2ce_status status = whole_life(&memory);
+        assert_true(status == N2CE_OK || status == N2CE_ENOMEM);
+        assert_int_equal(memory.live, 0);
+        failures += status == N2CE_ENOMEM;
+        done = memory.calls <= n;
+    }
+    assert_true(failures > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standing_bars_are_odd),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(pictures_must_be_enough_and_of_the_size),
+        cmocka_unit_test(memory_may_end_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
