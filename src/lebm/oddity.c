@@ -6,7 +6,7 @@
 enum { LEAST_PICTURES = 100, HELD_OUT = 10 /* one of so many */ };
 
 const char *const n2_oddity_part_names[N2_ODDITY_PARTS] = {
-    "error", "surprise", "pixels", "place", "neighbours", "contrast", "bound"};
+    "error", "surprise", "pixels", "place", "neighbours", "contrast", "between", "bound"};
 
 struct n2_oddity {
     n2ce_ctx *ctx;

@@ -13,6 +13,7 @@
  * mixes of such codes. Both sides are decoded, so blur tells them apart no more; what lies between
  * kinds of pictures does
  *
+ *     between      the same of the codes themselves, by a network of rows
  *     bound        what the autoencoder minimises: the weighted error, and the divergence of the
  * code from N(0, I)
  *
@@ -34,6 +35,7 @@ typedef enum n2_oddity_part {
     N2_ODD_PLACE,
     N2_ODD_NEIGHBOURS,
     N2_ODD_CONTRAST,
+    N2_ODD_BETWEEN,
     N2_ODD_BOUND,
     N2_ODDITY_PARTS
 } n2_oddity_part;

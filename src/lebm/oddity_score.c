@@ -34,6 +34,7 @@ static void build_facts(n2_oddity_member *m, n2_graph *g) {
     m->result[N2_FACT_PIXELS] = sum_of_pixels(g, over);
     m->result[N2_FACT_PLACE] = n2g_neg(g, n2_prior_log_density(g, code, &m->nets.prior));
     m->result[N2_FACT_CONTRAST] = n2g_neg(g, n2_oddity_critic(g, m, made));
+    m->result[N2_FACT_BETWEEN] = n2g_neg(g, n2_mlp_apply(g, &m->between, code));
     m->result[N2_FACT_DIVERGENCE] = divergence_of(g, code, logvar);
     m->result[N2_ODDITY_FACTS] = code;
 }
@@ -86,6 +87,7 @@ static void note_facts(const n2_oddity_spec *spec, const double facts[N2_ODDITY_
     parts[N2_ODD_PLACE] = facts[N2_FACT_PLACE];
     parts[N2_ODD_NEIGHBOURS] = (double)NAN;
     parts[N2_ODD_CONTRAST] = facts[N2_FACT_CONTRAST];
+    parts[N2_ODD_BETWEEN] = facts[N2_FACT_BETWEEN];
     parts[N2_ODD_BOUND] = spec->weight * facts[N2_FACT_ERROR] + facts[N2_FACT_DIVERGENCE];
 }
 
