@@ -1,5 +1,6 @@
 #include "table.h"
 
+#include "base/text.h"
 #include "input.h"
 
 #include <string.h>
@@ -146,4 +147,31 @@ n2ce_status n2_columns_parse(n2ce_ctx *ctx, const char *text, char *const *names
     *out = status == N2CE_OK ? p.found : NULL;
     *n_out = status == N2CE_OK ? p.n : 0;
     return status;
+}
+
+static bool is_number(const char *name) {
+    return *name && strspn(name, "0123456789") == strlen(name);
+}
+
+/* In quotes unless it is a number: a file without a header knows its columns by those. */
+static void quote(n2_text *text, const char *name) {
+    if (is_number(name)) {
+        n2_text_add(text, "%s", name);
+        return;
+    }
+    n2_text_add(text, "\"");
+    for (; *name; name++) n2_text_add(text, *name == '"' ? "\"%c" : "%c", *name);
+    n2_text_add(text, "\"");
+}
+
+n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *which, size_t n,
+                             char **out) {
+    n2_text text = n2_text_new(ctx);
+    n2_text_add_raw(&text, "", 0);
+    for (size_t c = 0; c < n; c++) {
+        if (which && !which[c]) continue;
+        if (text.length) n2_text_add(&text, ",");
+        quote(&text, names[c]);
+    }
+    return n2_text_take(&text, out);
 }

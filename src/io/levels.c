@@ -43,6 +43,7 @@ void n2_levels_free(n2_levels *levels) {
 }
 
 void n2_levels_freeze(n2_levels *levels) { levels->frozen = true; }
+bool n2_levels_frozen(const n2_levels *levels) { return levels->frozen; }
 
 /* ---- asking ----------------------------------------------------------------------------- */
 
@@ -199,4 +200,23 @@ n2ce_status n2_levels_add(n2_levels *levels, const char *name, const char *text,
     size_t number;
     N2_TRY(n2_levels_open(levels, name, &number));
     return n2_levels_code(levels, number, text, strlen(text), code);
+}
+
+static n2ce_status copy_all(n2_levels *to, const n2_levels *from) {
+    for (size_t c = 0; from && c < from->n; c++)
+        for (size_t k = 0; k < from->columns[c].n; k++) {
+            size_t code;
+            N2_TRY(n2_levels_add(to, from->columns[c].name, from->columns[c].texts[k], &code));
+        }
+    to->frozen = true;
+    return N2CE_OK;
+}
+
+n2ce_status n2_levels_copy(n2ce_ctx *ctx, const n2_levels *from, n2_levels **out) {
+    N2_TRY(n2_levels_new(ctx, out));
+    const n2ce_status status = copy_all(*out, from);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_levels_free(*out);
+    *out = NULL;
+    return status;
 }

@@ -31,6 +31,10 @@ void n2_levels_free(n2_levels *levels); /* NULL is fine */
 /* From now on an unknown text, or column, is an error, N2CE_EDATA, that names it and the
  * known ones. */
 void n2_levels_freeze(n2_levels *levels);
+bool n2_levels_frozen(const n2_levels *levels);
+
+/* A copy of them, in another context or the same, that is frozen; from NULL: of none. */
+n2ce_status n2_levels_copy(n2ce_ctx *ctx, const n2_levels *from, n2_levels **out);
 
 /* Columns that have levels, in the order in which they came; NULL beyond the last. */
 size_t n2_levels_columns(const n2_levels *levels);
@@ -65,6 +69,10 @@ bool n2_levels_find(const n2_levels *levels, size_t number, const char *text, si
 n2ce_status n2_columns_parse(n2ce_ctx *ctx, const char *text, char *const *names, size_t n_names,
                              size_t **out, size_t *n_out);
 
+/* The other way round: a text of those of the n names for which `which` is true, NULL: of all. */
+n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *which, size_t n,
+                             char **out);
+
 /* ---- tables -------------------------------------------------------------- */
 
 enum { N2_TABLE_ROWS = 131072 };
@@ -77,6 +85,8 @@ typedef struct n2_table_options {
                               * first row that is kept tells, and the others must be alike */
     n2_levels *levels;       /* needed for categorical columns */
     bool drop_missing;       /* leave out rows with missing values, and count them */
+    bool keep_missing;       /* a missing number is NaN, a missing category a level of its own; and
+                              * where levels are frozen an unknown one is NaN */
     size_t max_rows; /* keep a uniform random subset of so many rows, in the file's order; 0: all */
     size_t max_bytes; /* the same as a limit on memory, but never fewer than N2_TABLE_ROWS rows */
     uint64_t seed;    /* decides which; the same seed keeps the same rows */
@@ -91,6 +101,8 @@ typedef struct n2_table {
     size_t seen, dropped; /* rows in the file; rows left out for missing values */
     char **names;      /* of the columns: from the header, else the zero-based number in the file */
     bool *categorical; /* of the columns */
+    size_t *origin;    /* of a subset: the number of each row, as it was read, among all that were
+                        * not left out; NULL: there are no others */
 } n2_table;
 
 /* Reads a file, a pipe or, if the path is "-", standard input. Whether it is NPY or CSV is told

@@ -21,7 +21,7 @@ struct n2_reader {
     n2_input input;
     n2_csv *csv; /* one of the two */
     n2_npy *npy;
-    bool drop_missing;
+    bool drop_missing, keep_missing;
     n2_levels *levels;
     size_t csv_part;
 
@@ -319,6 +319,7 @@ static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
     r->arena = n2_arena_new(ctx);
     r->input = n2_input_memory(ctx, "", NULL, 0);
     r->drop_missing = o && o->drop_missing;
+    r->keep_missing = o && o->keep_missing;
     r->find_texts = o && o->find_texts;
     r->levels = o ? o->levels : NULL;
     r->csv_part = o ? o->csv_part : 0;
@@ -375,6 +376,11 @@ static n2ce_status level_code(const n2_reader *r, size_t row, size_t k, const ch
     return status;
 }
 
+/* Whether a level that nobody knows is NaN, and not an error or a new one. */
+static bool takes_unknown(const n2_reader *r) {
+    return r->keep_missing && n2_levels_frozen(r->levels);
+}
+
 typedef enum verdict { KEPT, DROPPED, ODD } verdict;
 
 /* One row of CSV. It is odd if kept column *odd has a value that is wrong or a level that is new:
@@ -387,15 +393,18 @@ static verdict convert_plain(const n2_reader *r, const n2_csv_field *fields, dou
         if (value == N2_VALUE_NUMBER) continue;
         if (value == N2_VALUE_MISSING && r->drop_missing) return DROPPED;
         *odd = k;
-        if (value == N2_VALUE_MISSING || !r->categorical[k]) return ODD;
+        const bool kept = value == N2_VALUE_MISSING && r->keep_missing;
+        if (kept) x[k] = (double)NAN;
+        if (!kept && (value == N2_VALUE_MISSING || !r->categorical[k])) return ODD;
     }
     for (size_t k = 0; r->any_categorical && k < r->cols; k++) {
         const n2_csv_field *f = &fields[r->columns[k]];
         size_t code;
         *odd = k;
         if (!r->categorical[k]) continue;
-        if (!n2_levels_find(r->levels, r->level_columns[k], f->text, f->n, &code)) return ODD;
-        x[k] = (double)code;
+        const bool known = n2_levels_find(r->levels, r->level_columns[k], f->text, f->n, &code);
+        if (!known && !takes_unknown(r)) return ODD;
+        x[k] = known ? (double)code : (double)NAN;
     }
     return KEPT;
 }
@@ -405,7 +414,9 @@ static verdict convert_plain(const n2_reader *r, const n2_csv_field *fields, dou
 static n2ce_status check_is_text(const n2_reader *r, size_t k, const n2_csv_field *f) {
     double x;
     const char *first = r->first_text[k];
-    if (!first || n2_value_parse(f->text, f->n, &x) == N2_VALUE_TEXT) return N2CE_OK;
+    const n2_value value = n2_value_parse(f->text, f->n, &x);
+    if (!first || value == N2_VALUE_TEXT) return N2CE_OK;
+    if (value == N2_VALUE_MISSING && r->keep_missing) return N2CE_OK;
     return refuse_value(r, r->text_line, k, N2_VALUE_TEXT, first, strlen(first));
 }
 
@@ -415,8 +426,8 @@ static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double 
     const n2_csv_field *f = &fields[r->columns[k]];
     const size_t line = n2_csv_line(r->csv);
     const n2_value value = n2_value_parse(f->text, f->n, &x[k]);
-    if (value == N2_VALUE_MISSING || !r->categorical[k])
-        return refuse_value(r, line, k, value, f->text, f->n);
+    const bool refused = value == N2_VALUE_MISSING && !r->keep_missing;
+    if (refused || !r->categorical[k]) return refuse_value(r, line, k, value, f->text, f->n);
     for (; k < r->cols; k++) {
         f = &fields[r->columns[k]];
         if (!r->categorical[k]) continue;
@@ -555,7 +566,7 @@ static n2ce_status next_csv(n2_reader *r, double *x, size_t max_rows, size_t *ro
 static n2ce_status convert_numbers(n2_reader *r, double *x, bool *keep) {
     char text[32];
     for (size_t k = 0; k < r->cols; k++) {
-        if (isfinite(x[k])) continue;
+        if (isfinite(x[k]) || (isnan(x[k]) && r->keep_missing)) continue;
         *keep = !isnan(x[k]) || !r->drop_missing;
         if (!*keep) return N2CE_OK;
         n2_format_number(x[k], text);
@@ -565,7 +576,13 @@ static n2ce_status convert_numbers(n2_reader *r, double *x, bool *keep) {
     for (size_t k = 0; r->any_categorical && k < r->cols; k++) {
         if (!r->categorical[k]) continue;
         n2_format_number(x[k], text);
-        N2_TRY(level_code(r, r->seen, k, text, strlen(text), &x[k]));
+        size_t code;
+        if (!takes_unknown(r))
+            N2_TRY(level_code(r, r->seen, k, text, strlen(text), &x[k]));
+        else if (n2_levels_find(r->levels, r->level_columns[k], text, strlen(text), &code))
+            x[k] = (double)code;
+        else
+            x[k] = (double)NAN;
     }
     *keep = true;
     return N2CE_OK;

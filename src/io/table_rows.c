@@ -27,6 +27,7 @@ void n2_table_free(n2_table *t) {
     n2_free(t->ctx, t->x);
     n2_free(t->ctx, t->names);
     n2_free(t->ctx, t->categorical);
+    n2_free(t->ctx, t->origin);
     n2_free(t->ctx, t);
 }
 
@@ -129,12 +130,20 @@ static void restore_order(filler *f) {
     permute(f->t, f->kept, f->block);
 }
 
+static n2ce_status note_origins(filler *f) {
+    f->t->origin = n2_alloc(f->t->ctx, f->t->rows, sizeof *f->t->origin);
+    if (!f->t->origin) return N2CE_ENOMEM;
+    for (size_t i = 0; i < f->t->rows; i++) f->t->origin[i] = f->kept[i].origin;
+    return N2CE_OK;
+}
+
 static n2ce_status fill_table(filler *f) {
     bool ended = false;
     N2_TRY(fill(f, &ended));
     if (!ended) {
         N2_TRY(replace(f));
         restore_order(f);
+        N2_TRY(note_origins(f));
     }
     for (size_t c = 0; c < f->t->cols; c++)
         f->t->categorical[c] = n2_reader_categorical(f->r, c); /* the rows may have told */

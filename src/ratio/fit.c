@@ -78,14 +78,6 @@ static void fold_range(size_t n, size_t folds, size_t k, size_t range[2]) {
     range[1] = n * (k + 1) / folds;
 }
 
-/* With hardly more rows than columns covariances are mostly noise: pull them to 0. */
-static void shrink(n2_moments *m, size_t d) {
-    if (m->n >= 2 * ((double)d + 3)) return;
-    for (size_t i = 0; i < d; i++)
-        for (size_t j = 0; j < d; j++)
-            if (i != j) m->cov[i * d + j] *= m->n / (m->n + 2 * (double)d);
-}
-
 static n2ce_status sum_folds(fitter *f, size_t side) {
     const n2_rows_view rows = side ? f->num : f->den;
     size_t bounds[N2_MOST_FOLDS + 1], range[2];
@@ -101,11 +93,11 @@ static n2ce_status sum_folds(fitter *f, size_t side) {
 static n2ce_status both_moments(const fitter *f, size_t fold, n2_moments m[2]) {
     m[0] = (n2_moments){0};
     N2_TRY(n2_moments_without(f->sums[1], fold, &m[1]));
-    shrink(&m[1], f->num.d);
+    n2_moments_shrink(&m[1], f->num.d);
     if (f->dx) return N2CE_OK;
     const n2ce_status status = n2_moments_without(f->sums[0], fold, &m[0]);
     if (status == N2CE_OK)
-        shrink(&m[0], f->num.d);
+        n2_moments_shrink(&m[0], f->num.d);
     else
         n2_moments_free(f->ctx, &m[1]);
     return status;

@@ -38,6 +38,9 @@ void n2_fold_sums_free(n2_fold_sums *s); /* NULL is fine */
 n2ce_status n2_moments_without(const n2_fold_sums *s, size_t fold, n2_moments *out);
 void n2_moments_free(n2ce_ctx *ctx, n2_moments *m);
 
+/* With hardly more rows than columns covariances are mostly noise: pulls them to 0. */
+void n2_moments_shrink(n2_moments *m, size_t d);
+
 /* ---- the ratio ---- */
 
 typedef struct n2_gauss {

@@ -1,7 +1,6 @@
 #include "model_file.h"
 
-#include "engine/graph.h"
-#include "io/bundle.h"
+#include "critic_file.h"
 #include "io/json.h"
 
 #include <math.h>
@@ -48,20 +47,6 @@ static n2ce_status set_columns(n2ce_model *m, char *const *names, const bool *ca
     return N2CE_OK;
 }
 
-/* The caller keeps its levels: the model has a copy that takes no new ones. */
-static n2ce_status copy_levels(n2ce_model *m, const n2_levels *from) {
-    N2_TRY(n2_levels_new(m->ctx, &m->levels));
-    for (size_t c = 0; c < n2_levels_columns(from); c++) {
-        const char *column = n2_levels_column(from, c);
-        for (size_t k = 0; k < n2_levels_count(from, column); k++) {
-            size_t code;
-            N2_TRY(n2_levels_add(m->levels, column, n2_levels_text(from, column, k), &code));
-        }
-    }
-    n2_levels_freeze(m->levels);
-    return N2CE_OK;
-}
-
 n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *record,
                          const n2_table *table, size_t x_cols, n2_levels *levels, const char *json,
                          n2ce_model **out) {
@@ -73,7 +58,7 @@ n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *re
     }
     *m = (n2ce_model){.ctx = ctx, .ratio = ratio, .record = *record, .x_cols = x_cols};
     n2ce_status status = set_columns(m, table->names, table->categorical, table->cols);
-    if (status == N2CE_OK && levels) status = copy_levels(m, levels);
+    if (status == N2CE_OK && levels) status = n2_levels_copy(ctx, levels, &m->levels);
     if (status == N2CE_OK && !(m->json = copy_text(ctx, json))) status = N2CE_ENOMEM;
     if (status == N2CE_OK)
         *out = m;
@@ -113,38 +98,13 @@ n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) 
     return status;
 }
 
-static bool is_number(const char *name) {
-    return *name && strspn(name, "0123456789") == strlen(name);
-}
-
-/* The names as --columns understands them, in quotes unless they are numbers: a file
- * without a header knows its columns by those. */
-static n2ce_status quote_names(const n2ce_model *m, bool only_categorical, char **out) {
-    n2_text text = n2_text_new(m->ctx);
-    n2_text_add_raw(&text, "", 0);
-    for (size_t c = 0; c < m->cols; c++) {
-        if (only_categorical && !m->categorical[c]) continue;
-        if (text.length) n2_text_add(&text, ",");
-        if (is_number(m->names[c])) {
-            n2_text_add(&text, "%s", m->names[c]);
-            continue;
-        }
-        n2_text_add(&text, "\"");
-        for (const char *s = m->names[c]; *s; s++) {
-            if (*s == '"') n2_text_add(&text, "\"");
-            n2_text_add(&text, "%c", *s);
-        }
-        n2_text_add(&text, "\"");
-    }
-    return n2_text_take(&text, out);
-}
-
 n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_missing,
                                const char *columns, n2_reader **out) {
     char *names = NULL, *categorical = NULL;
     *out = NULL;
-    n2ce_status status = quote_names(m, false, &names);
-    if (status == N2CE_OK) status = quote_names(m, true, &categorical);
+    n2ce_status status = n2_columns_quote(m->ctx, m->names, NULL, m->cols, &names);
+    if (status == N2CE_OK)
+        status = n2_columns_quote(m->ctx, m->names, m->categorical, m->cols, &categorical);
     if (status == N2CE_OK) {
         const n2_table_options o = {.columns = columns && *columns ? columns : names,
                                     .categorical = categorical,
@@ -198,17 +158,6 @@ static void put_base(n2_bundle *b, const n2_gauss *g) {
     n2_bundle_put_doubles(b, "base.delta", g->d, 0, g->delta);
 }
 
-static n2ce_status put_critic(n2_bundle *b, const n2_critic *c, size_t k) {
-    const n2_tensor *t;
-    N2_TRY(n2_critic_pull(c));
-    for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
-        n2_bundle_put(b, name, N2_ST_F32, t->shape.rank, t->shape.dim, t->data);
-    }
-    return N2CE_OK;
-}
-
 static void put_kernel(n2_bundle *b, const n2_kernel_ratio *k) {
     if (!k) return;
     double *numbers = n2_bundle_room(b, 3);
@@ -248,7 +197,7 @@ static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
     put_features(b, m->ratio->features);
     put_base(b, m->ratio->base);
     n2_bundle_put_doubles(b, "shift", 1, 0, &m->ratio->shift);
-    for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(put_critic(b, m->ratio->critic[k], k));
+    for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(n2_critic_put(b, m->ratio->critic[k], k));
     put_kernel(b, m->ratio->kernel);
     return N2CE_OK;
 }
@@ -338,35 +287,11 @@ static n2ce_status load_base(n2_ratio *r, const n2_st_file *f, size_t d) {
     return N2CE_OK;
 }
 
-/* A critic that is larger than its part of the file must not even be begun: its width
- * squared, for each block, and its width times the features are among its parameters. */
-static bool fits_file(const n2ce_model *m, const n2_st_file *f, size_t k) {
-    const n2_critic_options *o = &m->record.used.critic;
-    size_t found = 0;
-    char prefix[32];
-    const int n = snprintf(prefix, sizeof prefix, "critic.%zu.", k);
-    for (size_t i = 0; i < n2_st_count(f); i++)
-        if (strncmp(n2_st_at(f, i)->name, prefix, (size_t)n) == 0)
-            found += n2_st_elements(n2_st_at(f, i));
-    return found >= o->width * o->width * (o->blocks ? o->blocks : 1) &&
-           found >= o->width * m->ratio->features->width;
-}
-
 static n2ce_status load_critic(n2ce_model *m, const n2_st_file *f, size_t k) {
     n2_ratio *r = m->ratio;
-    n2_critic *c;
-    if (!fits_file(m, f, k)) return N2CE_EDATA;
-    N2_TRY(n2_critic_new(m->ctx, r->features->width, r->dx, r->base, &m->record.used.critic, &c));
-    r->critic[r->critics++] = c;
-    const n2_tensor *t;
-    for (size_t i = 0; (t = n2_critic_parameter(c, i)); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "critic.%zu.%s", k, t->name);
-        const n2_st_tensor *s = n2_st_find(f, name);
-        if (!s) return N2CE_EDATA;
-        N2_TRY(n2_st_to_f32(m->ctx, s, t->data, (size_t)n2_elements(t->shape)));
-    }
-    n2_critic_push(c);
+    const n2_critic_shape shape = {r->features->width, r->dx, r->base, &m->record.used.critic};
+    N2_TRY(n2_critic_take(m->ctx, f, k, &shape, &r->critic[k]));
+    r->critics++;
     return N2CE_OK;
 }
 

@@ -14,6 +14,13 @@ void n2_moments_free(n2ce_ctx *ctx, n2_moments *m) {
     *m = (n2_moments){0};
 }
 
+void n2_moments_shrink(n2_moments *m, size_t d) {
+    if (m->n >= 2 * ((double)d + 3)) return;
+    for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++)
+            if (i != j) m->cov[i * d + j] *= m->n / (m->n + 2 * (double)d);
+}
+
 static n2ce_status moments_alloc(n2ce_ctx *ctx, size_t d, double n, n2_moments *m) {
     *m = (n2_moments){n, n2_alloc(ctx, d, sizeof(double)), n2_alloc(ctx, d * d, sizeof(double))};
     if (m->mean && m->cov) return N2CE_OK;

@@ -1,0 +1,185 @@
+#include "detect_write.h"
+
+#include "io/csv.h"
+#include "io/npy.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the spool ----------------------------------------------------------- */
+
+n2ce_status n2_spool_begin(n2_detect_session *s, const char *path) {
+    N2_TRY(n2_new_file_begin(s->ctx, path, &s->spool));
+    s->spooled = open(s->spool.temporary, O_RDONLY);
+    s->spooling = s->spooled >= 0;
+    unlink(s->spool.temporary); /* it is gone with the process, however that ends */
+    if (s->spooling) return N2CE_OK;
+    close(s->spool.file);
+    return n2_fail(s->ctx, N2CE_EIO, "%s: no file can be opened beside it.", path);
+}
+
+void n2_spool_end(n2_detect_session *s) {
+    if (s->spooling) close(s->spool.file);
+    if (s->spooling) close(s->spooled);
+    s->spooling = false;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+enum { SPOOLED = 4096, FLUSH = 1 << 18 };
+
+typedef struct copier {
+    n2_detect_session *s;
+    n2_text text; /* not yet in the file */
+    n2_new_file file;
+    n2_spooled some[SPOOLED];
+    size_t at, n; /* of these */
+    uint64_t rows;
+} copier;
+
+static void flush(copier *c) {
+    if (c->text.length == 0) return;
+    n2_new_file_add(&c->file, c->text.data, c->text.length);
+    c->text.length = 0;
+}
+
+static n2ce_status refill(copier *c) {
+    size_t bytes = 0;
+    for (ssize_t n = 1; n > 0 && bytes < sizeof c->some; bytes += (size_t)n) {
+        n = read(c->s->spooled, (char *)c->some + bytes, sizeof c->some - bytes);
+        if (n < 0) return n2_fail(c->s->ctx, N2CE_EIO, "Scores could not be read back.");
+    }
+    c->at = 0;
+    c->n = bytes / sizeof c->some[0];
+    if (c->n > 0) return N2CE_OK;
+    return n2_fail(c->s->ctx, N2CE_EDATA, "%s has more rows than when it was judged.", c->s->rows);
+}
+
+/* Score, p-value and flag of the next row. */
+static n2ce_status end_row(copier *c) {
+    if (c->at == c->n) N2_TRY(refill(c));
+    const n2_spooled *row = &c->some[c->at++];
+    const n2_rank_counts *ranks = &c->s->ranks;
+    n2_text_add_raw(&c->text, ",", 1);
+    n2_text_add_number(&c->text, row->score);
+    n2_text_add_raw(&c->text, ",", 1);
+    n2_text_add_number(&c->text, (double)row->rank / (double)ranks->ranks);
+    n2_text_add_raw(&c->text, row->rank <= ranks->flagged ? ",1\n" : ",0\n", 3);
+    c->rows++;
+    if (c->text.length >= FLUSH) flush(c);
+    return n2_cancelled(c->s->ctx) ? N2CE_ECANCELED : N2CE_OK;
+}
+
+static void add_field(n2_text *text, const n2_csv_field *f) {
+    bool quote = f->quoted;
+    for (size_t i = 0; i < f->n && !quote; i++) quote = strchr(",\"\r\n", f->text[i]) != NULL;
+    if (!quote) {
+        n2_text_add_raw(text, f->text, f->n);
+        return;
+    }
+    n2_text_add_raw(text, "\"", 1);
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->text[i] == '"') n2_text_add_raw(text, "\"", 1);
+        n2_text_add_raw(text, f->text + i, 1);
+    }
+    n2_text_add_raw(text, "\"", 1);
+}
+
+static void add_fields(n2_text *text, const n2_csv_field *fields, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) n2_text_add_raw(text, ",", 1);
+        add_field(text, &fields[i]);
+    }
+}
+
+static const char ADDED[] = ",score,p_value,flag\n";
+
+/* A file without a header gets one: the numbers of its columns. */
+static void number_columns(n2_text *text, size_t n) {
+    for (size_t i = 0; i < n; i++) n2_text_add(text, "%s%zu", i ? "," : "", i);
+    n2_text_add(text, "%s", ADDED);
+}
+
+static n2ce_status copy_csv(copier *c, n2_input *in) {
+    const n2_csv_field *fields;
+    n2_csv *csv;
+    size_t n;
+    N2_TRY(n2_csv_open(c->s->ctx, in, 0, &csv));
+    n2ce_status status = n2_csv_next(csv, &fields, &n);
+    const bool header = status == N2CE_OK && fields && n2_csv_is_header(fields, n);
+    if (header) {
+        add_fields(&c->text, fields, n);
+        n2_text_add(&c->text, "%s", ADDED);
+        status = n2_csv_next(csv, &fields, &n);
+    } else if (status == N2CE_OK && fields) {
+        number_columns(&c->text, n);
+    }
+    while (status == N2CE_OK && fields) {
+        add_fields(&c->text, fields, n);
+        status = end_row(c);
+        if (status == N2CE_OK) status = n2_csv_next(csv, &fields, &n);
+    }
+    n2_csv_close(csv);
+    return status;
+}
+
+static n2ce_status copy_numbers(copier *c, n2_npy *npy, double *row, size_t *columns) {
+    const size_t cols = n2_npy_cols(npy);
+    if (!row || !columns) return N2CE_ENOMEM;
+    for (size_t j = 0; j < cols; j++) columns[j] = j;
+    number_columns(&c->text, cols);
+    for (size_t n = 1; n > 0;) {
+        N2_TRY(n2_npy_next(npy, columns, cols, row, 1, &n));
+        for (size_t j = 0; j < cols && n > 0; j++) {
+            if (j > 0) n2_text_add_raw(&c->text, ",", 1);
+            if (!isnan(row[j])) n2_text_add_number(&c->text, row[j]);
+        }
+        if (n > 0) N2_TRY(end_row(c));
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status copy_npy(copier *c, n2_input *in) {
+    n2_npy *npy;
+    N2_TRY(n2_npy_open(c->s->ctx, in, &npy));
+    double *row = n2_alloc(c->s->ctx, n2_npy_cols(npy), sizeof *row);
+    size_t *columns = n2_alloc(c->s->ctx, n2_npy_cols(npy), sizeof *columns);
+    const n2ce_status status = copy_numbers(c, npy, row, columns);
+    n2_free(c->s->ctx, row);
+    n2_free(c->s->ctx, columns);
+    n2_npy_close(npy);
+    return status;
+}
+
+static n2ce_status copy_rows(copier *c) {
+    n2_input in;
+    size_t n;
+    N2_TRY(n2_input_open(c->s->ctx, c->s->rows, &in));
+    const unsigned char *head = n2_input_head(&in, &n);
+    const n2ce_status status = n2_is_npy(head, n) ? copy_npy(c, &in) : copy_csv(c, &in);
+    n2_input_close(&in);
+    N2_TRY(status);
+    flush(c);
+    if (c->rows == c->s->judged) return c->text.failed ? N2CE_ENOMEM : N2CE_OK;
+    return n2_fail(c->s->ctx, N2CE_EDATA, "%s has fewer rows than when it was judged.", c->s->rows);
+}
+
+n2ce_status n2_detect_write(n2_detect_session *s, const char *path) {
+    if (s->spool.error)
+        return n2_fail(s->ctx, N2CE_EIO, "Scores could not be kept beside %s: %s.", path,
+                       strerror(s->spool.error));
+    copier *c = n2_alloc(s->ctx, 1, sizeof *c);
+    if (!c) return N2CE_ENOMEM;
+    c->s = s;
+    c->text = n2_text_new(s->ctx);
+    n2ce_status status = n2_new_file_begin(s->ctx, path, &c->file);
+    if (status == N2CE_OK) {
+        status = copy_rows(c);
+        status = n2_new_file_end(&c->file, status);
+    }
+    n2_text_free(&c->text);
+    n2_free(s->ctx, c);
+    return status;
+}

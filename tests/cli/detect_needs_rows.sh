@@ -1,0 +1,1 @@
+n2ce detect --normal good.csv
