@@ -2,10 +2,10 @@
  *
  *     z ~ N(z; 0, I) exp(f(z)) / Z               prior.h
  *     x ~ N(g(z), sigma^2 I)                     the decoder g
- *     z | x                                      Langevin dynamics, begun where a diffusion model
- * of codes, conditioned on x, puts z: the sampler
+ *     z | x                                      the sampler, then Langevin dynamics
  *
- * The sampler learns to repeat what Langevin dynamics makes of its draws; a slow average of it
+ * The sampler is a diffusion model of codes that is conditioned on x. It learns to repeat what
+ * Langevin dynamics makes of its draws; a slow average of it
  * makes them in training. One iteration of it is
  *
  *     z0     drawn by the slow sampler for a batch x                      100 steps

@@ -5,8 +5,8 @@
 
 enum { LEAST_PICTURES = 100, HELD_OUT = 10 /* one of so many */ };
 
-const char *const n2_oddity_part_names[N2_ODDITY_PARTS] = {
-    "error", "surprise", "pixels", "place", "neighbours", "contrast", "between", "bound"};
+const char *const n2_oddity_part_names[N2_ODDITY_PARTS] = {"error",      "surprise", "place",
+                                                           "neighbours", "contrast", "bound"};
 
 struct n2_oddity {
     n2ce_ctx *ctx;
@@ -25,11 +25,12 @@ n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net) {
                             .vae_rate = 6e-4,
                             .rate = 6e-4,
                             .contrast_magnitude = 1,
-                            .members = 3};
+                            .members = 1};
 }
 
 double n2_oddity_score(const double nats[N2_ODDITY_PARTS]) {
-    return nats[N2_ODD_SURPRISE] + nats[N2_ODD_PLACE] + nats[N2_ODD_CONTRAST];
+    return nats[N2_ODD_ERROR] + nats[N2_ODD_SURPRISE] / 2 +
+           (nats[N2_ODD_PLACE] + nats[N2_ODD_NEIGHBOURS]) / 2 + nats[N2_ODD_CONTRAST];
 }
 
 /* ---- learning ---- */

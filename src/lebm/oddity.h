@@ -5,22 +5,20 @@
  * the mean m of a picture's code and the picture g(m) that the decoder makes of it, the parts are
  *
  *     error        ln |x - g(m)|^2
- *     surprise     the same over what is usual for this code: a second decoder knows the variance
- * of each pixel given m pixels       ln of the sum of squared errors over these variances, pixel by
- * pixel place        -ln p(m), by the prior that N2CE learns on codes of normal pictures neighbours
- * ln of the mean distance of m to its 5 nearest codes among those of training contrast     minus
- * the log ratio, by N2CE and a convolutional critic, of decoded codes of normal pictures to decoded
- * mixes of such codes. Both sides are decoded, so blur tells them apart no more; what lies between
- * kinds of pictures does
+ *     surprise     ln of |x - g(m)|^2 over what is usual for m: a second decoder knows that
+ *     place        -ln p(m), by the prior that N2CE learns on codes of normal pictures
+ *     neighbours   ln of the mean distance of m to its 5 nearest codes of training
+ *     contrast     minus the log ratio of decoded codes to decoded mixes of codes at g(m)
+ *     bound        what the autoencoder minimises: the weighted error and the code's divergence
  *
- *     between      the same of the codes themselves, by a network of rows
- *     bound        what the autoencoder minimises: the weighted error, and the divergence of the
- * code from N(0, I)
+ * The larger, the odder. The contrast is learnt by N2CE and a convolutional critic. Both sides of
+ * it are decoded, so blur does not tell them apart; what lies between kinds of pictures does.
  *
- * The larger, the odder. Each is turned into nats of surprise: minus the logarithm of the share of
- * held-out pictures that have it at least as large, with an exponential tail beyond the largest. So
- * parts can be added. Several such models with other seeds agree better than one: parts are means
- * over them. */
+ * Each part is turned into nats of surprise: minus the logarithm of the share of held-out pictures
+ * that have it at least as large, with an exponential tail beyond the largest. So parts can be
+ * added: error + surprise / 2 + (place + neighbours) / 2 + contrast is the score, three kinds of
+ * evidence with the same weight. Several models with other seeds agree better than one: parts are
+ * means over them. */
 #ifndef N2_ODDITY_H
 #define N2_ODDITY_H
 
@@ -31,11 +29,9 @@
 typedef enum n2_oddity_part {
     N2_ODD_ERROR,
     N2_ODD_SURPRISE,
-    N2_ODD_PIXELS,
     N2_ODD_PLACE,
     N2_ODD_NEIGHBOURS,
     N2_ODD_CONTRAST,
-    N2_ODD_BETWEEN,
     N2_ODD_BOUND,
     N2_ODDITY_PARTS
 } n2_oddity_part;

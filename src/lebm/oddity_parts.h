@@ -12,10 +12,8 @@
 typedef enum n2_oddity_fact {
     N2_FACT_ERROR,    /* |x - g(m)|^2 */
     N2_FACT_EXPECTED, /* the sum of variances of pixels, given m */
-    N2_FACT_PIXELS,   /* the sum of squared errors over variances */
     N2_FACT_PLACE,
     N2_FACT_CONTRAST,
-    N2_FACT_BETWEEN,
     N2_FACT_DIVERGENCE, /* of the posterior from N(0, I), nats */
     N2_ODDITY_FACTS
 } n2_oddity_fact;
@@ -31,8 +29,6 @@ typedef struct n2_oddity_member {
     n2_parameters critic_parameters;   /* named "critic.*" */
     n2_image_encoder critic;
     n2_layer critic_head;
-    n2_parameters between_parameters;
-    n2_mlp between;      /* m to the log ratio of codes to mixes of codes */
     n2_tensor *pictures; /* to train on */
     n2_tensor *asked;    /* [ASKED x ..]: pictures in question */
     n2_graph *graph;     /* of N2_ODDITY_FACTS + 1 results, the last being m */

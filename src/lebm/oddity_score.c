@@ -28,13 +28,10 @@ static void build_facts(n2_oddity_member *m, n2_graph *g) {
     n2_image_encode(g, &m->nets.encoder, x, &code, &logvar);
     const n2_node made = n2_image_decode(g, &m->nets.decoder, code), miss = n2g_sub(g, x, made);
     const n2_node squares = n2g_mul(g, miss, miss), log_variance = n2_oddity_variance(g, m, code);
-    const n2_node over = n2g_mul(g, squares, n2g_exp(g, n2g_neg(g, log_variance)));
     m->result[N2_FACT_ERROR] = sum_of_pixels(g, squares);
     m->result[N2_FACT_EXPECTED] = sum_of_pixels(g, n2g_exp(g, log_variance));
-    m->result[N2_FACT_PIXELS] = sum_of_pixels(g, over);
     m->result[N2_FACT_PLACE] = n2g_neg(g, n2_prior_log_density(g, code, &m->nets.prior));
     m->result[N2_FACT_CONTRAST] = n2g_neg(g, n2_oddity_critic(g, m, made));
-    m->result[N2_FACT_BETWEEN] = n2g_neg(g, n2_mlp_apply(g, &m->between, code));
     m->result[N2_FACT_DIVERGENCE] = divergence_of(g, code, logvar);
     m->result[N2_ODDITY_FACTS] = code;
 }
@@ -83,11 +80,9 @@ static void note_facts(const n2_oddity_spec *spec, const double facts[N2_ODDITY_
     const double error = log(facts[N2_FACT_ERROR] + 1e-6);
     parts[N2_ODD_ERROR] = error;
     parts[N2_ODD_SURPRISE] = error - log(facts[N2_FACT_EXPECTED] + 1e-6);
-    parts[N2_ODD_PIXELS] = log(facts[N2_FACT_PIXELS] + 1e-6);
     parts[N2_ODD_PLACE] = facts[N2_FACT_PLACE];
     parts[N2_ODD_NEIGHBOURS] = (double)NAN;
     parts[N2_ODD_CONTRAST] = facts[N2_FACT_CONTRAST];
-    parts[N2_ODD_BETWEEN] = facts[N2_FACT_BETWEEN];
     parts[N2_ODD_BOUND] = spec->weight * facts[N2_FACT_ERROR] + facts[N2_FACT_DIVERGENCE];
 }
 

@@ -4,10 +4,10 @@
 #include "rewrite/rewrites.h"
 
 static const n2_adam ADAM = {0.5, 0.999, 1e-8, 0};
-static const double CLIP = 100, HEAD_SLOPE = 0.01, SLOPE = 0.2;
+static const double CLIP = 100, HEAD_SLOPE = 0.01;
 static const double LEAST_LOG_VARIANCE = -9, LARGEST_LOG_VARIANCE = 1;
 
-enum { ASKED = 500, NOISE = 16, BETWEEN_WIDTH = 128, MOST_EMBEDDING = 1024 };
+enum { ASKED = 500, NOISE = 16, MOST_EMBEDDING = 1024 };
 
 /* ---- networks ---- */
 
@@ -30,10 +30,6 @@ static void add_networks(n2_oddity_member *m, int64_t embedding) {
     m->critic_parameters.prefix = "critic";
     m->critic = n2_image_encoder_new(&m->critic_parameters, s->net, s->width, embedding, 0);
     m->critic_head = n2_layer_new(&m->critic_parameters, "head", embedding, 1);
-    m->between_parameters = n2_parameters_new(m->store, m->seed + 5);
-    m->between =
-        n2_mlp_new(&m->between_parameters, "between",
-                   (int64_t[]){s->nz, BETWEEN_WIDTH, BETWEEN_WIDTH, BETWEEN_WIDTH, 1}, 5, SLOPE);
 }
 
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,
@@ -44,9 +40,7 @@ n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uin
     N2_TRY(n2_store_new(ctx, sizeof(float), &m->store));
     N2_TRY(n2_lebm_nets_new(m->store, &autoencoder, seed, &m->nets));
     add_networks(m, autoencoder.embedding);
-    if (m->variance_parameters.failed || m->critic_parameters.failed ||
-        m->between_parameters.failed)
-        return N2CE_ENOMEM;
+    if (m->variance_parameters.failed || m->critic_parameters.failed) return N2CE_ENOMEM;
     m->pictures = n2_store_add(m->store, "pictures",
                                n2_dims((int64_t)n, net->side, net->side, net->channels));
     m->asked = n2_store_add(m->store, "asked", n2_dims(ASKED, net->side, net->side, net->channels));
@@ -116,7 +110,8 @@ static n2_node variance_loss(n2_graph *g, const n2_oddity_member *m, n2_node x, 
 static n2_node mix_codes(n2_graph *g, n2_node code) {
     const n2_shape shape = n2_shape_at(g, code);
     const int64_t n = shape.dim[0], nz = shape.dim[1], two = n * 2 / 5, rest = n - 2 * two;
-    const n2_node other = n2g_gather(g, code, n2g_permutation(g, n));
+    const n2_node first = n2g_slice(g, code, 0, 0, 1);
+    const n2_node other = n2g_concat(g, n2g_slice(g, code, 0, 1, n - 1), first, 0);
     const n2_node on_line = n2g_broadcast(g, n2g_randu(g, n2_dims(two, 1)), n2_dims(two, nz));
     const n2_node coin = n2g_greater(g, n2g_randu(g, n2_dims(two, nz)), n2g_constant(g, 0.5));
     const n2_node share = n2g_concat(g, on_line, coin, 0);
@@ -135,12 +130,7 @@ static n2_node contrast_loss(n2_graph *g, const n2_oddity_member *m, n2_node mad
                          m->spec.contrast_magnitude);
 }
 
-static n2_node between_loss(n2_graph *g, const n2_oddity_member *m, n2_node code, n2_node mix) {
-    return n2g_n2ce_loss(g, n2_mlp_apply(g, &m->between, code), n2_mlp_apply(g, &m->between, mix),
-                         m->spec.contrast_magnitude);
-}
-
-enum { BESIDE = 4 };
+enum { BESIDE = 3 };
 
 static n2ce_status build_beside_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_oddity_member *m = user;
@@ -150,12 +140,10 @@ static n2ce_status build_beside_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_node made = n2g_detach(g, n2_image_decode(g, &m->nets.decoder, code));
     const n2_node losses[BESIDE] = {n2_prior_loss(g, &m->nets.prior, b.z),
                                     variance_loss(g, m, b.x, made, code),
-                                    contrast_loss(g, m, made, mix), between_loss(g, m, code, mix)};
-    const n2_parameters *const parameters[BESIDE] = {&m->nets.prior.parameters,
-                                                     &m->variance_parameters, &m->critic_parameters,
-                                                     &m->between_parameters};
-    const char *const names[BESIDE] = {"adam.prior", "adam.variance", "adam.critic",
-                                       "adam.between"};
+                                    contrast_loss(g, m, made, mix)};
+    const n2_parameters *const parameters[BESIDE] = {
+        &m->nets.prior.parameters, &m->variance_parameters, &m->critic_parameters};
+    const char *const names[BESIDE] = {"adam.prior", "adam.variance", "adam.critic"};
     const n2_optimiser adam = optimiser_of(m->spec.rate, &steps);
     for (int i = 0; i < BESIDE; i++) {
         n2_minimise(g, &adam, names[i], parameters[i], losses[i], NULL);

@@ -2,7 +2,7 @@
  * and an embedding of what the code belongs to.
  *
  *   time      angle / (pi/2) of the noise, waves of it, Linear, SiLU, Linear          (width)
- *   context   c = [time embedding]
+ *   context   c = [time, embedding]
  *   input     [sin(2 pi z B), cos(2 pi z B), z], B trained                            (2 nz)
  *   layers    gated ones, as a U: down to width, 2 width, 2 width; 2 width in the middle; up to
  *             2 width, width, nz, each fed with what the layer of the same size on the way down

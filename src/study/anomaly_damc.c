@@ -35,7 +35,7 @@ static n2_damc_spec spec_of(const n2_anomaly_effort *e, const n2_prior_spec *pri
 
 static n2_damc_training training_of(const n2_anomaly_job *job) {
     n2_damc_training t = n2_damc_training_defaults();
-    t.steps = job->effort.steps;
+    if (job->effort.steps) t.steps = job->effort.steps;
     t.seed = 1000 * job->seed;
     t.decoder_rate *= job->effort.rate;
     t.prior_rate *= job->effort.rate;
@@ -99,8 +99,9 @@ static n2ce_status open_run(damc_run *r, const n2_prior_spec *prior) {
 
 static n2ce_status learn(damc_run *r) {
     n2_phase phase = n2_damc_phase(&r->learner);
-    phase.renew = r->job->effort.check_every ? check : NULL;
-    phase.renew_every = r->job->effort.check_every;
+    const uint64_t checks = r->job->effort.checks;
+    phase.renew = checks > 0 && checks < phase.steps ? check : NULL;
+    phase.renew_every = phase.renew ? phase.steps / checks : 0;
     const n2_trainer trainer = {.store = r->store,
                                 .user = r,
                                 .phases = &phase,

@@ -69,8 +69,8 @@ static n2ce_status note_scores(const n2_anomaly_job *job, n2_oddity *o, const n2
 static n2_oddity_spec spec_of(const n2_anomaly_effort *e) {
     n2_oddity_spec spec = n2_oddity_defaults(n2_image_spec_named("mnist"));
     spec.width = (int64_t)e->width;
-    spec.vae_steps = e->steps;
-    spec.steps = e->steps / 2;
+    if (e->steps) spec.vae_steps = e->steps;
+    spec.steps = spec.vae_steps / 2;
     spec.weight = e->weight;
     spec.contrast_magnitude = e->magnitude;
     spec.members = e->members;

@@ -22,7 +22,8 @@ static const n2ce_option options_table[] = {
     {"width", 0, N2CE_OPTION_COUNT, "32", 2, 1024, NULL, "W",
      "width of networks: a decoder's layers have 8, 4 and 2 times as many channels; published: "
      "128"},
-    {"steps", 0, N2CE_OPTION_COUNT, "4000", 1, 1e9, NULL, "T", "steps of training networks"},
+    {"steps", 0, N2CE_OPTION_COUNT, "auto", 1, 1e9, NULL, "T",
+     "steps of training networks; auto: 4000 of an autoencoder, 3000 of DAMC"},
     {"checks", 0, N2CE_OPTION_COUNT, "8", 0, 32, NULL, "N",
      "how often the test pictures are scored during the training, for the best checkpoint"},
     {"rate-factor", 0, N2CE_OPTION_REAL, "5", 1e-3, 1e3, NULL, "R",
@@ -33,7 +34,7 @@ static const n2ce_option options_table[] = {
      "standard deviation of a pixel in Langevin dynamics"},
     {"weight", 0, N2CE_OPTION_REAL, "2", 1e-3, 1e3, NULL, "W",
      "weight of the squared error in the autoencoder of default"},
-    {"members", 0, N2CE_OPTION_COUNT, "3", 1, 16, NULL, "N", "models that default averages"},
+    {"members", 0, N2CE_OPTION_COUNT, "1", 1, 16, NULL, "N", "models that default averages"},
     {"contrast", 0, N2CE_OPTION_REAL, "1", 1, 1e6, NULL, "M",
      "noise magnitude of the critic of mixes in default"},
     {"keep-scores", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
@@ -44,7 +45,7 @@ static const n2ce_option options_table[] = {
      "take over the runs that are in these answers (anomaly.json, or folders with it, separated by "
      "commas); make the others"},
     N2_DEVICE_OPTION,
-    N2_PRECISION_OPTION,
+    N2_PICTURES_PRECISION_OPTION,
     N2_REPORT_OPTION,
     N2_FORCE_OPTION,
     {0},
@@ -250,8 +251,10 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_anomaly
     N2_TRY(choose_digits(ctx, o, s));
     N2_TRY(choose_methods(ctx, o, s));
     N2_TRY(n2_choice_of_options(ctx, o, &s->choice));
+    const bool any = n2_options_is_auto(o, "steps");
+    const size_t steps = any ? 0 : (size_t)n2_options_count(o, "steps");
     s->effort = (n2_anomaly_effort){.width = (size_t)n2_options_count(o, "width"),
-                                    .steps = (size_t)n2_options_count(o, "steps"),
+                                    .steps = steps,
                                     .rate = n2ce_options_number(o, "rate-factor"),
                                     .slow = n2ce_options_number(o, "slow"),
                                     .sigma = n2ce_options_number(o, "sigma")};
@@ -259,8 +262,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_anomaly
     s->effort.magnitude = n2ce_options_number(o, "contrast");
     s->effort.members = (size_t)n2_options_count(o, "members");
     s->effort.keep = n2ce_options_get(o, "keep-scores");
-    const size_t checks = (size_t)n2_options_count(o, "checks");
-    s->effort.check_every = checks && checks < s->effort.steps ? s->effort.steps / checks : 0;
+    s->effort.checks = (size_t)n2_options_count(o, "checks");
     s->effort.subset = (size_t)n2_options_count(o, "subset");
     s->runs = n2_arena_alloc(s->arena, n2_anomaly_runs(s), sizeof *s->runs);
     if (!s->runs) return N2CE_ENOMEM;

@@ -28,17 +28,17 @@ enum {
 
 /* How methods that train networks do it. */
 typedef struct n2_anomaly_effort {
-    size_t width;       /* channels of a decoder's layers are 8, 4 and 2 of these */
-    size_t steps;       /* of training */
-    size_t check_every; /* the test pictures are scored after every so many; 0: at the end */
-    double rate;        /* on published learning rates */
-    double sigma;       /* of a pixel, in Langevin dynamics */
-    double slow;        /* share of the way that the slow sampler goes every 10 steps */
-    size_t subset;      /* n2_anomaly_split_thin; 0: all pictures */
-    double weight;      /* default: of the squared error in the autoencoder's loss, */
-    double magnitude;   /* M of the critic of mixes, */
-    size_t members;     /* models that are averaged */
-    const char *keep;   /* a folder for the parts of scores; NULL: they are not kept */
+    size_t width;     /* channels of a decoder's layers are 8, 4 and 2 of these */
+    size_t steps;     /* of training; 0: those of the method */
+    size_t checks;    /* the test pictures are scored so many times meanwhile */
+    double rate;      /* on published learning rates */
+    double sigma;     /* of a pixel, in Langevin dynamics */
+    double slow;      /* share of the way that the slow sampler goes every 10 steps */
+    size_t subset;    /* n2_anomaly_split_thin; 0: all pictures */
+    double weight;    /* default: of the squared error in the autoencoder's loss, */
+    double magnitude; /* M of the critic of mixes, */
+    size_t members;   /* models that are averaged */
+    const char *keep; /* a folder for the parts of scores; NULL: they are not kept */
     n2_device_choice *choice;
 } n2_anomaly_effort;
 
