@@ -8,7 +8,10 @@ static void add_key(n2_text *out, const char *key, double value) {
 
 static void add_numbers(n2_text *out, const char *key, const double *x, size_t n) {
     n2_text_add(out, ", \"%s\": [", key);
-    for (size_t i = 0; i < n; i++) n2_text_add(out, "%s%.4f", i ? ", " : "", x[i]);
+    for (size_t i = 0; i < n; i++) {
+        n2_text_add(out, i ? ", " : "");
+        n2_text_add_number(out, x[i]);
+    }
     n2_text_add(out, "]");
 }
 
@@ -33,8 +36,10 @@ static void add_parts(n2_text *out, const n2_anomaly_run *r) {
 static void add_checks(n2_text *out, const n2_anomaly_run *r) {
     add_key(out, "best", n2_anomaly_best(r));
     n2_text_add(out, ", \"checks\": [");
-    for (size_t i = 0; i < r->n_checks; i++)
-        n2_text_add(out, "%s%.0f, %.4f", i ? ", " : "", r->checks[i].step, r->checks[i].auprc);
+    for (size_t i = 0; i < r->n_checks; i++) {
+        n2_text_add(out, "%s%.0f, ", i ? ", " : "", r->checks[i].step);
+        n2_text_add_number(out, r->checks[i].auprc);
+    }
     n2_text_add(out, "]");
 }
 
