@@ -122,10 +122,10 @@ static n2_node mix_codes(n2_graph *g, n2_node code) {
     return n2g_concat(g, mixed, normal, 0);
 }
 
-static n2_node contrast_loss(n2_graph *g, const n2_oddity_member *m, n2_node made, n2_node mix) {
-    const n2_node mixed = n2g_detach(g, n2_image_decode(g, &m->nets.decoder, mix));
-    const n2_node f = n2_oddity_critic(g, m, n2g_concat(g, made, mixed, 0));
+/* Of decoded codes, then as many decoded mixes. */
+static n2_node contrast_loss(n2_graph *g, const n2_oddity_member *m, n2_node pictures) {
     const int64_t n = m->spec.batch;
+    const n2_node f = n2_oddity_critic(g, m, pictures);
     return n2g_n2ce_loss(g, n2g_slice(g, f, 0, 0, n), n2g_slice(g, f, 0, n, n),
                          m->spec.contrast_magnitude);
 }
@@ -136,11 +136,13 @@ static n2ce_status build_beside_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_oddity_member *m = user;
     const double steps = (double)m->spec.steps;
     const n2_lebm_batch b = draw_batch(g, m);
-    const n2_node code = n2g_detach(g, b.mean), mix = mix_codes(g, code);
-    const n2_node made = n2g_detach(g, n2_image_decode(g, &m->nets.decoder, code));
+    const n2_node code = n2g_detach(g, b.mean);
+    const n2_node both = n2g_concat(g, code, mix_codes(g, code), 0);
+    const n2_node pictures = n2g_detach(g, n2_image_decode(g, &m->nets.decoder, both));
+    const n2_node made = n2g_slice(g, pictures, 0, 0, m->spec.batch);
     const n2_node losses[BESIDE] = {n2_prior_loss(g, &m->nets.prior, b.z),
                                     variance_loss(g, m, b.x, made, code),
-                                    contrast_loss(g, m, made, mix)};
+                                    contrast_loss(g, m, pictures)};
     const n2_parameters *const parameters[BESIDE] = {
         &m->nets.prior.parameters, &m->variance_parameters, &m->critic_parameters};
     const char *const names[BESIDE] = {"adam.prior", "adam.variance", "adam.critic"};

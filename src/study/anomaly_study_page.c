@@ -38,6 +38,31 @@ static void add_curves(n2_text *page, const n2_anomaly_study *s, size_t digit) {
     n2_page_figure(page, &plot, "Precision over recall, first seed, last checkpoint.");
 }
 
+/* AUPRC over the steps of training: a line a method, of its first run. */
+static void add_checks(n2_text *page, const n2_anomaly_study *s, size_t digit) {
+    n2_series series[N2_ANOMALY_METHODS];
+    double x[N2_ANOMALY_METHODS][N2_ANOMALY_CHECKS], y[N2_ANOMALY_METHODS][N2_ANOMALY_CHECKS];
+    char title[32];
+    size_t n = 0;
+    for (size_t m = 0; m < s->n_methods; m++) {
+        const n2_anomaly_run *r = n2_anomaly_run_at(s, digit, m, 0);
+        if (r->n_checks < 2) continue;
+        for (size_t i = 0; i < r->n_checks; i++) {
+            x[n][i] = r->checks[i].step;
+            y[n][i] = r->checks[i].auprc;
+        }
+        series[n] = (n2_series){.label = s->methods[m]->name, .x = x[n], .y = y[n]};
+        series[n].n = r->n_checks;
+        series[n].markers = true;
+        series[n++].colour = (int)(m % N2_PLOT_COLOURS);
+    }
+    if (n == 0) return;
+    snprintf(title, sizeof title, "Digit %d in training", s->digits[digit]);
+    const n2_plot plot = {
+        .title = title, .x_label = "steps", .y_label = "AUPRC", .series = series, .n_series = n};
+    n2_page_figure(page, &plot, "AUPRC after so many steps, first seed. Nothing is chosen by it.");
+}
+
 static n2ce_status add_tables(n2_text *page, const n2_anomaly_study *s, n2_arena *arena) {
     static const struct {
         n2_anomaly_table which;
@@ -112,6 +137,7 @@ n2ce_status n2_anomaly_study_page(n2ce_ctx *ctx, const n2_anomaly_study *s, char
     n2ce_status status = add_tables(&page, s, &arena);
     n2_page_section(&page, "Precision and recall");
     for (size_t d = 0; d < s->n_digits; d++) add_curves(&page, s, d);
+    for (size_t d = 0; d < s->n_digits; d++) add_checks(&page, s, d);
     if (status == N2CE_OK) status = add_pictures(&page, s);
     n2_arena_free(&arena);
     snprintf(footer, sizeof footer, "n2ce %s", n2ce_version());
