@@ -33,7 +33,7 @@ sampler:   base engine rewrite nn
 model:     base engine rewrite nn objective sampler
 ratio:     base io objective engine rewrite nn train model
 metric:    base io image engine rewrite nn train
-lebm:      base io image engine rewrite nn train objective sampler model metric
+lebm:      base io image engine rewrite nn train objective sampler model metric detect/calibration.h
 detect:    base io objective engine rewrite nn train model ratio
 optimize:  base io design engine rewrite nn train objective sampler model ratio
 task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm design detect optimize

@@ -63,14 +63,18 @@ static n2ce_status note_codes(n2_oddity_member *m, const n2_images *normal, cons
     return N2CE_OK;
 }
 
-static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d) {
-    m->n_held_out = d->n_held_out;
-    m->held_out = n2_arena_alloc(&m->arena, d->n_held_out * N2_ODDITY_PARTS, sizeof(double));
-    if (!m->held_out) return N2CE_ENOMEM;
-    N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, d->n_held_out, m->held_out, NULL));
-    for (size_t k = 0; k < N2_ODDITY_PARTS; k++)
-        N2_TRY(
-            n2_tail_of(&m->arena, m->held_out + k, d->n_held_out, N2_ODDITY_PARTS, &m->tails[k]));
+static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d,
+                              n2_arena *scratch) {
+    const size_t n = d->n_held_out;
+    double *column = n2_arena_alloc(scratch, n, sizeof *column);
+    m->n_held_out = n;
+    m->held_out = n2_arena_alloc(&m->arena, n * N2_ODDITY_PARTS, sizeof(double));
+    if (!column || !m->held_out) return N2CE_ENOMEM;
+    N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, n, m->held_out, NULL));
+    for (size_t k = 0; k < N2_ODDITY_PARTS; k++) {
+        for (size_t i = 0; i < n; i++) column[i] = m->held_out[i * N2_ODDITY_PARTS + k];
+        N2_TRY(n2_tail_new(m->ctx, column, n, &m->tails[k]));
+    }
     return N2CE_OK;
 }
 
@@ -80,7 +84,7 @@ static n2ce_status learn_member(n2_oddity_member *m, const n2_images *normal, co
     n2_tensor_push(m->store, m->pictures);
     N2_TRY(n2_oddity_member_train(m, choice));
     N2_TRY(note_codes(m, normal, d, scratch));
-    return note_usual(m, normal, d);
+    return note_usual(m, normal, d, scratch);
 }
 
 static n2ce_status learn_all(n2_oddity *o, const n2_oddity_spec *spec, const n2_images *normal,
@@ -155,7 +159,7 @@ static void add_nats(const n2_oddity *o, size_t member, const double *parts, siz
                      double *nats) {
     for (size_t i = 0; i < n * N2_ODDITY_PARTS; i++) {
         const n2_tail *tail = &o->members[member].tails[i % N2_ODDITY_PARTS];
-        nats[i] += n2_tail_nats(tail, parts[i]) / (double)o->n;
+        nats[i] += n2_tail_at(tail, parts[i]) / (double)o->n;
     }
 }
 

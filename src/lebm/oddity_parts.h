@@ -4,8 +4,8 @@
 #define N2_ODDITY_PARTS_H
 
 #include "base/arena.h"
+#include "detect/calibration.h"
 #include "oddity.h"
-#include "tail.h"
 #include "train/train.h"
 
 /* What a plan says of a picture, before logarithms and neighbours. */

@@ -51,6 +51,7 @@ void n2_oddity_member_close(n2_oddity_member *m) {
     n2_plan_free(m->plan);
     n2_graph_free(m->graph);
     n2_store_free(m->store);
+    for (size_t k = 0; k < N2_ODDITY_PARTS; k++) n2_tail_free(m->ctx, &m->tails[k]);
     n2_arena_free(&m->arena);
 }
 

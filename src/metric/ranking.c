@@ -56,7 +56,7 @@ static size_t see_ties(const ranked *rows, size_t n, size_t at, seen *s) {
     return at;
 }
 
-static void measure(const ranked *rows, n2_ranking *out) {
+static void measure(const ranked *rows, n2_rank_areas *out) {
     const double odd = (double)out->odd, normal = (double)(out->n - out->odd);
     double before = 1;
     seen last = {0, 0};
@@ -73,9 +73,9 @@ static void measure(const ranked *rows, n2_ranking *out) {
 }
 
 n2ce_status n2_rank_scores(n2ce_ctx *ctx, const double *scores, const unsigned char *is_odd,
-                           size_t n, n2_ranking *out) {
+                           size_t n, n2_rank_areas *out) {
     ranked *rows;
-    *out = (n2_ranking){.n = n};
+    *out = (n2_rank_areas){.n = n};
     N2_TRY(count_odd(ctx, is_odd, n, &out->odd));
     N2_TRY(sort_scores(ctx, scores, is_odd, n, &rows));
     out->prevalence = (double)out->odd / (double)n;

@@ -9,19 +9,19 @@
 
 #include "base/arena.h"
 
-typedef struct n2_ranking {
+typedef struct n2_rank_areas {
     size_t n, odd;
     double prevalence; /* odd / n */
     double auprc;      /* trapezoids under precision over recall, from recall 0, precision 1: not
                           the average precision */
     double auroc;      /* probability that an odd row scores above a normal one; ties are half */
-} n2_ranking;
+} n2_rank_areas;
 
 /* Of n rows, with at least one odd and one normal among them; scores grow with oddness and may be
  * infinite. Fails with N2CE_EINVAL for rows of one kind only, N2CE_EDATA for a score that is NaN,
  * N2CE_ENOMEM. */
 n2ce_status n2_rank_scores(n2ce_ctx *ctx, const double *scores, const unsigned char *is_odd,
-                           size_t n, n2_ranking *out);
+                           size_t n, n2_rank_areas *out);
 
 /* Precision where recall first reaches i / (points - 1), i below `points`, which is at least 2; at
  * recall 0 it is 1. Fails likewise. */

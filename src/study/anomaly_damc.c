@@ -64,7 +64,7 @@ static n2ce_status ready(void *user, const n2_backend *backend) {
 static n2ce_status score_test(damc_run *r, uint64_t step) {
     const n2_anomaly_split *s = r->job->split;
     n2_anomaly_scores *out = r->out;
-    n2_ranking ranking;
+    n2_rank_areas ranking;
     N2_TRY(n2_damc_score(r->scorer, r->job->seed, &r->scores));
     for (size_t i = 0; i < s->n_test; i++) out->score[i] = r->scores.misfit[i] + r->scores.prior[i];
     N2_TRY(n2_rank_scores(r->job->ctx, out->score, s->is_odd, s->n_test, &ranking));

@@ -132,7 +132,7 @@ static n2ce_status judge(const anomaly_runner *r, const n2_anomaly_scores *score
                          n2_anomaly_run *run) {
     const n2_anomaly_split *s = &r->split;
     n2ce_ctx *ctx = r->base.ctx;
-    n2_ranking ranking;
+    n2_rank_areas ranking;
     N2_TRY(n2_rank_scores(ctx, scores->score, s->is_odd, s->n_test, &ranking));
     run->auprc = ranking.auprc;
     run->auroc = ranking.auroc;

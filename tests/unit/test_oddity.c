@@ -58,7 +58,7 @@ static void standing_bars_are_odd(void **state) {
     n2_images *normal = bars(ctx, LYING, 0), *judged = bars(ctx, JUDGED, JUDGED);
     double *nats = nats_of(ctx, 60, normal, judged), scores[2 * JUDGED];
     unsigned char is_odd[2 * JUDGED];
-    n2_ranking r;
+    n2_rank_areas r;
     for (size_t i = 0; i < 2 * JUDGED; i++) {
         is_odd[i] = i >= JUDGED;
         scores[i] = n2_oddity_score(nats + i * N2_ODDITY_PARTS);

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-static n2_ranking rank(const double *scores, const unsigned char *odd, size_t n) {
+static n2_rank_areas rank(const double *scores, const unsigned char *odd, size_t n) {
     n2ce_ctx *ctx = new_ctx(1);
-    n2_ranking r;
+    n2_rank_areas r;
     assert_int_equal(n2_rank_scores(ctx, scores, odd, n, &r), N2CE_OK);
     n2ce_ctx_free(ctx);
     return r;
@@ -21,7 +21,7 @@ static void assert_near(double x, double y) { assert_true(fabs(x - y) < 1e-12); 
 
 static void the_best_ranking_has_areas_of_one(void **state) {
     (void)state;
-    const n2_ranking r = rank((double[]){5, 4, 3, 2, 1}, (unsigned char[]){1, 1, 0, 0, 0}, 5);
+    const n2_rank_areas r = rank((double[]){5, 4, 3, 2, 1}, (unsigned char[]){1, 1, 0, 0, 0}, 5);
     assert_near(r.auprc, 1);
     assert_near(r.auroc, 1);
     assert_near(r.prevalence, 0.4);
@@ -31,7 +31,7 @@ static void the_best_ranking_has_areas_of_one(void **state) {
  * (1/2 + 2/3) / 4; the average precision would be 1/2 + 1/3. */
 static void the_area_is_made_of_trapezoids(void **state) {
     (void)state;
-    const n2_ranking r = rank((double[]){3, 2, 1}, (unsigned char[]){1, 0, 1}, 3);
+    const n2_rank_areas r = rank((double[]){3, 2, 1}, (unsigned char[]){1, 0, 1}, 3);
     assert_near(r.auprc, 0.5 + (0.5 + 2.0 / 3) / 4);
     assert_near(r.auroc, 0.5);
 }
@@ -39,7 +39,7 @@ static void the_area_is_made_of_trapezoids(void **state) {
 /* One score for all: a single trapezoid from precision 1 to the prevalence, and no order. */
 static void equal_scores_are_seen_at_once(void **state) {
     (void)state;
-    const n2_ranking r = rank((double[]){7, 7, 7, 7}, (unsigned char[]){1, 0, 0, 0}, 4);
+    const n2_rank_areas r = rank((double[]){7, 7, 7, 7}, (unsigned char[]){1, 0, 0, 0}, 4);
     assert_near(r.auprc, (1 + 0.25) / 2);
     assert_near(r.auroc, 0.5);
     const unsigned char mixed[2][4] = {{1, 0, 1, 0}, {0, 1, 0, 1}};
@@ -65,7 +65,7 @@ static void what_turns_the_order_turns_auroc(void **state) {
 static void rankings_need_both_kinds_and_numbers(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
-    n2_ranking r;
+    n2_rank_areas r;
     const double bad[2] = {1, (double)NAN};
     assert_int_equal(n2_rank_scores(ctx, bad, (unsigned char[]){1, 1}, 2, &r), N2CE_EINVAL);
     assert_int_equal(n2_rank_scores(ctx, bad, (unsigned char[]){0, 0}, 2, &r), N2CE_EINVAL);
