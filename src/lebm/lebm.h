@@ -135,6 +135,7 @@ typedef struct n2_lebm_run {
     const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
     bool resume;              /* go on from it if it is there */
     n2_device_choice *choice; /* NULL: the processor. Settled by training */
+    bool quiet;               /* looks are noted, and not told */
 } n2_lebm_run;
 
 /* What was seen of some of the pictures while training: parts of the bound, and what each stage

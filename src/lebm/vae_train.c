@@ -202,7 +202,7 @@ static n2ce_status look_now(training *t, n2_lebm_look *look) {
     look->misfit = n2_plan_scalar(t->look, 0);
     look->divergence = n2_plan_scalar(t->look, 1);
     if (has_prior(t)) n2_plan_get(t->look, 2, look->ratio);
-    tell(t, look);
+    if (!t->run->quiet) tell(t, look);
     return N2CE_OK;
 }
 
