@@ -49,14 +49,15 @@ n2ce_status n2_lebm_take_vae(n2_lebm *to, const n2_lebm *from) {
 
 n2_lebm_schedule n2_lebm_schedule_for(const n2_lebm_spec *spec) {
     const bool cifar = strcmp(spec->net->name, "cifar") == 0;
-    const double rate = 2e-4, prior = spec->prior.kind == N2_PRIOR_MLE ? rate / 10 : rate;
+    const bool mle = spec->prior.kind == N2_PRIOR_MLE;
+    const double rate = 2e-4;
     return (n2_lebm_schedule){.steps = {8000, 3000, 4000},
                               .batch = 128,
                               .weight = {cifar ? 100 : 1, 0, cifar ? 2 : 5},
                               .vae_rate = rate,
                               .joint_rate = rate,
-                              .prior_rate = prior,
-                              .joint_prior_rate = prior,
+                              .prior_rate = mle ? rate / 4 : rate,
+                              .joint_prior_rate = mle ? rate / 10 : rate,
                               .flips = spec->net->channels == 3};
 }
 

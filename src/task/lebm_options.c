@@ -48,6 +48,7 @@ static n2ce_status read_schedule(n2ce_ctx *ctx, const n2ce_options *o, n2_lebm_s
         const double scaled = floor((double)s->steps[i] * n2ce_options_number(o, "effort") + 0.5);
         s->steps[i] = s->steps[i] && scaled < 1 ? 1 : (uint64_t)scaled;
     }
+    if (!n2_options_is_auto(o, "rate")) s->vae_rate = n2ce_options_number(o, "rate");
     s->batch = (int64_t)n2_options_count(o, "batch");
     s->seed = n2_options_count(o, "seed");
     return N2CE_OK;
@@ -73,7 +74,7 @@ void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnit
                         n2_lebm_plan *p) {
     enum { FEW = 8 };
     n2_prior_spec *s = &p->spec.prior;
-    const double all = ceil(magnitude), rate = kind == N2_PRIOR_MLE ? 2e-5
+    const double all = ceil(magnitude), rate = kind == N2_PRIOR_MLE ? 5e-5
                                                : is_fast(o)         ? 1e-3
                                                                     : 2e-4;
     s->kind = kind;
@@ -81,6 +82,7 @@ void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnit
     s->stages = kind == N2_PRIOR_MLE ? 1 : stages;
     s->noise = (int64_t)(is_fast(o) && all > FEW ? FEW : all);
     if (!n2_options_is_auto(o, "noise")) s->noise = (int64_t)n2_options_count(o, "noise");
-    p->schedule.prior_rate = rate;
-    p->schedule.joint_prior_rate = kind == N2_PRIOR_MLE ? rate : 2e-4;
+    p->schedule.prior_rate =
+        n2_options_is_auto(o, "prior-rate") ? rate : n2ce_options_number(o, "prior-rate");
+    p->schedule.joint_prior_rate = kind == N2_PRIOR_MLE ? 2e-5 : 2e-4;
 }

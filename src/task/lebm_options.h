@@ -22,6 +22,10 @@
     {"batch", 0, N2CE_OPTION_COUNT, "128", 1, 1e5, NULL, "N", "rows a step: pictures"},           \
     {"phases", 0, N2CE_OPTION_REALS, "auto", 0, 1e9, NULL, "A,B,C",                               \
      "steps of the phases vae, prior and joint; auto: those of the preset"},                      \
+    {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                                     \
+     "learning rate of encoder and decoder in the phase vae, at the start; auto: the preset's"},  \
+    {"prior-rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                               \
+     "learning rate of the prior on its own, at the start; auto: by how it is learnt"},           \
     {"effort", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F", "factor on the steps of training"}
 /* clang-format on */
 
