@@ -17,7 +17,7 @@ static void add_bars(n2_text *page, const n2_images_study *s) {
             b->value[stage] = t.n ? n2_tally_mean(&t) : N2_NAN;
             b->error[stage] = t.n > 1 ? n2_tally_spread(&t) : 0;
         }
-        n += isfinite(b->value[0]);
+        if (isfinite(b->value[0])) n++;
     }
     const n2_bars all = {.title = "Fr\303\251chet distance",
                          .x_label = "of samples from the pictures; less is better",
