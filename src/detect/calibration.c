@@ -62,17 +62,11 @@ double n2_tail_at(const n2_tail *t, double score) {
 
 /* ---- p-values ------------------------------------------------------------ */
 
-size_t n2_conformal_rank(const n2_ranking *r, const double *score, double draw) {
-    size_t odder = 0, alike = 0;
-    for (size_t k = 0; k < r->folds; k++) {
-        const double *sorted = r->sorted + r->begin[k];
-        const size_t n = r->begin[k + 1] - r->begin[k];
-        const size_t below = count_below(sorted, n, score[k], false);
-        const size_t not_above = count_below(sorted, n, score[k], true);
-        odder += n - not_above;
-        alike += not_above - below;
-    }
-    return odder + (size_t)ceil(draw * (double)(alike + 1));
+size_t n2_conformal_rank(const double *sorted, size_t n, double score, double draw) {
+    const size_t below = count_below(sorted, n, score, false);
+    const size_t not_above = count_below(sorted, n, score, true);
+    const size_t alike = not_above - below;
+    return n - not_above + (size_t)ceil(draw * (double)(alike + 1));
 }
 
 size_t n2_flagged_rank(const uint64_t *count, size_t ranks, double fdr) {

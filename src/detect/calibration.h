@@ -6,8 +6,7 @@
  *
  * Conformal p-values say how odd a whole row is: 1 + the number of held-out normal rows that are
  * odder, in n + 1, and of those that are as odd a random number. If the row is one like them each
- * of these ranks is as likely as any other, whatever the score is (Vovk et al. 2005; with folds,
- * each of which is scored by what was learnt from the others: cross-conformal, Vovk 2015). */
+ * of these ranks is as likely as any other, whatever the score is (Vovk et al. 2005). */
 #ifndef N2_CALIBRATION_H
 #define N2_CALIBRATION_H
 
@@ -30,17 +29,9 @@ double n2_tail_at(const n2_tail *t, double score);
 
 /* ---- p-values ------------------------------------------------------------ */
 
-enum { N2_DETECT_FOLDS = 10 }; /* at most */
-
-/* The scores of held-out normal rows, fold by fold, each fold sorted. */
-typedef struct n2_ranking {
-    size_t folds, begin[N2_DETECT_FOLDS + 1];
-    const double *sorted;
-} n2_ranking;
-
-/* The rank, 1 to n + 1, of a row whose score by what has not seen fold k is score[k]; the p-value
- * is this over n + 1. `draw`, uniform in (0, 1], decides among rows that are as odd. */
-size_t n2_conformal_rank(const n2_ranking *r, const double *score, double draw);
+/* The rank, 1 to n + 1, of a score among those of n held-out normal rows, sorted; the p-value is
+ * this over n + 1. `draw`, uniform in (0, 1], decides among those that are as odd. */
+size_t n2_conformal_rank(const double *sorted, size_t n, double score, double draw);
 
 /* Benjamini and Hochberg 1995: flag the rows of rank at most this, 0: none. count[i] rows have
  * rank i, of ranks 1 to `ranks`; p is rank / ranks. */

@@ -9,7 +9,7 @@
 /* Of the parts' average. */
 static const double WEIGHTS[N2_PARTS_COUNT] = {1, 1, 0.5};
 
-enum { FOLDS = 5, SCORE_BLOCK = 2048 };
+enum { FOLDS = 5, FEW_ROWS = 100, SCORE_BLOCK = 2048 };
 
 /* Streams of random numbers, nobody else's. */
 enum { DEALING = 0x64650011, DRAWS };
@@ -144,8 +144,7 @@ n2ce_status n2_detector_calibrate(n2_detector *d) {
     N2_TRY(make_tails(d));
     for (size_t i = 0; i < d->n; i++)
         d->sorted[i] = d->held[i] = combine(d, d->parts + i * N2_PARTS_COUNT);
-    for (size_t k = 0; k < d->folds; k++)
-        qsort(d->sorted + d->begin[k], d->begin[k + 1] - d->begin[k], sizeof *d->sorted, ascending);
+    qsort(d->sorted, d->n, sizeof *d->sorted, ascending);
     return N2CE_OK;
 }
 
@@ -179,7 +178,7 @@ n2ce_status n2_detector_fit(n2ce_ctx *ctx, const n2_table *normal, const n2_leve
     if (!d) return N2CE_ENOMEM;
     d->ctx = ctx;
     d->seed = o->seed;
-    d->folds = o->folds ? o->folds : FOLDS;
+    d->folds = o->folds ? o->folds : normal->rows < FEW_ROWS ? 2 * FOLDS : FOLDS;
     set_weights(d, o);
     n2ce_status status = copy_columns(d, normal, levels);
     if (status == N2CE_OK) status = deal(d, normal, origin);
@@ -256,11 +255,10 @@ n2ce_status n2_detector_score_own(n2_detector *d, const double *rows, size_t n, 
 }
 
 size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i) {
-    n2_ranking r = {.folds = d->folds, .sorted = d->sorted};
     float draw;
-    memcpy(r.begin, d->begin, sizeof r.begin);
     n2_fill_uniform((n2_stream){d->seed, DRAWS, 0}, i, 1, &draw);
-    return n2_conformal_rank(&r, by_fold, (double)draw);
+    const double score = by_fold[n2_detect_fold(d->seed, i, d->folds)];
+    return n2_conformal_rank(d->sorted, d->n, score, (double)draw);
 }
 
 /* ---- files --------------------------------------------------------------- */

@@ -5,8 +5,11 @@
  * Normal rows are dealt into folds. For each fold an expert (expert.h) learns from the rows of the
  * others, so every normal row has scores by an expert that has not seen it, and these are the
  * yardstick (calibration.h): a part's score becomes -ln of the share of normal rows that are as
- * odd, the parts are averaged with fixed weights, and the average of a new row has a
- * cross-conformal p-value. The score of a new row is the mean over experts.
+ * odd, and the parts are averaged with fixed weights.
+ *
+ * The score of a new row is the mean over experts. Its p-value is by one of them, which is drawn:
+ * so it is judged as the held-out normal rows were, by an expert like theirs, and the rank among
+ * them is as likely as any other. That of the mean would not be, since a mean is less extreme.
  *
  * Rules that were left open (weights, neighbours, noise) were chosen on ten tables and looked at on
  * ten others; docs/detect.md has both. Nothing is ever told which rows are odd. */
@@ -18,13 +21,14 @@
 #include "io/table.h"
 
 enum {
+    N2_DETECT_FOLDS = 10,   /* at most */
     N2_DETECT_ROWS = 10000, /* normal rows that are used, unless the caller asks for more */
     N2_DETECT_LEAST_ROWS = 10
 };
 
 typedef struct n2_detect_options {
     uint64_t seed;
-    size_t folds;             /* 0: 5 */
+    size_t folds;             /* 0: 5, or 10 of fewer than 100 rows */
     bool use[N2_PARTS_COUNT]; /* which parts; none: all of them */
     n2_device_choice *choice; /* where networks are trained; NULL: the processor */
 } n2_detect_options;
@@ -48,7 +52,7 @@ typedef struct n2_detector {
     double *parts;  /* n x N2_PARTS_COUNT: opinions of each normal row by the expert that has not
                      * seen it */
     double *held;   /* n: what they come to: its score */
-    double *sorted; /* the same, sorted within each fold */
+    double *sorted; /* the same, sorted */
     uint64_t seed;
 } n2_detector;
 
@@ -80,7 +84,7 @@ n2ce_status n2_detector_score_by(n2_detector *d, size_t fold, const double *rows
 n2ce_status n2_detector_score_own(n2_detector *d, const double *rows, size_t n, uint64_t first,
                                   double *score);
 
-/* Rank of new row number i (see n2_conformal_rank), of its scores by fold. */
+/* Rank of new row number i (n2_conformal_rank) by the one of its scores by fold that is drawn. */
 size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i);
 
 /* Reads rows of a file, or a matrix, block by block, as this detector needs them. */
