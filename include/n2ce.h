@@ -620,6 +620,50 @@ N2CE_API n2ce_status n2ce_optimizer_load(n2ce_ctx *ctx, const char *path, n2ce_o
 N2CE_API const char *n2ce_optimizer_json(const n2ce_optimizer *optimizer);
 
 /* ---------------------------------------------------------------------------
+ * 7. Detectors
+ *
+ *     n2ce_detector_fit(ctx, NULL, &normal, &detector);
+ *     n2ce_detector_score(detector, &rows, 0, scores, p_values);
+ * ------------------------------------------------------------------------ */
+
+/** What "detect" learns from normal rows, kept to judge others. */
+typedef struct n2ce_detector n2ce_detector;
+
+/** Learns from normal rows, at least 10. A value that is NaN is missing.
+ *
+ *  options    of the task "detect", NULL for its defaults; those that are about
+ *             files and flags play no part
+ *
+ *  Fails as the task does; *out is then NULL. */
+N2CE_API n2ce_status n2ce_detector_fit(n2ce_ctx *ctx, const n2ce_options *options,
+                                       const n2ce_matrix *normal, n2ce_detector **out);
+N2CE_API void n2ce_detector_free(n2ce_detector *detector); /**< NULL is fine */
+
+/** Scores of rows, larger is odder, and their p-values, which are uniform where
+ *  rows are like the normal ones. Either may be NULL. `first` is the number of
+ *  the first row among all that are judged, in whatever calls: what p-values
+ *  leave to chance depends on it, and on the seed. Fails with N2CE_EINVAL (other
+ *  columns) or N2CE_EDATA (a value is infinite). */
+N2CE_API n2ce_status n2ce_detector_score(n2ce_detector *detector, const n2ce_matrix *rows,
+                                         size_t first, double *scores, double *p_values);
+
+/** Scores of the rows that it was fitted to, all of them and in their order, each
+ *  by what was learnt from others. */
+N2CE_API n2ce_status n2ce_detector_score_fitted(n2ce_detector *detector, const n2ce_matrix *normal,
+                                                double *scores);
+
+/** Reads and writes a detector, its normal rows included, as a safetensors file,
+ *  written whole or not at all: the files of "detect" with "save". Loading works
+ *  some of it out anew, and fails with N2CE_EDATA for a file that is damaged or
+ *  not ours. */
+N2CE_API n2ce_status n2ce_detector_save(const n2ce_detector *detector, const char *path,
+                                        bool overwrite);
+N2CE_API n2ce_status n2ce_detector_load(n2ce_ctx *ctx, const char *path, n2ce_detector **out);
+
+/** What the detector is, as one JSON object. Owned by the detector. */
+N2CE_API const char *n2ce_detector_json(const n2ce_detector *detector);
+
+/* ---------------------------------------------------------------------------
  * Pictures
  * ------------------------------------------------------------------------ */
 

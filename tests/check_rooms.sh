@@ -38,7 +38,7 @@ detect:    base io objective engine rewrite nn train model ratio
 optimize:  base io design engine rewrite nn train objective sampler model ratio
 task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm design detect optimize
 study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm design detect optimize task
-api:       base io engine rewrite nn train sampler image design optimize task study
+api:       base io engine rewrite nn train sampler image design detect optimize task study
 cli:
 '
 

@@ -6,6 +6,9 @@
 
 enum { TRIED = 64 };
 
+/* Of the score, what a column must be worth to be named. */
+static const double LEAST = 0.05;
+
 /* The normal row nearest to a row, of those that an expert has seen: all but its fold. */
 static n2ce_status find_nearest(const n2_detector *d, size_t fold, const double *row,
                                 const double **out) {
@@ -68,7 +71,7 @@ static n2ce_status judge(n2_detector *d, size_t fold, const double *row, suspect
     N2_TRY(score_without(d, fold, row, usual, s, n, score));
     for (size_t i = 0; i < n; i++) s[i].weight = score[0] - score[i + 1];
     qsort(s, n, sizeof *s, heaviest_first);
-    for (size_t i = 0; i < n && i < N2_BLAMED && s[i].weight > 0; i++) {
+    for (size_t i = 0; i < n && i < N2_BLAMED && s[i].weight > LEAST * score[0]; i++) {
         out->column[i] = s[i].column;
         out->loss[i] = s[i].weight;
         out->usual[i] = usual[s[i].column];

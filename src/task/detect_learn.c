@@ -7,33 +7,33 @@
 #include <math.h>
 #include <string.h>
 
-static size_t most_rows(const n2_detect_session *s) {
-    const double x = n2ce_options_number(s->options, "max-rows");
+static size_t most_rows(const n2ce_options *o) {
+    const double x = n2ce_options_number(o, "max-rows");
     return isnan(x) ? N2_DETECT_ROWS : (size_t)x;
 }
 
-static n2_table_options table_options(const n2_detect_session *s, n2_levels *levels) {
-    return (n2_table_options){.columns = n2ce_options_get(s->options, "columns"),
-                              .categorical = n2ce_options_get(s->options, "categorical"),
+n2_table_options n2_detect_table_options(const n2ce_options *o, n2_levels *levels) {
+    return (n2_table_options){.columns = n2ce_options_get(o, "columns"),
+                              .categorical = n2ce_options_get(o, "categorical"),
                               .find_texts = true,
                               .levels = levels,
                               .keep_missing = true,
-                              .max_rows = most_rows(s),
-                              .seed = n2_options_count(s->options, "seed")};
+                              .max_rows = most_rows(o),
+                              .seed = n2_options_count(o, "seed")};
 }
 
-static n2_detect_options detect_options(n2_detect_session *s) {
+n2_detect_options n2_detect_options_of(const n2ce_options *options, n2_device_choice *choice) {
     static const char *const names[] = {"near", "margins", "ratio"};
-    n2_detect_options o = {.seed = n2_options_count(s->options, "seed"), .choice = &s->choice};
+    n2_detect_options o = {.seed = n2_options_count(options, "seed"), .choice = choice};
     for (size_t p = 0; p < N2_PARTS_COUNT; p++)
-        o.use[p] = n2_options_has_word(s->options, "parts", names[p]);
+        o.use[p] = n2_options_has_word(options, "parts", names[p]);
     return o;
 }
 
 static n2ce_status learn_from(n2_detect_session *s, const n2_table *t, const n2_levels *levels) {
-    const n2_detect_options o = detect_options(s);
+    const n2_detect_options o = n2_detect_options_of(s->options, &s->choice);
     s->normal_seen = t->seen;
-    return n2_detector_fit(s->ctx, t, levels, s->own ? t->origin : NULL, &o, &s->detector);
+    return n2_detector_fit(s->ctx, t, levels, t->origin, &o, &s->detector);
 }
 
 /* Rows that are judged by one another are the normal rows, too: a row is judged by those that
@@ -43,7 +43,7 @@ static n2ce_status learn_from_file(n2_detect_session *s, const char *path) {
     n2_table *t = NULL;
     n2ce_status status = n2_levels_new(s->ctx, &levels);
     if (status == N2CE_OK) {
-        const n2_table_options o = table_options(s, levels);
+        const n2_table_options o = n2_detect_table_options(s->options, levels);
         status = n2_table_read(s->ctx, path, &o, &t);
     }
     if (status == N2CE_OK) status = learn_from(s, t, levels);

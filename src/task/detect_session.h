@@ -47,6 +47,10 @@ typedef struct n2_detect_session {
     int spooled; /* a descriptor to read it by */
 } n2_detect_session;
 
+/* What options say of learning, and of reading normal rows. */
+n2_detect_options n2_detect_options_of(const n2ce_options *options, n2_device_choice *choice);
+n2_table_options n2_detect_table_options(const n2ce_options *o, n2_levels *levels);
+
 void n2_detect_close(n2_detect_session *s);
 
 /* Learns from --normal, or from the rows themselves, or loads --model. */

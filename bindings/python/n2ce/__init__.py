@@ -18,7 +18,7 @@ __all__ = ["Answer", "BadData", "Canceled", "DensityRatio", "DeviceProblem", "Er
            "TestResult", "Warning", "bound_cap", "diagnostics", "jensen_shannon", "kl_divergence",
            "magnitude_for", "mutual_information", "n2ce_loss", "n2ce_loss_and_gradient",
            "read_images", "run",
-           "tasks", "two_sample_test", "OfflineOptimizer"]
+           "tasks", "two_sample_test", "AnomalyDetector", "OfflineOptimizer"]
 
 
 def __getattr__(name):
@@ -26,6 +26,9 @@ def __getattr__(name):
     if name == "DensityRatio":
         from .density_ratio import DensityRatio
         return DensityRatio
+    if name == "AnomalyDetector":
+        from .anomaly_detector import AnomalyDetector
+        return AnomalyDetector
     if name == "OfflineOptimizer":
         from .optimizer import OfflineOptimizer
         return OfflineOptimizer

@@ -34,6 +34,14 @@ def as_samples(values, name, flat_is_column=True):
     return array
 
 
+def column_names(values):
+    """The names of a data frame's columns if all are texts, else None."""
+    columns = getattr(values, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.asarray(columns, dtype=object)
+
+
 def _of_known_type(array, name):
     if np.iscomplexobj(array):
         raise ValueError(f"Complex data not supported: {name} is {array.dtype}.")

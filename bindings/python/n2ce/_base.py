@@ -1,9 +1,9 @@
-"""What DensityRatio inherits: scikit-learn's BaseEstimator, or as much of it as its contract needs
-where scikit-learn is not installed."""
+"""What estimators inherit: scikit-learn's BaseEstimator and OutlierMixin, or as much of them as
+their contract needs where scikit-learn is not installed."""
 import inspect
 
 try:
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, OutlierMixin
     from sklearn.exceptions import NotFittedError
 except ImportError:
     class NotFittedError(ValueError, AttributeError):
@@ -34,3 +34,10 @@ except ImportError:
             changed = (f"{name}={getattr(self, name)!r}" for name, default
                        in self._defaults().items() if getattr(self, name) is not default)
             return f"{type(self).__name__}({', '.join(changed)})"
+
+    class OutlierMixin:
+        """What outlier detectors have in common."""
+
+        def fit_predict(self, X, y=None):
+            """fit(X), and predict(X)."""
+            return self.fit(X).predict(X)

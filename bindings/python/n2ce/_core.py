@@ -269,7 +269,7 @@ class _Handle:
 class _Model:
     """What can be saved and loaded. May be used from any thread; they take turns."""
 
-    _KIND = None  # of the library's functions: "model", "optimizer"
+    _KIND = None  # of the library's functions: "model", "optimizer", "detector"
 
     def __init__(self, context, handle):
         self._live = _Handle(context, handle, self._function("free"))
@@ -397,3 +397,44 @@ def _read_proposals(p):
     designs = np.ctypeslib.as_array(p.designs, (p.rows, p.cols)).copy()
     columns = (p.predicted, p.spread, p.log_prior, p.distance)
     return names, levels, designs, *(np.ctypeslib.as_array(x, (p.rows,)).copy() for x in columns)
+
+
+class DetectorModel(_Model):
+    """What was learnt from normal rows."""
+
+    _KIND = "detector"
+    _ROWS = 8192  # judged in one call, so that Ctrl-C is seen between calls
+
+    @classmethod
+    def fit(cls, normal, keywords, threads, caller):
+        """Learns from an array of as_samples()."""
+        context, handle = Context(threads), ctypes.c_void_p()
+        options = Options(context, find_task("detect"), keywords, caller)
+
+        def call():
+            return lib.n2ce_detector_fit(context.handle, options.handle, matrix(normal),
+                                         ctypes.byref(handle))
+
+        context.check(run_interruptibly(context, call))
+        model = cls(context, handle)
+        context.emit_warnings()
+        return model
+
+    def score(self, array):
+        """(scores, p-values) of the rows of an array of as_samples()."""
+        scores, p_values = np.empty(len(array)), np.empty(len(array))
+        with self._lock:
+            self._renew_after_fork()
+            for start in range(0, len(array), self._ROWS):
+                out = (pointer(values[start:], ctypes.c_double) for values in (scores, p_values))
+                self._live.context.check(lib.n2ce_detector_score(
+                    self._live.handle, matrix(array[start:start + self._ROWS]), start, *out))
+        return scores, p_values
+
+    def score_fitted(self, array):
+        """Scores of the rows that it was fitted to, each by what was learnt from others."""
+        scores = np.empty(len(array))
+        with self._lock:
+            self._live.context.check(lib.n2ce_detector_score_fitted(
+                self._live.handle, matrix(array), pointer(scores, ctypes.c_double)))
+        return scores

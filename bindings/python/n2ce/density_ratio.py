@@ -1,21 +1,13 @@
 """DensityRatio, the estimator with scikit-learn's conventions."""
 import numpy as np
 
-from ._arrays import as_samples
+from ._arrays import as_samples, column_names
 from ._base import BaseEstimator, NotFittedError
 from ._core import Model, run_task, seed_of, threads_of, warn_unless_converged
 from ._errors import keyword_of
 from .objective import diagnostics
 
 _OPTIONS = "method", "magnitude", "stages", "regularisation", "time_limit"
-
-
-def _column_names(values):
-    """The names of a data frame's columns if all are texts, else None."""
-    columns = getattr(values, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return np.asarray(columns, dtype=object)
 
 
 def _labels(y, n):
@@ -98,12 +90,12 @@ class DensityRatio(BaseEstimator):
         Of two other labels the greater one is the numerator. Returns self."""
         samples = as_samples(X, "X", flat_is_column=False)
         labels, num, den = _split(samples, _labels(y, len(samples)))
-        return self._fit(num, den, labels, _column_names(X))
+        return self._fit(num, den, labels, column_names(X))
 
     def fit_samples(self, num, den):
         """Fits the ratio of two arrays, which are used where they lie. Returns self."""
         return self._fit(as_samples(num, "num"), as_samples(den, "den"), np.array([0, 1]),
-                         _column_names(num))
+                         column_names(num))
 
     def _fit(self, num, den, labels, names):
         keywords = {name: getattr(self, name) for name in _OPTIONS}
@@ -134,7 +126,7 @@ class DensityRatio(BaseEstimator):
         if samples.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {samples.shape[1]} features, but DensityRatio is expecting "
                              f"{self.n_features_in_} features as input.")
-        names, known = _column_names(X), getattr(self, "feature_names_in_", None)
+        names, known = column_names(X), getattr(self, "feature_names_in_", None)
         if names is not None and known is not None and list(names) != list(known):
             raise ValueError("The feature names should match those that were passed during fit: "
                              f"{list(known)}, not {list(names)}.")

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and DensityRatio among its tools."""
+"""scikit-learn's own checks, and the estimators among its tools."""
 import unittest
 import warnings
 
@@ -9,20 +9,26 @@ try:
 except ImportError:
     raise unittest.SkipTest("scikit-learn is not installed; its checks were not run")
 
-from n2ce import DensityRatio
+from n2ce import AnomalyDetector, DensityRatio
 
 FAST = {"critic": "quadratic"}
 
 
 class Checks(unittest.TestCase):
-    def test_estimator_checks(self):
+    def check(self, estimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = check_estimator(DensityRatio(options=FAST), on_fail=None, on_skip=None)
+            results = check_estimator(estimator, on_fail=None, on_skip=None)
         failed = {result["check_name"]: result["exception"] for result in results
                   if result["status"] == "failed"}
         self.assertEqual(failed, {})
         self.assertGreaterEqual(sum(r["status"] == "passed" for r in results), 40)
+
+    def test_estimator_checks(self):
+        self.check(DensityRatio(options=FAST))
+
+    def test_estimator_checks_of_the_detector(self):
+        self.check(AnomalyDetector(parts=("near", "margins")))
 
 
 class Tools(unittest.TestCase):
