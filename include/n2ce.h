@@ -472,7 +472,8 @@ N2CE_API const n2ce_estimate *n2ce_answer_estimate(const n2ce_answer *answer, co
 typedef struct n2ce_test_result {
     double p;            /**< uniform if the distributions are the same */
     double accuracy;     /**< share of held-out rows told apart; 0.5 is chance */
-    size_t permutations; /**< p is a multiple of 1 / (permutations + 1) */
+    size_t permutations; /**< of labels; with fewer than 3000 rows a side p is a multiple of
+                              1 / (permutations + 1) */
     size_t n_num, n_den; /**< held-out rows */
     bool converged;      /**< of the ratio that tells them apart */
 } n2ce_test_result;

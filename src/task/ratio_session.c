@@ -273,7 +273,7 @@ static n2ce_status check_columns(n2_session *s) {
 
 /* ---- fit ----------------------------------------------------------------- */
 
-static n2ce_status count_levels(const n2_session *s, size_t **out) {
+n2ce_status n2_session_levels(const n2_session *s, size_t **out) {
     size_t *levels = *out = n2_alloc(s->ctx, s->num->cols, sizeof *levels);
     if (!levels) return N2CE_ENOMEM;
     for (size_t c = 0; c < s->num->cols; c++)
@@ -285,7 +285,7 @@ n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
     N2_TRY(n2_opening_look(s->ctx, s->options, &s->choice, &s->opening));
     N2_TRY(check_columns(s));
-    N2_TRY(count_levels(s, &levels));
+    N2_TRY(n2_session_levels(s, &levels));
     s->fit.critic.choice = &s->choice;
     n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit, &s->ratio,
                                       &s->scores, &s->record);

@@ -101,6 +101,9 @@ n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const 
 
 n2ce_status n2_session_fit(n2_session *s);
 
+/* How many levels each column has, 0 for numbers; memory of the context. */
+n2ce_status n2_session_levels(const n2_session *s, size_t **out);
+
 /* Whether to trust it; the reason if not, else "". */
 bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]);
 
