@@ -2,6 +2,10 @@
 #include "oddity.h"
 
 #include "oddity_parts.h"
+#include "vae_pictures.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { LEAST_PICTURES = 100, HELD_OUT = 10 /* one of so many */ };
 
@@ -12,11 +16,12 @@ struct n2_oddity {
     n2ce_ctx *ctx;
     size_t n;
     n2_oddity_member *members;
+    double *ranked; /* of all members, one after the other */
 };
 
 n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net) {
     return (n2_oddity_spec){.net = net,
-                            .nz = 8,
+                            .nz = net->channels == 1 ? 8 : 32,
                             .width = 32,
                             .weight = 2,
                             .vae_steps = 4000,
@@ -63,24 +68,53 @@ static n2ce_status note_codes(n2_oddity_member *m, const n2_images *normal, cons
     return N2CE_OK;
 }
 
-static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d,
-                              n2_arena *scratch) {
-    const size_t n = d->n_held_out;
+/* Of those held out the first, third, ... make the tails, */
+static n2ce_status note_tails(n2_oddity_member *m, n2_arena *scratch) {
+    const size_t n = (m->n_held_out + 1) / 2;
     double *column = n2_arena_alloc(scratch, n, sizeof *column);
-    m->n_held_out = n;
-    m->held_out = n2_arena_alloc(&m->arena, n * N2_ODDITY_PARTS, sizeof(double));
-    if (!column || !m->held_out) return N2CE_ENOMEM;
-    N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, n, m->held_out, NULL));
+    if (!column) return N2CE_ENOMEM;
     for (size_t k = 0; k < N2_ODDITY_PARTS; k++) {
-        for (size_t i = 0; i < n; i++) column[i] = m->held_out[i * N2_ODDITY_PARTS + k];
+        for (size_t i = 0; i < n; i++) column[i] = m->held_out[2 * i * N2_ODDITY_PARTS + k];
         N2_TRY(n2_tail_new(m->ctx, column, n, &m->tails[k]));
     }
     return N2CE_OK;
 }
 
+static double score_by(const n2_oddity_member *m, const double *parts) {
+    double nats[N2_ODDITY_PARTS];
+    for (size_t k = 0; k < N2_ODDITY_PARTS; k++) nats[k] = n2_tail_at(&m->tails[k], parts[k]);
+    return n2_oddity_score(nats);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* the others are ranked by them: as new pictures are, which had no part in the tails either. */
+static n2ce_status note_ranked(n2_oddity_member *m) {
+    m->n_ranked = m->n_held_out / 2;
+    m->ranked = n2_arena_alloc(&m->arena, m->n_ranked, sizeof *m->ranked);
+    if (!m->ranked) return N2CE_ENOMEM;
+    for (size_t i = 0; i < m->n_ranked; i++)
+        m->ranked[i] = score_by(m, m->held_out + (2 * i + 1) * N2_ODDITY_PARTS);
+    qsort(m->ranked, m->n_ranked, sizeof *m->ranked, by_value);
+    return N2CE_OK;
+}
+
+static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d,
+                              n2_arena *scratch) {
+    m->n_held_out = d->n_held_out;
+    m->held_out = n2_arena_alloc(&m->arena, d->n_held_out * N2_ODDITY_PARTS, sizeof(double));
+    if (!m->held_out) return N2CE_ENOMEM;
+    N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, d->n_held_out, m->held_out, NULL));
+    N2_TRY(note_tails(m, scratch));
+    return note_ranked(m);
+}
+
 static n2ce_status learn_member(n2_oddity_member *m, const n2_images *normal, const deal *d,
                                 n2_device_choice *choice, n2_arena *scratch) {
-    n2_oddity_pixels(normal, d->train, d->n_train, m->pictures->data);
+    n2_oddity_pixels(m, normal, d->train, d->n_train, m->pictures->data);
     n2_tensor_push(m->store, m->pictures);
     N2_TRY(n2_oddity_member_train(m, choice));
     N2_TRY(note_codes(m, normal, d, scratch));
@@ -96,7 +130,7 @@ static n2ce_status learn_all(n2_oddity *o, const n2_oddity_spec *spec, const n2_
         deal d;
         status = deal_pictures(&scratch, normal->n, o->n, &d);
         if (status == N2CE_OK)
-            status = n2_oddity_member_open(o->ctx, spec, (seed * spec->members + o->n) * 10,
+            status = n2_oddity_member_open(o->ctx, spec, (seed * spec->members + o->n) * 10, normal,
                                            d.n_train, m);
         if (status == N2CE_OK) status = learn_member(m, normal, &d, choice, &scratch);
         n2_arena_free(&scratch);
@@ -104,30 +138,41 @@ static n2ce_status learn_all(n2_oddity *o, const n2_oddity_spec *spec, const n2_
     return status;
 }
 
-static n2ce_status check_pictures(n2ce_ctx *ctx, const n2_image_spec *net, const n2_images *p) {
+static n2ce_status check_normal(n2ce_ctx *ctx, const n2_image_spec *net, const n2_images *p) {
     const size_t side = (size_t)net->side, channels = (size_t)net->channels;
-    if (p->height != side || p->width != side || p->channels != channels)
-        return n2_fail(ctx, N2CE_EDATA,
-                       "The pictures are %zu x %zu with %zu channels; the network takes %zu x %zu "
-                       "with %zu.",
-                       p->height, p->width, p->channels, side, side, channels);
+    if (p->height > side || p->width > side || p->channels > channels)
+        return n2_fail(
+            ctx, N2CE_EDATA,
+            "The pictures are %zu x %zu with %zu channels; the network takes up to %zu x "
+            "%zu with %zu.",
+            p->height, p->width, p->channels, side, side, channels);
+    if (p->n >= LEAST_PICTURES) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EDATA,
+                   "There are %zu normal pictures; at least %d are needed to learn what is usual.",
+                   p->n, (int)LEAST_PICTURES);
+}
+
+static n2ce_status gather_ranked(n2_oddity *o) {
+    size_t n = 0;
+    for (size_t k = 0; k < o->n; k++) n += o->members[k].n_ranked;
+    o->ranked = n2_alloc(o->ctx, n, sizeof *o->ranked);
+    if (!o->ranked) return N2CE_ENOMEM;
+    n = 0;
+    for (size_t k = 0; k < o->n; n += o->members[k++].n_ranked)
+        memcpy(o->ranked + n, o->members[k].ranked, o->members[k].n_ranked * sizeof *o->ranked);
     return N2CE_OK;
 }
 
 n2ce_status n2_oddity_learn(n2ce_ctx *ctx, const n2_oddity_spec *spec, const n2_images *normal,
                             uint64_t seed, n2_device_choice *choice, n2_oddity **out) {
     *out = NULL;
-    N2_TRY(check_pictures(ctx, spec->net, normal));
-    if (normal->n < LEAST_PICTURES)
-        return n2_fail(ctx, N2CE_EDATA,
-                       "There are %zu normal pictures; at least %d are needed to learn what is "
-                       "usual.",
-                       normal->n, (int)LEAST_PICTURES);
+    N2_TRY(check_normal(ctx, spec->net, normal));
     n2_oddity *o = n2_alloc(ctx, 1, sizeof *o);
     if (!o) return N2CE_ENOMEM;
     o->ctx = ctx;
     o->members = n2_alloc(ctx, spec->members, sizeof *o->members);
-    const n2ce_status status = o->members ? learn_all(o, spec, normal, seed, choice) : N2CE_ENOMEM;
+    n2ce_status status = o->members ? learn_all(o, spec, normal, seed, choice) : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = gather_ranked(o);
     if (status == N2CE_OK)
         *out = o;
     else
@@ -139,6 +184,7 @@ void n2_oddity_free(n2_oddity *o) {
     if (!o) return;
     for (size_t i = 0; i < o->n; i++) n2_oddity_member_close(&o->members[i]);
     n2_free(o->ctx, o->members);
+    n2_free(o->ctx, o->ranked);
     n2_free(o->ctx, o);
 }
 
@@ -146,7 +192,7 @@ void n2_oddity_free(n2_oddity *o) {
 
 n2ce_status n2_oddity_parts(n2_oddity *o, size_t member, const n2_images *pictures, double *parts) {
     n2_oddity_member *m = &o->members[member];
-    N2_TRY(check_pictures(o->ctx, m->spec.net, pictures));
+    N2_TRY(n2_lebm_check_frame(o->ctx, &m->nets.spec, pictures));
     size_t *all = n2_alloc(o->ctx, pictures->n, sizeof *all);
     if (!all) return N2CE_ENOMEM;
     for (size_t i = 0; i < pictures->n; i++) all[i] = i;
@@ -163,14 +209,17 @@ static void add_nats(const n2_oddity *o, size_t member, const double *parts, siz
     }
 }
 
-n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats) {
-    const size_t numbers = pictures->n * N2_ODDITY_PARTS;
+n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats, double *scores) {
+    const size_t n = pictures->n, numbers = n * N2_ODDITY_PARTS;
     double *parts = n2_alloc(o->ctx, numbers, sizeof *parts);
     n2ce_status status = parts ? N2CE_OK : N2CE_ENOMEM;
     for (size_t i = 0; i < numbers; i++) nats[i] = 0;
     for (size_t k = 0; k < o->n && status == N2CE_OK; k++) {
         status = n2_oddity_parts(o, k, pictures, parts);
-        if (status == N2CE_OK) add_nats(o, k, parts, pictures->n, nats);
+        if (status != N2CE_OK) break;
+        add_nats(o, k, parts, n, nats);
+        for (size_t i = 0; scores && i < n; i++)
+            scores[i * o->n + k] = score_by(&o->members[k], parts + i * N2_ODDITY_PARTS);
     }
     n2_free(o->ctx, parts);
     return status;
@@ -179,4 +228,10 @@ n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats
 const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n) {
     *n = o->members[member].n_held_out;
     return o->members[member].held_out;
+}
+
+n2_ranking n2_oddity_ranking(const n2_oddity *o) {
+    n2_ranking r = {.folds = o->n, .sorted = o->ranked};
+    for (size_t k = 0; k < o->n; k++) r.begin[k + 1] = r.begin[k] + o->members[k].n_ranked;
+    return r;
 }

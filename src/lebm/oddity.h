@@ -22,6 +22,7 @@
 #ifndef N2_ODDITY_H
 #define N2_ODDITY_H
 
+#include "detect/calibration.h"
 #include "image/image.h"
 #include "lebm.h"
 #include "train/device_choice.h"
@@ -39,7 +40,7 @@ typedef enum n2_oddity_part {
 extern const char *const n2_oddity_part_names[N2_ODDITY_PARTS];
 
 typedef struct n2_oddity_spec {
-    const n2_image_spec *net;  /* whose size the pictures have */
+    const n2_image_spec *net;  /* n2_lebm_net_for: smaller pictures are framed */
     int64_t nz, width;         /* numbers of a code; channels of first layers */
     double weight;             /* of the squared error in the autoencoder's loss */
     uint64_t vae_steps, steps; /* of the autoencoder; of the networks beside it */
@@ -49,23 +50,30 @@ typedef struct n2_oddity_spec {
     size_t members;            /* models with seeds that follow one another */
 } n2_oddity_spec;
 
-/* For pictures of a size of image_net.h. */
+/* Codes of 8 numbers for "mnist", 32 for other nets. */
 n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net);
 
 typedef struct n2_oddity n2_oddity;
 
-/* Learns from at least 100 normal pictures of the net's size. Fails with N2CE_EDATA (too few, or of
- * another size), N2CE_ENAN, N2CE_EDEVICE, N2CE_ECANCELED, N2CE_ENOMEM. */
+/* Learns from at least 100 normal pictures. Fails with N2CE_EDATA (too few, or too large for the
+ * net), N2CE_ENAN, N2CE_EDEVICE, N2CE_ECANCELED, N2CE_ENOMEM. */
 n2ce_status n2_oddity_learn(n2ce_ctx *ctx, const n2_oddity_spec *spec, const n2_images *normal,
                             uint64_t seed, n2_device_choice *choice, n2_oddity **out);
 void n2_oddity_free(n2_oddity *o); /* NULL is fine */
 
-/* Parts of pictures in nats, [n x N2_ODDITY_PARTS]; and as they are, of one member. */
-n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats);
+/* Parts of pictures in nats, means over members, [n x N2_ODDITY_PARTS]; and as one member has them,
+ * not in nats. Pictures must have the size of those that it learnt from. Unless NULL, scores are
+ * those by each member, [n x members]. Fails with N2CE_EDATA, N2CE_ENOMEM, N2CE_EDEVICE. */
+n2ce_status n2_oddity_nats(n2_oddity *o, const n2_images *pictures, double *nats, double *scores);
 n2ce_status n2_oddity_parts(n2_oddity *o, size_t member, const n2_images *pictures, double *parts);
 
-/* The parts of the pictures that a member holds out, [*n x N2_ODDITY_PARTS]; its memory. */
+/* The parts of the pictures that a member holds out, [*n x N2_ODDITY_PARTS]; its memory. Every
+ * second of them, from the first on, says what is usual. */
 const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n);
+
+/* Scores of the others, for p-values that are right for any number of them (n2_conformal_rank):
+ * members are the folds. */
+n2_ranking n2_oddity_ranking(const n2_oddity *o);
 
 /* The score of a picture from its parts in nats. */
 double n2_oddity_score(const double nats[N2_ODDITY_PARTS]);

@@ -4,7 +4,6 @@
 #define N2_ODDITY_PARTS_H
 
 #include "base/arena.h"
-#include "detect/calibration.h"
 #include "oddity.h"
 #include "train/train.h"
 
@@ -40,12 +39,14 @@ typedef struct n2_oddity_member {
     double *held_out; /* parts of those held out, [n_held_out x N2_ODDITY_PARTS] */
     size_t n_held_out;
     n2_tail tails[N2_ODDITY_PARTS];
+    double *ranked; /* scores of every second of those held out, rising */
+    size_t n_ranked;
 } n2_oddity_member;
 
-/* Networks with initial values, and room for n pictures. n2_oddity_member_close is due after
- * failures too. */
+/* Networks with initial values for pictures like those, and room for n of them.
+ * n2_oddity_member_close is due after failures too. */
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,
-                                  size_t n, n2_oddity_member *out);
+                                  const n2_images *normal, size_t n, n2_oddity_member *out);
 void n2_oddity_member_close(n2_oddity_member *m);
 
 /* Trains on the pictures of the tensor. */
@@ -65,7 +66,8 @@ n2ce_status n2_oddity_member_compile(n2_oddity_member *m, const n2_backend *back
 n2ce_status n2_oddity_member_ask(n2_oddity_member *m, const n2_images *pictures,
                                  const size_t *numbers, size_t n, double *parts, float *codes);
 
-/* Pictures as numbers in [-1, 1]. */
-void n2_oddity_pixels(const n2_images *pictures, const size_t *numbers, size_t n, float *out);
+/* Pictures as the networks see them. */
+void n2_oddity_pixels(const n2_oddity_member *m, const n2_images *pictures, const size_t *numbers,
+                      size_t n, float *out);
 
 #endif

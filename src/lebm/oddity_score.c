@@ -3,6 +3,7 @@
 
 #include "metric/neighbours.h"
 #include "rewrite/rewrites.h"
+#include "vae_pictures.h"
 
 #include <math.h>
 
@@ -49,11 +50,11 @@ n2ce_status n2_oddity_member_compile(n2_oddity_member *m, const n2_backend *back
 
 /* ---- asking it ---- */
 
-void n2_oddity_pixels(const n2_images *pictures, const size_t *numbers, size_t n, float *out) {
-    const size_t d = pictures->height * pictures->width * pictures->channels;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < d; k++)
-            out[i * d + k] = (float)pictures->pixels[numbers[i] * d + k] / 127.5f - 1;
+void n2_oddity_pixels(const n2_oddity_member *m, const n2_images *pictures, const size_t *numbers,
+                      size_t n, float *out) {
+    const n2_lebm_spec *spec = &m->nets.spec;
+    const size_t size = (size_t)n2_lebm_numbers(spec->net);
+    for (size_t i = 0; i < n; i++) n2_lebm_picture_in(spec, pictures, numbers[i], out + i * size);
 }
 
 /* ln of the mean distance to the nearest codes, as part N2_ODD_NEIGHBOURS. */
@@ -90,7 +91,7 @@ static void note_facts(const n2_oddity_spec *spec, const double facts[N2_ODDITY_
 static n2ce_status ask_some(n2_oddity_member *m, const n2_images *pictures, const size_t *numbers,
                             size_t n, double *values, double *parts, float *codes) {
     const size_t asked = (size_t)m->asked->shape.dim[0], nz = (size_t)m->spec.nz;
-    n2_oddity_pixels(pictures, numbers, n, m->asked->data);
+    n2_oddity_pixels(m, pictures, numbers, n, m->asked->data);
     n2_tensor_push(m->store, m->asked);
     N2_TRY(n2_plan_run(m->plan));
     for (size_t k = 0; k < N2_ODDITY_FACTS; k++) n2_plan_get(m->plan, k, values + k * asked);

@@ -54,7 +54,7 @@ static n2ce_status note_scores(const n2_anomaly_job *job, n2_oddity *o, const n2
     double *nats = n2_arena_alloc(job->arena, n * N2_ODDITY_PARTS, sizeof *nats);
     double *columns = n2_arena_alloc(job->arena, n * N2_ODDITY_PARTS, sizeof *columns);
     if (!nats || !columns) return N2CE_ENOMEM;
-    N2_TRY(n2_oddity_nats(o, test, nats));
+    N2_TRY(n2_oddity_nats(o, test, nats, NULL));
     for (size_t i = 0; i < n; i++) {
         out->score[i] = n2_oddity_score(nats + i * N2_ODDITY_PARTS);
         for (size_t k = 0; k < N2_ODDITY_PARTS; k++)

@@ -1,5 +1,6 @@
 /* detect: which rows are not like the others? */
 #include "detect/detector_file.h"
+#include "detect_pictures.h"
 #include "detect_session.h"
 #include "ratio_session.h"
 #include "vocabulary.h"
@@ -70,6 +71,7 @@ static n2ce_status run(n2_detect_session *s, n2ce_answer *answer) {
 
 static n2ce_status run_detect(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     n2_detect_session s = {.ctx = ctx, .options = o};
+    if (n2_detects_pictures(ctx, o)) return n2_detect_pictures(ctx, o, answer);
     const n2ce_status status = run(&s, answer);
     n2_detect_close(&s);
     return status;

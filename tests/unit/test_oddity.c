@@ -47,7 +47,7 @@ static double *nats_of(n2ce_ctx *ctx, uint64_t steps, const n2_images *normal,
     double *nats = calloc(judged->n * N2_ODDITY_PARTS, sizeof *nats);
     assert_non_null(nats);
     assert_int_equal(n2_oddity_learn(ctx, &spec, normal, 1, NULL, &o), N2CE_OK);
-    assert_int_equal(n2_oddity_nats(o, judged, nats), N2CE_OK);
+    assert_int_equal(n2_oddity_nats(o, judged, nats, NULL), N2CE_OK);
     n2_oddity_free(o);
     return nats;
 }
@@ -117,7 +117,7 @@ static n2ce_status whole_life(failing_alloc *memory) {
     n2ce_status status = n2_images_new(ctx, LEAST, SIDE, SIDE, 1, &p);
     for (size_t i = 0; p && i < LEAST; i++) paint(p, i, i % 2);
     if (status == N2CE_OK) status = n2_oddity_learn(ctx, &spec, p, 1, NULL, &o);
-    if (status == N2CE_OK) status = n2_oddity_nats(o, p, nats);
+    if (status == N2CE_OK) status = n2_oddity_nats(o, p, nats, NULL);
     n2_oddity_free(o);
     n2_images_free(p);
     n2ce_ctx_free(ctx);
