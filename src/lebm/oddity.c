@@ -5,7 +5,6 @@
 #include "vae_pictures.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { LEAST_PICTURES = 100, HELD_OUT = 10 /* one of so many */ };
 
@@ -16,7 +15,8 @@ struct n2_oddity {
     n2ce_ctx *ctx;
     size_t n;
     n2_oddity_member *members;
-    double *ranked; /* of all members, one after the other */
+    double *ranked; /* of all members, rising */
+    size_t n_ranked;
 };
 
 n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net) {
@@ -92,14 +92,9 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* the others are ranked by them: as new pictures are, which had no part in the tails either. */
-static n2ce_status note_ranked(n2_oddity_member *m) {
-    m->n_ranked = m->n_held_out / 2;
-    m->ranked = n2_arena_alloc(&m->arena, m->n_ranked, sizeof *m->ranked);
-    if (!m->ranked) return N2CE_ENOMEM;
-    for (size_t i = 0; i < m->n_ranked; i++)
-        m->ranked[i] = score_by(m, m->held_out + (2 * i + 1) * N2_ODDITY_PARTS);
-    qsort(m->ranked, m->n_ranked, sizeof *m->ranked, by_value);
-    return N2CE_OK;
+static void rank_held_out(n2_oddity *o, const n2_oddity_member *m) {
+    for (size_t i = 1; i < m->n_held_out; i += 2)
+        o->ranked[o->n_ranked++] = score_by(m, m->held_out + i * N2_ODDITY_PARTS);
 }
 
 static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d,
@@ -108,8 +103,7 @@ static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, cons
     m->held_out = n2_arena_alloc(&m->arena, d->n_held_out * N2_ODDITY_PARTS, sizeof(double));
     if (!m->held_out) return N2CE_ENOMEM;
     N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, d->n_held_out, m->held_out, NULL));
-    N2_TRY(note_tails(m, scratch));
-    return note_ranked(m);
+    return note_tails(m, scratch);
 }
 
 static n2ce_status learn_member(n2_oddity_member *m, const n2_images *normal, const deal *d,
@@ -154,12 +148,11 @@ static n2ce_status check_normal(n2ce_ctx *ctx, const n2_image_spec *net, const n
 
 static n2ce_status gather_ranked(n2_oddity *o) {
     size_t n = 0;
-    for (size_t k = 0; k < o->n; k++) n += o->members[k].n_ranked;
+    for (size_t k = 0; k < o->n; k++) n += o->members[k].n_held_out / 2;
     o->ranked = n2_alloc(o->ctx, n, sizeof *o->ranked);
     if (!o->ranked) return N2CE_ENOMEM;
-    n = 0;
-    for (size_t k = 0; k < o->n; n += o->members[k++].n_ranked)
-        memcpy(o->ranked + n, o->members[k].ranked, o->members[k].n_ranked * sizeof *o->ranked);
+    for (size_t k = 0; k < o->n; k++) rank_held_out(o, &o->members[k]);
+    qsort(o->ranked, n, sizeof *o->ranked, by_value);
     return N2CE_OK;
 }
 
@@ -230,8 +223,7 @@ const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n) {
     return o->members[member].held_out;
 }
 
-n2_ranking n2_oddity_ranking(const n2_oddity *o) {
-    n2_ranking r = {.folds = o->n, .sorted = o->ranked};
-    for (size_t k = 0; k < o->n; k++) r.begin[k + 1] = r.begin[k] + o->members[k].n_ranked;
-    return r;
+const double *n2_oddity_ranked(const n2_oddity *o, size_t *n) {
+    *n = o->n_ranked;
+    return o->ranked;
 }

@@ -71,9 +71,10 @@ n2ce_status n2_oddity_parts(n2_oddity *o, size_t member, const n2_images *pictur
  * second of them, from the first on, says what is usual. */
 const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n);
 
-/* Scores of the others, for p-values that are right for any number of them (n2_conformal_rank):
- * members are the folds. */
-n2_ranking n2_oddity_ranking(const n2_oddity *o);
+/* Scores of the others, each by the member that held it out, rising; *n of them. A new picture
+ * whose score is by one member, drawn without looking, has a p-value among them that is right for
+ * any number of them (n2_conformal_rank). */
+const double *n2_oddity_ranked(const n2_oddity *o, size_t *n);
 
 /* The score of a picture from its parts in nats. */
 double n2_oddity_score(const double nats[N2_ODDITY_PARTS]);

@@ -39,8 +39,6 @@ typedef struct n2_oddity_member {
     double *held_out; /* parts of those held out, [n_held_out x N2_ODDITY_PARTS] */
     size_t n_held_out;
     n2_tail tails[N2_ODDITY_PARTS];
-    double *ranked; /* scores of every second of those held out, rising */
-    size_t n_ranked;
 } n2_oddity_member;
 
 /* Networks with initial values for pictures like those, and room for n of them.

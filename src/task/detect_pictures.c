@@ -96,18 +96,21 @@ static n2ce_status read_and_learn(session *s) {
                            &s->choice, &s->oddity);
 }
 
-/* p-values: the rank among normal pictures that were held out, by members that did not see them. */
+/* p-values: the rank among normal pictures that were held out, each by a member that did not see
+ * it; a new picture is judged by one member, too. */
 static n2ce_status rank_all(session *s) {
-    const n2_ranking ranking = n2_oddity_ranking(s->oddity);
     const n2_stream draws = {n2_options_count(s->options, "seed"), DRAWS, 0};
     const size_t n = s->pictures->n;
-    s->ranks = ranking.begin[ranking.folds] + 1;
+    size_t usual;
+    const double *ranked = n2_oddity_ranked(s->oddity, &usual);
+    s->ranks = usual + 1;
     uint64_t *count = n2_arena_alloc(s->arena, s->ranks + 1, sizeof *count);
     float *draw = n2_arena_alloc(s->arena, n, sizeof *draw);
     if (!count || !draw) return N2CE_ENOMEM;
     n2_fill_uniform(draws, 0, n, draw);
     for (size_t i = 0; i < n; i++) {
-        s->rank[i] = n2_conformal_rank(&ranking, s->by_member + i * s->members, (double)draw[i]);
+        const double score = s->by_member[i * s->members + i % s->members];
+        s->rank[i] = n2_conformal_rank(ranked, usual, score, (double)draw[i]);
         count[s->rank[i]]++;
     }
     s->flagged_rank = n2_flagged_rank(count, s->ranks, n2ce_options_number(s->options, "fdr"));
@@ -229,9 +232,10 @@ static void say_json(const session *s, n2_text *json) {
 }
 
 static void add_histogram(const session *s, n2_text *page) {
-    const n2_ranking r = n2_oddity_ranking(s->oddity);
-    const double *const samples[] = {r.sorted, s->score};
-    const size_t sizes[] = {r.begin[r.folds], s->pictures->n};
+    size_t usual;
+    const double *ranked = n2_oddity_ranked(s->oddity, &usual);
+    const double *const samples[] = {ranked, s->score};
+    const size_t sizes[] = {usual, s->pictures->n};
     const n2_bins bins = n2_bins_for(samples, sizes, 2);
     double x[2][N2_MOST_STEPS], y[2][N2_MOST_STEPS];
     n2_series series[2];

@@ -84,11 +84,16 @@ const n2ce_task n2_detect_task = {
         "Learns from normal rows what is normal, and gives every other row a score (larger is\n"
         "odder), a p-value that is right for any sample size, and a flag, so that of the flagged\n"
         "rows at most a share of --fdr is normal. Columns may hold numbers, names and missing\n"
-        "values. Without --normal the rows are judged by one another.\n",
+        "values. Without --normal the rows are judged by one another.\n"
+        "\n"
+        "Rows may be pictures, too: folders of PNGs, IDX, CIFAR-10, or NPY of bytes. A picture\n"
+        "has parts of its score instead of columns that make it odd. On processors this takes\n"
+        "minutes; --device cuda trains wider networks.\n",
     .examples = "n2ce detect --normal good.csv new.csv -o flagged.csv\n"
                 "n2ce detect --normal good.csv --save model.n2ce\n"
                 "n2ce detect --model model.n2ce new.csv -o flagged.csv --fdr 0.01\n"
-                "n2ce detect all.csv --report report\n",
+                "n2ce detect all.csv --report report\n"
+                "n2ce detect --normal good/ new/ -o flagged.csv --report report\n",
     .page = "detect.html",
     .data = "detect.json",
     .options = detect_options,
