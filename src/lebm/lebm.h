@@ -125,8 +125,8 @@ typedef struct n2_lebm_schedule {
 } n2_lebm_schedule;
 
 /* The paper's weights and rates for a net: 1 and 5; 100 and 2 for "cifar"; 2e-4; digits are not
- * mirrored. MLE has a quarter of the prior's rate, and a tenth in the joint phase, at which its
- * chains keep up. Steps: 8000, 3000, 4000. */
+ * mirrored. MLE has a tenth of the prior's rates, at which its chains keep up. Steps: 10000, 10000,
+ * 5000. */
 n2_lebm_schedule n2_lebm_schedule_for(const n2_lebm_spec *spec);
 
 typedef struct n2_lebm_run {

@@ -1,4 +1,5 @@
 /* Chains of codes, and what they become. */
+#include "base/pool.h"
 #include "rewrite/rewrites.h"
 #include "vae_pictures.h"
 
@@ -93,13 +94,25 @@ n2ce_status n2_lebm_sampler_move(n2_lebm_sampler *s, uint64_t moves) {
     return moves ? n2_plan_run_many(s->move, moves) : N2CE_OK;
 }
 
+typedef struct show_job {
+    const n2_lebm_sampler *s;
+    const n2_images *to;
+    size_t first;
+} show_job;
+
+static void show_one(void *arg, size_t i, int worker) {
+    (void)worker;
+    const show_job *j = arg;
+    const n2_lebm_spec *spec = &j->s->m->nets.spec;
+    const double *x = j->s->out + i * (size_t)n2_lebm_numbers(spec->net);
+    n2_lebm_picture_out(spec, x, j->to, j->first + i);
+}
+
 n2ce_status n2_lebm_sampler_show(n2_lebm_sampler *s, size_t n, const n2_images *to, size_t first) {
-    const size_t numbers = (size_t)n2_lebm_numbers(s->m->nets.spec.net);
+    show_job job = {s, to, first};
     N2_TRY(n2_plan_run(s->show));
     n2_plan_get(s->show, 0, s->out);
-    for (size_t i = 0; i < n; i++)
-        n2_lebm_picture_out(&s->m->nets.spec, s->out + i * numbers, to, first + i);
-    return N2CE_OK;
+    return n2_parallel_for(s->m->ctx, n, show_one, &job);
 }
 
 n2ce_status n2_lebm_blank(const n2_lebm *m, size_t n, n2_images **out) {

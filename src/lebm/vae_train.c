@@ -51,12 +51,12 @@ n2_lebm_schedule n2_lebm_schedule_for(const n2_lebm_spec *spec) {
     const bool cifar = strcmp(spec->net->name, "cifar") == 0;
     const bool mle = spec->prior.kind == N2_PRIOR_MLE;
     const double rate = 2e-4;
-    return (n2_lebm_schedule){.steps = {8000, 3000, 4000},
+    return (n2_lebm_schedule){.steps = {10000, 10000, 5000},
                               .batch = 128,
                               .weight = {cifar ? 100 : 1, 0, cifar ? 2 : 5},
                               .vae_rate = rate,
                               .joint_rate = rate,
-                              .prior_rate = mle ? rate / 4 : rate,
+                              .prior_rate = mle ? rate / 10 : rate,
                               .joint_prior_rate = mle ? rate / 10 : rate,
                               .flips = spec->net->channels == 3};
 }

@@ -24,7 +24,8 @@ static const n2ce_option options_table[] = {
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every run"},
     N2_FIRST_SEED_OPTION,
     {"number", 'n', N2CE_OPTION_COUNT, "auto", 40, 1e7, NULL, "N",
-     "pictures to make with each prior; auto: as many as are learnt from, 50000 at most"},
+     "pictures to make with each prior; auto: as many as are learnt from, 50000 at most, 5000 in "
+     "the preset fast"},
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",
      "features of a network, as compare has them; default: layout and texture of patches"},
     {"neighbours", 0, N2CE_OPTION_COUNT, "3", 1, N2_NEIGHBOURS_MAX, NULL, "K",
@@ -63,14 +64,14 @@ static n2ce_status note_settings(n2_images_study *s) {
 }
 
 static n2ce_status read_options(n2_images_study *s) {
-    enum { MOST = 50000 };
     const n2ce_options *o = s->options;
+    const size_t most = n2_options_has_word(o, "preset", "fast") ? 5000 : 50000;
     const char *reuse = n2ce_options_get(o, "reuse");
     const size_t n = s->set.train->n;
     s->n_seeds = (size_t)n2_options_count(o, "seeds");
     s->first_seed = n2_options_count(o, "seed");
     s->neighbours = (size_t)n2_options_count(o, "neighbours");
-    s->number = n2_options_is_auto(o, "number") ? (n < MOST ? n : MOST)
+    s->number = n2_options_is_auto(o, "number") ? (n < most ? n : most)
                                                 : (size_t)n2_options_count(o, "number");
     for (size_t i = 0; i < N2_IMAGES_ARMS; i++)
         s->asked[i] = n2_options_has_word(o, "arms", n2_images_arms[i].name);

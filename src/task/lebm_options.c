@@ -10,10 +10,11 @@ static void make_narrow(n2_lebm_plan *p) {
     p->spec.embedding = 128;
     p->spec.nz = p->spec.net->channels == 1 ? 16 : 32;
     p->spec.prior.width = 64;
-    p->schedule.steps[N2_LEBM_VAE] = 2000;
-    p->schedule.steps[N2_LEBM_PRIOR] = 3000;
-    p->schedule.steps[N2_LEBM_JOINT] = 1000;
+    p->schedule.steps[N2_LEBM_VAE] = 1500;
+    p->schedule.steps[N2_LEBM_PRIOR] = 2000;
+    p->schedule.steps[N2_LEBM_JOINT] = 400;
     p->schedule.vae_rate = 1e-3;
+    p->schedule.batch = 64;
 }
 
 /* A list of exactly so many numbers; false, and nothing: "auto". */
@@ -49,7 +50,7 @@ static n2ce_status read_schedule(n2ce_ctx *ctx, const n2ce_options *o, n2_lebm_s
         s->steps[i] = s->steps[i] && scaled < 1 ? 1 : (uint64_t)scaled;
     }
     if (!n2_options_is_auto(o, "rate")) s->vae_rate = n2ce_options_number(o, "rate");
-    s->batch = (int64_t)n2_options_count(o, "batch");
+    if (!n2_options_is_auto(o, "batch")) s->batch = (int64_t)n2_options_count(o, "batch");
     s->seed = n2_options_count(o, "seed");
     return N2CE_OK;
 }
@@ -70,19 +71,23 @@ n2ce_status n2_lebm_plan_of_options(n2ce_ctx *ctx, const n2ce_options *o, const 
     return read_schedule(ctx, o, &p->schedule);
 }
 
+/* At which N2CE is done in the steps of the preset, and chains of maximum likelihood keep up. */
+static double prior_rate(const n2ce_options *o, n2_prior_kind kind) {
+    if (!n2_options_is_auto(o, "prior-rate")) return n2ce_options_number(o, "prior-rate");
+    if (kind == N2_PRIOR_MLE) return is_fast(o) ? 5e-5 : 2e-5;
+    return is_fast(o) ? 1e-3 : 2e-4;
+}
+
 void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnitude, int64_t stages,
                         n2_lebm_plan *p) {
     enum { FEW = 8 };
     n2_prior_spec *s = &p->spec.prior;
-    const double all = ceil(magnitude), rate = kind == N2_PRIOR_MLE ? 5e-5
-                                               : is_fast(o)         ? 1e-3
-                                                                    : 2e-4;
+    const double all = ceil(magnitude);
     s->kind = kind;
     s->magnitude = magnitude;
     s->stages = kind == N2_PRIOR_MLE ? 1 : stages;
     s->noise = (int64_t)(is_fast(o) && all > FEW ? FEW : all);
     if (!n2_options_is_auto(o, "noise")) s->noise = (int64_t)n2_options_count(o, "noise");
-    p->schedule.prior_rate =
-        n2_options_is_auto(o, "prior-rate") ? rate : n2ce_options_number(o, "prior-rate");
+    p->schedule.prior_rate = prior_rate(o, kind);
     p->schedule.joint_prior_rate = kind == N2_PRIOR_MLE ? 2e-5 : 2e-4;
 }

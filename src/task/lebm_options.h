@@ -19,7 +19,8 @@
      "weights of the squared error of a picture in the phases vae and joint; auto: by the net"},  \
     {"noise", 0, N2CE_OPTION_COUNT, "auto", 1, 1e4, NULL, "R",                                    \
      "noise rows for each code, weighted to M; auto: M, or 8 in the preset fast"},                \
-    {"batch", 0, N2CE_OPTION_COUNT, "128", 1, 1e5, NULL, "N", "rows a step: pictures"},           \
+    {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e5, NULL, "N",                                    \
+     "rows a step: pictures; auto: 128, or 64 in the preset fast"},                               \
     {"phases", 0, N2CE_OPTION_REALS, "auto", 0, 1e9, NULL, "A,B,C",                               \
      "steps of the phases vae, prior and joint; auto: those of the preset"},                      \
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                                     \

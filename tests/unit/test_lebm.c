@@ -1,5 +1,6 @@
 /* Latent energy-based models of pictures: training, its interruption, files, sampling. */
 #include "contexts.h"
+#include "failing_alloc.h"
 #include "files.h"
 
 #include "lebm/lebm.h"
@@ -339,6 +340,47 @@ static void lines_begin_and_end_at_the_codes(void **state) {
     drop(m);
 }
 
+/* Trained, saved, loaded, sampled, on this allocator. */
+static n2ce_status whole_life(n2ce_ctx *ctx, const n2_images *p) {
+    const n2_lebm_spec spec = small_spec(p, N2_PRIOR_N2CE);
+    const n2_lebm_run run = small_run(&spec, 1, 1, 1);
+    n2_lebm *m = NULL, *again = NULL;
+    n2_lebm_record record;
+    n2_images *made = NULL, *pairs = NULL;
+    n2ce_status status = n2_lebm_new(ctx, &spec, 1, &m);
+    if (status == N2CE_OK) status = n2_lebm_train(m, p, &run, &record);
+    if (status == N2CE_OK) status = n2_lebm_save(m, "note", PATH, true);
+    if (status == N2CE_OK) status = n2_lebm_load(ctx, PATH, &again);
+    const n2_lebm_sampling how = {.rows = 4};
+    if (status == N2CE_OK) status = n2_lebm_sample(again, &how, 6, 2, 1, &made);
+    if (status == N2CE_OK) status = n2_lebm_reconstruct(again, p, &pairs);
+    n2_images_free(made);
+    n2_images_free(pairs);
+    n2_lebm_free(m);
+    n2_lebm_free(again);
+    return status;
+}
+
+/* Out of memory at many an allocation: an error that says so, and nothing leaks. */
+static void no_memory_is_an_error(void **state) {
+    (void)state;
+    n2ce_status status = N2CE_ENOMEM;
+    for (size_t n = 0; status != N2CE_OK; n += 1 + n / 12) {
+        failing_alloc memory = failing_alloc_new(n, true);
+        const n2ce_ctx_options options = failing_alloc_options(&memory, 1);
+        n2ce_ctx *ctx;
+        status = n2ce_ctx_new(&ctx, &options);
+        n2_images *p = NULL;
+        if (status == N2CE_OK) status = n2_images_new(ctx, 4, SIDE, SIDE, 1, &p);
+        if (status == N2CE_OK) status = whole_life(ctx, p);
+        if (status != N2CE_OK) assert_int_equal(status, N2CE_ENOMEM);
+        n2_images_free(p);
+        n2ce_ctx_free(ctx);
+        assert_int_equal(memory.live, 0);
+    }
+    unlink(PATH);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_learns_pictures),
@@ -350,6 +392,7 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_of_other_pictures_is_refused),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(lines_begin_and_end_at_the_codes),
+        cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
