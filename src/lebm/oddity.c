@@ -11,14 +11,6 @@ enum { LEAST_PICTURES = 100, HELD_OUT = 10 /* one of so many */ };
 const char *const n2_oddity_part_names[N2_ODDITY_PARTS] = {"error",      "surprise", "place",
                                                            "neighbours", "contrast", "bound"};
 
-struct n2_oddity {
-    n2ce_ctx *ctx;
-    size_t n;
-    n2_oddity_member *members;
-    double *ranked; /* of all members, rising */
-    size_t n_ranked;
-};
-
 n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net) {
     return (n2_oddity_spec){.net = net,
                             .nz = net->channels == 1 ? 8 : 32,
@@ -69,9 +61,9 @@ static n2ce_status note_codes(n2_oddity_member *m, const n2_images *normal, cons
 }
 
 /* Of those held out the first, third, ... make the tails, */
-static n2ce_status note_tails(n2_oddity_member *m, n2_arena *scratch) {
+static n2ce_status note_tails(n2_oddity_member *m) {
     const size_t n = (m->n_held_out + 1) / 2;
-    double *column = n2_arena_alloc(scratch, n, sizeof *column);
+    double *column = n2_arena_alloc(&m->arena, n, sizeof *column);
     if (!column) return N2CE_ENOMEM;
     for (size_t k = 0; k < N2_ODDITY_PARTS; k++) {
         for (size_t i = 0; i < n; i++) column[i] = m->held_out[2 * i * N2_ODDITY_PARTS + k];
@@ -97,13 +89,11 @@ static void rank_held_out(n2_oddity *o, const n2_oddity_member *m) {
         o->ranked[o->n_ranked++] = score_by(m, m->held_out + i * N2_ODDITY_PARTS);
 }
 
-static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d,
-                              n2_arena *scratch) {
+static n2ce_status note_usual(n2_oddity_member *m, const n2_images *normal, const deal *d) {
     m->n_held_out = d->n_held_out;
     m->held_out = n2_arena_alloc(&m->arena, d->n_held_out * N2_ODDITY_PARTS, sizeof(double));
     if (!m->held_out) return N2CE_ENOMEM;
-    N2_TRY(n2_oddity_member_ask(m, normal, d->held_out, d->n_held_out, m->held_out, NULL));
-    return note_tails(m, scratch);
+    return n2_oddity_member_ask(m, normal, d->held_out, d->n_held_out, m->held_out, NULL);
 }
 
 static n2ce_status learn_member(n2_oddity_member *m, const n2_images *normal, const deal *d,
@@ -112,11 +102,12 @@ static n2ce_status learn_member(n2_oddity_member *m, const n2_images *normal, co
     n2_tensor_push(m->store, m->pictures);
     N2_TRY(n2_oddity_member_train(m, choice));
     N2_TRY(note_codes(m, normal, d, scratch));
-    return note_usual(m, normal, d, scratch);
+    return note_usual(m, normal, d);
 }
 
 static n2ce_status learn_all(n2_oddity *o, const n2_oddity_spec *spec, const n2_images *normal,
                              uint64_t seed, n2_device_choice *choice) {
+    const n2_lebm_frame frame = {normal->height, normal->width, normal->channels};
     n2ce_status status = N2CE_OK;
     for (; o->n < spec->members && status == N2CE_OK; o->n++) {
         n2_arena scratch = n2_arena_new(o->ctx);
@@ -124,7 +115,7 @@ static n2ce_status learn_all(n2_oddity *o, const n2_oddity_spec *spec, const n2_
         deal d;
         status = deal_pictures(&scratch, normal->n, o->n, &d);
         if (status == N2CE_OK)
-            status = n2_oddity_member_open(o->ctx, spec, (seed * spec->members + o->n) * 10, normal,
+            status = n2_oddity_member_open(o->ctx, spec, (seed * spec->members + o->n) * 10, frame,
                                            d.n_train, m);
         if (status == N2CE_OK) status = learn_member(m, normal, &d, choice, &scratch);
         n2_arena_free(&scratch);
@@ -146,8 +137,9 @@ static n2ce_status check_normal(n2ce_ctx *ctx, const n2_image_spec *net, const n
                    p->n, (int)LEAST_PICTURES);
 }
 
-static n2ce_status gather_ranked(n2_oddity *o) {
+n2ce_status n2_oddity_calibrate(n2_oddity *o) {
     size_t n = 0;
+    for (size_t k = 0; k < o->n; k++) N2_TRY(note_tails(&o->members[k]));
     for (size_t k = 0; k < o->n; k++) n += o->members[k].n_held_out / 2;
     o->ranked = n2_alloc(o->ctx, n, sizeof *o->ranked);
     if (!o->ranked) return N2CE_ENOMEM;
@@ -156,20 +148,30 @@ static n2ce_status gather_ranked(n2_oddity *o) {
     return N2CE_OK;
 }
 
+n2ce_status n2_oddity_new(n2ce_ctx *ctx, size_t members, n2_oddity **out) {
+    n2_oddity *o = n2_alloc(ctx, 1, sizeof *o);
+    *out = NULL;
+    if (!o) return N2CE_ENOMEM;
+    o->ctx = ctx;
+    o->members = n2_alloc(ctx, members, sizeof *o->members);
+    if (!o->members) {
+        n2_oddity_free(o);
+        return N2CE_ENOMEM;
+    }
+    *out = o;
+    return N2CE_OK;
+}
+
 n2ce_status n2_oddity_learn(n2ce_ctx *ctx, const n2_oddity_spec *spec, const n2_images *normal,
                             uint64_t seed, n2_device_choice *choice, n2_oddity **out) {
     *out = NULL;
     N2_TRY(check_normal(ctx, spec->net, normal));
-    n2_oddity *o = n2_alloc(ctx, 1, sizeof *o);
-    if (!o) return N2CE_ENOMEM;
-    o->ctx = ctx;
-    o->members = n2_alloc(ctx, spec->members, sizeof *o->members);
-    n2ce_status status = o->members ? learn_all(o, spec, normal, seed, choice) : N2CE_ENOMEM;
-    if (status == N2CE_OK) status = gather_ranked(o);
-    if (status == N2CE_OK)
-        *out = o;
-    else
-        n2_oddity_free(o);
+    N2_TRY(n2_oddity_new(ctx, spec->members, out));
+    n2ce_status status = learn_all(*out, spec, normal, seed, choice);
+    if (status == N2CE_OK) status = n2_oddity_calibrate(*out);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_oddity_free(*out);
+    *out = NULL;
     return status;
 }
 
@@ -227,3 +229,7 @@ const double *n2_oddity_ranked(const n2_oddity *o, size_t *n) {
     *n = o->n_ranked;
     return o->ranked;
 }
+
+n2_lebm_frame n2_oddity_frame(const n2_oddity *o) { return o->members[0].nets.spec.frame; }
+
+size_t n2_oddity_member_count(const n2_oddity *o) { return o->n; }

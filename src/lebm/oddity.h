@@ -53,6 +53,8 @@ typedef struct n2_oddity_spec {
 /* Codes of 8 numbers for "mnist", 32 for other nets. */
 n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net);
 
+enum { N2_ODDITY_MEMBERS = 10 }; /* at most */
+
 typedef struct n2_oddity n2_oddity;
 
 /* Learns from at least 100 normal pictures. Fails with N2CE_EDATA (too few, or too large for the
@@ -75,6 +77,27 @@ const double *n2_oddity_held_out(const n2_oddity *o, size_t member, size_t *n);
  * whose score is by one member, drawn without looking, has a p-value among them that is right for
  * any number of them (n2_conformal_rank). */
 const double *n2_oddity_ranked(const n2_oddity *o, size_t *n);
+
+/* ---- files (oddity_file.c) ---- */
+
+struct n2_st_file;
+
+/* Written whole or not at all. Fails with N2CE_EEXIST unless `overwrite`, N2CE_EIO, N2CE_ENOMEM. */
+n2ce_status n2_oddity_save(const n2_oddity *o, const char *path, bool overwrite);
+
+/* choice: where its networks run; NULL: the processor. Fails with N2CE_EDATA for a file that is
+ * damaged or not ours. */
+n2ce_status n2_oddity_load(n2ce_ctx *ctx, const char *path, n2_device_choice *choice,
+                           n2_oddity **out);
+
+/* Whether an open safetensors file says it is one. */
+bool n2_is_oddity(const struct n2_st_file *f);
+
+/* ---- scores ---- */
+
+/* The size of pictures that it takes, and how many members it has. */
+n2_lebm_frame n2_oddity_frame(const n2_oddity *o);
+size_t n2_oddity_member_count(const n2_oddity *o);
 
 /* The score of a picture from its parts in nats. */
 double n2_oddity_score(const double nats[N2_ODDITY_PARTS]);

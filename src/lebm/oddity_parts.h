@@ -41,10 +41,24 @@ typedef struct n2_oddity_member {
     n2_tail tails[N2_ODDITY_PARTS];
 } n2_oddity_member;
 
-/* Networks with initial values for pictures like those, and room for n of them.
+struct n2_oddity {
+    n2ce_ctx *ctx;
+    size_t n;
+    n2_oddity_member *members;
+    double *ranked; /* of all members, rising */
+    size_t n_ranked;
+};
+
+/* No members yet, and room for so many. */
+n2ce_status n2_oddity_new(n2ce_ctx *ctx, size_t members, n2_oddity **out);
+
+/* Tails and ranks from the parts of pictures that members hold out. */
+n2ce_status n2_oddity_calibrate(n2_oddity *o);
+
+/* Networks with initial values for pictures of this size, and room for n of them.
  * n2_oddity_member_close is due after failures too. */
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,
-                                  const n2_images *normal, size_t n, n2_oddity_member *out);
+                                  n2_lebm_frame frame, size_t n, n2_oddity_member *out);
 void n2_oddity_member_close(n2_oddity_member *m);
 
 /* Trains on the pictures of the tensor. */

@@ -11,13 +11,13 @@ enum { ASKED = 500, NOISE = 16, MOST_EMBEDDING = 1024 };
 
 /* ---- networks ---- */
 
-static n2_lebm_spec autoencoder_of(const n2_oddity_spec *s, const n2_images *like) {
+static n2_lebm_spec autoencoder_of(const n2_oddity_spec *s, n2_lebm_frame frame) {
     n2_lebm_spec spec = n2_lebm_defaults(s->net);
     spec.nz = s->nz;
     spec.encoder_width = spec.decoder_width = s->width;
     spec.embedding = 16 * s->width < MOST_EMBEDDING ? 16 * s->width : MOST_EMBEDDING;
     spec.prior.noise = NOISE;
-    spec.frame = (n2_lebm_frame){like->height, like->width, like->channels};
+    spec.frame = frame;
     return spec;
 }
 
@@ -34,9 +34,9 @@ static void add_networks(n2_oddity_member *m, int64_t embedding) {
 }
 
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,
-                                  const n2_images *normal, size_t n, n2_oddity_member *m) {
+                                  n2_lebm_frame frame, size_t n, n2_oddity_member *m) {
     const n2_image_spec *net = spec->net;
-    const n2_lebm_spec autoencoder = autoencoder_of(spec, normal);
+    const n2_lebm_spec autoencoder = autoencoder_of(spec, frame);
     *m = (n2_oddity_member){.ctx = ctx, .spec = *spec, .seed = seed, .arena = n2_arena_new(ctx)};
     N2_TRY(n2_store_new(ctx, sizeof(float), &m->store));
     N2_TRY(n2_lebm_nets_new(m->store, &autoencoder, seed, &m->nets));

@@ -4,6 +4,7 @@
 #include "device_options.h"
 #include "io/csv_writer.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "lebm/oddity.h"
 #include "report/histogram.h"
 #include "report/page.h"
@@ -45,24 +46,45 @@ static bool is_npy_of_numbers(const char *path) {
     return true;
 }
 
+static bool is_model_of_pictures(n2ce_ctx *ctx, const char *path) {
+    n2_st_file *f;
+    if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
+    const bool is_one = n2_is_oddity(f);
+    n2_st_close(f);
+    return is_one;
+}
+
 bool n2_detects_pictures(n2ce_ctx *ctx, const n2ce_options *o) {
-    const char *normal = n2ce_options_get(o, "normal");
+    const char *normal = n2ce_options_get(o, "normal"), *model = n2ce_options_get(o, "model");
+    if (model && !normal) return is_model_of_pictures(ctx, model);
     return normal && !is_npy_of_numbers(normal) && n2_may_be_images(ctx, normal);
 }
 
+static n2ce_status check_outputs(const session *s) {
+    static const char *const outputs[] = {"output", "save"};
+    const bool force = n2_options_flag(s->options, "force");
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = n2ce_options_get(s->options, outputs[i]);
+        if (path) N2_TRY(n2_file_check_output(s->ctx, path, force));
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status check(const session *s) {
-    static const char *const of_rows[] = {"save", "model", "columns", "categorical", "parts"};
-    const char *output = n2ce_options_get(s->options, "output");
+    static const char *const of_rows[] = {"columns", "categorical", "parts", "max-rows"};
+    const char *rows = n2ce_options_get(s->options, "rows");
     for (size_t i = 0; i < sizeof of_rows / sizeof of_rows[0]; i++)
         if (n2_options_given(s->options, of_rows[i]))
             return n2_fail(s->ctx, N2CE_EINVAL, "--%s is for rows of numbers, not for pictures.",
                            of_rows[i]);
-    if (!n2ce_options_get(s->options, "rows"))
+    if (n2ce_options_get(s->options, "model") && n2ce_options_get(s->options, "normal"))
         return n2_fail(s->ctx, N2CE_EINVAL,
-                       "detect needs pictures to judge beside the normal ones. Try: n2ce help "
-                       "detect");
-    const bool force = n2_options_flag(s->options, "force");
-    return output ? n2_file_check_output(s->ctx, output, force) : N2CE_OK;
+                       "--normal learns and --model uses what was learnt; give one of the two.");
+    if (!rows && (n2ce_options_get(s->options, "output") || !n2ce_options_get(s->options, "save")))
+        return n2_fail(s->ctx, N2CE_EINVAL,
+                       "detect needs pictures to judge, or --normal and --save FILE. Try: n2ce "
+                       "help detect");
+    return check_outputs(s);
 }
 
 /* On processors narrower networks, in minutes; the wide ones are for GPUs that are asked for. */
@@ -78,22 +100,39 @@ static n2_oddity_spec spec_for(const session *s, const n2_image_spec *net) {
 
 /* ---- learning and judging -------------------------------------------------------------------- */
 
-static n2ce_status read_and_learn(session *s) {
+static n2ce_status check_sizes(const session *s) {
+    const n2_images *a = s->normal, *b = s->pictures;
+    if (!b || (a->height == b->height && a->width == b->width && a->channels == b->channels))
+        return N2CE_OK;
+    return n2_fail(s->ctx, N2CE_EDATA,
+                   "The pictures to judge are %zu x %zu with %zu channel(s), the normal ones %zu x "
+                   "%zu with %zu. Scale or convert them.",
+                   b->height, b->width, b->channels, a->height, a->width, a->channels);
+}
+
+static n2ce_status learn(session *s) {
     const n2_image_spec *net;
     N2_TRY(n2_images_read(s->ctx, n2ce_options_get(s->options, "normal"), &s->normal));
-    N2_TRY(n2_images_read(s->ctx, n2ce_options_get(s->options, "rows"), &s->pictures));
-    const n2_images *a = s->normal, *b = s->pictures;
-    if (a->height != b->height || a->width != b->width || a->channels != b->channels)
-        return n2_fail(
-            s->ctx, N2CE_EDATA,
-            "The pictures to judge are %zu x %zu with %zu channel(s), the normal ones %zu x "
-            "%zu with %zu. Scale or convert them.",
-            b->height, b->width, b->channels, a->height, a->width, a->channels);
+    N2_TRY(check_sizes(s));
     N2_TRY(n2_lebm_net_for(s->ctx, s->normal, "auto", &net));
     const n2_oddity_spec spec = spec_for(s, net);
-    s->members = spec.members;
     return n2_oddity_learn(s->ctx, &spec, s->normal, n2_options_count(s->options, "seed"),
                            &s->choice, &s->oddity);
+}
+
+/* The pictures to judge are read first: what is wrong with them need not wait. */
+static n2ce_status read_and_learn(session *s) {
+    const char *rows = n2ce_options_get(s->options, "rows");
+    const char *model = n2ce_options_get(s->options, "model");
+    const char *save = n2ce_options_get(s->options, "save");
+    if (rows) N2_TRY(n2_images_read(s->ctx, rows, &s->pictures));
+    if (model)
+        N2_TRY(n2_oddity_load(s->ctx, model, &s->choice, &s->oddity));
+    else
+        N2_TRY(learn(s));
+    s->members = n2_oddity_member_count(s->oddity);
+    const bool force = n2_options_flag(s->options, "force");
+    return save ? n2_oddity_save(s->oddity, save, force) : N2CE_OK;
 }
 
 /* p-values: the rank among normal pictures that were held out, each by a member that did not see
@@ -185,10 +224,20 @@ static void say_parts(const double *nats, n2_text *out) {
     }
 }
 
+static void say_learnt(const session *s, n2_text *out) {
+    const n2_lebm_frame f = n2_oddity_frame(s->oddity);
+    const char *model = n2ce_options_get(s->options, "model");
+    const char *save = n2ce_options_get(s->options, "save");
+    n2_text_add(out, "normal     ");
+    if (s->normal) n2_text_add(out, "%zu ", s->normal->n);
+    n2_text_add(out, "pictures of %zu x %zu\n", f.height, f.width);
+    if (model || save) n2_text_add(out, "model      %s\n", model ? model : save);
+}
+
 static void say_text(const session *s, n2_text *out) {
     const char *output = n2ce_options_get(s->options, "output");
-    n2_text_add(out, "normal     %zu pictures of %zu x %zu\n", s->normal->n, s->normal->height,
-                s->normal->width);
+    say_learnt(s, out);
+    if (!s->pictures) return;
     n2_text_add(out, "judged     %zu pictures", s->pictures->n);
     if (output) n2_text_add(out, ", in %s", output);
     n2_text_add(out, "\nflagged    %zu, at a false discovery rate of %s\n", s->n_flagged,
@@ -208,9 +257,8 @@ static void add_key(n2_text *json, const char *key, double value) {
     n2_text_add_number(json, value);
 }
 
-static void say_json(const session *s, n2_text *json) {
-    n2_text_add(json, "{\"pictures\": true, \"normal\": %zu, \"rows\": %zu, \"flagged\": %zu",
-                s->normal->n, s->pictures->n, s->n_flagged);
+static void worst_json(const session *s, n2_text *json) {
+    n2_text_add(json, ", \"rows\": %zu, \"flagged\": %zu", s->pictures->n, s->n_flagged);
     add_key(json, "p_flagged", (double)s->flagged_rank / (double)s->ranks);
     n2_text_add(json, ", \"worst\": [");
     for (size_t i = 0; i < s->n_worst; i++) {
@@ -222,7 +270,14 @@ static void say_json(const session *s, n2_text *json) {
             add_key(json, n2_oddity_part_names[k], s->nats[at * N2_ODDITY_PARTS + k]);
         n2_text_add(json, "}");
     }
-    n2_text_add(json, "], \"device\": ");
+    n2_text_add(json, "]");
+}
+
+static void say_json(const session *s, n2_text *json) {
+    n2_text_add(json, "{\"pictures\": true");
+    if (s->normal) n2_text_add(json, ", \"normal\": %zu", s->normal->n);
+    if (s->pictures) worst_json(s, json);
+    n2_text_add(json, ", \"device\": ");
     n2_text_add_json_string(json, n2_choice_name(&s->choice));
     n2_text_add(json, ", \"version\": ");
     n2_text_add_json_string(json, n2ce_version());
@@ -290,10 +345,10 @@ static n2ce_status say(const session *s, n2ce_answer *answer) {
     say_json(s, &w.json);
     n2_text_add(&w.brief, "%zu\n", s->n_flagged);
     n2_text_add(&w.kept, "nothing\n");
-    n2_note_number(answer, "rows", (double)s->pictures->n);
+    n2_note_number(answer, "rows", s->pictures ? (double)s->pictures->n : 0);
     n2_note_number(answer, "flagged", (double)s->n_flagged);
     N2_TRY(n2_writer_take(&w, answer));
-    return make_page(s, &answer->html);
+    return s->pictures ? make_page(s, &answer->html) : N2CE_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -303,7 +358,7 @@ static n2ce_status run(session *s, n2ce_answer *answer) {
     N2_TRY(check(s));
     N2_TRY(n2_choice_of_options(s->ctx, s->options, &s->choice));
     N2_TRY(read_and_learn(s));
-    N2_TRY(judge(s));
+    if (s->pictures) N2_TRY(judge(s));
     if (output) N2_TRY(write_output(s, output));
     return say(s, answer);
 }

@@ -6,8 +6,10 @@
 #include "metric/ranking.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LEAST = 100, SIDE = 28, BAR = 4, LYING = 400, JUDGED = 60 };
 
@@ -104,6 +106,39 @@ static void pictures_must_be_enough_and_of_the_size(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* What is loaded says the same of pictures, to the byte; a file that is cut says so. */
+static void models_can_be_saved(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    const n2_oddity_spec spec = small(2);
+    n2_images *normal = bars(ctx, 120, 0), *judged = bars(ctx, 6, 6);
+    double before[12 * N2_ODDITY_PARTS], after[12 * N2_ODDITY_PARTS], scores[2][24];
+    const char *path = "test_oddity.n2ce";
+    n2_oddity *o, *loaded;
+    size_t n, m;
+    assert_int_equal(n2_oddity_learn(ctx, &spec, normal, 1, NULL, &o), N2CE_OK);
+    assert_int_equal(n2_oddity_nats(o, judged, before, scores[0]), N2CE_OK);
+    assert_int_equal(n2_oddity_save(o, path, true), N2CE_OK);
+    assert_int_equal(n2_oddity_save(o, path, false), N2CE_EEXIST);
+    assert_int_equal(n2_oddity_load(ctx, path, NULL, &loaded), N2CE_OK);
+    assert_int_equal(n2_oddity_nats(loaded, judged, after, scores[1]), N2CE_OK);
+    assert_memory_equal(before, after, sizeof before);
+    assert_memory_equal(scores[0], scores[1], sizeof scores[0]);
+    const double *x = n2_oddity_ranked(o, &n), *y = n2_oddity_ranked(loaded, &m);
+    assert_int_equal(n, m);
+    assert_int_equal(n, 12); /* a tenth of 120 by each member, every second of them */
+    assert_memory_equal(x, y, n * sizeof *x);
+    n2_oddity_free(loaded);
+    n2_oddity_free(o);
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_int_equal(n2_oddity_load(ctx, path, NULL, &loaded), N2CE_EDATA);
+    assert_null(loaded);
+    remove(path);
+    n2_images_free(judged);
+    n2_images_free(normal);
+    n2ce_ctx_free(ctx);
+}
+
 /* Networks as they are drawn: memory is asked for all the same. */
 static n2ce_status whole_life(failing_alloc *memory) {
     const n2ce_ctx_options options = failing_alloc_options(memory, 1);
@@ -144,6 +179,7 @@ int main(void) {
         cmocka_unit_test(standing_bars_are_odd),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(pictures_must_be_enough_and_of_the_size),
+        cmocka_unit_test(models_can_be_saved),
         cmocka_unit_test(memory_may_end_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
