@@ -16,7 +16,7 @@ static const double BLUR = 0.05;
 enum {
     COPIES = 4,             /* reference rows for each row, and more of few rows: */
     LEAST_REFERENCE = 4000, /* about so many in all */
-    ROWS_FOR_A_NETWORK = 60,
+    ROWS_FOR_A_NETWORK = 100,
     STEPS = 800,
     ROWS_AN_ITEM = 256,
     SCORE_BLOCK = 4096
