@@ -41,8 +41,7 @@ static size_t find_suspects(const n2_detector *d, size_t fold, const double *row
                             const double *usual, suspect *out) {
     size_t n = 0;
     for (size_t c = 0; c < d->cols; c++) {
-        const bool same = row[c] <= usual[c] && row[c] >= usual[c];
-        if (same || (isnan(row[c]) && isnan(usual[c]))) continue;
+        if (row[c] == usual[c] || (isnan(row[c]) && isnan(usual[c]))) continue;
         const double step = n2_column_map_step(d->expert[fold]->map, c, row[c], usual[c]);
         out[n++] = (suspect){c, step};
     }

@@ -204,7 +204,7 @@ n2ce_status n2_column_map_new(n2ce_ctx *ctx, const double *rows, size_t n, size_
 static size_t put_number(const column *c, n2_view view, double x, double *out) {
     const bool missing = isnan(x);
     if (c->gaps) out[c->features - 1] = ((missing ? 1 : 0) - c->gap_mean) / c->gap_scale;
-    if (c->constant) return missing ? !isnan(c->mean) && !c->gaps : !(x >= c->mean && x <= c->mean);
+    if (c->constant) return missing ? !isnan(c->mean) && !c->gaps : x != c->mean;
     if (missing)
         out[0] = 0;
     else if (view == N2_VIEW_PLAIN)

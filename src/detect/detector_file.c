@@ -132,7 +132,7 @@ static n2ce_status check_rows(const n2_detector *d) {
         const double x = d->rows[i];
         const size_t levels = d->n_levels[i % d->cols];
         if (isinf(x)) return N2CE_EDATA;
-        if (levels && !isnan(x) && !(x >= 0 && x < (double)levels && x <= floor(x)))
+        if (levels && !isnan(x) && !(x >= 0 && x < (double)levels && x == floor(x)))
             return N2CE_EDATA;
     }
     return N2CE_OK;
@@ -145,7 +145,7 @@ static n2ce_status load_rows(n2_detector *d, const n2_st_file *f) {
 }
 
 static bool is_count(double x, double least, double most) {
-    return x >= least && x <= most && x <= floor(x);
+    return x >= least && x <= most && x == floor(x);
 }
 
 /* What numbers say of the detector as a whole; false: they are impossible. */

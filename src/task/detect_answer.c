@@ -1,4 +1,5 @@
 /* detect: what was found, for a terminal and as JSON. */
+#include "detect/detector_file.h"
 #include "detect_session.h"
 
 #include <math.h>
@@ -129,5 +130,36 @@ n2ce_status n2_detect_say(const n2_detect_session *s, n2ce_answer *answer) {
     n2_text_add(&w.kept, "nothing\n");
     n2_note_number(answer, "rows", (double)s->judged);
     n2_note_number(answer, "flagged", (double)s->n_flagged);
+    return n2_writer_take(&w, answer);
+}
+
+/* ---- info ---------------------------------------------------------------- */
+
+static void describe(const n2_detector *d, n2_writer *w) {
+    n2_text_add(&w->text, "detector   %zu normal rows, %zu folds\n", d->n, d->folds);
+    n2_text_add(&w->json,
+                "{\"kind\": \"detector\", \"normal\": %zu, \"folds\": %zu, \"columns\": [", d->n,
+                d->folds);
+    for (size_t c = 0; c < d->cols; c++) {
+        n2_text_add(&w->text, "%-10s %-16s ", c ? "" : "columns", d->names[c]);
+        if (d->n_levels[c])
+            n2_text_add(&w->text, "levels, %zu\n", d->n_levels[c]);
+        else
+            n2_text_add(&w->text, "numbers\n");
+        n2_text_add(&w->json, "%s{\"name\": ", c ? ", " : "");
+        n2_text_add_json_string(&w->json, d->names[c]);
+        n2_text_add(&w->json, ", \"levels\": %zu}", d->n_levels[c]);
+    }
+    n2_text_add(&w->json, "]}\n");
+    n2_text_add(&w->brief, "%zu\n", d->cols);
+    n2_text_add(&w->kept, "nothing\n");
+}
+
+n2ce_status n2_info_of_detector(n2ce_ctx *ctx, const char *path, n2ce_answer *answer) {
+    n2_detector *d;
+    n2_writer w = n2_writer_new(ctx);
+    N2_TRY(n2_detector_load(ctx, path, NULL, &d));
+    describe(d, &w);
+    n2_detector_free(d);
     return n2_writer_take(&w, answer);
 }

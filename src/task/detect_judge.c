@@ -39,7 +39,7 @@ static n2ce_status prepare(n2_detect_session *s) {
 /* ---- the worst rows ------------------------------------------------------ */
 
 static bool is_worse(const n2_odd_row *a, const n2_odd_row *b) {
-    return a->score > b->score || (a->score >= b->score && a->row < b->row);
+    return a->score > b->score || (a->score == b->score && a->row < b->row);
 }
 
 /* Kept in their order; the one that falls off leaves its memory to the next. */

@@ -63,6 +63,9 @@ n2ce_status n2_detect_judge(n2_detect_session *s);
 n2ce_status n2_detect_say(const n2_detect_session *s, n2ce_answer *answer);
 n2ce_status n2_detect_page(const n2_detect_session *s, n2ce_answer *answer);
 
+/* What n2ce info says of a detector's file. */
+n2ce_status n2_info_of_detector(n2ce_ctx *ctx, const char *path, n2ce_answer *answer);
+
 /* A value of a column as it was read: a number, a level, or "missing". */
 void n2_detect_value(const n2_detector *d, size_t column, double x, n2_text *out);
 

@@ -1,11 +1,15 @@
 /* info: what is in a model file, or in a file of pictures. */
+#include "detect/detector_file.h"
+#include "detect_session.h"
 #include "image/image.h"
 #include "info_pictures.h"
+#include "io/safetensors.h"
 #include "ratio_session.h"
 
 static const n2ce_option info_options[] = {
     {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
-     "a model that n2ce fit wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain or packed by gzip "
+     "a model that n2ce fit or n2ce detect wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain or "
+     "packed by gzip "
      "or "
      "xz, or a folder of PNGs"},
     {"sheet", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PNG",
@@ -52,11 +56,21 @@ static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answ
     return n2_writer_take(&w, answer);
 }
 
+/* What cannot be opened is for the model's reader to complain about. */
+static bool is_detector(n2ce_ctx *ctx, const char *path) {
+    n2_st_file *f;
+    if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
+    const bool found = n2_is_detector(f);
+    n2_st_close(f);
+    return found;
+}
+
 static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     N2_TRY(n2_option_needed(ctx, o, "info", "model"));
     const char *path = n2ce_options_get(o, "model"), *sheet = n2ce_options_get(o, "sheet");
     if (n2_may_be_images(ctx, path)) return n2_info_of_pictures(ctx, o, answer);
-    N2_TRY(info_of_model(ctx, o, answer));
+    N2_TRY(is_detector(ctx, path) ? n2_info_of_detector(ctx, path, answer)
+                                  : info_of_model(ctx, o, answer));
     if (!sheet) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "%s is a model, and --sheet is for pictures. Leave it out.",
                    path);

@@ -10,5 +10,6 @@ n2ce detect --model model turned.csv -o c.csv -q
 cut -d, -f 4-6 a.csv >a
 cut -d, -f 4-6 c.csv >c
 cmp a c && echo same
+n2ce info model
 n2ce detect --normal good.csv new.csv -o a.csv
 n2ce detect --model good.csv new.csv
