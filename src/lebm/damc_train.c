@@ -1,8 +1,6 @@
 /* An iteration of DAMC: inner loops that draw codes, then the sampler's steps, then the others'. */
 #include "damc.h"
-
-static const n2_adam ADAM = {0.5, 0.999, 1e-8, 0};
-static const double CLIP = 100;
+#include "picture_adam.h"
 
 n2_damc_training n2_damc_training_defaults(void) {
     return (n2_damc_training){.steps = 3000,
@@ -66,14 +64,6 @@ static n2ce_status build_prior_move(void *user, n2_graph *g, n2_outputs *out) {
 
 /* ---- steps ---- */
 
-static n2_optimiser optimiser_of(double rate, const double *steps) {
-    return (n2_optimiser){.adam = ADAM,
-                          .rate = rate,
-                          .clip = CLIP,
-                          .schedule = n2_schedule_cosine,
-                          .schedule_arg = steps};
-}
-
 /* Codes twice: with the embeddings of their pictures, and with those of noise. */
 static n2ce_status build_sampler_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_damc_learner *l = user;
@@ -86,7 +76,7 @@ static n2ce_status build_sampler_step(void *user, n2_graph *g, n2_outputs *out) 
     const n2_node mean = n2_diffusion_loss(g, &s->net, n2g_concat(g, z, z, 0),
                                            n2g_concat(g, given, free, 0), N2_NONE, N2_NONE);
     const n2_node loss = n2g_scale(g, mean, 2);
-    const n2_optimiser adam = optimiser_of(l->how.sampler_rate, &steps);
+    const n2_optimiser adam = n2_picture_adam(l->how.sampler_rate, &steps);
     (void)out;
     n2_minimise(g, &adam, "adam.sampler", &l->model.sampler_parameters, loss, NULL);
     n2g_assign(g, l->sampler_loss, loss);
@@ -119,12 +109,12 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     const double steps = (double)l->how.steps;
     const n2_node z = n2g_read(g, l->batch.chain.z), x = n2g_read(g, l->batch.x);
     const n2_node misfit = n2g_total(g, n2g_mean(g, n2_damc_misfit(g, m, x, z), N2_ALL_AXES));
-    const n2_optimiser of_decoder = optimiser_of(l->how.decoder_rate, &steps);
+    const n2_optimiser of_decoder = n2_picture_adam(l->how.decoder_rate, &steps);
     n2_minimise(g, &of_decoder, "adam.decoder", &m->decoder_parameters, misfit, NULL);
     n2_output(out, misfit);
     if (m->prior.spec.kind != N2_PRIOR_GAUSSIAN) {
         const n2_node loss = prior_loss(g, l, z);
-        const n2_optimiser of_prior = optimiser_of(l->how.prior_rate, &steps);
+        const n2_optimiser of_prior = n2_picture_adam(l->how.prior_rate, &steps);
         n2_minimise(g, &of_prior, "adam.prior", &m->prior.parameters, loss, NULL);
         n2_output(out, loss);
     }

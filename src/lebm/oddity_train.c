@@ -1,10 +1,10 @@
 /* Training of a member: the autoencoder, then what stands beside it. */
 #include "oddity_parts.h"
+#include "picture_adam.h"
 
 #include "rewrite/rewrites.h"
 
-static const n2_adam ADAM = {0.5, 0.999, 1e-8, 0};
-static const double CLIP = 100, HEAD_SLOPE = 0.01;
+static const double HEAD_SLOPE = 0.01;
 static const double LEAST_LOG_VARIANCE = -9, LARGEST_LOG_VARIANCE = 1;
 
 enum { ASKED = 500, NOISE = 16, MOST_EMBEDDING = 1024 };
@@ -70,14 +70,6 @@ n2_node n2_build_oddity_critic(n2_graph *g, const n2_oddity_member *m, n2_node p
 
 /* ---- steps ---- */
 
-static n2_optimiser optimiser_of(double rate, const double *steps) {
-    return (n2_optimiser){.adam = ADAM,
-                          .rate = rate,
-                          .clip = CLIP,
-                          .schedule = n2_schedule_cosine,
-                          .schedule_arg = steps};
-}
-
 static n2_lebm_batch draw_batch(n2_graph *g, const n2_oddity_member *m) {
     n2_lebm_batch b;
     const n2_node pick = n2g_randint(g, n2_dims(m->spec.batch), m->pictures->shape.dim[0]);
@@ -92,7 +84,7 @@ static n2ce_status build_vae_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_lebm_batch b = draw_batch(g, m);
     n2_lebm_bound bound;
     n2_lebm_bound_of(g, &bound, &m->nets.decoder, NULL, &b, m->spec.weight);
-    const n2_optimiser adam = optimiser_of(m->spec.vae_rate, &steps);
+    const n2_optimiser adam = n2_picture_adam(m->spec.vae_rate, &steps);
     n2_minimise(g, &adam, "adam.vae", &m->nets.vae, bound.loss, NULL);
     n2_output(out, bound.misfit);
     n2_output(out, bound.divergence);
@@ -148,7 +140,7 @@ static n2ce_status build_beside_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_parameters *const parameters[BESIDE] = {
         &m->nets.prior.parameters, &m->variance_parameters, &m->critic_parameters};
     const char *const names[BESIDE] = {"adam.prior", "adam.variance", "adam.critic"};
-    const n2_optimiser adam = optimiser_of(m->spec.rate, &steps);
+    const n2_optimiser adam = n2_picture_adam(m->spec.rate, &steps);
     for (int i = 0; i < BESIDE; i++) {
         n2_minimise(g, &adam, names[i], parameters[i], losses[i], NULL);
         n2_output(out, losses[i]);

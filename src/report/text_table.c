@@ -68,3 +68,31 @@ void n2_text_wrapped(n2_text *out, const char *text) {
     }
     n2_text_add(out, "%s\n", text);
 }
+
+/* ---- cells ---- */
+
+n2_cells n2_cells_new(n2_arena *arena, size_t room) {
+    n2_cells c = {.arena = arena, .room = room};
+    c.cells = n2_arena_alloc(arena, room, sizeof *c.cells);
+    c.failed = !c.cells;
+    return c;
+}
+
+void n2_cells_put(n2_cells *c, const char *text) {
+    const char *copy = c->failed || c->n == c->room ? NULL : n2_arena_strdup(c->arena, text);
+    if (copy)
+        c->cells[c->n++] = copy;
+    else
+        c->failed = true;
+}
+
+void n2_cells_put_all(n2_cells *c, const char *const *texts, size_t n) {
+    for (size_t i = 0; i < n; i++) n2_cells_put(c, texts[i]);
+}
+
+n2ce_status n2_cells_table(const n2_cells *c, size_t columns, n2_text_table *out) {
+    *out = (n2_text_table){NULL, 0, 0};
+    if (c->failed) return N2CE_ENOMEM;
+    if (c->n > columns) *out = (n2_text_table){c->cells, c->n / columns, columns};
+    return N2CE_OK;
+}

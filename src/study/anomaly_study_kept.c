@@ -1,12 +1,9 @@
 /* Runs of earlier studies of anomalies, from their JSON. */
 #include "anomaly_study.h"
-#include "io/file.h"
-#include "io/json.h"
+#include "kept_answers.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* A row in the reading. */
 typedef struct kept_row {
@@ -168,39 +165,8 @@ static n2ce_status read_study(n2_json *json, n2_anomaly_study *s) {
                    json->source);
 }
 
-static n2ce_status read_file(n2ce_ctx *ctx, const char *path, n2_anomaly_study *s) {
-    n2_text text = n2_text_new(ctx);
-    n2ce_status status = n2_file_read(ctx, path, &text);
-    char *strings = status == N2CE_OK ? n2_alloc(ctx, text.length + 1, 1) : NULL;
-    if (status == N2CE_OK && !strings) status = N2CE_ENOMEM;
-    if (status == N2CE_OK) {
-        n2_json json = n2_json_new(ctx, path, text.data ? text.data : "", text.length, strings);
-        status = read_study(&json, s);
-    }
-    n2_free(ctx, strings);
-    n2_text_free(&text);
-    return status;
-}
-
-/* A folder stands for the anomaly.json in it. */
-static n2ce_status read_one(n2ce_ctx *ctx, const char *at, size_t n, n2_anomaly_study *s) {
-    char name[PATH_MAX], path[PATH_MAX];
-    struct stat st;
-    if (n == 0 || n >= PATH_MAX)
-        return n2_fail(ctx, N2CE_EINVAL,
-                       "--reuse: the list has a file without a name, or with too long a name.");
-    memcpy(name, at, n);
-    name[n] = '\0';
-    if (stat(name, &st) != 0 || !S_ISDIR(st.st_mode)) return read_file(ctx, name, s);
-    N2_TRY(n2_path_join(ctx, path, PATH_MAX, name, "anomaly.json"));
-    return read_file(ctx, path, s);
-}
+static n2ce_status read_answer(n2_json *json, void *study) { return read_study(json, study); }
 
 n2ce_status n2_anomaly_take_kept(n2ce_ctx *ctx, const char *paths, n2_anomaly_study *s) {
-    for (const char *at = paths;; at++) {
-        const size_t n = strcspn(at, ",");
-        N2_TRY(read_one(ctx, at, n, s));
-        at += n;
-        if (!*at) return N2CE_OK;
-    }
+    return n2_answers_read(ctx, paths, "anomaly.json", read_answer, s);
 }

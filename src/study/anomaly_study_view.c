@@ -67,29 +67,13 @@ double n2_anomaly_mean(const n2_anomaly_study *s, size_t method) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Cells of a table, added row by row. Errors are sticky. */
-typedef struct table_writer {
-    n2_arena *arena;
-    const char **cells;
-    size_t n;
-    bool failed;
-} table_writer;
-
-static void put(table_writer *w, const char *text) {
-    const char *copy = w->failed ? NULL : n2_arena_strdup(w->arena, text);
-    if (copy)
-        w->cells[w->n++] = copy;
-    else
-        w->failed = true;
-}
-
-static void put_number(table_writer *w, double x, const char *mark) {
+static void put_number(n2_cells *w, double x, const char *mark) {
     char cell[64] = "";
     if (isfinite(x)) snprintf(cell, sizeof cell, "%s%.3f", mark, x);
-    put(w, cell);
+    n2_cells_put(w, cell);
 }
 
-static void put_tally(table_writer *w, const n2_tally *t, const char *mark) {
+static void put_tally(n2_cells *w, const n2_tally *t, const char *mark) {
     char cell[96];
     const double spread = n2_tally_spread(t);
     if (!isfinite(spread)) {
@@ -97,7 +81,7 @@ static void put_tally(table_writer *w, const n2_tally *t, const char *mark) {
         return;
     }
     snprintf(cell, sizeof cell, "%s%.3f +- %.3f", mark, n2_tally_mean(t), spread);
-    put(w, cell);
+    n2_cells_put(w, cell);
 }
 
 static const char *mark_of(const n2_anomaly_study *s, size_t digit, size_t method,
@@ -112,34 +96,33 @@ static const char *mark_of(const n2_anomaly_study *s, size_t digit, size_t metho
     return s->n_methods > 1 && mine.n > 0 ? "*" : "";
 }
 
-static void put_header(table_writer *w, const n2_anomaly_study *s) {
+static void put_header(n2_cells *w, const n2_anomaly_study *s) {
     char cell[32];
-    put(w, "method");
+    n2_cells_put(w, "method");
     for (size_t d = 0; d < s->n_digits; d++) {
         snprintf(cell, sizeof cell, "digit %d", s->digits[d]);
-        put(w, cell);
+        n2_cells_put(w, cell);
     }
-    put(w, "mean");
-    put(w, "seconds");
+    n2_cells_put(w, "mean");
+    n2_cells_put(w, "seconds");
 }
 
-static void put_chance(table_writer *w, const n2_anomaly_study *s, bool auroc) {
+static void put_chance(n2_cells *w, const n2_anomaly_study *s, bool auroc) {
     double sum = 0;
-    put(w, auroc ? "chance" : "share of odd");
+    n2_cells_put(w, auroc ? "chance" : "share of odd");
     for (size_t d = 0; d < s->n_digits; d++) {
         const double chance = auroc ? 0.5 : n2_anomaly_prevalence(s, d);
         put_number(w, chance, "");
         sum += chance;
     }
     put_number(w, sum / (double)s->n_digits, "");
-    put(w, "");
+    n2_cells_put(w, "");
 }
 
-static void put_method(table_writer *w, const n2_anomaly_study *s, size_t m,
-                       n2_anomaly_table which) {
+static void put_method(n2_cells *w, const n2_anomaly_study *s, size_t m, n2_anomaly_table which) {
     n2_tally seconds = {0};
     char cell[32] = "";
-    put(w, s->methods[m]->name);
+    n2_cells_put(w, s->methods[m]->name);
     for (size_t d = 0; d < s->n_digits; d++) {
         const n2_anomaly_summary sum = n2_anomaly_summarise(s, d, m);
         const n2_tally t = tally_of(&sum, which);
@@ -148,25 +131,24 @@ static void put_method(table_writer *w, const n2_anomaly_study *s, size_t m,
     }
     put_number(w, mean_of(s, m, which), "");
     if (seconds.n) snprintf(cell, sizeof cell, "%.0f", n2_tally_mean(&seconds));
-    put(w, cell);
+    n2_cells_put(w, cell);
 }
 
-static void put_published(table_writer *w, const n2_anomaly_study *s,
-                          const n2_anomaly_published *p) {
+static void put_published(n2_cells *w, const n2_anomaly_study *s, const n2_anomaly_published *p) {
     char cell[64];
     double sum = 0;
     snprintf(cell, sizeof cell, "(%s)%s", p->method, p->same_protocol ? "" : "!");
-    put(w, cell);
+    n2_cells_put(w, cell);
     for (size_t d = 0; d < s->n_digits; d++) {
         const int place = n2_anomaly_published_place(s->digits[d]);
         cell[0] = '\0';
         if (place >= 0)
             snprintf(cell, sizeof cell, "%.3f +- %.3f", p->auprc[place], p->spread[place]);
         sum += place >= 0 ? p->auprc[place] : N2_NAN;
-        put(w, cell);
+        n2_cells_put(w, cell);
     }
     put_number(w, sum / (double)s->n_digits, "");
-    put(w, "");
+    n2_cells_put(w, "");
 }
 
 /* Whether a method has a number in a table. */
@@ -182,10 +164,8 @@ n2ce_status n2_anomaly_table_of(const n2_anomaly_study *s, n2_anomaly_table whic
                                 n2_text_table *out) {
     const size_t columns = s->n_digits + 3, most = s->n_methods + 32;
     const n2_anomaly_published *p;
-    table_writer w = {.arena = arena};
+    n2_cells w = n2_cells_new(arena, most * columns);
     *out = (n2_text_table){NULL, 0, 0};
-    w.cells = n2_arena_alloc(arena, most * columns, sizeof *w.cells);
-    if (!w.cells) return N2CE_ENOMEM;
     put_header(&w, s);
     put_chance(&w, s, which == N2_ANOMALY_AUROC);
     const size_t before = w.n;
@@ -194,9 +174,7 @@ n2ce_status n2_anomaly_table_of(const n2_anomaly_study *s, n2_anomaly_table whic
     if (w.n == before && !w.failed) return N2CE_OK;
     for (size_t i = 0; which == N2_ANOMALY_LAST && (p = n2_anomaly_published_at(i)); i++)
         put_published(&w, s, p);
-    if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_text_table){w.cells, w.n / columns, columns};
-    return N2CE_OK;
+    return n2_cells_table(&w, columns, out);
 }
 
 /* The names of a method's parts, from any of its runs; NULL: it has none. */
@@ -208,12 +186,12 @@ static const n2_anomaly_run *run_with_parts(const n2_anomaly_study *s, size_t m)
     return NULL;
 }
 
-static void put_parts(table_writer *w, const n2_anomaly_study *s, size_t m) {
+static void put_parts(n2_cells *w, const n2_anomaly_study *s, size_t m) {
     const n2_anomaly_run *named = run_with_parts(s, m);
     char cell[96];
     for (size_t p = 0; named && p < named->n_parts; p++) {
         snprintf(cell, sizeof cell, "%s: %s", s->methods[m]->name, named->parts[p].name);
-        put(w, cell);
+        n2_cells_put(w, cell);
         for (size_t d = 0; d < s->n_digits; d++) {
             const n2_anomaly_summary sum = n2_anomaly_summarise(s, d, m);
             put_tally(w, &sum.parts[p], "");
@@ -223,21 +201,15 @@ static void put_parts(table_writer *w, const n2_anomaly_study *s, size_t m) {
 
 n2ce_status n2_anomaly_parts_table(const n2_anomaly_study *s, n2_arena *arena, n2_text_table *out) {
     const size_t columns = s->n_digits + 1;
-    table_writer w = {.arena = arena};
+    n2_cells w = n2_cells_new(arena, (s->n_methods * N2_ANOMALY_PARTS + 1) * columns);
     char cell[32];
-    *out = (n2_text_table){NULL, 0, 0};
-    w.cells =
-        n2_arena_alloc(arena, (s->n_methods * N2_ANOMALY_PARTS + 1) * columns, sizeof *w.cells);
-    if (!w.cells) return N2CE_ENOMEM;
-    put(&w, "part of the score");
+    n2_cells_put(&w, "part of the score");
     for (size_t d = 0; d < s->n_digits; d++) {
         snprintf(cell, sizeof cell, "digit %d", s->digits[d]);
-        put(&w, cell);
+        n2_cells_put(&w, cell);
     }
     for (size_t m = 0; m < s->n_methods; m++) put_parts(&w, s, m);
-    if (w.failed) return N2CE_ENOMEM;
-    if (w.n > columns) *out = (n2_text_table){w.cells, w.n / columns, columns};
-    return N2CE_OK;
+    return n2_cells_table(&w, columns, out);
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */

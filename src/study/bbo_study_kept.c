@@ -1,13 +1,10 @@
 /* Runs of earlier studies, from their JSON: read, and taken over into another study. */
 #include "base/numerics.h"
 #include "bbo_study.h"
-#include "io/file.h"
-#include "io/json.h"
+#include "kept_answers.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -253,47 +250,15 @@ static n2ce_status read_study(reader *r) {
         r->json.source);
 }
 
-static n2ce_status read_file(n2ce_ctx *ctx, const char *path, n2_bbo_kept *kept) {
-    n2_text text = n2_text_new(ctx);
-    n2ce_status status = n2_file_read(ctx, path, &text);
-    char *strings = status == N2CE_OK ? n2_alloc(ctx, text.length + 1, 1) : NULL;
-    if (status == N2CE_OK && !strings) status = N2CE_ENOMEM;
-    if (status == N2CE_OK) {
-        reader r = {.kept = kept, .scale = 1, .first_row = kept->n_rows};
-        r.json = n2_json_new(ctx, path, text.data ? text.data : "", text.length, strings);
-        status = read_study(&r);
-    }
-    n2_free(ctx, strings);
-    n2_text_free(&text);
-    return status;
-}
-
-/* A folder stands for the bbo.json in it. */
-static n2ce_status find_file(n2ce_ctx *ctx, const char *at, size_t n, char path[PATH_MAX]) {
-    char name[PATH_MAX];
-    struct stat st;
-    if (n == 0 || n >= PATH_MAX)
-        return n2_fail(ctx, N2CE_EINVAL,
-                       "A list of files has one without a name, or with too "
-                       "long a name.");
-    memcpy(name, at, n);
-    name[n] = '\0';
-    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode))
-        return n2_path_join(ctx, path, PATH_MAX, name, "bbo.json");
-    memcpy(path, name, n + 1);
-    return N2CE_OK;
+static n2ce_status read_answer(n2_json *json, void *kept) {
+    n2_bbo_kept *k = kept;
+    reader r = {.json = *json, .kept = k, .scale = 1, .first_row = k->n_rows};
+    return read_study(&r);
 }
 
 n2ce_status n2_bbo_kept_read(n2ce_ctx *ctx, const char *paths, n2_arena *arena, n2_bbo_kept *out) {
     *out = (n2_bbo_kept){.arena = arena};
-    for (const char *at = paths;; at++) {
-        char path[PATH_MAX];
-        const size_t n = strcspn(at, ",");
-        N2_TRY(find_file(ctx, at, n, path));
-        N2_TRY(read_file(ctx, path, out));
-        at += n;
-        if (!*at) return N2CE_OK;
-    }
+    return n2_answers_read(ctx, paths, "bbo.json", read_answer, out);
 }
 
 /* ---- a study of what was read ---------------------------------------------------------------- */

@@ -106,27 +106,7 @@ void n2_bbo_scale_text(const n2_bbo_study *s, char text[256]) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Cells of a table, added row by row. Errors are sticky. */
-typedef struct table_writer {
-    n2_arena *arena;
-    const char **cells;
-    size_t n;
-    bool failed;
-} table_writer;
-
-static void put(table_writer *w, const char *text) {
-    const char *copy = w->failed ? NULL : n2_arena_strdup(w->arena, text);
-    if (copy)
-        w->cells[w->n++] = copy;
-    else
-        w->failed = true;
-}
-
-static void put_all(table_writer *w, const char *const *texts, size_t n) {
-    for (size_t i = 0; i < n; i++) put(w, texts[i]);
-}
-
-static void put_spread(table_writer *w, const n2_tally *t, const char *mark) {
+static void put_spread(n2_cells *w, const n2_tally *t, const char *mark) {
     char number[32], about[32], cell[96];
     const double spread = n2_tally_spread(t);
     snprintf(about, sizeof about, fabs(spread) < 1e4 ? "%.3f" : "%.1e", spread);
@@ -135,22 +115,22 @@ static void put_spread(table_writer *w, const n2_tally *t, const char *mark) {
                  n2_text_table_number(n2_tally_mean(t), number), about);
     else
         snprintf(cell, sizeof cell, "%s%s", mark, n2_text_table_number(n2_tally_mean(t), number));
-    put(w, t->n ? cell : "");
+    n2_cells_put(w, t->n ? cell : "");
 }
 
-static void put_published(table_writer *w, const n2_bbo_published *p) {
+static void put_published(n2_cells *w, const n2_bbo_published *p) {
     char cell[64] = "";
     if (p && isfinite(p->spread))
         snprintf(cell, sizeof cell, "%.3f +- %.3f", p->value, p->spread);
     else if (p)
         snprintf(cell, sizeof cell, "%.3f", p->value);
-    put(w, cell);
+    n2_cells_put(w, cell);
 }
 
-static void put_number(table_writer *w, double x, const char *format) {
+static void put_number(n2_cells *w, double x, const char *format) {
     char cell[64] = "";
     if (isfinite(x)) snprintf(cell, sizeof cell, format, x);
-    put(w, cell);
+    n2_cells_put(w, cell);
 }
 
 /* Whether some design was moved to the bounds and has a value where it was. */
@@ -170,7 +150,7 @@ static const char *mark_of(const n2_bbo_study *s, size_t task, size_t m, int per
     return best ? "*" : "";
 }
 
-static void put_method(table_writer *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
+static void put_method(n2_cells *w, const n2_bbo_study *s, size_t task, size_t m, bool moved) {
     const n2_bbo_summary sum = n2_bbo_summarise(s, task, m);
     const char *t = s->tasks[task]->name, *name = s->methods[m]->method->name;
     const size_t q = s->queries[task];
@@ -178,7 +158,7 @@ static void put_method(table_writer *w, const n2_bbo_study *s, size_t task, size
     if (sum.done < s->n_seeds)
         snprintf(some, sizeof some, " (%zu of %zu seeds)", sum.done, s->n_seeds);
     snprintf(label, sizeof label, "%s%s%s", name, some, sum.failed ? " (failed)" : "");
-    put(w, label);
+    n2_cells_put(w, label);
     put_spread(w, &sum.max, mark_of(s, task, m, 100));
     put_published(w, n2_bbo_published_find(t, name, q, 100));
     put_spread(w, &sum.median, mark_of(s, task, m, 50));
@@ -199,42 +179,34 @@ n2ce_status n2_bbo_task_table(const n2_bbo_study *s, size_t task, n2_arena *aren
     static const char *const last[] = {"distinct", "inside", "seconds"};
     const bool moved = has_moved(s, task);
     const size_t columns = moved ? 10 : 8;
-    table_writer w = {.arena = arena};
     *out = (n2_text_table){NULL, 0, 0};
-    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * columns, sizeof(*w.cells));
-    if (!w.cells) return N2CE_ENOMEM;
-    put_all(&w, first, 5);
-    if (moved) put_all(&w, unmoved, 2);
-    put_all(&w, last, 3);
+    n2_cells w = n2_cells_new(arena, (s->n_methods + 1) * columns);
+    n2_cells_put_all(&w, first, 5);
+    if (moved) n2_cells_put_all(&w, unmoved, 2);
+    n2_cells_put_all(&w, last, 3);
     for (size_t m = 0; m < s->n_methods; m++)
         if (n2_bbo_summarise(s, task, m).done) put_method(&w, s, task, m, moved);
-    if (w.failed) return N2CE_ENOMEM;
-    if (w.n > columns) *out = (n2_text_table){w.cells, w.n / columns, columns};
-    return N2CE_OK;
+    return n2_cells_table(&w, columns, out);
 }
 
 n2ce_status n2_bbo_rank_table(const n2_bbo_study *s, n2_arena *arena, n2_text_table *out) {
     static const char *const header[] = {"method", "mean rank of max", "of median", "of both",
                                          "tasks"};
-    table_writer w = {.arena = arena};
     *out = (n2_text_table){NULL, 0, 0};
     if (ranked_tasks(s) < 2) return N2CE_OK;
-    w.cells = n2_arena_alloc(arena, (s->n_methods + 1) * 5, sizeof(*w.cells));
-    if (!w.cells) return N2CE_ENOMEM;
-    put_all(&w, header, 5);
+    n2_cells w = n2_cells_new(arena, (s->n_methods + 1) * 5);
+    n2_cells_put_all(&w, header, 5);
     for (size_t m = 0; m < s->n_methods; m++) {
         size_t n;
         const double max = n2_bbo_mean_rank(s, m, 100, &n),
                      median = n2_bbo_mean_rank(s, m, 50, NULL);
-        put(&w, s->methods[m]->method->name);
+        n2_cells_put(&w, s->methods[m]->method->name);
         put_number(&w, max, "%.1f");
         put_number(&w, median, "%.1f");
         put_number(&w, (max + median) / 2, "%.2f");
         put_number(&w, (double)n, "%.0f");
     }
-    if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_text_table){w.cells, w.n / 5, 5};
-    return N2CE_OK;
+    return n2_cells_table(&w, 5, out);
 }
 
 /* Whether a method has drawn designs for some value on a task. */
@@ -244,38 +216,36 @@ static bool has_aimed(const n2_bbo_study *s, size_t task, size_t m) {
     return false;
 }
 
-static void put_aim(table_writer *w, const n2_bbo_aim *a) {
+static void put_aim(n2_cells *w, const n2_bbo_aim *a) {
     char mean[32], low[32], high[32], cell[128];
     snprintf(cell, sizeof cell, "%s (%s to %s)", n2_text_table_number(a->mean, mean),
              n2_text_table_number(a->low, low), n2_text_table_number(a->high, high));
-    put(w, isfinite(a->mean) ? cell : "");
+    n2_cells_put(w, isfinite(a->mean) ? cell : "");
 }
 
 /* The value for a scaled one, from the first method that drew for it. */
-static void put_target(table_writer *w, const n2_bbo_study *s, size_t task, double scaled) {
+static void put_target(n2_cells *w, const n2_bbo_study *s, size_t task, double scaled) {
     n2_bbo_aim aim = {0};
     char number[32];
     put_number(w, scaled, "%g");
     for (size_t m = 0; m < s->n_methods; m++)
         if (n2_bbo_aim_mean(s, task, m, scaled, &aim)) break;
-    put(w, n2_text_table_number(aim.target, number));
+    n2_cells_put(w, n2_text_table_number(aim.target, number));
 }
 
 n2ce_status n2_bbo_aim_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
                              n2_text_table *out) {
     double *scaled;
     size_t rows, columns = 2;
-    table_writer w = {.arena = arena};
     *out = (n2_text_table){NULL, 0, 0};
     N2_TRY(n2_bbo_aim_values(s, task, arena, &scaled, &rows));
     if (rows == 0) return N2CE_OK;
     for (size_t m = 0; m < s->n_methods; m++) columns += has_aimed(s, task, m);
-    w.cells = n2_arena_alloc(arena, (rows + 1) * columns, sizeof(*w.cells));
-    if (!w.cells) return N2CE_ENOMEM;
-    put(&w, "target");
-    put(&w, "value");
+    n2_cells w = n2_cells_new(arena, (rows + 1) * columns);
+    n2_cells_put(&w, "target");
+    n2_cells_put(&w, "value");
     for (size_t m = 0; m < s->n_methods; m++)
-        if (has_aimed(s, task, m)) put(&w, s->methods[m]->method->name);
+        if (has_aimed(s, task, m)) n2_cells_put(&w, s->methods[m]->method->name);
     for (size_t i = 0; i < rows; i++) {
         put_target(&w, s, task, scaled[i]);
         for (size_t m = 0; m < s->n_methods; m++) {
@@ -284,37 +254,31 @@ n2ce_status n2_bbo_aim_table(const n2_bbo_study *s, size_t task, n2_arena *arena
             if (has_aimed(s, task, m)) put_aim(&w, &aim);
         }
     }
-    if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_text_table){w.cells, rows + 1, columns};
-    return N2CE_OK;
+    return n2_cells_table(&w, columns, out);
 }
 
 n2ce_status n2_bbo_query_table(const n2_bbo_study *s, size_t task, n2_arena *arena,
                                n2_text_table *out) {
     static const char *const header[] = {"method", "Q", "max", "paper", "median", "paper"};
     size_t end = task;
-    table_writer w = {.arena = arena};
     *out = (n2_text_table){NULL, 0, 0};
     while (end < s->n_tasks && s->tasks[end] == s->tasks[task]) end++;
     if (end - task < 2 || (task > 0 && s->tasks[task - 1] == s->tasks[task])) return N2CE_OK;
-    w.cells = n2_arena_alloc(arena, (s->n_methods * (end - task) + 1) * 6, sizeof(*w.cells));
-    if (!w.cells) return N2CE_ENOMEM;
-    put_all(&w, header, 6);
+    n2_cells w = n2_cells_new(arena, (s->n_methods * (end - task) + 1) * 6);
+    n2_cells_put_all(&w, header, 6);
     for (size_t m = 0; m < s->n_methods; m++)
         for (size_t t = task; t < end; t++) {
             const n2_bbo_summary sum = n2_bbo_summarise(s, t, m);
             const char *name = s->methods[m]->method->name, *of = s->tasks[t]->name;
             if (!sum.done) continue;
-            put(&w, name);
+            n2_cells_put(&w, name);
             put_number(&w, (double)s->queries[t], "%.0f");
             put_spread(&w, &sum.max, "");
             put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 100));
             put_spread(&w, &sum.median, "");
             put_published(&w, n2_bbo_published_find(of, name, s->queries[t], 50));
         }
-    if (w.failed) return N2CE_ENOMEM;
-    *out = (n2_text_table){w.cells, w.n / 6, 6};
-    return N2CE_OK;
+    return n2_cells_table(&w, 6, out);
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */
