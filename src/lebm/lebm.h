@@ -225,6 +225,9 @@ n2ce_status n2_lebm_save(const n2_lebm *m, const char *note, const char *path, b
 /* Fails with N2CE_EDATA for a file that is damaged or not such a model, N2CE_EIO, N2CE_ENOMEM. */
 n2ce_status n2_lebm_load(n2ce_ctx *ctx, const char *path, n2_lebm **out);
 
+/* Whether a file says that it is such a model. */
+bool n2_lebm_is_model(n2ce_ctx *ctx, const char *path);
+
 /* Sizes, and what was done, as JSON objects. */
 void n2_lebm_spec_json(const n2_lebm_spec *spec, n2_text *out);
 void n2_lebm_schedule_json(const n2_lebm_schedule *schedule, n2_text *out);

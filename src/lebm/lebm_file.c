@@ -210,3 +210,12 @@ n2ce_status n2_lebm_load(n2ce_ctx *ctx, const char *path, n2_lebm **out) {
     if (status != N2CE_OK) *out = NULL;
     return status;
 }
+
+bool n2_lebm_is_model(n2ce_ctx *ctx, const char *path) {
+    n2_st_file *f;
+    if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
+    const char *format = n2_st_metadata(f, "format");
+    const bool is = format && strcmp(format, FORMAT) == 0;
+    n2_st_close(f);
+    return is;
+}

@@ -30,8 +30,8 @@ typedef struct seed_work {
 
 bool n2_images_is_done(const n2_images_study *s, size_t arm, size_t seed) {
     const n2_images_run *r = n2_images_run_at(s, arm, seed);
-    return r->score[N2_IMAGES_FROZEN].done &&
-           (r->score[N2_IMAGES_JOINT].done || !n2_images_has_joint(s, arm));
+    return r->failed || (r->score[N2_IMAGES_FROZEN].done &&
+                         (r->score[N2_IMAGES_JOINT].done || !n2_images_has_joint(s, arm)));
 }
 
 static uint64_t seed_of(const seed_work *w) { return w->s->first_seed + w->k; }
@@ -234,6 +234,10 @@ static n2ce_status run_arm(const seed_work *w, size_t arm) {
 static void tell(const seed_work *w, size_t arm) {
     const n2_images_run *run = n2_images_run_at(w->s, arm, w->k);
     char joint[64] = "";
+    if (run->failed)
+        n2_log(w->s->ctx, N2CE_LOG_WARNING, "seed %llu, %s: %s", (unsigned long long)seed_of(w),
+               n2_images_arms[arm].name, n2ce_errmsg(w->runner->inner));
+    if (!run->score[N2_IMAGES_FROZEN].done) return;
     if (run->score[N2_IMAGES_JOINT].done)
         snprintf(joint, sizeof joint, "; joint %.4g", run->score[N2_IMAGES_JOINT].frechet);
     n2_log(w->s->ctx, N2CE_LOG_INFO, "seed %llu, %s: Frechet distance %.4g%s, in %.0f s",
@@ -250,8 +254,10 @@ static n2ce_status run_arms(seed_work *w) {
         const double start = n2_seconds();
         const n2ce_status status = run_arm(w, arm);
         if (status == N2CE_ECANCELED || n2_cancelled(s->ctx)) return N2CE_ECANCELED;
-        N2_TRY(status);
-        n2_images_run_at(s, arm, w->k)->seconds = n2_seconds() - start;
+        n2_images_run *run = n2_images_run_at(s, arm, w->k);
+        run->failed = status == N2CE_ENAN; /* which is a result */
+        if (status != N2CE_OK && !run->failed) return status;
+        run->seconds = n2_seconds() - start;
         tell(w, arm);
         n2_runner_done(w->runner, (double)++s->n_done);
     }

@@ -50,6 +50,7 @@ enum { N2_IMAGES_FROZEN, N2_IMAGES_JOINT, N2_IMAGES_STAGES };
 typedef struct n2_images_run {
     n2_images_score score[N2_IMAGES_STAGES];
     double seconds;
+    bool failed;            /* numbers ceased to be finite: what is not done will not be */
     n2_lebm_record *record; /* of the training; NULL: none, or taken over */
     n2_text sheet;          /* of the first seed, a PNG; empty: none */
 } n2_images_run;

@@ -69,7 +69,7 @@ static void fill_row(const n2_images_study *s, size_t arm, size_t stage, n2_aren
     const bool joint = n2_images_has_joint(s, arm);
     cells[0] = n2_images_arms[arm].title;
     cells[1] = !joint ? "" : stage == N2_IMAGES_JOINT ? "joint" : "frozen";
-    cells[2] = cell(arena, &sum.frechet, 4);
+    cells[2] = sum.frechet.n ? cell(arena, &sum.frechet, 4) : "failed";
     cells[3] = cell(arena, &sum.kid, 3);
     cells[4] = cell(arena, &sum.precision, 3);
     cells[5] = cell(arena, &sum.recall, 3);
@@ -88,7 +88,10 @@ static void fill_floor(const n2_images_study *s, n2_arena *arena, const char **c
 }
 
 static bool has_row(const n2_images_study *s, size_t arm, size_t stage) {
-    return n2_images_summarise(s, arm, stage).frechet.n > 0;
+    bool failed = false;
+    for (size_t k = 0; k < s->n_seeds; k++) failed |= n2_images_run_at(s, arm, k)->failed;
+    return n2_images_summarise(s, arm, stage).frechet.n > 0 ||
+           (failed && (stage == N2_IMAGES_FROZEN || n2_images_has_joint(s, arm)));
 }
 
 n2ce_status n2_images_table(const n2_images_study *s, n2_arena *arena, n2_text_table *out) {
@@ -228,7 +231,7 @@ static void say_brief(n2_text *brief, const n2_images_study *s) {
         for (size_t stage = 0; stage < N2_IMAGES_STAGES; stage++) {
             if (!has_row(s, arm, stage)) continue;
             const n2_images_summary sum = n2_images_summarise(s, arm, stage);
-            n2_text_add_number(brief, n2_tally_mean(&sum.frechet));
+            n2_text_add_number(brief, sum.frechet.n ? n2_tally_mean(&sum.frechet) : N2_NAN);
             n2_text_add(brief, "\n");
         }
 }

@@ -3,6 +3,7 @@
 #include "image/image.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "lebm/lebm.h"
 
 #include <string.h>
 
@@ -81,4 +82,38 @@ n2ce_status n2_info_of_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answe
     if (status == N2CE_OK) return n2_writer_take(&w, answer);
     n2_writer_free(&w);
     return status;
+}
+
+/* ---- models of pictures ---- */
+
+static void say_prior(n2_text *text, const n2_prior *p) {
+    const n2_prior_spec *s = &p->spec;
+    static const char *const kinds[] = {"N(0, I)", "learnt by N2CE",
+                                        "learnt by maximum likelihood"};
+    n2_text_add(text, "prior      %s", kinds[s->kind]);
+    if (s->kind == N2_PRIOR_N2CE)
+        n2_text_add(text, ", M = %g, K = %lld", s->magnitude, (long long)s->stages);
+    if (s->kind != N2_PRIOR_GAUSSIAN)
+        n2_text_add(text, ", %lld parameters", (long long)n2_parameters_count(&p->parameters));
+    n2_text_add(text, "\n");
+}
+
+bool n2_is_picture_model(n2ce_ctx *ctx, const char *path) { return n2_lebm_is_model(ctx, path); }
+
+n2ce_status n2_info_of_picture_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    n2_lebm *m;
+    N2_TRY(n2_lebm_load(ctx, n2ce_options_get(o, "model"), &m));
+    n2_writer w = n2_writer_new(ctx);
+    const n2_lebm_spec *s = &m->nets.spec;
+    n2_text_add(&w.text, "model      of pictures of %zu x %zu pixels (height x width), %s\n",
+                s->frame.height, s->frame.width, s->frame.channels == 1 ? "grey" : "RGB");
+    n2_text_add(&w.text, "networks   %s: codes of %lld numbers, %lld parameters\n", s->net->name,
+                (long long)s->nz, (long long)n2_parameters_count(&m->nets.vae));
+    say_prior(&w.text, &m->nets.prior);
+    n2_lebm_spec_json(s, &w.json);
+    n2_text_add(&w.json, "\n");
+    n2_text_add(&w.brief, "%lld\n", (long long)s->nz);
+    n2_text_add(&w.kept, "nothing\n");
+    n2_lebm_free(m);
+    return n2_writer_take(&w, answer);
 }

@@ -8,7 +8,8 @@
 
 static const n2ce_option info_options[] = {
     {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
-     "a model that n2ce fit or n2ce detect wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain or "
+     "a model that n2ce fit, detect or train wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain "
+     "or "
      "packed by gzip "
      "or "
      "xz, or a folder of PNGs"},
@@ -69,8 +70,9 @@ static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *a
     N2_TRY(n2_option_needed(ctx, o, "info", "model"));
     const char *path = n2ce_options_get(o, "model"), *sheet = n2ce_options_get(o, "sheet");
     if (n2_may_be_images(ctx, path)) return n2_info_of_pictures(ctx, o, answer);
-    N2_TRY(is_detector(ctx, path) ? n2_info_of_detector(ctx, path, answer)
-                                  : info_of_model(ctx, o, answer));
+    N2_TRY(is_detector(ctx, path)           ? n2_info_of_detector(ctx, path, answer)
+           : n2_is_picture_model(ctx, path) ? n2_info_of_picture_model(ctx, o, answer)
+                                            : info_of_model(ctx, o, answer));
     if (!sheet) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "%s is a model, and --sheet is for pictures. Leave it out.",
                    path);

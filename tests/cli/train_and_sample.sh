@@ -25,6 +25,7 @@ ls ./*.checkpoint 2>/dev/null
 train bars -o model 2>&1 | tail -1
 train bars -o model --force --json -q | grep -o '"[a-zA-Z_]*": ' | tr -d '": ' | sort -u | tr '\n' ' '
 echo
+n2ce info model
 n2ce sample model -n 20 -o sheet.png --steps 5 --device cpu
 n2ce sample model -n 20 -o made.npy --steps 5 -q
 n2ce sample model -n 20 -o folder --steps 5 -q --threads 1
