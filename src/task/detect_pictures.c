@@ -46,7 +46,7 @@ static bool is_npy_of_numbers(const char *path) {
     return true;
 }
 
-static bool is_model_of_pictures(n2ce_ctx *ctx, const char *path) {
+bool n2_is_detector_of_pictures(n2ce_ctx *ctx, const char *path) {
     n2_st_file *f;
     if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
     const bool is_one = n2_is_oddity(f);
@@ -56,8 +56,9 @@ static bool is_model_of_pictures(n2ce_ctx *ctx, const char *path) {
 
 bool n2_detects_pictures(n2ce_ctx *ctx, const n2ce_options *o) {
     const char *normal = n2ce_options_get(o, "normal"), *model = n2ce_options_get(o, "model");
-    if (model && !normal) return is_model_of_pictures(ctx, model);
-    return normal && !is_npy_of_numbers(normal) && n2_may_be_images(ctx, normal);
+    const char *rows = n2ce_options_get(o, "rows"), *first = normal ? normal : rows;
+    if (model && !normal) return n2_is_detector_of_pictures(ctx, model);
+    return first && !is_npy_of_numbers(first) && n2_may_be_images(ctx, first);
 }
 
 static n2ce_status check_outputs(const session *s) {
@@ -80,6 +81,10 @@ static n2ce_status check(const session *s) {
     if (n2ce_options_get(s->options, "model") && n2ce_options_get(s->options, "normal"))
         return n2_fail(s->ctx, N2CE_EINVAL,
                        "--normal learns and --model uses what was learnt; give one of the two.");
+    if (!n2ce_options_get(s->options, "model") && !n2ce_options_get(s->options, "normal"))
+        return n2_fail(s->ctx, N2CE_EINVAL,
+                       "Pictures are judged by normal ones, and not by one another: say with "
+                       "--normal which are normal.");
     if (!rows && (n2ce_options_get(s->options, "output") || !n2ce_options_get(s->options, "save")))
         return n2_fail(s->ctx, N2CE_EINVAL,
                        "detect needs pictures to judge, or --normal and --save FILE. Try: n2ce "
@@ -372,4 +377,26 @@ n2ce_status n2_detect_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer
     n2_images_free(s.pictures);
     n2_arena_free(&arena);
     return status;
+}
+
+n2ce_status n2_info_of_odd_pictures(n2ce_ctx *ctx, const char *path, n2ce_answer *answer) {
+    n2_oddity *o;
+    size_t usual;
+    n2_writer w = n2_writer_new(ctx);
+    N2_TRY(n2_oddity_load(ctx, path, NULL, &o));
+    const n2_lebm_frame f = n2_oddity_frame(o);
+    const size_t members = n2_oddity_member_count(o);
+    n2_oddity_ranked(o, &usual);
+    n2_oddity_free(o);
+    n2_text_add(&w.text, "detector   of odd pictures, %zu x %zu with %zu channel%s\n", f.height,
+                f.width, f.channels, f.channels == 1 ? "" : "s");
+    n2_text_add(&w.text, "members    %zu; %zu held-out pictures say what p-values are\n", members,
+                usual);
+    n2_text_add(&w.json,
+                "{\"detector\": \"pictures\", \"height\": %zu, \"width\": %zu, \"channels\": %zu, "
+                "\"members\": %zu, \"held_out\": %zu}\n",
+                f.height, f.width, f.channels, members, usual);
+    n2_text_add(&w.brief, "%zu\n", usual);
+    n2_text_add(&w.kept, "nothing\n");
+    return n2_writer_take(&w, answer);
 }

@@ -1,5 +1,6 @@
 /* info: what is in a model file, or in a file of pictures. */
 #include "detect/detector_file.h"
+#include "detect_pictures.h"
 #include "detect_session.h"
 #include "image/image.h"
 #include "info_pictures.h"
@@ -70,9 +71,10 @@ static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *a
     N2_TRY(n2_option_needed(ctx, o, "info", "model"));
     const char *path = n2ce_options_get(o, "model"), *sheet = n2ce_options_get(o, "sheet");
     if (n2_may_be_images(ctx, path)) return n2_info_of_pictures(ctx, o, answer);
-    N2_TRY(is_detector(ctx, path)           ? n2_info_of_detector(ctx, path, answer)
-           : n2_is_picture_model(ctx, path) ? n2_info_of_picture_model(ctx, o, answer)
-                                            : info_of_model(ctx, o, answer));
+    N2_TRY(is_detector(ctx, path)                  ? n2_info_of_detector(ctx, path, answer)
+           : n2_is_detector_of_pictures(ctx, path) ? n2_info_of_odd_pictures(ctx, path, answer)
+           : n2_is_picture_model(ctx, path)        ? n2_info_of_picture_model(ctx, o, answer)
+                                                   : info_of_model(ctx, o, answer));
     if (!sheet) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "%s is a model, and --sheet is for pictures. Leave it out.",
                    path);

@@ -2,6 +2,7 @@
 #include "contexts.h"
 #include "failing_alloc.h"
 
+#include "base/random.h"
 #include "lebm/oddity.h"
 #include "metric/ranking.h"
 
@@ -106,6 +107,45 @@ static void pictures_must_be_enough_and_of_the_size(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Whatever the networks have learnt, a normal picture has every rank with the same probability. */
+static void p_values_of_normal_pictures_are_uniform(void **state) {
+    (void)state;
+    enum { SEEDS = 6, NEW = 40 };
+    double sum = 0, squares = 0;
+    for (size_t seed = 0; seed < SEEDS; seed++) {
+        n2ce_ctx *ctx = new_ctx(2);
+        n2_images *normal, *new;
+        n2_oddity *o;
+        n2_oddity_spec spec = small(4);
+        double nats[NEW * N2_ODDITY_PARTS], scores[NEW];
+        size_t n;
+        spec.members = 1;
+        assert_int_equal(n2_images_new(ctx, 400, SIDE, SIDE, 1, &normal), N2CE_OK);
+        assert_int_equal(n2_images_new(ctx, NEW, SIDE, SIDE, 1, &new), N2CE_OK);
+        for (size_t i = 0; i < 400 + NEW; i++) { /* any of 160 bars */
+            n2_images *p = i < 400 ? normal : new;
+            unsigned char *x = p->pixels + (i < 400 ? i : i - 400) * SIDE * SIDE;
+            const size_t k = n2_random_below((n2_stream){seed, 3, 0}, i, 160);
+            for (size_t a = 0; a < BAR * 16; a++)
+                x[(2 + k % 20 + a / 16) * SIDE + 2 + k / 20 + a % 16] = 255;
+        }
+        assert_int_equal(n2_oddity_learn(ctx, &spec, normal, seed, NULL, &o), N2CE_OK);
+        assert_int_equal(n2_oddity_nats(o, new, nats, scores), N2CE_OK);
+        const double *ranked = n2_oddity_ranked(o, &n);
+        for (size_t i = 0; i < NEW; i++) {
+            const double p = (double)n2_conformal_rank(ranked, n, scores[i], 0.5) / (double)(n + 1);
+            sum += p / (SEEDS * NEW);
+            squares += p * p / (SEEDS * NEW);
+        }
+        n2_oddity_free(o);
+        n2_images_free(normal);
+        n2_images_free(new);
+        n2ce_ctx_free(ctx);
+    }
+    assert_true(fabs(sum - 0.5) < 0.12); /* three standard deviations, nearly all by 6 x 20 ranks */
+    assert_true(fabs(squares - 1.0 / 3) < 0.12);
+}
+
 /* What is loaded says the same of pictures, to the byte; a file that is cut says so. */
 static void models_can_be_saved(void **state) {
     (void)state;
@@ -179,6 +219,7 @@ int main(void) {
         cmocka_unit_test(standing_bars_are_odd),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(pictures_must_be_enough_and_of_the_size),
+        cmocka_unit_test(p_values_of_normal_pictures_are_uniform),
         cmocka_unit_test(models_can_be_saved),
         cmocka_unit_test(memory_may_end_anywhere),
     };
