@@ -279,6 +279,22 @@ static void json_value(const n2ce_option *row, const char *text, n2_text *out) {
         n2_text_add_json_string(out, text);
 }
 
+/* Whether a name stands in a list, with a space before and behind. */
+static bool is_among(const char *name, const char *list) {
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at++)
+        if (at > list && at[-1] == ' ' && at[n] == ' ') return true;
+    return false;
+}
+
+void n2_options_lines(const n2ce_options *o, const char *apart, n2_text *out) {
+    for (size_t i = 0; i < o->n; i++) {
+        const n2ce_option *row = &o->table[i];
+        const char *value = o->values[i] ? o->values[i] : row->fallback;
+        if (value && !is_among(row->name, apart)) n2_text_add(out, "%s=%s\n", row->name, value);
+    }
+}
+
 void n2_options_json(const n2ce_options *o, n2_text *out) {
     n2_text_add(out, "{");
     for (size_t i = 0; i < o->n; i++) {

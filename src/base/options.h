@@ -21,6 +21,10 @@ bool n2_options_has_word(const n2ce_options *o, const char *name, const char *wo
 n2ce_status n2_options_reals(const n2ce_options *o, const char *name, n2_arena *arena,
                              double **values, size_t *n);
 
+/* A line NAME=VALUE for every option that has a value, but those that are among `apart`, names with
+ * a space before and behind each. */
+void n2_options_lines(const n2ce_options *o, const char *apart, n2_text *out);
+
 /* {"name": value, ...} with numbers as numbers, for JSON and metadata; null where nothing was
  * set and there is no default. */
 void n2_options_json(const n2ce_options *o, n2_text *out);

@@ -81,19 +81,42 @@ static uint64_t sum_of_pair(const n2_st_pair *p, uint64_t so_far) {
     return so_far + mix(mix(FNV_START, p->key, strlen(p->key) + 1), p->value, strlen(p->value) + 1);
 }
 
+static void write_sum(uint64_t sum, char out[N2_CHECKSUM_ROOM]) {
+    snprintf(out, N2_CHECKSUM_ROOM, "%016llx", (unsigned long long)sum);
+}
+
+void n2_checksum(const n2_st_tensor *tensors, size_t n, const n2_st_pair *pairs, size_t n_pairs,
+                 char out[N2_CHECKSUM_ROOM]) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n_pairs; i++)
+        if (strcmp(pairs[i].key, "checksum") != 0) sum = sum_of_pair(&pairs[i], sum);
+    for (size_t i = 0; i < n; i++) sum = sum_of(&tensors[i], sum);
+    write_sum(sum, out);
+}
+
+bool n2_checksum_fits(const n2_st_file *f) {
+    const char *found = n2_st_metadata(f, "checksum");
+    char expected[N2_CHECKSUM_ROOM];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n2_st_count(f); i++) sum = sum_of(n2_st_at(f, i), sum);
+    for (size_t i = 0; i < n2_st_metadata_count(f); i++) {
+        const n2_st_pair *p = n2_st_metadata_at(f, i);
+        if (strcmp(p->key, "checksum") != 0) sum = sum_of_pair(p, sum);
+    }
+    write_sum(sum, expected);
+    return found && strcmp(found, expected) == 0;
+}
+
 /* ---- files --------------------------------------------------------------- */
 
 n2ce_status n2_bundle_write(n2_bundle *b, const char *format, const char *path, bool overwrite) {
     n2ce_ctx *ctx = b->arena.ctx;
-    char text[32];
-    uint64_t sum = 0;
+    char text[N2_CHECKSUM_ROOM];
     if (!overwrite) N2_TRY(n2_file_check_absent(ctx, path));
     n2_bundle_note(b, "format", format);
     n2_bundle_note(b, "version", n2ce_version());
     if (b->failed) return N2CE_ENOMEM;
-    for (size_t i = 0; i < b->n_notes; i++) sum = sum_of_pair(&b->notes[i], sum);
-    for (size_t i = 0; i < b->n; i++) sum = sum_of(&b->tensors[i], sum);
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    n2_checksum(b->tensors, b->n, b->notes, b->n_notes, text);
     n2_bundle_note(b, "checksum", text);
     if (b->failed) return N2CE_ENOMEM;
     return n2_st_write(ctx, path, b->tensors, b->n, b->notes, b->n_notes);
@@ -107,23 +130,14 @@ n2ce_status n2_bundle_damaged(n2ce_ctx *ctx, const char *path, const char *what)
 
 n2ce_status n2_bundle_check(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
                             const char *format, const char *wanted) {
-    const char *found = n2_st_metadata(f, "format"), *sum = n2_st_metadata(f, "checksum");
+    const char *found = n2_st_metadata(f, "format");
     if (!found || strncmp(found, "n2ce ", 5) != 0)
         return n2_fail(ctx, N2CE_EDATA, "%s is a safetensors file, but not %s", path, wanted);
     if (strcmp(found, format) != 0)
         return n2_fail(ctx, N2CE_EDATA, "%s has the format \"%.40s\"; this version reads \"%s\".",
                        path, found, format);
-    uint64_t h = 0;
-    for (size_t i = 0; i < n2_st_count(f); i++) h = sum_of(n2_st_at(f, i), h);
-    for (size_t i = 0; i < n2_st_metadata_count(f); i++) {
-        const n2_st_pair *p = n2_st_metadata_at(f, i);
-        if (strcmp(p->key, "checksum") != 0) h = sum_of_pair(p, h);
-    }
-    char expected[32];
-    snprintf(expected, sizeof expected, "%016llx", (unsigned long long)h);
-    return sum && strcmp(sum, expected) == 0
-               ? N2CE_OK
-               : n2_bundle_damaged(ctx, path, "the check sum does not fit");
+    return n2_checksum_fits(f) ? N2CE_OK
+                               : n2_bundle_damaged(ctx, path, "the check sum does not fit");
 }
 
 n2ce_status n2_bundle_take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n,

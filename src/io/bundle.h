@@ -44,6 +44,13 @@ n2ce_status n2_bundle_write(n2_bundle *b, const char *format, const char *path, 
 n2ce_status n2_bundle_check(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
                             const char *format, const char *wanted);
 
+/* The check sum of tensors and texts, as it is written: other bits, another sum. The order of
+ * tensors, and the text under the key "checksum", do not count. */
+enum { N2_CHECKSUM_ROOM = 17 };
+void n2_checksum(const n2_st_tensor *tensors, size_t n, const n2_st_pair *pairs, size_t n_pairs,
+                 char out[N2_CHECKSUM_ROOM]);
+bool n2_checksum_fits(const n2_st_file *f);
+
 /* N2CE_EDATA with a sentence: the file is damaged. */
 n2ce_status n2_bundle_damaged(n2ce_ctx *ctx, const char *path, const char *what);
 

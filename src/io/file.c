@@ -1,3 +1,5 @@
+#define _XOPEN_SOURCE 700 /* realpath */
+
 #include "file.h"
 
 #include "input.h"
@@ -5,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +32,21 @@ n2ce_status n2_path_join(n2ce_ctx *ctx, char *buffer, size_t size, const char *f
     const int n = snprintf(buffer, size, "%s/%s", folder, name);
     if (n >= 0 && (size_t)n < size) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL, "The path %.60s.../%s is too long.", folder, name);
+}
+
+/* Where a file of this name is written. */
+static n2ce_status find_place(n2ce_ctx *ctx, const char *path, char place[PATH_MAX]) {
+    struct stat info;
+    const int n = snprintf(place, PATH_MAX, "%s", path);
+    if (n < 0 || n >= PATH_MAX) return io_failure(ctx, "cannot be written", path, ENAMETOOLONG);
+    if (lstat(path, &info) != 0) return N2CE_OK;
+    if (S_ISLNK(info.st_mode) && !realpath(path, place))
+        return n2_fail(ctx, N2CE_EIO, "%s is a link that leads nowhere. Name a file.", path);
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EIO,
+                   "%s is %s, which is not replaced. Name a file; without one, results go to "
+                   "standard output.",
+                   path, S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
 }
 
 /* Opens a new file beside its final place; `temporary` receives its name. */
@@ -78,9 +96,26 @@ static bool write_all(int file, const char *bytes, size_t n) {
 }
 
 n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out) {
+    struct stat before;
     *out = (n2_new_file){.ctx = ctx, .path = path};
-    out->file = open_temporary(path, out->temporary);
-    return out->file >= 0 ? N2CE_OK : io_failure(ctx, "could not be created", path, errno);
+    N2_TRY(find_place(ctx, path, out->place));
+    out->file = open_temporary(out->place, out->temporary);
+    if (out->file < 0) return io_failure(ctx, "could not be created", path, errno);
+    if (stat(out->place, &before) == 0) (void)fchmod(out->file, before.st_mode & 07777);
+    return N2CE_OK;
+}
+
+/* So that a rename outlives a power cut; where a folder cannot be synced there is nothing to do. */
+static void sync_folder(const char *place) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(place, '/');
+    const size_t n = slash ? (size_t)(slash - place) + 1 : 0;
+    memcpy(folder, n ? place : ".", n ? n : 1);
+    folder[n ? n : 1] = '\0';
+    const int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return;
+    (void)fsync(file);
+    (void)close(file);
 }
 
 void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n) {
@@ -91,8 +126,11 @@ n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
     const bool wanted = status == N2CE_OK;
     if (wanted && f->error == 0 && fsync(f->file) != 0) f->error = errno;
     if (close(f->file) != 0 && f->error == 0) f->error = errno;
-    if (wanted && f->error == 0 && rename(f->temporary, f->path) != 0) f->error = errno;
-    if (wanted && f->error == 0) return N2CE_OK;
+    if (wanted && f->error == 0 && rename(f->temporary, f->place) != 0) f->error = errno;
+    if (wanted && f->error == 0) {
+        sync_folder(f->place);
+        return N2CE_OK;
+    }
     unlink(f->temporary);
     return wanted ? io_failure(f->ctx, "could not be written", f->path, f->error) : status;
 }
@@ -104,11 +142,10 @@ n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, si
     return n2_new_file_end(&file, N2CE_OK);
 }
 
-n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
+static n2ce_status check_folder(n2ce_ctx *ctx, const char *path) {
     struct stat info;
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    if (!replace) N2_TRY(n2_file_check_absent(ctx, path));
     const size_t n = slash ? (size_t)(slash - path) : 0;
     if (n == 0 || n >= sizeof folder) return N2CE_OK; /* writing will tell */
     memcpy(folder, path, n);
@@ -116,6 +153,15 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) 
     if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return N2CE_OK;
     return n2_fail(ctx, N2CE_EIO, "%s cannot be written: there is no folder %s. Make it first.",
                    path, folder);
+}
+
+n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
+    n2_new_file trial;
+    if (!replace) N2_TRY(n2_file_check_absent(ctx, path));
+    N2_TRY(check_folder(ctx, path));
+    N2_TRY(n2_new_file_begin(ctx, path, &trial));
+    (void)n2_new_file_end(&trial, N2CE_ECANCELED); /* it was to be possible, no more */
+    return N2CE_OK;
 }
 
 n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text) {

@@ -21,10 +21,12 @@ n2ce_status n2_path_join(n2ce_ctx *ctx, char *buffer, size_t size, const char *f
 /* N2CE_EEXIST, with a sentence, if the file is there. */
 n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path);
 
-/* Before hours of work: the file is not there, or may be replaced, and its folder is. */
+/* Before hours of work: the file is not there, or may be replaced, and can be written. */
 n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
 
-/* The whole file at once: temporary name in the same folder, fsync, rename. */
+/* The whole file at once: temporary name in the same folder, fsync of both, rename. A file that is
+ * replaced leaves its mode to the new one; a link to a file stays, and the file it leads to is
+ * replaced. Folders, devices, pipes and links that lead nowhere are refused with N2CE_EIO. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
 
 /* The same for a file whose bytes are not all in memory at once: begun, added to, ended.
@@ -32,7 +34,8 @@ n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, si
  * reports it. */
 typedef struct n2_new_file {
     n2ce_ctx *ctx;
-    const char *path; /* it must stay until the end */
+    const char *path;     /* as it was given; it must stay until the end */
+    char place[PATH_MAX]; /* where it goes: behind links */
     char temporary[PATH_MAX];
     int file, error; /* an errno, 0 while all is well */
 } n2_new_file;

@@ -1,4 +1,4 @@
-#include "io/safetensors.h"
+#include "io/bundle.h"
 #include "nn.h"
 
 #include <stdio.h>
@@ -82,29 +82,35 @@ n2ce_status n2_tensor_to_file(const n2_store *store, const n2_tensor *t, n2_aren
     return N2CE_OK;
 }
 
-static n2ce_status write_tensors(const tensors *t, n2_arena *arena, const n2_st_pair *metadata,
-                                 size_t n_metadata, const char *path) {
-    n2_st_tensor *list = n2_arena_alloc(arena, t->n + 1, sizeof *list);
-    if (!list) return N2CE_ENOMEM;
+static n2ce_status list_tensors(const tensors *t, n2_arena *arena, n2_st_tensor **list) {
+    *list = n2_arena_alloc(arena, t->n + 1, sizeof **list);
+    if (!*list) return N2CE_ENOMEM;
     for (size_t i = 0; i < t->n; i++)
-        N2_TRY(n2_tensor_to_file(t->store, t->list[i], arena, &list[i]));
-    return n2_st_write(n2_store_ctx(t->store), path, list, t->n, metadata, n_metadata);
+        N2_TRY(n2_tensor_to_file(t->store, t->list[i], arena, &(*list)[i]));
+    return N2CE_OK;
 }
 
 n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan, const char *note,
                                      const char *path) {
-    char seed[32], runs[32];
+    char seed[32], runs[32], sum[N2_CHECKSUM_ROOM];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n2_plan_seed_of(plan));
     snprintf(runs, sizeof runs, "%lu", (unsigned long)n2_plan_runs(plan));
     const n2_st_pair metadata[] = {{"n2ce.version", n2ce_version()},
                                    {"n2ce.seed", seed},
                                    {"n2ce.runs", runs},
                                    {"n2ce.device", n2_backend_device(n2_plan_backend(plan))},
+                                   {"checksum", sum},
                                    {"n2ce.note", note}};
+    const size_t n = note ? 6 : 5;
+    n2_st_tensor *list;
     n2_arena arena = n2_arena_new(n2_store_ctx(store));
     tensors all;
     n2ce_status status = all_of(store, &arena, &all);
-    if (status == N2CE_OK) status = write_tensors(&all, &arena, metadata, note ? 5 : 4, path);
+    if (status == N2CE_OK) status = list_tensors(&all, &arena, &list);
+    if (status == N2CE_OK) {
+        n2_checksum(list, all.n, metadata, n, sum);
+        status = n2_st_write(n2_store_ctx(store), path, list, all.n, metadata, n);
+    }
     n2_arena_free(&arena);
     return status;
 }
@@ -112,8 +118,11 @@ n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan,
 n2ce_status n2_parameters_save(const n2_parameters *p, const char *path) {
     const n2_st_pair metadata[] = {{"format", "pt"}, {"n2ce.version", n2ce_version()}};
     n2_arena arena = n2_arena_new(n2_store_ctx(p->store));
-    const tensors list = {p->store, p->list, p->n};
-    const n2ce_status status = write_tensors(&list, &arena, metadata, 2, path);
+    const tensors all = {p->store, p->list, p->n};
+    n2_st_tensor *list;
+    n2ce_status status = list_tensors(&all, &arena, &list);
+    if (status == N2CE_OK)
+        status = n2_st_write(n2_store_ctx(p->store), path, list, all.n, metadata, 2);
     n2_arena_free(&arena);
     return status;
 }
@@ -151,8 +160,10 @@ static n2ce_status check_fit(const tensors *t, const n2_st_file *file, const cha
 }
 
 static n2ce_status check_state(n2ce_ctx *ctx, const n2_st_file *file, const char *path) {
-    if (n2_st_metadata(file, "n2ce.seed") && n2_st_metadata(file, "n2ce.runs")) return N2CE_OK;
-    return n2_fail(ctx, N2CE_EDATA, "%s is not a checkpoint: seed and runs are missing.", path);
+    if (!n2_st_metadata(file, "n2ce.seed") || !n2_st_metadata(file, "n2ce.runs"))
+        return n2_fail(ctx, N2CE_EDATA, "%s is not a checkpoint: seed and runs are missing.", path);
+    return n2_checksum_fits(file) ? N2CE_OK
+                                  : n2_bundle_damaged(ctx, path, "the check sum does not fit");
 }
 
 /* By way of double, which is exact: numbers of 16 bits, and kernels. */
@@ -230,6 +241,14 @@ n2ce_status n2_parameters_load(const n2_parameters *p, const char *path) {
     if (status == N2CE_OK) status = copy_in(&list, file);
     n2_st_close(file);
     return status;
+}
+
+bool n2_is_checkpoint(n2ce_ctx *ctx, const char *path) {
+    n2_st_file *file;
+    if (n2_st_open(ctx, path, &file) != N2CE_OK) return false;
+    const bool is = n2_st_metadata(file, "n2ce.seed") && n2_st_metadata(file, "n2ce.runs");
+    n2_st_close(file);
+    return is;
 }
 
 n2ce_status n2_checkpoint_device(n2ce_ctx *ctx, const char *path, char name[N2_DEVICE_NAME]) {

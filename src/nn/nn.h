@@ -130,7 +130,8 @@ void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double
 
 /* All tensors of the store but those that are given (is_given), and the state of the plan (seed,
  * runs), so that a resumed run continues bit for bit, on the same device. Kernels of convolutions
- * are [out, in, rows, columns] in files, as PyTorch has them. Written whole or not at all. */
+ * are [out, in, rows, columns] in files, as PyTorch has them. Written whole or not at all, with a
+ * check sum: what differs from what was written by a bit is refused. */
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
 
 /* The same with a text of the caller's, and that text again: added to `note`, nothing if there is
@@ -156,6 +157,9 @@ struct n2_st_tensor;
 n2ce_status n2_tensor_to_file(const n2_store *store, const n2_tensor *t, n2_arena *arena,
                               struct n2_st_tensor *out);
 n2ce_status n2_tensor_from_file(n2_store *store, n2_tensor *t, const struct n2_st_tensor *from);
+
+/* Whether a file is one of these, whatever it is of; false for what cannot be read, too. */
+bool n2_is_checkpoint(n2ce_ctx *ctx, const char *path);
 
 /* What it was made on, as n2_backend_device() has it; "" where it does not say. */
 enum { N2_DEVICE_NAME = 64 };

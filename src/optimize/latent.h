@@ -53,6 +53,7 @@ typedef struct n2_latent_options {
     double seconds;           /* stop training after so many; 0: no limit */
     const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
     bool resume;              /* continue from it if it is there */
+    const char *identity;     /* what it must be of: train.h; or NULL */
     n2_device_choice
         *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
     const struct n2_st_file *trained; /* weights to be taken instead of training; NULL: none */

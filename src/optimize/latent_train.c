@@ -99,6 +99,7 @@ n2ce_status n2_latent_train(n2_latent *m) {
                           .ready = note_backend,
                           .checkpoint = m->o.checkpoint,
                           .resume = m->o.resume,
+                          .identity = m->o.identity,
                           .resumed = compare_rows,
                           .choice = m->o.choice};
     plan_phases(m, phases);

@@ -2,17 +2,16 @@
 #include "verb_optimize.h"
 
 #include "base/numerics.h"
+#include "checkpoint_options.h"
 #include "device_options.h"
+#include "io/bundle.h"
 #include "io/file.h"
-#include "nn/nn.h"
 #include "vocabulary.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* clang-format off */
 static const n2ce_option optimize_options[] = {
@@ -61,10 +60,7 @@ static const n2ce_option optimize_options[] = {
      "rounds otherwise, and proposes other designs"},
     N2_PRECISION_OPTION,
     N2_TIME_LIMIT_OPTION,
-    {"checkpoint", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "keep the state of training here; default: beside the output, until it is done"},
-    {"resume", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "continue from the checkpoint, if there is one"},
+    N2_CHECKPOINT_OPTIONS,
     N2_SEED_OPTION,
     N2_REPORT_OPTION,
     {0},
@@ -79,7 +75,8 @@ typedef struct session {
     n2_latent_options latent;
     n2_device_choice choice;
     n2_optimize_result r;
-    char checkpoint[PATH_MAX];
+    n2_checkpoint_use checkpoint;
+    char *identity;
 } session;
 
 static size_t scaled(size_t steps, double factor) {
@@ -115,32 +112,29 @@ void n2_optimize_model(const n2ce_options *o, n2_latent_options *l) {
     read_sizes(o, l);
 }
 
-/* A file of its own, or one beside the output; none where nothing is written. */
-static n2ce_status choose_checkpoint(session *s) {
-    const char *own = n2ce_options_get(s->options, "checkpoint");
-    const char *output = n2ce_options_get(s->options, "output");
-    if (own || output) {
-        const int n = own ? snprintf(s->checkpoint, sizeof s->checkpoint, "%s", own)
-                          : snprintf(s->checkpoint, sizeof s->checkpoint, "%s.checkpoint", output);
-        if (n < 0 || (size_t)n >= sizeof s->checkpoint)
-            return n2_fail(s->ctx, N2CE_EINVAL, "The name of the checkpoint is too long.");
-        s->latent.checkpoint = s->checkpoint;
-        return N2CE_OK;
-    }
-    if (!s->latent.resume) return N2CE_OK;
-    return n2_fail(s->ctx, N2CE_EINVAL,
-                   "--resume needs a state to continue from: give --output or --checkpoint.");
-}
-
-/* What goes on goes on where it began: nothing is measured then. */
 static n2ce_status choose_device(session *s) {
-    char began[N2_DEVICE_NAME];
     s->latent.choice = &s->choice;
     N2_TRY(n2_choice_of_options(s->ctx, s->options, &s->choice));
-    const bool there = s->latent.resume && access(s->checkpoint, F_OK) == 0;
-    if (!there || !s->choice.open) return N2CE_OK;
-    N2_TRY(n2_checkpoint_device(s->ctx, s->checkpoint, began));
-    return began[0] ? n2_choice_again(s->ctx, began, &s->choice) : N2CE_OK;
+    return n2_checkpoint_choose_device(s->ctx, &s->checkpoint, &s->choice);
+}
+
+/* What a checkpoint must have in common with a run that goes on from it. */
+static n2ce_status identify(session *s) {
+    const n2_designs *d = &s->backtest.visible;
+    const n2_st_tensor data[] = {
+        {.name = "x", .dtype = N2_ST_F64, .data = d->x, .bytes = d->rows * d->space.n * 8},
+        {.name = "y", .dtype = N2_ST_F64, .data = d->y, .bytes = d->rows * 8}};
+    char sum[N2_CHECKSUM_ROOM];
+    n2_text lines = n2_text_new(s->ctx);
+    n2_options_lines(s->options,
+                     " designs output force report checkpoint resume time-limit device precision "
+                     "count ",
+                     &lines);
+    n2_checksum(data, 2, NULL, 0, sum);
+    n2_text_add(&lines, "designs=%s\n", sum);
+    N2_TRY(n2_text_take(&lines, &s->identity));
+    s->latent.identity = s->identity;
+    return N2CE_OK;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -234,8 +228,7 @@ static n2ce_status write_proposals(session *s) {
     n2ce_status status = csv.failed ? N2CE_ENOMEM : N2CE_OK;
     if (status == N2CE_OK) status = n2_file_write(s->ctx, s->r.path, csv.data, csv.length);
     n2_text_free(&csv);
-    const bool implied = !n2ce_options_get(s->options, "checkpoint");
-    if (status == N2CE_OK && implied) (void)unlink(s->checkpoint); /* it has done its work */
+    if (status == N2CE_OK) n2_checkpoint_used_up(&s->checkpoint);
     return status;
 }
 
@@ -244,11 +237,11 @@ static n2ce_status stopped(session *s, n2ce_answer *answer) {
     n2_writer w = n2_writer_new(s->ctx);
     if (s->latent.checkpoint) {
         n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n",
-                    s->checkpoint);
+                    s->checkpoint.path);
         n2_text_add(&w.kept, "the state of training\n");
         n2_text_add(&w.brief, "0\n");
         n2_text_add(&w.json, "{\"proposals\": [], \"checkpoint\": ");
-        n2_text_add_json_string(&w.json, s->checkpoint);
+        n2_text_add_json_string(&w.json, s->checkpoint.path);
         n2_text_add(&w.json, "}\n");
         (void)n2_writer_take(&w, answer);
     } else {
@@ -262,11 +255,13 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     s->r.path = data ? NULL : n2ce_options_get(o, "output");
     if (s->r.path) N2_TRY(n2_file_check_output(s->ctx, s->r.path, n2_options_flag(o, "force")));
     n2_optimize_model(s->options, &s->latent);
-    N2_TRY(choose_checkpoint(s));
+    N2_TRY(n2_checkpoint_of_options(s->ctx, o, n2ce_options_get(o, "output"), &s->checkpoint));
+    if (*s->checkpoint.path) s->latent.checkpoint = s->checkpoint.path;
     N2_TRY(choose_device(s));
     N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->t));
     N2_TRY(
         n2_backtest_begin(s->ctx, &s->t.designs, n2ce_options_number(o, "backtest"), &s->backtest));
+    N2_TRY(identify(s));
     N2_TRY(make_room(s));
     const n2ce_status status = propose(s);
     if (status == N2CE_ECANCELED) return stopped(s, answer);
@@ -296,6 +291,7 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     n2_appraisal_free(&s->r.worth);
     n2_backtest_end(&s->backtest);
     n2_design_table_close(&s->t);
+    n2_free(ctx, s->identity);
     n2_free(ctx, s);
     return status;
 }

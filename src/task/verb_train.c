@@ -1,13 +1,12 @@
 /* train: a latent energy-based model of pictures. */
 #include "base/numerics.h"
+#include "checkpoint_options.h"
 #include "device_options.h"
 #include "io/file.h"
 #include "lebm_options.h"
-#include "nn/nn.h"
 #include "ratio_session.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 static const n2ce_option train_options[] = {
     {"images", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "IMAGES",
@@ -23,10 +22,7 @@ static const n2ce_option train_options[] = {
      "ratios of the prior's telescope"},
     N2_LEBM_OPTIONS,
     N2_TIME_LIMIT_OPTION,
-    {"checkpoint", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "keep the state of training here; default: beside the output, until it is done"},
-    {"resume", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "continue from the checkpoint, if there is one"},
+    N2_CHECKPOINT_OPTIONS,
     N2_SEED_OPTION,
     N2_DEVICE_OPTION,
     N2_PICTURES_PRECISION_OPTION,
@@ -43,31 +39,15 @@ typedef struct session {
     n2_device_choice choice;
     n2_lebm *m;
     n2_lebm_record record;
-    char checkpoint[PATH_MAX];
+    n2_checkpoint_use checkpoint;
 } session;
 
 /* ---- before ---- */
 
-static n2ce_status choose_checkpoint(session *s) {
-    const char *own = n2ce_options_get(s->o, "checkpoint");
-    const int n = own ? snprintf(s->checkpoint, sizeof s->checkpoint, "%s", own)
-                      : snprintf(s->checkpoint, sizeof s->checkpoint, "%s.checkpoint", s->output);
-    if (n < 0 || (size_t)n >= sizeof s->checkpoint)
-        return n2_fail(s->ctx, N2CE_EINVAL, "The name of the checkpoint is too long.");
-    s->run.checkpoint = s->checkpoint;
-    s->run.resume = n2_options_flag(s->o, "resume");
-    return N2CE_OK;
-}
-
-/* What goes on goes on where it began: nothing is measured then. */
 static n2ce_status choose_device(session *s) {
-    char began[N2_DEVICE_NAME];
     s->run.choice = &s->choice;
     N2_TRY(n2_choice_of_options(s->ctx, s->o, &s->choice));
-    const bool there = s->run.resume && access(s->checkpoint, F_OK) == 0;
-    if (!there || !s->choice.open) return N2CE_OK;
-    N2_TRY(n2_checkpoint_device(s->ctx, s->checkpoint, began));
-    return began[0] ? n2_choice_again(s->ctx, began, &s->choice) : N2CE_OK;
+    return n2_checkpoint_choose_device(s->ctx, &s->checkpoint, &s->choice);
 }
 
 static n2_prior_kind kind_of(const n2ce_options *o) {
@@ -104,7 +84,9 @@ static n2ce_status prepare(session *s) {
     N2_TRY(n2_option_needed(s->ctx, s->o, "train", "output"));
     s->output = n2ce_options_get(s->o, "output");
     N2_TRY(n2_file_check_output(s->ctx, s->output, n2_options_flag(s->o, "force")));
-    N2_TRY(choose_checkpoint(s));
+    N2_TRY(n2_checkpoint_of_options(s->ctx, s->o, s->output, &s->checkpoint));
+    s->run.checkpoint = s->checkpoint.path;
+    s->run.resume = s->checkpoint.resume;
     N2_TRY(choose_device(s));
     N2_TRY(read_pictures(s));
     N2_TRY(n2_lebm_plan_of_options(s->ctx, s->o, s->pictures, &s->plan));
@@ -140,8 +122,7 @@ static n2ce_status write_model(session *s) {
     N2_TRY(n2_text_take(&note, &text));
     const n2ce_status status = n2_lebm_save(s->m, text, s->output, n2_options_flag(s->o, "force"));
     n2_free(s->ctx, text);
-    if (status == N2CE_OK && !n2ce_options_get(s->o, "checkpoint"))
-        (void)unlink(s->checkpoint); /* it has done its work */
+    if (status == N2CE_OK) n2_checkpoint_used_up(&s->checkpoint);
     return status;
 }
 
@@ -234,11 +215,12 @@ static n2ce_status answer_of(const session *s, n2ce_answer *answer) {
 /* What a stopped run leaves. */
 static n2ce_status stopped(const session *s, n2ce_answer *answer) {
     n2_writer w = n2_writer_new(s->ctx);
-    n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n", s->checkpoint);
+    n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n",
+                s->checkpoint.path);
     n2_text_add(&w.kept, "the state of training\n");
     n2_text_add(&w.brief, "nan\n");
     n2_text_add(&w.json, "{\"checkpoint\": ");
-    n2_text_add_json_string(&w.json, s->checkpoint);
+    n2_text_add_json_string(&w.json, s->checkpoint.path);
     n2_text_add(&w.json, "}\n");
     (void)n2_writer_take(&w, answer);
     return N2CE_ECANCELED;

@@ -114,6 +114,9 @@ typedef struct n2_trainer {
     const char *checkpoint; /* all tensors of the store but those given; NULL: none */
     double save_seconds;    /* between two of them; 0: 20 */
     bool resume;            /* go on from it, if it is there */
+    /* What the training is of, a line NAME=VALUE for each option and the data's sum: a checkpoint
+     * that has other lines is refused, with the name of the first that differs. Or NULL. */
+    const char *identity;
     /* After that: whether the checkpoint is of this problem. Or NULL. */
     n2ce_status (*resumed)(void *user);
 

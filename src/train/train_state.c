@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- weights --------------------------------------------------------------- */
@@ -65,9 +67,10 @@ static void add_number(n2_text *text, double x) {
     n2_text_add(text, "%s ", n2_format_number(x, number));
 }
 
-/* Phase, step of it, and the records. */
+/* What it is of, an empty line, then phase, step of it, and the records. */
 static void write_note(const n2_training *r, n2_text *text) {
     double x[NUMBERS];
+    n2_text_add(text, "%s\n", r->t->identity ? r->t->identity : "");
     add_number(text, (double)r->which);
     add_number(text, (double)r->step);
     for (size_t i = 0; i < r->t->n_phases; i++) {
@@ -84,17 +87,64 @@ static bool read_number(const char **text, double *x) {
     return true;
 }
 
-static bool read_note(n2_training *r, const char *text) {
+/* A whole number from 0 to most. */
+static bool is_count(double x, double most) { return x >= 0 && x <= most && x == floor(x); }
+
+/* Whether numbers can be those of a phase of so many steps. */
+static bool can_be_record(const double x[NUMBERS], double steps) {
+    bool can = is_count(x[0], steps) && is_count(x[1], steps + 1) && is_count(x[2], 1) &&
+               is_count(x[3], 1);
+    for (size_t i = 0; i < N2_TRAIN_MEMBERS; i++)
+        can = can && is_count(x[NUMBERS - N2_TRAIN_MEMBERS + i], steps);
+    return can;
+}
+
+static bool read_place(n2_training *r, const char *text) {
+    const size_t phases = r->t->n_phases;
     double x[NUMBERS], which, step;
     if (!read_number(&text, &which) || !read_number(&text, &step)) return false;
-    for (size_t i = 0; i < r->t->n_phases; i++) {
+    if (!is_count(which, (double)phases)) return false;
+    r->which = (size_t)which;
+    if (!is_count(step, r->which < phases ? (double)n2_phase_at(r)->steps : 0)) return false;
+    r->step = (uint64_t)step;
+    for (size_t i = 0; i < phases; i++) {
         for (size_t k = 0; k < NUMBERS; k++)
             if (!read_number(&text, &x[k])) return false;
+        if (!can_be_record(x, (double)r->t->phases[i].steps)) return false;
         unpack(x, &r->records[i]);
     }
-    r->which = (size_t)which;
-    r->step = (uint64_t)step;
-    return which >= 0 && which <= (double)r->t->n_phases && step >= 0;
+    return true;
+}
+
+/* ---- what it is of ---- */
+
+/* Skips lines that are the same in both; an empty one is the end. */
+static void skip_same(const char **then, const char **now) {
+    for (;;) {
+        const size_t n = strcspn(*then, "\n"), m = strcspn(*now, "\n");
+        if (n == 0 || n != m || strncmp(*then, *now, n) != 0) return;
+        *then += n + ((*then)[n] == '\n');
+        *now += m + ((*now)[m] == '\n');
+    }
+}
+
+/* *note is left where the numbers begin. */
+static n2ce_status compare_identity(const n2_training *r, const char **note) {
+    const char *now = r->t->identity ? r->t->identity : "", *path = r->t->checkpoint;
+    skip_same(note, &now);
+    if (**note == '\n' && !*now) return N2CE_OK;
+    const char *then = *note;
+    const int name = (int)strcspn(now, "=\n"), n = (int)strcspn(then, "\n"),
+              m = (int)strcspn(now, "\n");
+    if (strncmp(then, now, (size_t)name) != 0 || then[name] != '=' || now[name] != '=')
+        return n2_fail(r->ctx, N2CE_EDATA,
+                       "%s was made by a training of another kind, or by another version. Remove "
+                       "it, or leave --resume out.",
+                       path);
+    return n2_fail(r->ctx, N2CE_EDATA,
+                   "%s was begun with %.*s; now it is %.*s. Resume with what it was begun with, or "
+                   "leave --resume out.",
+                   path, n < 200 ? n : 200, then, m < 200 ? m : 200, now);
 }
 
 /* Any plan, for the seed and the device that a checkpoint has. */
@@ -122,7 +172,9 @@ static n2ce_status find_where(n2_training *r) {
     n2_text note = n2_text_new(r->ctx);
     n2ce_status status = n2_checkpoint_note(r->ctx, path, &note);
     const n2_c_locale scope = n2_c_locale_enter();
-    if (status == N2CE_OK && (!note.data || !read_note(r, note.data)))
+    const char *text = note.data ? note.data : "";
+    if (status == N2CE_OK && *text) status = compare_identity(r, &text);
+    if (status == N2CE_OK && !read_place(r, text))
         status =
             n2_fail(r->ctx, N2CE_EDATA,
                     "%s is no checkpoint of this training. Remove it, or do not resume.", path);
@@ -135,8 +187,8 @@ n2ce_status n2_training_resume(n2_training *r) {
     const n2_trainer *t = r->t;
     if (!t->checkpoint || !t->resume || access(t->checkpoint, F_OK) != 0) return N2CE_OK;
     if (!some_plan(r)) return N2CE_OK;
-    N2_TRY(n2_checkpoint_load(t->store, some_plan(r), t->checkpoint));
     N2_TRY(find_where(r));
+    N2_TRY(n2_checkpoint_load(t->store, some_plan(r), t->checkpoint));
     if (r->which < t->n_phases)
         r->records[r->which].out_of_time = false; /* it has a new deadline */
     return t->resumed ? t->resumed(t->user) : N2CE_OK;

@@ -166,6 +166,55 @@ static void a_folder_is_not_replaced_by_a_file(void **state) {
     assert_int_equal(n2_folder_make(f->ctx, path), N2CE_OK);
 }
 
+/* What was private stays private, and who wrote through a link still has one. */
+static void modes_and_links_are_kept(void **state) {
+    const fixture *f = *state;
+    char path[PATH_MAX], link[PATH_MAX];
+    struct stat info;
+    path_in(f, "file", path);
+    path_in(f, "link", link);
+    assert_int_equal(n2_file_write(f->ctx, path, "old", 3), N2CE_OK);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(n2_file_write(f->ctx, link, "new", 3), N2CE_OK);
+    assert_content(path, "new", 3);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+}
+
+static void what_is_no_file_is_not_replaced(void **state) {
+    const fixture *f = *state;
+    char pipe[PATH_MAX], nowhere[PATH_MAX];
+    path_in(f, "pipe", pipe);
+    path_in(f, "nowhere", nowhere);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(symlink("not there/at all", nowhere), 0);
+    const char *const paths[] = {pipe, nowhere, "/dev/null", f->folder};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct stat before, after;
+        assert_int_equal(lstat(paths[i], &before), 0);
+        assert_int_equal(n2_file_check_output(f->ctx, paths[i], true), N2CE_EIO);
+        assert_int_equal(n2_file_write(f->ctx, paths[i], "x", 1), N2CE_EIO);
+        assert_int_equal(lstat(paths[i], &after), 0);
+        assert_true(before.st_ino == after.st_ino && before.st_mode == after.st_mode);
+    }
+}
+
+/* Before the work, not after it. */
+static void what_cannot_be_written_is_told_at_once(void **state) {
+    const fixture *f = *state;
+    char path[PATH_MAX], name[301];
+    memset(name, 'n', 300);
+    name[300] = '\0';
+    path_in(f, name, path);
+    assert_int_equal(n2_file_check_output(f->ctx, path, false), N2CE_EIO);
+    path_in(f, "fine", path);
+    assert_int_equal(n2_file_check_output(f->ctx, path, false), N2CE_OK);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 /* A name too long for the system is an error, not an overflow. */
 static void a_name_too_long_is_an_error(void **state) {
     fixture *f = *state;
@@ -350,6 +399,9 @@ int main(void) {
         TEST(a_write_that_fails_leaves_the_old_file),
         TEST(impossible_places_are_errors),
         TEST(a_folder_is_not_replaced_by_a_file),
+        TEST(modes_and_links_are_kept),
+        TEST(what_is_no_file_is_not_replaced),
+        TEST(what_cannot_be_written_is_told_at_once),
         TEST(a_name_too_long_is_an_error),
         TEST(leftovers_of_a_crash_are_stepped_around),
         TEST(folders_are_made_or_found),

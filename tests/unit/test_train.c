@@ -3,6 +3,7 @@
 #include "close.h"
 #include "cpu/cpu.h"
 #include "failing_alloc.h"
+#include "files.h"
 
 #include "base/clock.h"
 #include "base/numerics.h"
@@ -356,6 +357,67 @@ static void a_checkpoint_of_something_else_is_refused(void **state) {
     finish(&p);
 }
 
+/* Goes on from a checkpoint; what it says if that is refused is in the context of p. */
+static n2ce_status go_on(problem *p, const char *path, const char *identity) {
+    n2_phase phase = plain_phase(p);
+    n2_phase_record record;
+    n2_trainer t = trainer_of(p, &phase, 1);
+    t.checkpoint = path;
+    t.resume = true;
+    t.identity = identity;
+    return n2_train(&t, &record);
+}
+
+/* Trained with other options or other data: the first that differs is named. */
+static void a_checkpoint_of_other_options_is_refused(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {{"M=100\ndata=8\n", "begun with data=7; now it is data=8"},
+                                         {"M=1\ndata=7\n", "begun with M=100; now it is M=1."},
+                                         {"K=1\nM=100\n", "another kind"},
+                                         {"M=100\n", "another kind"},
+                                         {NULL, "another kind"}};
+    const char *path = "test_train.identity";
+    unlink(path);
+    problem p = start(1);
+    assert_int_equal(go_on(&p, path, "M=100\ndata=7\n"), N2CE_OK);
+    finish(&p);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        p = start(1);
+        assert_int_equal(go_on(&p, path, bad[i][0]), N2CE_EDATA);
+        assert_non_null(strstr(n2ce_errmsg(p.ctx), bad[i][1]));
+        finish(&p);
+    }
+    p = start(1);
+    assert_int_equal(go_on(&p, path, "M=100\ndata=7\n"), N2CE_OK);
+    finish(&p);
+    unlink(path);
+}
+
+/* Whichever bit of a checkpoint flips, nobody goes on from it. */
+static void a_flipped_bit_is_refused(void **state) {
+    (void)state;
+    const char *path = "test_train.flipped";
+    static char bytes[1 << 16];
+    unlink(path);
+    problem p = start(1);
+    assert_int_equal(go_on(&p, path, "M=100\n"), N2CE_OK);
+    finish(&p);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(n > 100 && n < sizeof bytes);
+    for (size_t at = 0; at < n; at += 1 + n / 97) {
+        bytes[at] = (char)(bytes[at] ^ (1 << at % 8));
+        write_bytes(path, bytes, n);
+        bytes[at] = (char)(bytes[at] ^ (1 << at % 8));
+        p = start(1);
+        assert_int_not_equal(go_on(&p, path, "M=100\n"), N2CE_OK);
+        finish(&p);
+    }
+    unlink(path);
+}
+
 /* ---- what goes wrong ---- */
 
 /* ln(1 - t / 10) of the step's number t: bad from the tenth step on. */
@@ -518,6 +580,8 @@ int main(void) {
         cmocka_unit_test(a_deadline_ends_a_phase),
         cmocka_unit_test(stopped_and_resumed_is_the_same),
         cmocka_unit_test(a_checkpoint_of_something_else_is_refused),
+        cmocka_unit_test(a_checkpoint_of_other_options_is_refused),
+        cmocka_unit_test(a_flipped_bit_is_refused),
         cmocka_unit_test(nan_stops_at_the_last_good_step),
         cmocka_unit_test(a_phase_that_is_not_complete_is_refused),
         cmocka_unit_test(out_of_memory_is_an_error),
