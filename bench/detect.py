@@ -38,8 +38,9 @@ CACHE = ROOT / "out" / "detect" / "results.jsonl"
 CHOSEN = ("Cardiotocography", "Hepatitis", "Ionosphere", "WDBC", "Wilt", "annthyroid", "fault",
           "letter", "optdigits", "shuttle")
 PEERS = ("ECOD", "COPOD", "IForest", "KNN", "LOF", "OCSVM", "PCA", "GMM", "INNE")
-PARTS = ("near", "margins", "ratio", "near,margins", "near,margins,ratio")
+PARTS = ("near", "margins", "ratio", "near,margins", "near,ratio")  # and all of them: n2ce
 MOST_ROWS = 5000
+WIDTH = 10  # of a column
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def compare(args, methods):
 
 def print_row(name, values, digits=3):
     cells = (f"{value:.{digits}f}" if np.isfinite(value) else "-" for value in values)
-    print(f"{name:26}" + " ".join(f"{cell:>8}" for cell in cells))
+    print(f"{name:26}" + " ".join(f"{cell:>{WIDTH}}" for cell in cells))
 
 
 def below_median(found):
@@ -177,11 +178,11 @@ def below_median(found):
 
 
 def print_comparison(found, methods):
-    shown = [method.replace("n2ce:", "") for method in methods]
+    shown = [method.replace("n2ce:", "").replace("margins", "marg.") for method in methods]
     with_peers = all(peer in methods for peer in PEERS) and "n2ce" in methods
     for what in ("auroc", "auprc"):
-        print(f"\n{what.upper():26}" + " ".join(f"{name[:18]:>8}" for name in shown)
-              + ("    below" if with_peers and what == "auprc" else ""))
+        print(f"\n{what.upper():26}" + " ".join(f"{name:>{WIDTH}}" for name in shown)
+              + ("      below" if with_peers and what == "auprc" else ""))
         for table, by_method in found.items():
             name = table + (", chosen" if table in CHOSEN else "")
             cells = [by_method[method][what] for method in methods]
@@ -268,7 +269,9 @@ def main():
                    else sorted(path.stem for path in args.folder.glob("*.npy")))
     if args.calibration:
         return calibration(args)
-    methods = [f"n2ce:{parts}" for parts in PARTS] if args.ablation else args.methods.split(",")
+    methods = args.methods.split(",")
+    if args.ablation:
+        methods = [*(f"n2ce:{parts}" for parts in PARTS), "n2ce"]
     found = compare(args, methods)
     if args.json:
         print(json.dumps(found))

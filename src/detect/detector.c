@@ -22,7 +22,6 @@ void n2_detector_free(n2_detector *d) {
     n2_levels_free(d->levels);
     n2_free(d->ctx, d->n_levels);
     n2_free(d->ctx, d->rows);
-    n2_free(d->ctx, d->origin);
     for (size_t k = 0; k < N2_DETECT_FOLDS; k++) n2_expert_free(d->expert[k]);
     for (size_t p = 0; p < N2_PARTS_COUNT; p++) n2_tail_free(d->ctx, &d->tail[p]);
     n2_free(d->ctx, d->parts);
@@ -50,16 +49,14 @@ size_t n2_detect_fold(uint64_t seed, uint64_t i, size_t folds) {
 static n2ce_status deal(n2_detector *d, const n2_table *normal, const size_t *origin) {
     size_t at = 0;
     d->rows = n2_alloc(d->ctx, normal->rows * d->cols, sizeof *d->rows);
-    d->origin = n2_alloc(d->ctx, normal->rows, sizeof *d->origin);
-    if (!d->rows || !d->origin) return N2CE_ENOMEM;
+    if (!d->rows) return N2CE_ENOMEM;
     d->n = normal->rows;
     for (size_t k = 0; k < d->folds; k++) {
         d->begin[k] = at;
         for (size_t i = 0; i < normal->rows; i++) {
             const size_t number = origin ? origin[i] : i;
             if (n2_detect_fold(d->seed, number, d->folds) != k) continue;
-            memcpy(d->rows + at * d->cols, normal->x + i * d->cols, d->cols * sizeof *d->rows);
-            d->origin[at++] = number;
+            memcpy(d->rows + at++ * d->cols, normal->x + i * d->cols, d->cols * sizeof *d->rows);
         }
     }
     d->begin[d->folds] = at;

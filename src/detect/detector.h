@@ -41,9 +41,8 @@ typedef struct n2_detector {
     n2_levels *levels; /* frozen */
     size_t *n_levels;  /* of each column; 0: numbers */
 
-    size_t n;       /* normal rows, */
-    double *rows;   /* n x cols, fold by fold */
-    size_t *origin; /* where each was among those that were given */
+    size_t n;     /* normal rows, */
+    double *rows; /* n x cols, fold by fold */
     size_t folds, begin[N2_DETECT_FOLDS + 1];
     n2_expert *expert[N2_DETECT_FOLDS];
 

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char FORMAT[] = "n2ce detector 1";
 
@@ -15,9 +16,15 @@ enum { NETWORK, STAGES, WIDTH, BLOCKS, SHAPE }; /* NETWORK: 0, there is none */
 
 static size_t count_numbers(size_t folds) { return HEAD + folds + folds * SHAPE; }
 
-bool n2_is_detector(const n2_st_file *f) {
+bool n2_is_detector_file(n2ce_ctx *ctx, const char *path) {
+    n2_st_file *f;
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false; /* a pipe is read once */
+    if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
     const char *format = n2_st_metadata(f, "format");
-    return format && strncmp(format, "n2ce detector", 13) == 0;
+    const bool found = format && strncmp(format, "n2ce detector", 13) == 0;
+    n2_st_close(f);
+    return found;
 }
 
 /* ---- saving -------------------------------------------------------------- */

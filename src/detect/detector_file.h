@@ -5,8 +5,6 @@
 
 #include "detector.h"
 
-struct n2_st_file;
-
 /* Written whole or not at all. Fails with N2CE_EEXIST unless `overwrite`, N2CE_EIO, N2CE_ENOMEM. */
 n2ce_status n2_detector_save(const n2_detector *d, const char *path, bool overwrite);
 
@@ -15,7 +13,8 @@ n2ce_status n2_detector_save(const n2_detector *d, const char *path, bool overwr
 n2ce_status n2_detector_load(n2ce_ctx *ctx, const char *path, n2_device_choice *choice,
                              n2_detector **out);
 
-/* Whether an open safetensors file says it is a detector. */
-bool n2_is_detector(const struct n2_st_file *f);
+/* Whether a file says it is a detector. Not: it is something else, or cannot be read, which is for
+ * whoever reads it to complain about. */
+bool n2_is_detector_file(n2ce_ctx *ctx, const char *path);
 
 #endif

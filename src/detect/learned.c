@@ -184,12 +184,24 @@ n2ce_status n2_learned_new(n2ce_ctx *ctx, const double *x, size_t n, size_t d, c
 
 /* ---- rows ---------------------------------------------------------------- */
 
+/* Once more by a copy on the processor, if a device that nobody insists on failed. */
+static n2ce_status add_network(n2_learned *l, const double *bent, size_t n, double *f) {
+    n2_critic *copy;
+    const n2ce_status status = n2_critic_add(l->critic, bent, n, f);
+    if (!n2_choice_retreat(l->shape.choice, l->ctx, status)) return status;
+    N2_TRY(n2_critic_copy(l->critic, l->base, &l->shape, &copy));
+    n2_critic_free(l->critic);
+    l->critic = copy;
+    memset(f, 0, n * sizeof *f);
+    return n2_critic_add(l->critic, bent, n, f);
+}
+
 static n2ce_status score_block(n2_learned *l, const double *x, size_t n, double *bent,
                                double *score) {
     double learned[SCORE_BLOCK] = {0};
     N2_TRY(bend(l, x, n, bent));
     N2_TRY(n2_gauss_score(l->base, bent, n, score));
-    if (l->critic) N2_TRY(n2_critic_add(l->critic, bent, n, learned));
+    if (l->critic) N2_TRY(add_network(l, bent, n, learned));
     for (size_t i = 0; i < n; i++) score[i] = -(score[i] + learned[i]);
     return n2_cancelled(l->ctx) ? N2CE_ECANCELED : N2CE_OK;
 }

@@ -61,7 +61,10 @@ static n2ce_status run(n2_detect_session *s, n2ce_answer *answer) {
     const char *save = n2ce_options_get(s->options, "save");
     s->rows = n2ce_options_get(s->options, "rows");
     N2_TRY(check(s));
-    N2_TRY(n2_choice_of_options_beside(s->ctx, s->options, &s->choice, &s->opening));
+    if (n2ce_options_get(s->options, "model"))
+        N2_TRY(n2_choice_of_options(s->ctx, s->options, &s->choice)); /* nothing is trained first */
+    else
+        N2_TRY(n2_choice_of_options_beside(s->ctx, s->options, &s->choice, &s->opening));
     N2_TRY(n2_detect_learn(s));
     if (save) N2_TRY(n2_detector_save(s->detector, save, n2_options_flag(s->options, "force")));
     if (s->rows) N2_TRY(n2_detect_judge(s));

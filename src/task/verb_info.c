@@ -4,16 +4,12 @@
 #include "detect_session.h"
 #include "image/image.h"
 #include "info_pictures.h"
-#include "io/safetensors.h"
 #include "ratio_session.h"
 
 static const n2ce_option info_options[] = {
     {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
      "a model that n2ce fit, detect or train wrote; or pictures: PNG, IDX, CIFAR-10 or NPY, plain "
-     "or "
-     "packed by gzip "
-     "or "
-     "xz, or a folder of PNGs"},
+     "or packed by gzip or xz, or a folder of PNGs"},
     {"sheet", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PNG",
      "write pictures side by side to this file"},
     {"first", 0, N2CE_OPTION_COUNT, "64", 1, 1e6, NULL, "N",
@@ -58,20 +54,11 @@ static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answ
     return n2_writer_take(&w, answer);
 }
 
-/* What cannot be opened is for the model's reader to complain about. */
-static bool is_detector(n2ce_ctx *ctx, const char *path) {
-    n2_st_file *f;
-    if (n2_st_open(ctx, path, &f) != N2CE_OK) return false;
-    const bool found = n2_is_detector(f);
-    n2_st_close(f);
-    return found;
-}
-
 static n2ce_status run_info(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     N2_TRY(n2_option_needed(ctx, o, "info", "model"));
     const char *path = n2ce_options_get(o, "model"), *sheet = n2ce_options_get(o, "sheet");
     if (n2_may_be_images(ctx, path)) return n2_info_of_pictures(ctx, o, answer);
-    N2_TRY(is_detector(ctx, path)                  ? n2_info_of_detector(ctx, path, answer)
+    N2_TRY(n2_is_detector_file(ctx, path)          ? n2_info_of_detector(ctx, path, answer)
            : n2_is_detector_of_pictures(ctx, path) ? n2_info_of_odd_pictures(ctx, path, answer)
            : n2_is_picture_model(ctx, path)        ? n2_info_of_picture_model(ctx, o, answer)
                                                    : info_of_model(ctx, o, answer));

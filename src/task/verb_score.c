@@ -1,4 +1,5 @@
 /* score: log ratios of new rows, by a model that was fitted. */
+#include "detect/detector_file.h"
 #include "io/file.h"
 #include "io/npy.h"
 #include "ratio/score_rows.h"
@@ -8,7 +9,8 @@
 #include <string.h>
 
 static const n2ce_option score_options[] = {
-    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL", "a model that n2ce fit wrote"},
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
+     "a model that n2ce fit wrote, or n2ce detect"},
     {"rows", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "ROWS",
      "rows to score: CSV or NPY, - for standard input"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
@@ -30,6 +32,7 @@ typedef struct scores_out {
     size_t n, room;
     bool npy, weights;
     const char *device;
+    const char *what, *key; /* they are: in a sentence, and in JSON */
 } scores_out;
 
 static n2ce_status add_scores(void *user, double *f, size_t n) {
@@ -60,9 +63,7 @@ static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out
     if (path && out->npy) status = n2_npy_write(ctx, path, out->x, out->n);
     if (path && !out->npy) status = n2_file_write(ctx, path, out->text.data, out->text.length);
     if (path) {
-        n2_text_add(&w.text, "%s: %zu %s\n", path, out->n,
-                    out->weights ? "importance weights p_num/p_den"
-                                 : "log ratios ln p_num/p_den in nats");
+        n2_text_add(&w.text, "%s: %zu %s\n", path, out->n, out->what);
         n2_text_add(&w.brief, "%zu\n", out->n);
         n2_text_add(&w.json, "{\"rows\": %zu, \"device\": \"%s\", \"file\": ", out->n, out->device);
         n2_text_add_json_string(&w.json, path);
@@ -71,7 +72,7 @@ static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out
         n2_text_add_raw(&w.text, out->text.data, out->text.length);
         n2_text_add_raw(&w.brief, out->text.data, out->text.length);
         n2_text_add(&w.json, "{\"rows\": %zu, \"device\": \"%s\", \"%s\": [", out->n, out->device,
-                    out->weights ? "weights" : "log_ratios");
+                    out->key);
         const size_t from = w.json.length, last_newline = out->n > 0;
         n2_text_add_raw(&w.json, out->text.data, out->text.length - last_newline);
         for (size_t i = from; i < w.json.length; i++)
@@ -88,17 +89,73 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *m,
-                              n2_device_choice *choice, n2ce_answer *answer) {
-    const char *path = n2ce_options_get(o, "output");
+/* Gives the scores of all rows to out. */
+typedef n2ce_status score_fn(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out);
+
+static n2ce_status score_by_ratio(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out) {
+    n2_device_choice choice;
+    n2ce_model *m;
     n2_reader *r;
+    N2_TRY(n2_choice_of_options(ctx, o, &choice));
+    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
+    out->what =
+        out->weights ? "importance weights p_num/p_den" : "log ratios ln p_num/p_den in nats";
+    out->key = out->weights ? "weights" : "log_ratios";
+    n2ce_status status =
+        n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
+                           n2ce_options_get(o, "columns"), &r);
+    if (status == N2CE_OK) {
+        status = n2_model_score_rows(m, r, &choice, add_scores, out);
+        n2_reader_close(r);
+    }
+    out->device = n2_choice_name(m->ratio->critics > 0 ? &choice : NULL);
+    n2ce_model_free(m);
+    return status;
+}
+
+enum { DETECT_ROWS = 2048 };
+
+static n2ce_status detect_all(n2_detector *d, n2_reader *r, scores_out *out) {
+    double score[DETECT_ROWS], *x = n2_alloc(d->ctx, DETECT_ROWS * d->cols, sizeof *x);
+    n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t n = 1; n > 0 && status == N2CE_OK;) {
+        status = n2_reader_next(r, x, DETECT_ROWS, &n);
+        if (status == N2CE_OK && n > 0) status = n2_detector_score(d, x, n, score, NULL);
+        if (status == N2CE_OK) status = add_scores(out, score, n);
+    }
+    n2_free(d->ctx, x);
+    return status;
+}
+
+static n2ce_status score_by_detector(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out) {
+    n2_device_choice choice;
+    n2_detector *d;
+    n2_reader *r;
+    if (out->weights || *n2ce_options_get(o, "columns") || n2_options_flag(o, "drop-missing"))
+        return n2_fail(
+            ctx, N2CE_EINVAL,
+            "A model of n2ce detect has scores, its own columns, and a place for missing "
+            "values: leave --weights, --columns and --drop-missing out.");
+    N2_TRY(n2_choice_of_options(ctx, o, &choice));
+    N2_TRY(n2_detector_load(ctx, n2ce_options_get(o, "model"), &choice, &d));
+    out->what = "scores, larger is odder";
+    out->key = "scores";
+    n2ce_status status = n2_detector_open_rows(d, n2ce_options_get(o, "rows"), &r);
+    if (status == N2CE_OK) {
+        status = detect_all(d, r, out);
+        n2_reader_close(r);
+    }
+    out->device = n2_choice_name(&choice);
+    n2_detector_free(d);
+    return status;
+}
+
+static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, score_fn *score,
+                              n2ce_answer *answer) {
+    const char *path = n2ce_options_get(o, "output");
     scores_out out = {.ctx = ctx, .text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
     out.weights = n2_options_flag(o, "weights");
-    N2_TRY(n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
-                              n2ce_options_get(o, "columns"), &r));
-    n2ce_status status = n2_model_score_rows(m, r, choice, add_scores, &out);
-    out.device = n2_choice_name(m->ratio->critics > 0 ? choice : NULL);
-    n2_reader_close(r);
+    n2ce_status status = score(ctx, o, &out);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
     if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
     n2_text_free(&out.text);
@@ -107,17 +164,12 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, n2ce_model *
 }
 
 static n2ce_status run_score(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
-    n2ce_model *m;
-    n2_device_choice choice;
     N2_TRY(n2_option_needed(ctx, o, "score", "model"));
     N2_TRY(n2_option_needed(ctx, o, "score", "rows"));
-    const char *path = n2ce_options_get(o, "output");
+    const char *path = n2ce_options_get(o, "output"), *model = n2ce_options_get(o, "model");
     if (path) N2_TRY(n2_file_check_output(ctx, path, n2_options_flag(o, "force")));
-    N2_TRY(n2_choice_of_options(ctx, o, &choice));
-    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
-    const n2ce_status status = score_file(ctx, o, m, &choice, answer);
-    n2ce_model_free(m);
-    return status;
+    score_fn *score = n2_is_detector_file(ctx, model) ? score_by_detector : score_by_ratio;
+    return score_file(ctx, o, score, answer);
 }
 
 const n2ce_task n2_score_task = {
@@ -126,7 +178,8 @@ const n2ce_task n2_score_task = {
     .description =
         "Writes ln p_num(x)/p_den(x) in nats, one number a row. Positive: the row is more\n"
         "likely under the numerator. Columns are found by the names the model was fitted\n"
-        "to; --columns chooses others, in the model's order.\n",
+        "to; --columns chooses others, in the model's order. By a model of n2ce detect: how odd\n"
+        "each row is.\n",
     .examples = "n2ce score model.safetensors rows.csv > log_ratios.txt\n"
                 "n2ce score model.safetensors rows.npy -o log_ratios.npy\n",
     .options = score_options,

@@ -11,5 +11,7 @@ cut -d, -f 4-6 a.csv >a
 cut -d, -f 4-6 c.csv >c
 cmp a c && echo same
 n2ce info model
+n2ce score model new.csv >scores
+cut -d, -f 4 a.csv | sed 1d | cmp - scores && echo same
 n2ce detect --normal good.csv new.csv -o a.csv
 n2ce detect --model good.csv new.csv

@@ -42,19 +42,6 @@ def column_names(values):
     return np.asarray(columns, dtype=object)
 
 
-def check_same_columns(num, den):
-    """Two data frames must have the same columns in the same order: numbers would be compared with
-    those of other columns, and nobody would see it."""
-    names = column_names(num), column_names(den)
-    if names[0] is None or names[1] is None or list(names[0]) == list(names[1]):
-        return
-    for place, (one, other) in enumerate(zip(*names)):
-        if one != other:
-            raise ValueError(f"Column {place} is {one!r} in num and {other!r} in den. Put the columns of "
-                             "both in one order, e.g. den[num.columns].")
-    raise ValueError(f"num has {len(names[0])} columns and den {len(names[1])}.")
-
-
 def _of_known_type(array, name):
     if np.iscomplexobj(array):
         raise ValueError(f"Complex data not supported: {name} is {array.dtype}.")

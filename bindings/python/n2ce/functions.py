@@ -2,7 +2,7 @@
 import math
 from dataclasses import dataclass, field
 
-from ._arrays import as_samples, check_same_columns
+from ._arrays import as_samples
 from ._core import run_task, seed_of, threads_of, warn_unless_converged
 
 
@@ -38,8 +38,6 @@ def _estimate(details, found):
 
 
 def _run(caller, task, samples, random_state, n_jobs, options):
-    if "den" in samples:
-        check_same_columns(samples["num"], samples["den"])
     arrays = [as_samples(values, name) for name, values in samples.items()]
     keywords = {"seed": seed_of(random_state), **options}
     return run_task(task, arrays, keywords, threads_of(n_jobs), caller).details
@@ -89,9 +87,8 @@ def mutual_information(x, y, *, unit="nats", random_state=None, n_jobs=None, **o
 
 
 def two_sample_test(num, den, *, random_state=None, n_jobs=None, **options):
-    """Do two samples have one distribution? Labels are permuted; the best of seven statistics decides
-    and, with 3000 rows a side and more, a ratio that is learnt from one half and asked about the
-    other. The p-value is exact whatever they are like.
+    """Do two samples have one distribution? A ratio is fitted on one half of each, and the labels
+    of the other half are permuted, which makes the p-value exact whatever the fit is like.
 
     Arguments as in kl_divergence(), options as of ``n2ce test``, e.g. permutations. Returns a
     TestResult.

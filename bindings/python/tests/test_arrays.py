@@ -4,7 +4,6 @@ import unittest
 
 import numpy as np
 
-import n2ce
 from n2ce._arrays import as_samples, matrix
 
 
@@ -67,30 +66,6 @@ class Samples(unittest.TestCase):
                 (Sparse(), TypeError, r"x is sparse; .* use x.toarray\(\)")):
             with self.assertRaisesRegex(kind, message):
                 as_samples(values, "x")
-
-
-class Frame:
-    """As much of a data frame as n2ce looks at."""
-
-    def __init__(self, values, columns):
-        self.values, self.columns = np.asarray(values), columns
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values if dtype is None else self.values.astype(dtype)
-
-
-class Columns(unittest.TestCase):
-    def test_columns_of_two_frames_are_compared_by_name(self):
-        rng = np.random.default_rng(0)
-        num, den = rng.normal(0, 1, (50, 2)), rng.normal(0, 1, (60, 2))
-        fit = n2ce.DensityRatio(options={"critic": "quadratic"}).fit_samples
-        calls = [lambda *frames: n2ce.kl_divergence(*frames, critic="quadratic"),
-                 lambda *frames: n2ce.two_sample_test(*frames, permutations=9), fit]
-        for call in calls:
-            call(Frame(num, ["a", "b"]), Frame(den, ["a", "b"]))
-            call(Frame(num, ["a", "b"]), den)
-            with self.assertRaisesRegex(ValueError, "Column 0 is 'a' in num and 'b' in den"):
-                call(Frame(num, ["a", "b"]), Frame(den, ["b", "a"]))
 
 
 if __name__ == "__main__":
