@@ -11,7 +11,7 @@ const n2ce_option common_options[] = {
     {"quiet", 'q', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "print bare numbers, one a line, and nothing on stderr but errors"},
     {"threads", 0, N2CE_OPTION_COUNT, "0", 0, 1024, NULL, "T",
-     "threads to use, 0 for one a core; the result is the same"},
+     "threads to use, 0 for one a processor that the process may use; the result is the same"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
     {0},
 };

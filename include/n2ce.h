@@ -99,7 +99,9 @@ typedef void n2ce_progress_fn(void *user, double done, double total);
 /** How to make a context. Start from N2CE_CTX_OPTIONS_INIT. */
 typedef struct n2ce_ctx_options {
     size_t struct_size;         /**< sizeof(n2ce_ctx_options) */
-    int threads;                /**< worker threads, 0 = one per core */
+    int threads;                /**< worker threads; 0: one for each processor that the process
+                                     may use, by affinity and quota; never more than 8 or as
+                                     many as these */
     n2ce_alloc_fn *alloc;       /**< NULL: the C library's */
     void *alloc_user;           /**< passed to alloc */
     n2ce_log_fn *log;           /**< NULL: silent */

@@ -2,13 +2,13 @@
 
 #include "memory.h"
 #include "pool.h"
+#include "processors.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What lives as long as the context; the block follows. */
 typedef struct attached {
@@ -36,9 +36,12 @@ static void *zeroed_memory(void *user, size_t bytes) {
 
 void n2_ctx_set_zeroed(n2ce_ctx *ctx, n2_zeroed_fn *zeroed) { ctx->zeroed = zeroed; }
 
-static int online_cores(void) {
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+/* More threads than processors take turns, and each turn costs: results are the same without them.
+ * A few are started anyway, for who wants to see threads meet. */
+static int useful_threads(int wanted) {
+    enum { A_FEW = 8 };
+    const int processors = n2_processors(), most = processors > A_FEW ? processors : A_FEW;
+    return wanted == 0 ? processors : wanted < most ? wanted : most;
 }
 
 n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
@@ -56,7 +59,7 @@ n2ce_status n2ce_ctx_new(n2ce_ctx **out, const n2ce_ctx_options *options) {
     memset(ctx, 0, sizeof *ctx);
     ctx->options = o;
     ctx->zeroed = o.alloc == n2_memory ? zeroed_memory : NULL;
-    ctx->threads = o.threads > 0 ? o.threads : online_cores();
+    ctx->threads = useful_threads(o.threads);
     atomic_init(&ctx->cancelled, false);
     pthread_mutex_init(&ctx->lock, NULL);
     *out = ctx;
