@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -476,7 +477,18 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     return N2CE_OK;
 }
 
+bool n2_csv_is_numbered(const n2_csv_field *fields, size_t n) {
+    char number[24];
+    for (size_t i = 0; i < n; i++) {
+        const int length = snprintf(number, sizeof number, "%zu", i);
+        if (fields[i].n != (size_t)length || memcmp(fields[i].text, number, fields[i].n) != 0)
+            return false;
+    }
+    return n >= 3;
+}
+
 bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
+    if (n2_csv_is_numbered(fields, n)) return true;
     const n2_c_locale scope = n2_c_locale_enter();
     size_t counts[N2_VALUE_TEXT + 1] = {0};
     double number;

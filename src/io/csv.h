@@ -76,8 +76,11 @@ bool n2_csv_is_before(const n2_csv *csv, size_t byte);
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A header has texts and no numbers. */
+/* A header has texts and no numbers; or it numbers its columns. */
 bool n2_csv_is_header(const n2_csv_field *fields, size_t n);
+
+/* 0,1,2 and so on, of three columns and more: names as programs make them that have none. */
+bool n2_csv_is_numbered(const n2_csv_field *fields, size_t n);
 
 typedef enum n2_value {
     N2_VALUE_NUMBER,

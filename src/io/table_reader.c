@@ -277,6 +277,11 @@ static n2ce_status start_csv(n2_reader *r) {
         return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
     r->has_header = n2_csv_is_header(fields, n);
     if (!r->has_header) r->first = fields;
+    if (n2_csv_is_numbered(fields, n))
+        n2_log(r->ctx, N2CE_LOG_WARNING,
+               "%s: the first line, 0,1,2%s, is taken for the names of columns. If it is data, put "
+               "a line of names before it.",
+               r->label, n > 3 ? ".." : "");
     N2_TRY(make_names(r, r->has_header ? fields : NULL, n));
     return r->has_header ? check_header(r, fields) : N2CE_OK;
 }
