@@ -122,9 +122,13 @@ void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n) {
     if (f->error == 0 && !write_all(f->file, bytes, n)) f->error = errno;
 }
 
+void n2_new_file_sync(n2_new_file *f) {
+    if (f->error == 0 && fsync(f->file) != 0) f->error = errno;
+}
+
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
     const bool wanted = status == N2CE_OK;
-    if (wanted && f->error == 0 && fsync(f->file) != 0) f->error = errno;
+    if (wanted) n2_new_file_sync(f);
     if (close(f->file) != 0 && f->error == 0) f->error = errno;
     if (wanted && f->error == 0 && rename(f->temporary, f->place) != 0) f->error = errno;
     if (wanted && f->error == 0) {

@@ -42,6 +42,9 @@ typedef struct n2_new_file {
 n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out);
 void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n);
 
+/* Waits until the bytes are safe, which the end does too: for who ends several files at once. */
+void n2_new_file_sync(n2_new_file *f);
+
 /* Puts the file in its place; leaves nothing behind unless `status`, what became of making
  * its bytes, is N2CE_OK. Returns that status, or N2CE_EIO. */
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status);

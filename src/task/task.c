@@ -132,6 +132,21 @@ n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *
     return n2_file_check_absent(ctx, paths.data);
 }
 
+/* Page and data, or neither: all bytes are written and safe before the first gets its name. */
+static n2ce_status write_both(n2ce_ctx *ctx, const report_paths *paths, const n2ce_answer *answer) {
+    n2_new_file data, page;
+    N2_TRY(n2_new_file_begin(ctx, paths->data, &data));
+    n2ce_status status = n2_new_file_begin(ctx, paths->page, &page);
+    if (status != N2CE_OK) return n2_new_file_end(&data, status);
+    n2_new_file_add(&data, answer->json, strlen(answer->json));
+    n2_new_file_add(&page, answer->html, strlen(answer->html));
+    n2_new_file_sync(&data);
+    n2_new_file_sync(&page);
+    if (data.error == 0 && page.error != 0) data.error = page.error;
+    status = n2_new_file_end(&data, N2CE_OK);
+    return n2_new_file_end(&page, status);
+}
+
 n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
                               bool overwrite) {
     report_paths paths;
@@ -139,8 +154,7 @@ n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const ch
     N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
     N2_TRY(find_paths(ctx, answer->task, folder, &paths));
     N2_TRY(n2_folder_make(ctx, folder));
-    N2_TRY(n2_file_write(ctx, paths.data, answer->json, strlen(answer->json)));
-    return n2_file_write(ctx, paths.page, answer->html, strlen(answer->html));
+    return write_both(ctx, &paths, answer);
 }
 
 n2ce_status n2_task_in_arena(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer,

@@ -328,6 +328,29 @@ static void a_report_is_a_page_and_its_data(void **state) {
     n2ce_answer_free(answer);
 }
 
+/* The disk is full where the page is half written, and the data would fit: neither is there. */
+static void half_a_report_is_none(void **state) {
+    fixture *f = *state;
+    char folder[PATH_MAX];
+    path_in(f, "out", folder);
+    n2ce_answer *answer = small_answer(f->ctx);
+    const size_t data = strlen(n2ce_answer_json(answer)), page = strlen(n2ce_answer_page(answer));
+    assert_true(page > data + 100);
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = before;
+    small.rlim_cur = data + 50;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const n2ce_status status = n2ce_report_write(f->ctx, answer, folder, false);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, N2CE_EIO);
+    assert_int_equal(entries(folder), 0);
+    assert_int_equal(n2ce_report_write(f->ctx, answer, folder, false), N2CE_OK);
+    n2ce_answer_free(answer);
+}
+
 /* Checking, twice or before writing, leaves things as they were. */
 static void checking_a_report_leaves_no_trace(void **state) {
     fixture *f = *state;
@@ -409,6 +432,7 @@ int main(void) {
         TEST(paths_are_joined_if_they_fit),
         TEST(absence_is_absence_of_anything),
         TEST(a_report_is_a_page_and_its_data),
+        TEST(half_a_report_is_none),
         TEST(checking_a_report_leaves_no_trace),
         TEST(a_report_is_not_overwritten_without_force),
         TEST(impossible_report_folders_are_errors),
