@@ -37,35 +37,6 @@ static const char valid[] = "7767517\n4 5\nInput data 0 1 data 0=19 1=19 2=3\n"
                             "Convolution conv1 1 1 data conv1 0=4 1=3 3=2 5=1 6=108 9=1\n"
                             "Split split 1 2 conv1 a b\nConcat concat 2 1 a b c\n";
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
-    char changed[sizeof valid];
-    n2ce_ctx *ctx;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
-    read_list(ctx, (const char *)bytes, n);
-    memcpy(changed, valid, sizeof valid);
-    for (size_t i = 0; i + 1 < n && i < 16; i += 2)
-        changed[bytes[i] % (sizeof valid - 1)] = (char)bytes[i + 1];
-    read_list(ctx, changed, sizeof valid - 1);
-    n2ce_ctx_free(ctx);
-    return 0;
-}
+static const char *const pieces[] = {"=", " ", "\n", "0", "9999", "-", "1=", "\xc3", " 4 ", "a"};
 
-#ifdef FUZZ_REPLAY
-#include "replay.h"
-
-/* The valid list, a few of its bytes replaced by pieces of others. */
-static size_t random_input(uint32_t *state, uint8_t *buffer, size_t room) {
-    static const char *const pieces[] = {"=", " ",  "\n",   "0",   "9999",
-                                         "-", "1=", "\xc3", " 4 ", "a"};
-    const size_t n = sizeof valid - 1;
-    REQUIRE(n <= room);
-    memcpy(buffer, valid, n);
-    for (uint32_t left = next_random(state) % 4; left > 0; left--) {
-        const char *piece = pieces[next_random(state) % (sizeof pieces / sizeof pieces[0])];
-        const size_t at = next_random(state) % n, length = strlen(piece);
-        memcpy(buffer + at, piece, length < n - at ? length : n - at);
-    }
-    return next_random(state) % 8 ? n : next_random(state) % n;
-}
-
-#endif
+#include "fuzz_list.h"
