@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Divergences and mutual information of problems whose truth is known, many draws each: how far off, how often the interval
+covers, and what a verdict means; beside nearest neighbours and classifiers of scikit-learn on the same samples.
+
+    ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
+
+Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
+program gets all its defaults. `covers` counts the 95 % intervals with the truth inside; `far` those that are off by more than
+four standard errors although the answer was trusted. The program is $N2CE_BIN or build/n2ce.
+"""
+import argparse
+import functools
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+from scipy.special import digamma, logsumexp
+from scipy.spatial import cKDTree
+from scipy.stats import multivariate_normal, t as student
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MANY = 2_000_000
+QUANTILE = 1.959963984540054
+
+
+# ---- distributions: draw(rng, n), log_density(x) -------------------------------------------------------------
+
+class Mixture:
+    """Gaussians of one width around centres."""
+
+    def __init__(self, centres, width):
+        self.centres, self.width = np.atleast_2d(np.asarray(centres, float)), width
+
+    def draw(self, rng, n):
+        which = rng.integers(len(self.centres), size=n)
+        return self.centres[which] + self.width * rng.standard_normal((n, self.centres.shape[1]))
+
+    def log_density(self, x):
+        d = self.centres.shape[1]
+        terms = np.stack([-((x - c) ** 2).sum(1) / (2 * self.width ** 2) for c in self.centres])
+        return logsumexp(terms, axis=0) - np.log(len(self.centres)) - d * np.log(self.width * np.sqrt(2 * np.pi))
+
+
+class Normal:
+    def __init__(self, mean, cov):
+        self.mean, self.cov = np.asarray(mean, float), np.asarray(cov, float)
+
+    def draw(self, rng, n):
+        return rng.multivariate_normal(self.mean, self.cov, n, method="cholesky")
+
+    def log_density(self, x):
+        return multivariate_normal(self.mean, self.cov).logpdf(x)
+
+
+class Columns:
+    """Independent columns of one kind, by functions of scipy.stats."""
+
+    def __init__(self, kind, d):
+        self.kind, self.d = kind, d
+
+    def draw(self, rng, n):
+        return self.kind.rvs((n, self.d), random_state=rng)
+
+    def log_density(self, x):
+        return self.kind.logpdf(x).sum(1)
+
+
+class Mapped:
+    """Rows of a distribution through exp: lognormal. Ratios stay what they were."""
+
+    def __init__(self, of):
+        self.of = of
+
+    def draw(self, rng, n):
+        return np.exp(self.of.draw(rng, n))
+
+    def log_density(self, x):
+        return self.of.log_density(np.log(x)) - np.log(x).sum(1)
+
+
+def triangle(width, turned):
+    angle = np.pi / 2 + 2 * np.pi * np.arange(3) / 3 + (np.pi if turned else 0)
+    return Mixture(1.5 * np.c_[np.cos(angle), np.sin(angle)], width)
+
+
+def ring(radius, width):
+    angle = 2 * np.pi * np.arange(24) / 24
+    return Mixture(radius * np.c_[np.cos(angle), np.sin(angle)], width)
+
+
+def correlated(d, rho):
+    return (1 - rho) * np.eye(d) + rho * np.ones((d, d))
+
+
+def pairs_of():
+    """name: (rows a side, numerator, denominator)"""
+    return {
+        "triangle": (1000, triangle(.6, False), triangle(.8, True)),
+        "ring": (1000, ring(1.5, .3), Normal([0, 0], 1.2 * np.eye(2))),
+        "bumps in 5": (1000, Mixture([[1.2, 0, 0, 0, 0], [-1.2, 0, 0, 0, 0]], .7), Normal(np.zeros(5), np.eye(5))),
+        "sharp": (2000, Mixture([[0, 0], [3, 0], [0, 3]], .15), Mixture([[0, .2], [3, -.2], [.4, 3]], .3)),
+        "shift in 5": (1000, Normal(np.full(5, .4), np.eye(5)), Normal(np.zeros(5), np.eye(5))),
+        "correlation in 10": (1000, Normal(np.zeros(10), correlated(10, .4)), Normal(np.zeros(10), np.eye(10))),
+        "student": (1000, Columns(student(2), 3), Columns(student(2, 1, 1.5), 3)),
+        "lognormal": (1000, Mapped(Normal([.5, 0], np.eye(2))), Mapped(Normal([0, 0], 1.4 * np.eye(2)))),
+        "same": (1000, triangle(.6, False), triangle(.6, False)),
+    }
+
+
+# ---- mutual information: draw(rng, n) -> x, y; the truth ------------------------------------------------------
+
+def sine_truth(rng):
+    """y = sin 5x + .3 e, x normal: h(y) - h(e) by a mixture over x."""
+    x, y = np.sin(5 * rng.standard_normal(4000)), None
+    e = .3 * rng.standard_normal(4000)
+    y = np.sin(5 * rng.standard_normal(4000)) + e
+    log_y = logsumexp(-(y[:, None] - x[None]) ** 2 / (2 * .09), axis=1) - np.log(len(x))
+    return float((-e ** 2 / (2 * .09) - log_y).mean())
+
+
+def draw_sine(rng, n):
+    x = rng.standard_normal((n, 1))
+    return x, np.sin(5 * x) + .3 * rng.standard_normal((n, 1))
+
+
+def draw_gauss(rho, d, rng, n):
+    x = rng.standard_normal((n, d))
+    return x, rho * x + np.sqrt(1 - rho * rho) * rng.standard_normal((n, d))
+
+
+def draw_product(rng, n):
+    """y = x_1 x_2 + .5 e among ten columns of x."""
+    x = rng.standard_normal((n, 10))
+    return x, (x[:, :1] * x[:, 1:2]) + .5 * rng.standard_normal((n, 1))
+
+
+def product_truth(rng):
+    a, b = rng.standard_normal((2, 6000))
+    e = .5 * rng.standard_normal(6000)
+    centres = np.prod(rng.standard_normal((2, 6000)), axis=0)
+    log_y = logsumexp(-(a * b + e - centres[:, None]) ** 2 / .5, axis=0) - np.log(6000)
+    return float((-e ** 2 / .5 - log_y).mean())
+
+
+def joints_of():
+    """name: (rows, how to draw, truth)"""
+    rng = np.random.default_rng(1)
+    return {
+        "sine": (1000, draw_sine, lambda: np.mean([sine_truth(rng) for _ in range(10)])),
+        "gauss, 3 + 3": (1000, functools.partial(draw_gauss, .6, 3), lambda: -1.5 * np.log(1 - .36)),
+        "product in 10": (2000, draw_product, lambda: np.mean([product_truth(rng) for _ in range(10)])),
+        "none": (1000, functools.partial(draw_gauss, 0, 2), lambda: 0.0),
+    }
+
+
+# ---- truths ---------------------------------------------------------------------------------------------------
+
+def divergences(num, den):
+    """KL both ways and Jensen-Shannon, by the true log ratio of many draws."""
+    rng = np.random.default_rng(7)
+    parts = {"kl": [], "kl_reverse": [], "js": []}
+    for _ in range(20):
+        f, g = (num.log_density(x) - den.log_density(x) for x in (num.draw(rng, MANY // 20), den.draw(rng, MANY // 20)))
+        parts["kl"].append(f.mean())
+        parts["kl_reverse"].append(-g.mean())
+        parts["js"].append(np.log(2) - (np.logaddexp(0, -f).mean() + np.logaddexp(0, g).mean()) / 2)
+    return {name: float(np.mean(values)) for name, values in parts.items()}
+
+
+# ---- what a practitioner would do -------------------------------------------------------------------------------
+
+def knn_kl(num, den, k=5):
+    """Wang, Kulkarni and Verdu: logarithms of distances to the k-th neighbours."""
+    scale = np.vstack([num, den]).std(0)
+    num, den = num / scale, den / scale
+    own = cKDTree(num).query(num, k + 1)[0][:, -1]
+    other = cKDTree(den).query(num, k)[0][:, -1]
+    return num.shape[1] * np.mean(np.log(other / own)) + np.log(len(den) / (len(num) - 1))
+
+
+def ksg_mi(x, y, k=3):
+    """Kraskov, Stoegbauer and Grassberger's first estimator."""
+    x, y = x / x.std(0), y / y.std(0)
+    reach = cKDTree(np.hstack([x, y])).query(np.hstack([x, y]), k + 1, p=np.inf)[0][:, -1] - 1e-12
+    counts = [cKDTree(v).query_ball_point(v, reach, p=np.inf, return_length=True) for v in (x, y)]
+    return float(digamma(k) + digamma(len(x)) - np.mean(digamma(counts[0]) + digamma(counts[1])))
+
+
+def classifier(kind):
+    if kind == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        return HistGradientBoostingClassifier(max_iter=100, learning_rate=.05, early_stopping=False)
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    return make_pipeline(StandardScaler(), MLPClassifier((64, 64), early_stopping=True, random_state=0, max_iter=200))
+
+
+def by_classifier(kind, num, den):
+    """Mean cross-fitted log odds of the numerator's rows, five folds."""
+    rows, label = np.vstack([num, den]), np.r_[np.ones(len(num)), np.zeros(len(den))]
+    order, total = np.random.default_rng(0).permutation(len(rows)), 0.0
+    for fold in range(5):
+        held = order[fold::5]
+        model = classifier(kind).fit(rows[np.setdiff1d(order, held)], label[np.setdiff1d(order, held)])
+        p = np.clip(model.predict_proba(rows[held][label[held] == 1])[:, 1], 1e-6, 1 - 1e-6)
+        total += np.log(p / (1 - p)).sum()
+    return total / len(num) + np.log(len(den) / len(num))
+
+
+def peer_answer(peer, num, den, joint):
+    if joint:
+        shuffled = np.random.default_rng(0).permutation(len(den))
+        if peer == "knn":
+            return {"mi": ksg_mi(num, den)}
+        return {"mi": by_classifier(peer, np.hstack([num, den]), np.hstack([num, den[shuffled]]))}
+    one_way = knn_kl if peer == "knn" else functools.partial(by_classifier, peer)
+    return {"kl": one_way(num, den), "kl_reverse": one_way(den, num)}
+
+
+# ---- the program ------------------------------------------------------------------------------------------------
+
+def ask(args, num, den, seed, joint, folder):
+    program = os.environ.get("N2CE_BIN", str(ROOT / "build" / "n2ce"))
+    if joint:
+        np.save(folder + "/joint.npy", np.hstack([num, den]))
+        dx, dy = num.shape[1], den.shape[1]
+        what = ["mi", folder + "/joint.npy", "--x", f"0-{dx - 1}", "--y", f"{dx}-{dx + dy - 1}"]
+    else:
+        np.save(folder + "/num.npy", num)
+        np.save(folder + "/den.npy", den)
+        what = ["divergence", "-n", folder + "/num.npy", "-d", folder + "/den.npy"]
+    command = [program, *what, "--json", "--seed", str(seed), *shlex.split(args.options)]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    numbers = {"mi": found} if joint else {name: found[name] for name in ("kl", "kl_reverse", "js")}
+    return {name: (v.get("value", v.get("estimate")), v["lo"], v["hi"]) for name, v in numbers.items()}, found["converged"]
+
+
+def measure(args, name, rows, draw, truth, joint, folder):
+    out = {"problem": name, "rows": rows, "truth": truth, "n2ce": {}, "peers": {}, "seconds": 0.0}
+    answers, peers = [], {peer: [] for peer in args.peers}
+    for seed in range(args.draws):
+        num, den = draw(np.random.default_rng([seed, 11]), rows)
+        begin = time.perf_counter()
+        answers.append(ask(args, num, den, seed, joint, folder))
+        out["seconds"] += (time.perf_counter() - begin) / args.draws
+        for peer in peers:
+            peers[peer].append(peer_answer(peer, num, den, joint))
+    for key, true in truth.items():
+        value, low, high = (np.array([a[key][i] for a, _ in answers], float) for i in range(3))
+        error, trusted = (high - low) / (2 * QUANTILE), np.array([c for _, c in answers])
+        out["n2ce"][key] = {"error": float(np.abs(value - true).mean()), "bias": float((value - true).mean()),
+                            "spread": float(value.std(ddof=1)) if args.draws > 1 else 0.0, "said": float(error.mean()),
+                            "covers": int(((low <= true) & (true <= high)).sum()), "trusted": int(trusted.sum()),
+                            "covers_trusted": int(((low <= true) & (true <= high) & trusted).sum()),
+                            "far": int(((np.abs(value - true) > 4 * error) & trusted).sum())}
+        for peer, found in peers.items():
+            if key in found[0]:
+                off = [abs(a[key] - true) for a in found]
+                out["peers"].setdefault(peer, {})[key] = float(np.mean(off))
+    return out
+
+
+def problems(args):
+    for name, (rows, num, den) in pairs_of().items():
+        yield name, rows, lambda rng, n, num=num, den=den: (num.draw(rng, n), den.draw(rng, n)), \
+            lambda num=num, den=den: divergences(num, den), False
+    for name, (rows, draw, truth) in joints_of().items():
+        yield name, rows, draw, lambda truth=truth: {"mi": float(truth())}, True
+
+
+def show(args, row):
+    for key, true in row["truth"].items():
+        v = row["n2ce"][key]
+        cells = [f"{row['problem']}: {key}", f"{true:.4f}", f"{v['error']:.3f}", f"{v['bias']:+.3f}", f"{v['spread']:.3f}",
+                 f"{v['said']:.3f}", f"{v['covers']} of {args.draws}", f"{v['covers_trusted']} of {v['trusted']}", str(v["far"])]
+        cells += [f"{row['peers'][p][key]:.3f}" if key in row["peers"].get(p, {}) else "" for p in args.peers]
+        print("| " + " | ".join(cells) + f" | {row['seconds']:.1f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--only", default="", help="some problems, by the beginnings of their names, with commas between them")
+    parser.add_argument("--peers", default="knn,boosting,mlp")
+    parser.add_argument("--options", default="", help="of the program")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    args.peers = [p for p in args.peers.split(",") if p]
+    rows = []
+    if not args.json:
+        head = ["", "truth", "mean error", "bias", "spread", "said", "covers", "covers, trusted", "far, trusted", *args.peers, "s"]
+        print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, size, draw, truth, joint in problems(args):
+            if not any(name.startswith(begin) for begin in args.only.split(",")):
+                continue
+            rows.append(measure(args, name, size, draw, truth(), joint, folder))
+            if not args.json:
+                show(args, rows[-1])
+    if args.json:
+        print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
