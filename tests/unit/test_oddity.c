@@ -146,6 +146,25 @@ static void p_values_of_normal_pictures_are_uniform(void **state) {
     assert_true(fabs(squares - 1.0 / 3) < 0.12);
 }
 
+/* Nothing is to be learnt from pictures that are all the same, and nothing goes wrong. */
+static void black_pictures_are_survived(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_images *normal, *judged = bars(ctx, 1, 1);
+    n2_oddity *o;
+    const n2_oddity_spec spec = small(2);
+    double nats[2 * N2_ODDITY_PARTS];
+    assert_int_equal(n2_images_new(ctx, 120, SIDE, SIDE, 1, &normal), N2CE_OK);
+    assert_int_equal(n2_oddity_learn(ctx, &spec, normal, 1, NULL, &o), N2CE_OK);
+    assert_int_equal(n2_oddity_nats(o, judged, nats, NULL), N2CE_OK);
+    for (size_t i = 0; i < 2 * N2_ODDITY_PARTS; i++) assert_true(isfinite(nats[i]));
+    assert_true(n2_oddity_score(nats) > 3);
+    n2_oddity_free(o);
+    n2_images_free(normal);
+    n2_images_free(judged);
+    n2ce_ctx_free(ctx);
+}
+
 /* What is loaded says the same of pictures, to the byte; a file that is cut says so. */
 static void models_can_be_saved(void **state) {
     (void)state;
@@ -220,6 +239,7 @@ int main(void) {
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(pictures_must_be_enough_and_of_the_size),
         cmocka_unit_test(p_values_of_normal_pictures_are_uniform),
+        cmocka_unit_test(black_pictures_are_survived),
         cmocka_unit_test(models_can_be_saved),
         cmocka_unit_test(memory_may_end_anywhere),
     };
