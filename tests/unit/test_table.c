@@ -391,6 +391,39 @@ static void rows_with_missing_values_can_be_dropped(void **state) {
     assert_refused_as(f, "a,b\n1,x\n", &o, N2CE_EDATA, "\"x\" is not a number");
 }
 
+/* Missing values that are kept: a number is NaN, a category has a level of its own, and where
+ * levels are frozen an unknown one is NaN. What is infinite, or a text, is refused as ever. */
+static void missing_values_can_be_kept(void **state) {
+    const fixture *f = *state;
+    n2_table_options o = {.levels = f->levels, .find_texts = true, .keep_missing = true};
+    n2_table *t = read_text(f, "a,b\n1,red\n,NA\n3,red\n?,\n", &o);
+    assert_int_equal(t->rows, 4);
+    assert_int_equal(t->dropped, 0);
+    assert_true(t->x[0] == 1 && isnan(t->x[2]) && t->x[4] == 3 && isnan(t->x[6]));
+    assert_true(t->x[1] == 0 && t->x[3] == 1 && t->x[5] == 0 && t->x[7] == 2);
+    assert_string_equal(n2_levels_text(f->levels, "b", 1), "NA");
+    n2_table_free(t);
+    n2_levels_freeze(f->levels);
+    o.categorical = "b";
+    t = read_text(f, "a,b\n1,blue\n2,NA\n", &o);
+    assert_true(isnan(t->x[1]) && t->x[3] == 1);
+    n2_table_free(t);
+    assert_refused_as(f, "a,b\ninf,red\n", &o, N2CE_EDATA, "\"inf\" is infinite");
+}
+
+/* The number of each row of a random subset, in the order of the file. */
+static void a_subset_knows_where_its_rows_were(void **state) {
+    const fixture *f = *state;
+    const n2_table_options o = {.max_rows = 4, .seed = 3};
+    n2_table *t = read_text(f, "a\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", &o);
+    assert_int_equal(t->rows, 4);
+    for (size_t i = 0; i < 4; i++) assert_true(t->x[i] == (double)t->origin[i]);
+    n2_table_free(t);
+    t = read_text(f, "a\n0\n1\n", &o);
+    assert_null(t->origin);
+    n2_table_free(t);
+}
+
 /* ---- categories ------------------------------------------------------------------------- */
 
 static void levels_are_numbered_as_they_come(void **state) {
@@ -630,6 +663,8 @@ int main(void) {
         TEST(columns_that_make_no_sense_are_refused),
         TEST(only_kept_columns_are_looked_at),
         TEST(rows_with_missing_values_can_be_dropped),
+        TEST(missing_values_can_be_kept),
+        TEST(a_subset_knows_where_its_rows_were),
         TEST(levels_are_numbered_as_they_come),
         TEST(frozen_levels_refuse_what_they_do_not_know),
         TEST(categorical_columns_must_be_kept_and_need_levels),
