@@ -106,7 +106,8 @@ typedef struct judging {
 
 static n2ce_status judge_block(judging *j, size_t n) {
     n2_detector *d = j->d;
-    if (j->fitted) return n2_detector_score_own(d, j->x, n, j->done, j->scores + j->done);
+    const n2_own_rows own = {.x = j->x, .n = n, .first = j->done};
+    if (j->fitted) return n2_detector_score_own(d, &own, j->scores + j->done);
     N2_TRY(n2_detector_score(d, j->x, n, j->score, j->by_fold));
     for (size_t i = 0; i < n; i++) {
         const size_t at = j->done + i;

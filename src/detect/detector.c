@@ -225,27 +225,30 @@ n2ce_status n2_detector_score_by(n2_detector *d, size_t fold, const double *rows
     return status;
 }
 
+static size_t fold_of(const n2_detector *d, const n2_own_rows *own, size_t i) {
+    return n2_detect_fold(d->seed, own->number ? own->number[i] : own->first + i, d->folds);
+}
+
 /* The rows of one fold among n, by its expert. x: room for all of them; theirs: for their scores.
  */
-static n2ce_status score_fold(n2_detector *d, size_t fold, const double *rows, size_t n,
-                              uint64_t first, double *x, double *theirs, double *score) {
+static n2ce_status score_fold(n2_detector *d, size_t fold, const n2_own_rows *own, double *x,
+                              double *theirs, double *score) {
     size_t mine = 0, at = 0;
-    for (size_t i = 0; i < n; i++)
-        if (n2_detect_fold(d->seed, first + i, d->folds) == fold)
-            memcpy(x + mine++ * d->cols, rows + i * d->cols, d->cols * sizeof *x);
+    for (size_t i = 0; i < own->n; i++)
+        if (fold_of(d, own, i) == fold)
+            memcpy(x + mine++ * d->cols, own->x + i * d->cols, d->cols * sizeof *x);
     N2_TRY(n2_detector_score_by(d, fold, x, mine, theirs));
-    for (size_t i = 0; i < n; i++)
-        if (n2_detect_fold(d->seed, first + i, d->folds) == fold) score[i] = theirs[at++];
+    for (size_t i = 0; i < own->n; i++)
+        if (fold_of(d, own, i) == fold) score[i] = theirs[at++];
     return N2CE_OK;
 }
 
-n2ce_status n2_detector_score_own(n2_detector *d, const double *rows, size_t n, uint64_t first,
-                                  double *score) {
-    double *x = n2_alloc(d->ctx, n * d->cols, sizeof *x);
-    double *theirs = n2_alloc(d->ctx, n, sizeof *theirs);
+n2ce_status n2_detector_score_own(n2_detector *d, const n2_own_rows *own, double *score) {
+    double *x = n2_alloc(d->ctx, own->n * d->cols, sizeof *x);
+    double *theirs = n2_alloc(d->ctx, own->n, sizeof *theirs);
     n2ce_status status = x && theirs ? N2CE_OK : N2CE_ENOMEM;
     for (size_t k = 0; k < d->folds && status == N2CE_OK; k++)
-        status = score_fold(d, k, rows, n, first, x, theirs, score);
+        status = score_fold(d, k, own, x, theirs, score);
     n2_free(d->ctx, x);
     n2_free(d->ctx, theirs);
     return status;

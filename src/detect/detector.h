@@ -78,10 +78,17 @@ n2ce_status n2_detector_score(n2_detector *d, const double *rows, size_t n, doub
 n2ce_status n2_detector_score_by(n2_detector *d, size_t fold, const double *rows, size_t n,
                                  double *score);
 
-/* Scores of rows first .. first + n - 1 of the sample that the normal rows come from, each by the
- * expert that has not seen it. */
-n2ce_status n2_detector_score_own(n2_detector *d, const double *rows, size_t n, uint64_t first,
-                                  double *score);
+/* Rows of the sample that the normal rows come from: n x cols, and their numbers there, or NULL
+ * and the first of numbers that follow one another. */
+typedef struct n2_own_rows {
+    const double *x;
+    size_t n;
+    const size_t *number;
+    uint64_t first;
+} n2_own_rows;
+
+/* Their scores, each by the expert that has not seen it. */
+n2ce_status n2_detector_score_own(n2_detector *d, const n2_own_rows *own, double *score);
 
 /* Rank of new row number i (n2_conformal_rank) by the one of its scores by fold that is drawn. */
 size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum {
-    NEAREST = 5,
     QUERIES = 64 /* rows that meet a tile of others while that is in the cache */
 };
 
@@ -29,8 +28,8 @@ struct n2_near_rows {
 /* The nearest rows of one row so far, the nearest first. */
 typedef struct nearest {
     size_t n;
-    size_t row[NEAREST];
-    double square[NEAREST];
+    size_t row[N2_NEAREST_MOST];
+    double square[N2_NEAREST_MOST];
 } nearest;
 
 static void offer(nearest *best, size_t k, size_t row, double square) {
@@ -141,6 +140,8 @@ n2ce_status n2_near_rows_nearest(const n2_near_rows *s, const double *x, size_t 
     return N2CE_OK;
 }
 
+const double *n2_near_rows_reach(const n2_near_rows *s) { return s->reach; }
+
 /* ---- the set ------------------------------------------------------------- */
 
 void n2_near_rows_free(n2_near_rows *s) {
@@ -167,11 +168,11 @@ static n2ce_status fill(n2_near_rows *s, const double *x) {
     return N2CE_OK;
 }
 
-n2ce_status n2_near_rows_new(n2ce_ctx *ctx, const double *x, size_t n, size_t d,
+n2ce_status n2_near_rows_new(n2ce_ctx *ctx, const double *x, size_t n, size_t d, size_t k,
                              n2_near_rows **out) {
     n2_near_rows *s = *out = n2_alloc(ctx, 1, sizeof *s);
     if (!s) return N2CE_ENOMEM;
-    *s = (n2_near_rows){.ctx = ctx, .n = n, .d = d, .k = n <= NEAREST ? n - 1 : NEAREST};
+    *s = (n2_near_rows){.ctx = ctx, .n = n, .d = d, .k = n <= k ? n - 1 : k};
     if (s->k == 0) s->k = 1;
     const n2ce_status status = fill(s, x);
     if (status == N2CE_OK) return N2CE_OK;

@@ -44,8 +44,10 @@ static void say_worst(const n2_detect_session *s, n2_text *out) {
 static void say_learnt(const n2_detect_session *s, n2_text *out) {
     const n2_detector *d = s->detector;
     n2_text_add(out, "normal     %zu rows, %zu column%s", d->n, d->cols, d->cols == 1 ? "" : "s");
-    if (s->normal_seen > d->n) n2_text_add(out, ", a random subset of %zu", s->normal_seen);
-    if (s->own) n2_text_add(out, "; judged by one another");
+    if (s->own)
+        n2_text_add(out, ", the least odd of those to be judged");
+    else if (s->normal_seen > d->n)
+        n2_text_add(out, ", a random subset of %zu", s->normal_seen);
     n2_text_add(out, "\n");
 }
 

@@ -11,17 +11,6 @@ enum { READ_ROWS = 2048, OWN_RANKS = 1000000 };
 
 /* ---- preparing ----------------------------------------------------------- */
 
-/* Without rows that are known to be normal there is no conformal p-value. The middle of the scores
- * is taken for that of normal rows, and its upper half gives the exponential that p-values of the
- * upper tenth follow. */
-static n2ce_status prepare_bulk(n2_detect_session *s) {
-    const n2_detector *d = s->detector;
-    N2_TRY(n2_tail_new(s->ctx, d->held, d->n, &s->bulk));
-    const double upper = s->bulk.sorted[s->bulk.last], middle = s->bulk.sorted[d->n / 2];
-    if (upper > middle) s->bulk.mean = (upper - middle) / log(5);
-    return N2CE_OK;
-}
-
 static n2ce_status prepare(n2_detect_session *s) {
     const n2_detector *d = s->detector;
     const size_t n[1] = {d->n};
@@ -33,7 +22,7 @@ static n2ce_status prepare(n2_detect_session *s) {
     s->bins = n2_bins_for((const double *const[]){d->held}, n, 1);
     s->bins = n2_bins_between(s->bins.low, s->bins.low + 2 * (double)s->bins.n * s->bins.width, 40);
     s->histogram[0] = n2_histogram_of(&s->bins, d->held, d->n);
-    return s->own ? prepare_bulk(s) : N2CE_OK;
+    return N2CE_OK;
 }
 
 /* ---- the worst rows ------------------------------------------------------ */
@@ -96,8 +85,9 @@ static n2ce_status take_row(n2_detect_session *s, const block *b, size_t i) {
 
 static n2ce_status judge_block(n2_detect_session *s, block *b) {
     n2_detector *d = s->detector;
+    const n2_own_rows own = {.x = b->x, .n = b->n, .first = s->judged};
     if (s->own)
-        N2_TRY(n2_detector_score_own(d, b->x, b->n, s->judged, b->score));
+        N2_TRY(n2_detector_score_own(d, &own, b->score));
     else
         N2_TRY(n2_detector_score(d, b->x, b->n, b->score, b->by_fold));
     for (size_t i = 0; i < b->n; i++) N2_TRY(take_row(s, b, i));

@@ -27,8 +27,7 @@ static void add_front(const n2_detect_session *s, n2_text *page) {
     snprintf(note, sizeof note, "at a false discovery rate of %.40s",
              n2ce_options_get(s->options, "fdr"));
     snprintf(about, sizeof about,
-             s->own ? "by one another, %zu of them at a time"
-                    : "by %zu rows that are known to be normal",
+             s->own ? "by the %zu least odd of them" : "by %zu rows that are known to be normal",
              d->n);
     const n2_page_number numbers[] = {{"rows flagged", flagged, NULL, note},
                                       {"rows judged", judged, NULL, about}};
@@ -99,9 +98,8 @@ static void add_p_values(const n2_detect_session *s, n2_text *page) {
                           .series = series,
                           .n_series = s->ranks.flagged > 0 ? 3 : 2};
     n2_page_figure(page, &plot,
-                   s->own ? "Nothing is known to be normal: the middle of the scores is taken for "
-                            "that of normal rows, and p-values of the upper tenth are extrapolated "
-                            "from it."
+                   s->own ? "Nothing is known to be normal: p-values of the upper tenth are "
+                            "extrapolated from the scores below."
                           : "Rows like the normal ones follow the dashed line; what rises above it "
                             "at the left is odd. A p-value is at least 1 / (normal rows + 1).");
 }
@@ -165,7 +163,10 @@ static void add_facts(const n2_detect_session *s, n2_text *page) {
         networks += d->expert[k]->learned && d->expert[k]->learned->critic;
     n2_page_section(page, "What was learnt");
     n2_page_facts_begin(page);
-    n2_page_fact(page, "rows", "%zu%s", d->n, s->normal_seen > d->n ? ", a random subset" : "");
+    n2_page_fact(page, "rows", "%zu%s", d->n,
+                 s->own                  ? ", the least odd ones"
+                 : s->normal_seen > d->n ? ", a random subset"
+                                         : "");
     n2_page_fact(page, "columns", "%zu, %zu of them names", d->cols, names);
     n2_page_fact(page, "parts", "%s", n2ce_options_get(s->options, "parts"));
     n2_page_fact(page, "experts", "%zu, each without a fold of the rows; %zu with a network",

@@ -50,7 +50,7 @@ static void scores_are_those_of_the_definition(void **state) {
     double *x = normals(N * D, 0, 1, 3), *rows = normals(NEW * D, 0, 1, 4), score[NEW], one;
     n2_near_rows *s;
     (void)state;
-    assert_int_equal(n2_near_rows_new(ctx, x, N, D, &s), N2CE_OK);
+    assert_int_equal(n2_near_rows_new(ctx, x, N, D, 5, &s), N2CE_OK);
     assert_int_equal(n2_near_rows_score(s, rows, NEW, score), N2CE_OK);
     for (size_t i = 0; i < NEW; i++) {
         assert_close(score[i], score_of(x, N, D, rows + i * D), 1e-12, 0);
@@ -70,7 +70,7 @@ static void duplicates_are_at_distance_0(void **state) {
     n2_near_rows *s;
     (void)state;
     for (size_t i = 0; i < 40; i++) x[i] = 1;
-    assert_int_equal(n2_near_rows_new(ctx, x, 40, 1, &s), N2CE_OK);
+    assert_int_equal(n2_near_rows_new(ctx, x, 40, 1, 5, &s), N2CE_OK);
     assert_int_equal(n2_near_rows_score(s, rows, 2, score), N2CE_OK);
     assert_true(score[0] == 0);
     assert_true(isfinite(score[1]) && score[1] > 0);
