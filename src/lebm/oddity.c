@@ -22,7 +22,7 @@ n2_oddity_spec n2_oddity_defaults(const n2_image_spec *net) {
                             .vae_rate = 6e-4,
                             .rate = 6e-4,
                             .contrast_magnitude = 1,
-                            .members = 1};
+                            .members = 3};
 }
 
 double n2_oddity_score(const double nats[N2_ODDITY_PARTS]) {

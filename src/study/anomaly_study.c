@@ -34,7 +34,7 @@ static const n2ce_option options_table[] = {
      "standard deviation of a pixel in Langevin dynamics"},
     {"weight", 0, N2CE_OPTION_REAL, "2", 1e-3, 1e3, NULL, "W",
      "weight of the squared error in the autoencoder of default"},
-    {"members", 0, N2CE_OPTION_COUNT, "1", 1, 10, NULL, "N", "models that default averages"},
+    {"members", 0, N2CE_OPTION_COUNT, "3", 1, 10, NULL, "N", "models that default averages"},
     {"contrast", 0, N2CE_OPTION_REAL, "1", 1, 1e6, NULL, "M",
      "noise magnitude of the critic of mixes in default"},
     {"keep-scores", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",

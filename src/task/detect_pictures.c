@@ -95,6 +95,7 @@ static n2ce_status check(const session *s) {
 /* On processors narrower networks, in minutes; the wide ones are for GPUs that are asked for. */
 static n2_oddity_spec spec_for(const session *s, const n2_image_spec *net) {
     n2_oddity_spec spec = n2_oddity_defaults(net);
+    spec.members = 1; /* the score and the p-value are then those of one model */
     if (n2_gpu_number(n2ce_options_get(s->options, "device")) >= 0) return spec;
     spec.width = 8;
     spec.batch = 128;
