@@ -181,17 +181,17 @@ static void an_answer_can_be_taken_over(void **state) {
     make_data(folder);
     snprintf(kept, sizeof kept, "%s/kept.json", folder);
     const char *const options[] = {
-        "data",   folder, "digits", "3",   "methods", "knn,vae,default,damc-mle",
-        "width",  "2",    "steps",  "2",   "seeds",   "2",
-        "checks", "1",    "device", "cpu", NULL,      NULL,
-        NULL};
+        "data",   folder, "digits",  "3", "methods", "knn,vae,default,damc-mle",
+        "width",  "2",    "steps",   "2", "seeds",   "2",
+        "checks", "1",    "members", "1", "device",  "cpu",
+        NULL,     NULL,   NULL};
     n2ce_answer *first = study(ctx, options);
     write_bytes(kept, n2ce_answer_json(first), strlen(n2ce_answer_json(first)));
     const char *again[sizeof options / sizeof options[0] + 2];
     memcpy(again, options, sizeof options);
-    again[16] = "reuse";
-    again[17] = kept;
-    again[18] = NULL;
+    again[18] = "reuse";
+    again[19] = kept;
+    again[20] = NULL;
     n2ce_answer *second = study(ctx, again);
     assert_string_equal(rows_of(first), rows_of(second));
     assert_string_equal(n2ce_answer_page(first), n2ce_answer_page(second));
