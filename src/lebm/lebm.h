@@ -169,6 +169,17 @@ n2ce_status n2_lebm_train(n2_lebm *m, const n2_images *pictures, const n2_lebm_r
  * their mirror images if asked for. */
 n2ce_status n2_lebm_codes(n2_lebm *m, const n2_images *pictures, bool mirrored, float *codes);
 
+/* ---- how good a prior is (prior_gain.c) ---- */
+
+typedef struct n2_lebm_gain {
+    double nats;  /* mean over codes of ln p(z) / N(z; 0, I) */
+    double draws; /* that Z rests on, of 50,000 draws of N(0, I): few, and the gain is too large */
+} n2_lebm_gain;
+
+/* Of n codes [n x nz], with Z by importance sampling. 0 for the prior N(0, I). */
+n2ce_status n2_lebm_prior_gain(n2_lebm *m, const double *z, size_t n, uint64_t seed,
+                               n2_lebm_gain *out);
+
 /* ---- sampling (sample.c) ---- */
 
 /* Chains of codes that are moved and shown, so many at once. */
@@ -178,6 +189,7 @@ typedef struct n2_lebm_sampling {
     size_t rows;   /* chains at once; 0: 500 */
     double step;   /* s of Langevin dynamics; 0: 0.4 */
     bool no_prior; /* N(0, I), whatever was learnt */
+    bool adjusted; /* Metropolis' test of every move: no error of long steps */
 } n2_lebm_sampling;
 
 /* On the model's backend; the model must outlive *out, and not be trained meanwhile. */

@@ -271,6 +271,26 @@ n2ce_status n2_code_mixture_fit(n2ce_ctx *ctx, const double *z, size_t n, size_t
     return status;
 }
 
+/* ---- densities ---- */
+
+n2ce_status n2_code_mixture_gain(n2ce_ctx *ctx, const n2_code_mixture *m, const double *z, size_t n,
+                                 double *nats) {
+    const size_t blocks = (n + BLOCK - 1) / BLOCK, d = m->d;
+    em e = {.ctx = ctx, .z = z, .n = n, .d = d, .k = m->k, .m = (n2_code_mixture *)m};
+    e.share = n2_alloc(ctx, n * m->k, sizeof *e.share);
+    e.likely = n2_alloc(ctx, blocks, sizeof *e.likely);
+    e.room = n2_alloc(ctx, (size_t)n2_ctx_threads(ctx) * d * BLOCK, sizeof *e.room);
+    n2ce_status status = e.share && e.likely && e.room ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_parallel_for(ctx, blocks, expect, &e);
+    double sum = 0;
+    for (size_t b = 0; b < blocks && status == N2CE_OK; b++) sum += e.likely[b];
+    for (size_t i = 0; i < n * d; i++) sum += 0.5 * (z[i] * z[i] + LN_2PI);
+    *nats = sum / (double)n;
+    void *const rooms[] = {e.share, e.likely, e.room};
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) n2_free(ctx, rooms[i]);
+    return status;
+}
+
 /* ---- draws ---- */
 
 typedef struct sampling {

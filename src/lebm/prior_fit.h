@@ -34,6 +34,10 @@ n2ce_status n2_code_mixture_fit(n2ce_ctx *ctx, const double *z, size_t n, size_t
                                 uint64_t seed, n2_code_mixture *out);
 void n2_code_mixture_free(n2ce_ctx *ctx, n2_code_mixture *m);
 
+/* The mean over n rows z of ln p(z) / N(z; 0, I), nats. N2CE_ENOMEM. */
+n2ce_status n2_code_mixture_gain(n2ce_ctx *ctx, const n2_code_mixture *m, const double *z, size_t n,
+                                 double *nats);
+
 /* n draws, [n x d]. N2CE_ENOMEM. */
 n2ce_status n2_code_mixture_sample(n2ce_ctx *ctx, const n2_code_mixture *m, size_t n, uint64_t seed,
                                    double *z);

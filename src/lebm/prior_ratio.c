@@ -78,6 +78,7 @@ n2_node n2_build_prior_loss(n2_graph *g, const n2_prior *p, n2_node z) {
     const n2_ratio_task task = {.net = &p->net,
                                 .waymarks = p->waymarks,
                                 .times = p->spec.noise,
-                                .magnitude = p->spec.magnitude};
+                                .magnitude = p->spec.magnitude,
+                                .every_stage = p->spec.stages > 1};
     return n2_ratio_loss(g, &task, n2g_detach(g, z));
 }

@@ -32,7 +32,8 @@ static n2ce_status build(n2_lebm_sampler *s) {
         if (!s->graph[i]) return N2CE_ENOMEM;
     }
     n2g_assign(s->graph[0], s->z, n2g_randn(s->graph[0], s->z->shape));
-    n2_langevin_step(s->graph[1], s->z, n2_prior_log_density, &s->prior, s->how.step, false);
+    n2_langevin_step(s->graph[1], s->z, n2_prior_log_density, &s->prior, s->how.step,
+                     s->how.adjusted);
     const n2_node x = n2_image_decode(s->graph[2], &nets->decoder, n2g_read(s->graph[2], s->z));
     N2_TRY(compile(s, s->graph[0], NULL, &s->start));
     N2_TRY(compile(s, s->graph[1], NULL, &s->move));

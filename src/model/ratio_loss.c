@@ -18,9 +18,12 @@ n2_node n2_build_ratio_loss(n2_graph *g, const n2_ratio_task *task, n2_node z) {
     if (!z.id) return N2_NONE;
     const n2_ratio_net *net = task->net;
     const n2_ratio_draws *d = task->draws;
+    if (task->every_stage) z = n2g_repeat_rows(g, z, net->n_stages);
     const int64_t n = n2_shape_at(g, z).dim[0], nz = n2_shape_at(g, z).dim[1];
     const n2_node table = n2g_read(g, task->waymarks);
-    const n2_node k = d ? d->k : n2g_randint(g, n2_dims(n), net->n_stages);
+    const n2_node k = d                   ? d->k
+                      : task->every_stage ? n2g_row_index(g, n, 1, net->n_stages)
+                                          : n2g_randint(g, n2_dims(n), net->n_stages);
     const n2_node s_num = n2g_gather(g, table, n2g_affine(g, k, 1, 1));
     const n2_node num = d ? d->num : n2g_randn(g, n2_dims(n, nz));
     const n2_node z_num = interpolate(g, s_num, z, num);

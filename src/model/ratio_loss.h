@@ -26,11 +26,12 @@ typedef struct n2_ratio_task {
     n2_tensor *waymarks;
     int64_t times;               /* rows of the denominator for one of the numerator, */
     double magnitude;            /* weighted as if they were M times as many */
+    bool every_stage;            /* data learn all stages, not one by chance: K times the rows */
     const n2_ratio_draws *draws; /* NULL: random numbers */
 } n2_ratio_task;
 
-/* The loss, a mean over data z [n x nz] at a random stage each. No gradient is meant to go into z:
- * give it detached. */
+/* The loss, a mean over data z [n x nz] at a random stage each, or at every stage. No gradient is
+ * meant to go into z: give it detached. */
 #define n2_ratio_loss(g, ...) N2_BUILT(g, n2_build_ratio_loss(g, __VA_ARGS__))
 n2_node n2_build_ratio_loss(n2_graph *g, const n2_ratio_task *task, n2_node z);
 

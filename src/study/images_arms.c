@@ -26,6 +26,8 @@ typedef struct seed_work {
     n2_lebm *vae;
     float *codes; /* posteriors of all pictures, and of mirror images if they are learnt from */
     size_t n_codes;
+    double *held; /* codes of pictures that were not learnt from, if there are such */
+    size_t n_held;
 } seed_work;
 
 bool n2_images_is_done(const n2_images_study *s, size_t arm, size_t seed) {
@@ -124,6 +126,21 @@ static n2ce_status code_pictures(seed_work *w) {
     return both ? n2_lebm_codes(w->vae, p, true, w->codes + half) : N2CE_OK;
 }
 
+/* A draw of the posterior of each. */
+static n2ce_status code_held(seed_work *w) {
+    enum { MOST = 5000 };
+    const size_t nz = (size_t)w->vae->nets.spec.nz;
+    n2_images some = w->s->set.test ? *w->s->set.test : *w->s->set.train;
+    w->n_held = some.n = some.n < MOST ? some.n : MOST;
+    float *codes = n2_alloc(w->s->ctx, some.n * 2 * nz, sizeof *codes);
+    w->held = n2_alloc(w->s->ctx, some.n * nz, sizeof *w->held);
+    n2ce_status status = codes && w->held ? N2CE_OK : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = n2_lebm_codes(w->vae, &some, false, codes);
+    if (status == N2CE_OK) n2_code_draw(codes, some.n, nz, seed_of(w), w->held);
+    n2_free(w->s->ctx, codes);
+    return status;
+}
+
 /* ---- samples ---- */
 
 static n2ce_status judge(const seed_work *w, n2_images *made, n2_images_run *run, size_t stage) {
@@ -172,20 +189,33 @@ static n2ce_status run_fitted(const seed_work *w, size_t k, n2_images_run *run) 
     n2_images_study *s = w->s;
     const size_t nz = (size_t)w->vae->nets.spec.nz;
     n2_code_mixture m;
+    double gain;
     N2_TRY(k == 1 ? n2_code_gaussian_fit(s->ctx, w->codes, w->n_codes, nz, &m)
                   : fit_mixture(w, k, &m));
     double *z = n2_alloc(s->ctx, s->number * nz, sizeof *z);
-    const n2ce_status status =
-        z ? n2_code_mixture_sample(s->ctx, &m, s->number, seed_of(w), z) : N2CE_ENOMEM;
+    n2ce_status status = n2_code_mixture_gain(s->ctx, &m, w->held, w->n_held, &gain);
+    if (status == N2CE_OK && z)
+        status = n2_code_mixture_sample(s->ctx, &m, s->number, seed_of(w), z);
     n2_code_mixture_free(s->ctx, &m);
-    return judge_codes(w, z, status, run);
+    N2_TRY(judge_codes(w, z, status, run));
+    run->score[N2_IMAGES_FROZEN].gain = gain;
+    return N2CE_OK;
 }
 
 static n2ce_status sample(const seed_work *w, n2_lebm *m, n2_images_run *run, size_t stage) {
     n2_images *made;
-    N2_TRY(n2_lebm_sample(m, &(n2_lebm_sampling){.rows = 0}, w->s->number, N2_IMAGES_MOVES,
-                          seed_of(w), &made));
+    const n2_lebm_sampling how = {.adjusted = n2_options_flag(w->s->options, "adjusted")};
+    N2_TRY(n2_lebm_sample(m, &how, w->s->number, N2_IMAGES_MOVES, seed_of(w), &made));
     return judge(w, made, run, stage);
+}
+
+/* Where Z rests on hardly a draw, nothing is known. */
+static n2ce_status note_gain(const seed_work *w, n2_lebm *m, n2_images_score *score) {
+    enum { FEW = 20 };
+    n2_lebm_gain gain;
+    N2_TRY(n2_lebm_prior_gain(m, w->held, w->n_held, seed_of(w), &gain));
+    score->gain = gain.draws >= FEW ? gain.nats : N2_NAN;
+    return N2CE_OK;
 }
 
 /* On codes that stand still, then all together. */
@@ -196,6 +226,7 @@ static n2ce_status learn(const seed_work *w, const n2_lebm_plan *plan, n2_lebm *
     N2_TRY(n2_lebm_take_vae(m, w->vae));
     N2_TRY(train(w, m, plan, N2_LEBM_PRIOR, &run->record[N2_IMAGES_FROZEN]));
     N2_TRY(sample(w, m, run, N2_IMAGES_FROZEN));
+    N2_TRY(note_gain(w, m, &run->score[N2_IMAGES_FROZEN]));
     if (n2_images_has_joint(w->s, arm)) {
         N2_TRY(train(w, m, plan, N2_LEBM_JOINT, &run->record[N2_IMAGES_JOINT]));
         N2_TRY(sample(w, m, run, N2_IMAGES_JOINT));
@@ -269,11 +300,13 @@ n2ce_status n2_images_run_seed(n2_images_study *s, n2_runner *runner, size_t see
     n2ce_status status = train_vae(&w);
     if (status == N2CE_OK && !s->real) status = n2_images_judge_open(s);
     if (status == N2CE_OK) status = code_pictures(&w);
+    if (status == N2CE_OK) status = code_held(&w);
     if (status == N2CE_OK) status = run_arms(&w);
     /* the parts of a study have a context of their own: what it says is said again */
     if (status != N2CE_OK && status != N2CE_ECANCELED && *n2ce_errmsg(runner->inner))
         status = n2_fail(s->ctx, status, "%s", n2ce_errmsg(runner->inner));
     n2_lebm_free(w.vae);
     n2_free(s->ctx, w.codes);
+    n2_free(s->ctx, w.held);
     return n2_cancelled(s->ctx) ? N2CE_ECANCELED : status;
 }

@@ -85,6 +85,7 @@ n2ce_status n2_images_judge(n2_images_study *s, const n2_images *made, n2_images
                              .kid_spread = d.kid.spread,
                              .precision = d.neighbours.precision,
                              .recall = d.neighbours.recall,
-                             .classes = classes};
+                             .classes = classes,
+                             .gain = N2_NAN};
     return N2CE_OK;
 }

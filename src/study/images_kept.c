@@ -22,7 +22,8 @@ static n2ce_status read_value(n2_json *json, const char *key, kept_row *row) {
                    {"kid_spread", &row->score.kid_spread},
                    {"precision", &row->score.precision},
                    {"recall", &row->score.recall},
-                   {"class_score", &row->score.classes}};
+                   {"class_score", &row->score.classes},
+                   {"gain", &row->score.gain}};
     if (strcmp(key, "arm") == 0) return n2_json_string(json, &row->arm);
     if (strcmp(key, "stage") == 0) return n2_json_string(json, &row->stage);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -49,7 +50,7 @@ static void take_row(const kept_row *row, n2_images_study *s) {
 static n2ce_status read_row(n2_json *json, n2_images_study *s) {
     kept_row row = {.arm = "", .stage = "", .seed = -1};
     bool more;
-    row.score.frechet = row.score.classes = N2_NAN;
+    row.score.frechet = row.score.classes = row.score.gain = N2_NAN;
     N2_TRY(n2_json_enter(json, '{'));
     for (;;) {
         const char *key;

@@ -42,6 +42,7 @@ typedef struct n2_images_score {
     bool done;
     double frechet, kid, kid_spread, precision, recall;
     double classes; /* class score; NaN: the features have none */
+    double gain;    /* of codes that were not learnt from, over N(0, I), nats; NaN: not known */
 } n2_images_score;
 
 /* Codes stand still, or were refined together with a learnt prior. */
@@ -130,7 +131,7 @@ n2ce_status n2_images_take_kept(n2ce_ctx *ctx, const char *paths, n2_images_stud
 
 /* Over seeds. */
 typedef struct n2_images_summary {
-    n2_tally frechet, kid, precision, recall, classes;
+    n2_tally frechet, kid, precision, recall, classes, gain;
 } n2_images_summary;
 n2_images_summary n2_images_summarise(const n2_images_study *s, size_t arm, size_t stage);
 

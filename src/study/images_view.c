@@ -8,12 +8,14 @@ const char n2_images_caveat[] =
     "Distances are of samples from the pictures that were learnt from, by the features named here; "
     "they can be compared with one another and with the floor, not with those of other features or "
     "printed ones. All priors of a seed have the same autoencoder. Frozen: codes stand still while "
-    "the prior is learnt or fitted. Joint: encoder, decoder and prior are then refined together.";
+    "the prior is learnt or fitted. Joint: encoder, decoder and prior are then refined together. "
+    "Nats: how much more likely frozen codes "
+    "of test pictures (or of the pictures, where a set has no others) are than under N(0, I).";
 
 /* ---- summaries ---- */
 
 n2_images_summary n2_images_summarise(const n2_images_study *s, size_t arm, size_t stage) {
-    n2_images_summary sum = {{0}, {0}, {0}, {0}, {0}};
+    n2_images_summary sum = {{0}, {0}, {0}, {0}, {0}, {0}};
     for (size_t k = 0; k < s->n_seeds; k++) {
         const n2_images_score *x = &n2_images_run_at(s, arm, k)->score[stage];
         if (!x->done) continue;
@@ -22,6 +24,7 @@ n2_images_summary n2_images_summarise(const n2_images_study *s, size_t arm, size
         n2_tally_add(&sum.precision, x->precision);
         n2_tally_add(&sum.recall, x->recall);
         n2_tally_add(&sum.classes, x->classes);
+        n2_tally_add(&sum.gain, x->gain);
     }
     return sum;
 }
@@ -45,7 +48,7 @@ n2_tally n2_images_gap(const n2_images_study *s, size_t arm, size_t stage) {
 
 /* ---- tables ---- */
 
-enum { COLUMNS = 7 };
+enum { COLUMNS = 8 };
 
 static const char *cell(n2_arena *arena, const n2_tally *t, int digits) {
     char text[64];
@@ -73,7 +76,8 @@ static void fill_row(const n2_images_study *s, size_t arm, size_t stage, n2_aren
     cells[3] = cell(arena, &sum.kid, 3);
     cells[4] = cell(arena, &sum.precision, 3);
     cells[5] = cell(arena, &sum.recall, 3);
-    cells[6] = cell(arena, &sum.classes, 4);
+    cells[6] = cell(arena, &sum.gain, 4);
+    cells[7] = cell(arena, &sum.classes, 4);
 }
 
 static void fill_floor(const n2_images_study *s, n2_arena *arena, const char **cells) {
@@ -84,7 +88,8 @@ static void fill_floor(const n2_images_study *s, n2_arena *arena, const char **c
     cells[3] = number(arena, f->kid.mean, 3);
     cells[4] = number(arena, f->neighbours.precision, 3);
     cells[5] = number(arena, f->neighbours.recall, 3);
-    cells[6] = number(arena, s->real_classes, 4);
+    cells[6] = "";
+    cells[7] = number(arena, s->real_classes, 4);
 }
 
 static bool has_row(const n2_images_study *s, size_t arm, size_t stage) {
@@ -96,8 +101,8 @@ static bool has_row(const n2_images_study *s, size_t arm, size_t stage) {
 
 n2ce_status n2_images_table(const n2_images_study *s, n2_arena *arena, n2_text_table *out) {
     enum { ROWS = 2 + N2_IMAGES_ARMS * N2_IMAGES_STAGES };
-    static const char *const head[COLUMNS] = {"prior",     "",       "Frechet",    "KID",
-                                              "precision", "recall", "class score"};
+    static const char *const head[COLUMNS] = {"prior",     "",       "Frechet", "KID",
+                                              "precision", "recall", "nats",    "class score"};
     const size_t columns = s->classes ? COLUMNS : COLUMNS - 1;
     const char **cells = n2_arena_alloc(arena, ROWS * COLUMNS, sizeof *cells);
     const char *row[COLUMNS];
@@ -185,6 +190,7 @@ static void add_score(n2_text *json, const n2_images_score *x) {
     add_number(json, "precision", x->precision);
     add_number(json, "recall", x->recall);
     add_number(json, "class_score", x->classes);
+    add_number(json, "gain", x->gain);
 }
 
 static void add_rows(n2_text *json, const n2_images_study *s) {
@@ -211,7 +217,8 @@ static void say_json(n2_text *json, const n2_images_study *s) {
                                    .kid_spread = f->kid.spread,
                                    .precision = f->neighbours.precision,
                                    .recall = f->neighbours.recall,
-                                   .classes = s->real_classes};
+                                   .classes = s->real_classes,
+                                   .gain = N2_NAN};
     n2_text_add(json, "{\n  \"study\": \"images\",\n  \"options\": ");
     n2_options_json(s->options, json);
     n2_text_add(json, ",\n  \"settings\": ");

@@ -22,6 +22,8 @@ static const n2ce_option sample_options[] = {
      "steps of Langevin dynamics on the prior, from N(0, I)"},
     {"step-size", 0, N2CE_OPTION_REAL, "0.4", 1e-6, 10, NULL, "ETA",
      "length of a step: s of z + s^2/2 grad ln p(z) + s N(0, I)"},
+    {"adjusted", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "test each step by Metropolis' rule, which makes the chains exact, at twice the time"},
     {"reconstruct", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PICTURES",
      "instead show the first pictures of this file beside what their codes become"},
     {"interpolate", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PICTURES",
@@ -67,7 +69,8 @@ static n2ce_status of_pictures(session *s, const char *path, bool between) {
 
 static n2ce_status draw(session *s) {
     const n2_lebm_sampling how = {.step = n2ce_options_number(s->o, "step-size"),
-                                  .no_prior = n2_options_has_word(s->o, "prior", "none")};
+                                  .no_prior = n2_options_has_word(s->o, "prior", "none"),
+                                  .adjusted = n2_options_flag(s->o, "adjusted")};
     return n2_lebm_sample(s->m, &how, (size_t)n2_options_count(s->o, "number"),
                           n2_options_count(s->o, "steps"), n2_options_count(s->o, "seed"),
                           &s->made);

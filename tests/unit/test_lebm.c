@@ -340,6 +340,22 @@ static void lines_begin_and_end_at_the_codes(void **state) {
     drop(m);
 }
 
+/* A prior that has learnt nothing but a constant gains nothing, whatever the constant. */
+static void a_gain_does_not_depend_on_constants(void **state) {
+    (void)state;
+    n2_lebm *m = trained(2, N2_PRIOR_N2CE, false, 0);
+    double z[40 * 4];
+    n2_lebm_gain gain;
+    for (size_t i = 0; i < COUNT_OF(z); i++) z[i] = sin((double)i);
+    const n2_layer *out = &m->nets.prior.net.out;
+    memset(out->weight->data, 0, (size_t)n2_elements(out->weight->shape) * sizeof(float));
+    *(float *)out->bias->data = 2;
+    assert_int_equal(n2_lebm_prior_gain(m, z, 40, 1, &gain), N2CE_OK);
+    assert_close(gain.nats, 0, 0, 1e-5);
+    assert_close(gain.draws, 50000, 1e-6, 0);
+    drop(m);
+}
+
 /* Trained, saved, loaded, sampled, on this allocator. */
 static n2ce_status whole_life(n2ce_ctx *ctx, const n2_images *p) {
     const n2_lebm_spec spec = small_spec(p, N2_PRIOR_N2CE);
@@ -392,6 +408,7 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_of_other_pictures_is_refused),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(lines_begin_and_end_at_the_codes),
+        cmocka_unit_test(a_gain_does_not_depend_on_constants),
         cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,11 @@ static void a_gaussian_has_the_moments_of_all_posteriors(void **state) {
         assert_close(square[k], squares[k], 0.08, 0);
     }
     assert_close(cross, 1.2, 0.08, 0);
+    /* E ln p / N(0, I) under p: KL = (tr S + |m|^2 - d - ln det S) / 2 */
+    double nats;
+    const double det = (4.09 * 1.09 - 1.44) * 0.34;
+    assert_int_equal(n2_code_mixture_gain(ctx, &m, z, N, &nats), N2CE_OK);
+    assert_close(nats, (4.09 + 1.09 + 0.34 + 5 - 3 - log(det)) / 2, 0.05, 0);
     n2_code_mixture_free(ctx, &m);
     n2ce_ctx_free(ctx);
 }
