@@ -38,7 +38,7 @@ CACHE = ROOT / "out" / "detect" / "results.jsonl"
 CHOSEN = ("Cardiotocography", "Hepatitis", "Ionosphere", "WDBC", "Wilt", "annthyroid", "fault",
           "letter", "optdigits", "shuttle")
 PEERS = ("ECOD", "COPOD", "IForest", "KNN", "LOF", "OCSVM", "PCA", "GMM", "INNE")
-PARTS = ("near", "margins", "ratio", "near,margins", "near,ratio")  # and all of them: n2ce
+PARTS = ("near", "margins", "near,margins", "ratio")  # and all of them: n2ce
 MOST_ROWS = 5000
 WIDTH = 10  # of a column
 
