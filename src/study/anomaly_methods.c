@@ -26,3 +26,12 @@ const n2_anomaly_method *n2_anomaly_method_find(const char *name) {
         if (strcmp(n2_anomaly_methods[i].name, name) == 0) return &n2_anomaly_methods[i];
     return NULL;
 }
+
+void n2_anomaly_settings(const n2_anomaly_effort *e, n2_anomaly_setting out[N2_ANOMALY_SETTINGS]) {
+    const n2_anomaly_setting all[N2_ANOMALY_SETTINGS] = {
+        {"width", (double)e->width}, {"steps", (double)e->steps},
+        {"rate_factor", e->rate},    {"slow", e->slow},
+        {"sigma", e->sigma},         {"weight", e->weight},
+        {"contrast", e->magnitude},  {"members", (double)e->members}};
+    memcpy(out, all, sizeof all);
+}

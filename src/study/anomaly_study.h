@@ -42,6 +42,14 @@ typedef struct n2_anomaly_effort {
     n2_device_choice *choice;
 } n2_anomaly_effort;
 
+/* What a run of networks depends on, so that another study knows whether it may take it over. */
+enum { N2_ANOMALY_SETTINGS = 8 };
+typedef struct n2_anomaly_setting {
+    const char *key;
+    double value;
+} n2_anomaly_setting;
+void n2_anomaly_settings(const n2_anomaly_effort *e, n2_anomaly_setting out[N2_ANOMALY_SETTINGS]);
+
 /* What is asked of a method. */
 typedef struct n2_anomaly_job {
     n2ce_ctx *ctx;

@@ -43,16 +43,12 @@ static void add_checks(n2_text *out, const n2_anomaly_run *r) {
     n2_text_add(out, "]");
 }
 
-/* What a run depends on, so that another study knows whether it may take it over. */
 static void add_settings(n2_text *out, const n2_anomaly_study *s, const n2_anomaly_method *m) {
-    const n2_anomaly_effort *e = &s->effort;
-    add_key(out, "subset", (double)e->subset);
-    if (!m->seeded) return;
-    add_key(out, "width", (double)e->width);
-    add_key(out, "steps", (double)e->steps);
-    add_key(out, "rate_factor", e->rate);
-    add_key(out, "slow", e->slow);
-    add_key(out, "sigma", e->sigma);
+    n2_anomaly_setting settings[N2_ANOMALY_SETTINGS];
+    n2_anomaly_settings(&s->effort, settings);
+    add_key(out, "subset", (double)s->effort.subset);
+    for (size_t i = 0; m->seeded && i < N2_ANOMALY_SETTINGS; i++)
+        add_key(out, settings[i].key, settings[i].value);
 }
 
 static void add_run(n2_text *out, const n2_anomaly_study *s, size_t i) {

@@ -7,8 +7,8 @@
 
 /* A row in the reading. */
 typedef struct kept_row {
-    double digit, seed;
-    double subset, width, steps, rate, slow, sigma; /* n2_anomaly_effort */
+    double digit, seed, subset;
+    double setting[N2_ANOMALY_SETTINGS]; /* NaN: it does not say */
     const char *method;
     n2_anomaly_run run;
 } kept_row;
@@ -74,12 +74,14 @@ static n2ce_status read_value(n2_json *json, const char *key, n2_arena *arena, k
     const struct {
         const char *key;
         double *to;
-    } numbers[] = {{"digit", &row->digit}, {"seed", &row->seed},      {"subset", &row->subset},
-                   {"width", &row->width}, {"steps", &row->steps},    {"rate_factor", &row->rate},
-                   {"slow", &row->slow},   {"sigma", &row->sigma},    {"auprc", &run->auprc},
-                   {"auroc", &run->auroc}, {"seconds", &run->seconds}};
+    } numbers[] = {{"digit", &row->digit}, {"seed", &row->seed},   {"subset", &row->subset},
+                   {"auprc", &run->auprc}, {"auroc", &run->auroc}, {"seconds", &run->seconds}};
+    n2_anomaly_setting settings[N2_ANOMALY_SETTINGS];
+    n2_anomaly_settings(&(n2_anomaly_effort){0}, settings);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strcmp(key, numbers[i].key) == 0) return n2_json_number(json, numbers[i].to);
+    for (size_t i = 0; i < N2_ANOMALY_SETTINGS; i++)
+        if (strcmp(key, settings[i].key) == 0) return n2_json_number(json, &row->setting[i]);
     if (strcmp(key, "method") == 0) return read_text(json, arena, &row->method);
     if (strcmp(key, "device") == 0) return read_text(json, arena, &run->device);
     if (strcmp(key, "parts") == 0) return read_parts(json, arena, run);
@@ -95,6 +97,7 @@ static n2ce_status read_row(n2_json *json, n2_arena *arena, kept_row *row) {
     bool more;
     *row = (kept_row){.method = ""};
     row->run.auprc = row->run.auroc = N2_NAN;
+    for (size_t i = 0; i < N2_ANOMALY_SETTINGS; i++) row->setting[i] = N2_NAN;
     N2_TRY(n2_json_enter(json, '{'));
     for (;;) {
         const char *key;
@@ -110,9 +113,12 @@ static bool is_whole(double x) { return x >= 0 && x <= 9007199254740992.0 && x =
 /* Whether a run is what this study would make. */
 static bool is_same(const kept_row *row, const n2_anomaly_method *m, const n2_anomaly_effort *e) {
     if (!isfinite(row->run.auprc) || row->subset != (double)e->subset) return false;
-    if (!m->seeded) return true;
-    return row->width == (double)e->width && row->steps == (double)e->steps &&
-           row->rate == e->rate && row->slow == e->slow && row->sigma == e->sigma;
+    n2_anomaly_setting settings[N2_ANOMALY_SETTINGS];
+    n2_anomaly_settings(e, settings);
+    bool same = true;
+    for (size_t i = 0; m->seeded && i < N2_ANOMALY_SETTINGS; i++)
+        same = same && row->setting[i] == settings[i].value;
+    return same;
 }
 
 /* Into its place, if the study has one that is empty. */
