@@ -124,12 +124,15 @@ static void try_options(n2ce_ctx *ctx, const uint8_t *data, size_t size, n2_tabl
     for (int i = 0; i < WAYS; i++) n2_levels_free(levels[i]);
 }
 
-/* Numbers printed with 17 digits are the same numbers. */
+/* Numbers printed with 17 digits are the same numbers; names first, since a line of 0, 1, 2 would
+ * be taken for them. */
 static void round_trip(n2ce_ctx *ctx, const rows *a) {
     enum { WIDTH = 26 };
-    char *text = malloc(a->n * a->cols * WIDTH + 1), *p = text;
+    char *text = malloc((a->n + 1) * a->cols * WIDTH + 1), *p = text;
     rows again;
     REQUIRE(text);
+    for (size_t c = 0; c < a->cols; c++)
+        p += snprintf(p, WIDTH, "x%zu%c", c, c + 1 < a->cols ? ',' : '\n');
     for (size_t i = 0; i < a->n * a->cols; i++)
         p += snprintf(p, WIDTH, "%.17g%c", a->x[i], (i + 1) % a->cols ? ',' : '\n');
     REQUIRE(read_rows(ctx, text, (size_t)(p - text), NULL, 64, &again));
