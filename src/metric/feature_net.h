@@ -26,8 +26,8 @@ size_t n2_feature_net_width(const n2_feature_net *net);   /* features of a pictu
 size_t n2_feature_net_classes(const n2_feature_net *net); /* classes it knows */
 
 /* Features [n x width] and probabilities of the classes [n x classes] of all pictures, which are
- * brought to the size that the network wants first. `choice` is settled by measuring. Fails with N2CE_ENOMEM,
- * N2CE_EDEVICE, N2CE_ECANCELED. */
+ * brought to the size that the network wants first. `choice` is settled by measuring. Fails with
+ * N2CE_ENOMEM, N2CE_EDEVICE, N2CE_ECANCELED. */
 n2ce_status n2_feature_net_apply(n2_feature_net *net, const n2_images *pictures,
                                  n2_device_choice *choice, float *features, double *probabilities);
 
