@@ -159,5 +159,5 @@ n2ce_status n2_images_write_npy(const n2_images *p, const char *path, bool overw
                             .bytes = p->pixels,
                             .n = p->n * p->height * p->width * p->channels};
     N2_TRY(n2_file_check_output(p->ctx, path, overwrite));
-    return n2_npy_write_bytes(p->ctx, path, &a);
+    return n2_npy_write_bytes(p->ctx, path, &a, overwrite);
 }

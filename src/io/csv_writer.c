@@ -43,10 +43,11 @@ static n2ce_status add_numbers(n2ce_ctx *ctx, n2_new_file *file, formatting *f) 
 }
 
 n2ce_status n2_csv_write(n2ce_ctx *ctx, const char *path, const char *header, const double *x,
-                         size_t rows, size_t cols) {
+                         size_t rows, size_t cols, bool replace) {
     formatting f = {.x = x, .n = rows * cols, .cols = cols};
     n2_new_file file;
     N2_TRY(n2_new_file_begin(ctx, path, &file));
+    file.keep = !replace;
     n2_new_file_add(&file, header, strlen(header));
     f.texts = n2_realloc(ctx, NULL, BLOCKS * BLOCK, N2_NUMBER_ROOM);
     const n2ce_status status = f.texts ? add_numbers(ctx, &file, &f) : N2CE_ENOMEM;

@@ -1,4 +1,4 @@
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* realpath, renameat2 */
 
 #include "file.h"
 
@@ -77,11 +77,14 @@ n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     return file >= 0 ? N2CE_OK : io_failure(ctx, "nothing can be written there", path, error);
 }
 
-n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path) {
-    struct stat info;
-    if (lstat(path, &info) != 0) return N2CE_OK;
+static n2ce_status already_there(n2ce_ctx *ctx, const char *path) {
     return n2_fail(ctx, N2CE_EEXIST,
                    "%s exists already. Use --force to replace it, or name another place.", path);
+}
+
+n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path) {
+    struct stat info;
+    return lstat(path, &info) != 0 ? N2CE_OK : already_there(ctx, path);
 }
 
 static bool write_all(int file, const char *bytes, size_t n) {
@@ -126,24 +129,51 @@ void n2_new_file_sync(n2_new_file *f) {
     if (f->error == 0 && fsync(f->file) != 0) f->error = errno;
 }
 
+/* Gives a file its name unless that is taken, at once: by the system call for it, where there is
+ * one and the file system knows it, else by a second name, which cannot be one that is taken. */
+static bool name_new(const char *temporary, const char *place) {
+#ifdef RENAME_NOREPLACE
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, place, RENAME_NOREPLACE) == 0) return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
+#endif
+    if (link(temporary, place) != 0) return false;
+    (void)unlink(temporary);
+    return true;
+}
+
+static bool name_file(const n2_new_file *f) {
+    return f->keep ? name_new(f->temporary, f->place) : rename(f->temporary, f->place) == 0;
+}
+
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
     const bool wanted = status == N2CE_OK;
     if (wanted) n2_new_file_sync(f);
     if (close(f->file) != 0 && f->error == 0) f->error = errno;
-    if (wanted && f->error == 0 && rename(f->temporary, f->place) != 0) f->error = errno;
+    if (wanted && f->error == 0 && !name_file(f)) f->error = errno;
     if (wanted && f->error == 0) {
         sync_folder(f->place);
         return N2CE_OK;
     }
     unlink(f->temporary);
+    if (wanted && f->keep && f->error == EEXIST) return already_there(f->ctx, f->path);
     return wanted ? io_failure(f->ctx, "could not be written", f->path, f->error) : status;
 }
 
-n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n) {
+static n2ce_status write_file(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n,
+                              bool keep) {
     n2_new_file file;
     N2_TRY(n2_new_file_begin(ctx, path, &file));
+    file.keep = keep;
     n2_new_file_add(&file, bytes, n);
     return n2_new_file_end(&file, N2CE_OK);
+}
+
+n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n) {
+    return write_file(ctx, path, bytes, n, false);
+}
+
+n2ce_status n2_file_create(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n) {
+    return write_file(ctx, path, bytes, n, true);
 }
 
 static n2ce_status check_folder(n2ce_ctx *ctx, const char *path) {

@@ -29,6 +29,9 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
  * replaced. Folders, devices, pipes and links that lead nowhere are refused with N2CE_EIO. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
 
+/* The same, but N2CE_EEXIST if something is there by then: of two who write, one loses nothing. */
+n2ce_status n2_file_create(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);
+
 /* The same for a file whose bytes are not all in memory at once: begun, added to, ended.
  * Errors are sticky: after a write that failed, additions do nothing, and the end
  * reports it. */
@@ -38,6 +41,8 @@ typedef struct n2_new_file {
     char place[PATH_MAX]; /* where it goes: behind links */
     char temporary[PATH_MAX];
     int file, error; /* an errno, 0 while all is well */
+    bool keep;       /* said by the caller after the beginning: what is there at the end stays, and
+                        the end fails with N2CE_EEXIST */
 } n2_new_file;
 n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out);
 void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n);

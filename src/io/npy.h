@@ -54,8 +54,9 @@ typedef struct n2_npy_bytes {
 n2ce_status n2_npy_read_bytes(n2ce_ctx *ctx, n2_input *in, n2_npy_bytes *out);
 
 /* Writes n doubles as a file of one dimension, whole or not at all (n2_new_file); and unsigned
- * bytes of any. */
-n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n);
-n2ce_status n2_npy_write_bytes(n2ce_ctx *ctx, const char *path, const n2_npy_bytes *array);
+ * bytes of any. N2CE_EEXIST if it is there and may not be replaced. */
+n2ce_status n2_npy_write(n2ce_ctx *ctx, const char *path, const double *x, size_t n, bool replace);
+n2ce_status n2_npy_write_bytes(n2ce_ctx *ctx, const char *path, const n2_npy_bytes *array,
+                               bool replace);
 
 #endif

@@ -43,7 +43,7 @@ static n2ce_status keep_member(const n2_anomaly_job *job, n2_oddity *o, size_t m
              (unsigned long long)job->seed, member);
     N2_TRY(n2_path_join(job->ctx, path, PATH_MAX, job->effort.keep, name));
     write_header(header, sizeof header);
-    return n2_csv_write(job->ctx, path, header, table, s->n_test + n_held_out, COLUMNS);
+    return n2_csv_write(job->ctx, path, header, table, s->n_test + n_held_out, COLUMNS, true);
 }
 
 /* ---- the method ------------------------------------------------------------------------------ */

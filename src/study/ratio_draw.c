@@ -50,7 +50,7 @@ static n2ce_status write_csv(n2ce_ctx *ctx, const n2_problem *p, const double *x
                     j < p->dim_x ? j : j - p->dim_x);
     n2_text_add(&header, "\n");
     const n2ce_status status =
-        header.failed ? N2CE_ENOMEM : n2_csv_write(ctx, path, header.data, x, n, d);
+        header.failed ? N2CE_ENOMEM : n2_csv_write(ctx, path, header.data, x, n, d, force);
     n2_text_free(&header);
     return status;
 }

@@ -213,7 +213,8 @@ static n2ce_status write_output(const session *s, const char *path) {
         row[SHOWN + 2] = p_of(s, i);
         row[SHOWN + 3] = s->rank[i] <= s->flagged_rank;
     }
-    return n2_csv_write(s->ctx, path, header, table, n, COLUMNS);
+    return n2_csv_write(s->ctx, path, header, table, n, COLUMNS,
+                        n2_options_flag(s->options, "force"));
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

@@ -176,6 +176,7 @@ n2ce_status n2_detect_write(n2_detect_session *s, const char *path) {
     c->text = n2_text_new(s->ctx);
     n2ce_status status = n2_new_file_begin(s->ctx, path, &c->file);
     if (status == N2CE_OK) {
+        c->file.keep = !n2_options_flag(s->options, "force");
         status = copy_rows(c);
         status = n2_new_file_end(&c->file, status);
     }

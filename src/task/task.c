@@ -133,11 +133,13 @@ n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *
 }
 
 /* Page and data, or neither: all bytes are written and safe before the first gets its name. */
-static n2ce_status write_both(n2ce_ctx *ctx, const report_paths *paths, const n2ce_answer *answer) {
+static n2ce_status write_both(n2ce_ctx *ctx, const report_paths *paths, const n2ce_answer *answer,
+                              bool overwrite) {
     n2_new_file data, page;
     N2_TRY(n2_new_file_begin(ctx, paths->data, &data));
     n2ce_status status = n2_new_file_begin(ctx, paths->page, &page);
     if (status != N2CE_OK) return n2_new_file_end(&data, status);
+    data.keep = page.keep = !overwrite;
     n2_new_file_add(&data, answer->json, strlen(answer->json));
     n2_new_file_add(&page, answer->html, strlen(answer->html));
     n2_new_file_sync(&data);
@@ -154,7 +156,7 @@ n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const ch
     N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
     N2_TRY(find_paths(ctx, answer->task, folder, &paths));
     N2_TRY(n2_folder_make(ctx, folder));
-    return write_both(ctx, &paths, answer);
+    return write_both(ctx, &paths, answer, overwrite);
 }
 
 n2ce_status n2_task_in_arena(n2ce_ctx *ctx, const n2ce_options *options, n2ce_answer *answer,

@@ -226,7 +226,9 @@ static n2ce_status write_proposals(session *s) {
     n2_text csv = n2_text_new(s->ctx);
     n2_design_csv(&s->t, &s->r.proposals, &csv);
     n2ce_status status = csv.failed ? N2CE_ENOMEM : N2CE_OK;
-    if (status == N2CE_OK) status = n2_file_write(s->ctx, s->r.path, csv.data, csv.length);
+    const bool force = n2_options_flag(s->options, "force");
+    if (status == N2CE_OK)
+        status = (force ? n2_file_write : n2_file_create)(s->ctx, s->r.path, csv.data, csv.length);
     n2_text_free(&csv);
     if (status == N2CE_OK) n2_checkpoint_used_up(&s->checkpoint);
     return status;

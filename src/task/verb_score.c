@@ -56,12 +56,14 @@ static n2ce_status add_scores(void *user, double *f, size_t n) {
 }
 
 /* The list itself is the answer unless it went into a file. */
-static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, scores_out *out,
+static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, bool force, scores_out *out,
                                 n2ce_answer *answer) {
     n2_writer w = n2_writer_new(ctx);
     n2ce_status status = N2CE_OK;
-    if (path && out->npy) status = n2_npy_write(ctx, path, out->x, out->n);
-    if (path && !out->npy) status = n2_file_write(ctx, path, out->text.data, out->text.length);
+    if (path && out->npy) status = n2_npy_write(ctx, path, out->x, out->n, force);
+    if (path && !out->npy)
+        status =
+            (force ? n2_file_write : n2_file_create)(ctx, path, out->text.data, out->text.length);
     if (path) {
         n2_text_add(&w.text, "%s: %zu %s\n", path, out->n, out->what);
         n2_text_add(&w.brief, "%zu\n", out->n);
@@ -157,7 +159,8 @@ static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, score_fn *sc
     out.weights = n2_options_flag(o, "weights");
     n2ce_status status = score(ctx, o, &out);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
-    if (status == N2CE_OK) status = write_scores(ctx, path, &out, answer);
+    if (status == N2CE_OK)
+        status = write_scores(ctx, path, n2_options_flag(o, "force"), &out, answer);
     n2_text_free(&out.text);
     n2_free(ctx, out.x);
     return status;

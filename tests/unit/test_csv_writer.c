@@ -46,7 +46,7 @@ static n2_text expected_text(n2ce_ctx *ctx, size_t rows, size_t cols) {
 static void assert_written(int threads, size_t rows, size_t cols) {
     n2ce_ctx *ctx = new_ctx(threads);
     n2_text expected = expected_text(ctx, rows, cols), found = n2_text_new(ctx);
-    assert_int_equal(n2_csv_write(ctx, path, "head\n", numbers, rows, cols), N2CE_OK);
+    assert_int_equal(n2_csv_write(ctx, path, "head\n", numbers, rows, cols, true), N2CE_OK);
     assert_int_equal(n2_file_read(ctx, path, &found), N2CE_OK);
     assert_int_equal(found.length, expected.length);
     assert_memory_equal(found.data, expected.data, expected.length);
@@ -87,7 +87,7 @@ static void running_out_of_memory_leaves_no_file(void **state) {
         struct stat info;
         assert_int_equal(n2ce_ctx_new(&ctx, &options), N2CE_OK);
         memory.fail_at = memory.calls + n;
-        const n2ce_status status = n2_csv_write(ctx, path, "", numbers, 1000, 2);
+        const n2ce_status status = n2_csv_write(ctx, path, "", numbers, 1000, 2, true);
         succeeded = status == N2CE_OK;
         if (!succeeded) assert_int_equal(status, N2CE_ENOMEM);
         assert_int_equal(stat(path, &info) == 0, succeeded);
@@ -100,7 +100,7 @@ static void running_out_of_memory_leaves_no_file(void **state) {
 static void a_place_that_is_not_there_is_an_error(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
-    assert_int_equal(n2_csv_write(ctx, "/proc/n2ce/a", "", numbers, 1, 1), N2CE_EIO);
+    assert_int_equal(n2_csv_write(ctx, "/proc/n2ce/a", "", numbers, 1, 1, true), N2CE_EIO);
     assert_non_null(strstr(n2ce_errmsg(ctx), "/proc/n2ce/a"));
     n2ce_ctx_free(ctx);
 }

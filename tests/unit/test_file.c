@@ -166,6 +166,24 @@ static void a_folder_is_not_replaced_by_a_file(void **state) {
     assert_int_equal(n2_folder_make(f->ctx, path), N2CE_OK);
 }
 
+/* Who may not replace does not, even if the file came after it was looked for. */
+static void what_came_meanwhile_stays(void **state) {
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    n2_new_file file;
+    path_in(f, "file", path);
+    assert_int_equal(n2_file_check_output(f->ctx, path, false), N2CE_OK);
+    assert_int_equal(n2_new_file_begin(f->ctx, path, &file), N2CE_OK);
+    file.keep = true;
+    n2_new_file_add(&file, "late", 4);
+    assert_int_equal(n2_file_create(f->ctx, path, "early", 5), N2CE_OK);
+    assert_int_equal(n2_new_file_end(&file, N2CE_OK), N2CE_EEXIST);
+    assert_non_null(strstr(n2ce_errmsg(f->ctx), "--force"));
+    assert_int_equal(n2_file_create(f->ctx, path, "later", 5), N2CE_EEXIST);
+    assert_content(path, "early", 5);
+    assert_int_equal(entries(f->folder), 1);
+}
+
 /* What was private stays private, and who wrote through a link still has one. */
 static void modes_and_links_are_kept(void **state) {
     const fixture *f = *state;
@@ -422,6 +440,7 @@ int main(void) {
         TEST(a_write_that_fails_leaves_the_old_file),
         TEST(impossible_places_are_errors),
         TEST(a_folder_is_not_replaced_by_a_file),
+        TEST(what_came_meanwhile_stays),
         TEST(modes_and_links_are_kept),
         TEST(what_is_no_file_is_not_replaced),
         TEST(what_cannot_be_written_is_told_at_once),

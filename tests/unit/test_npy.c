@@ -181,15 +181,15 @@ static void what_is_written_is_read_back(void **state) {
     for (size_t n = 1; n <= 6; n += 5) {
         n2_table *t;
         struct stat info;
-        assert_ok(f->ctx, n2_npy_write(f->ctx, f->path, six, n));
+        assert_ok(f->ctx, n2_npy_write(f->ctx, f->path, six, n, true));
         assert_int_equal(stat(f->path, &info), 0);
         assert_int_equal(info.st_size, 128 + 8 * n);
         assert_ok(f->ctx, n2_table_read(f->ctx, f->path, NULL, &t));
         assert_values(t, n, 1, six);
         n2_table_free(t);
     }
-    assert_ok(f->ctx, n2_npy_write(f->ctx, f->path, NULL, 0));
-    assert_int_equal(n2_npy_write(f->ctx, "/nowhere/x.npy", six, 6), N2CE_EIO);
+    assert_ok(f->ctx, n2_npy_write(f->ctx, f->path, NULL, 0, true));
+    assert_int_equal(n2_npy_write(f->ctx, "/nowhere/x.npy", six, 6, true), N2CE_EIO);
 }
 
 /* ---- matrices --------------------------------------------------------------------------- */

@@ -285,7 +285,7 @@ static n2ce_status read_matrix(n2ce_ctx *ctx, const char *path) {
 }
 
 static n2ce_status write_array(n2ce_ctx *ctx, const char *path) {
-    return n2_npy_write(ctx, path, six, 6);
+    return n2_npy_write(ctx, path, six, 6, true);
 }
 
 /* Columns of texts are found while memory runs out. */
