@@ -48,4 +48,22 @@ static inline n2ce_ctx_options failing_alloc_options(failing_alloc *a, int threa
     return options;
 }
 
+/* A life from a context's beginning to its end, with this memory. */
+typedef n2ce_status whole_life_fn(failing_alloc *memory);
+
+/* Lives it again and again, the n-th request failing, for n from 0 on in steps that grow by a
+ * `part`-th (0: every n): each is N2CE_ENOMEM without a leak, until there is memory enough. Returns
+ * how many failed; -1: something else became of one. */
+static inline int live_without_memory(whole_life_fn *life, size_t part) {
+    int failures = 0;
+    for (size_t n = 0;; n += 1 + (part ? n / part : 0)) {
+        failing_alloc memory = failing_alloc_new(n, false);
+        const n2ce_status status = life(&memory);
+        const bool had_enough = memory.calls <= n;
+        if (memory.live != 0 || (status != N2CE_OK && status != N2CE_ENOMEM)) return -1;
+        if (had_enough) return status == N2CE_OK ? failures : -1;
+        failures += status == N2CE_ENOMEM;
+    }
+}
+
 #endif

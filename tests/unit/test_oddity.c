@@ -220,17 +220,7 @@ static n2ce_status whole_life(failing_alloc *memory) {
 
 static void memory_may_end_anywhere(void **state) {
     (void)state;
-    size_t failures = 0;
-    bool done = false;
-    for (size_t n = 0; !done; n += 1 + n / 12) {
-        failing_alloc memory = failing_alloc_new(n, false);
-        const n2ce_status status = whole_life(&memory);
-        assert_true(status == N2CE_OK || status == N2CE_ENOMEM);
-        assert_int_equal(memory.live, 0);
-        failures += status == N2CE_ENOMEM;
-        done = memory.calls <= n;
-    }
-    assert_true(failures > 20);
+    assert_true(live_without_memory(whole_life, 12) > 20);
 }
 
 int main(void) {
