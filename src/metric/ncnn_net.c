@@ -284,6 +284,7 @@ static void free_ncnn(n2_feature_body *body) {
 /* The larger of three pixels on end at every other one along an axis, 1 or 2, of numbers that are
  * not negative: x has 2 m + 1 or fewer of them, and zeros behind the last change nothing. */
 static n2_node pool_axis(n2_graph *g, n2_node x, int axis, int64_t m) {
+    if (!x.id) return N2_NONE; /* the graph has failed before, and has no shapes */
     n2_shape s = n2_shape_at(g, x), rest = s;
     rest.dim[axis] = 2 * (m + 1) - s.dim[axis];
     x = n2g_concat(g, x, n2g_broadcast(g, n2g_constant(g, 0), rest), axis);
@@ -298,6 +299,7 @@ static n2_node pool_axis(n2_graph *g, n2_node x, int axis, int64_t m) {
 
 static n2_node apply_pool(n2_graph *g, const n2_ncnn_layer *l, n2_node x) {
     if (l->parameter[POOL_GLOBAL]) return n2g_mean(g, x, n2_axis(1) | n2_axis(2));
+    if (!x.id) return N2_NONE;
     const int64_t m = (int64_t)pooled((size_t)n2_shape_at(g, x).dim[1]);
     return pool_axis(g, pool_axis(g, x, 1, m), 2, m);
 }
