@@ -25,5 +25,6 @@ VERB(n2_bench_matmul_task)
 VERB(n2_bench_conv_task)
 VERB(n2_bench_unet_task)
 VERB(n2_bench_lebm_task)
+VERB(n2_bench_damc_task)
 VERB(n2_bench_ld_task)
 /* clang-format on */

@@ -1,5 +1,5 @@
 # The workloads of pictures print what ./run bench images reads, of any size.
-for work in 'unet --size 16 --batch 1' 'unet --size 16 --batch 1 --forward' 'lebm --size 28 --batch 2 --M 2' 'ld --batch 2 --ngf 2 --steps 3'; do
+for work in 'unet --size 16 --batch 1' 'unet --size 16 --batch 1 --forward' 'lebm --size 28 --batch 2 --M 2' 'ld --batch 2 --ngf 2 --steps 3' 'damc --loop draw --batch 2 --width 4' 'damc --loop step --batch 2 --width 4'; do
     # shellcheck disable=SC2086
     n2ce bench $work --device cpu --seconds 0.01 --json >said || exit 1
     for key in ms median_ms low_ms high_ms gflops plan_mb peak_mb value parameters batch images_per_s; do

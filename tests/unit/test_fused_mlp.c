@@ -348,6 +348,14 @@ static void layers_that_read_the_same_are_the_processors(void **state) {
     }
 }
 
+/* Sums of columns of more than 128 x 128 rows are added up in three steps; of those that gradients
+ * bring along there are few, whatever the rows are. */
+static void very_many_rows_are_the_processors(void **state) {
+    (void)state;
+    check(&(step){.build = forked_layer, .rows = 16500, .runs = 1, .back = TO_ALL},
+          open_cuda_or_skip(false), false);
+}
+
 /* ---- rows that a fused MLP begins with ---------------------------------------------- */
 
 /* How pairs are made, and what else is read of them. */
@@ -574,6 +582,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(tiles_give_the_same_bytes_again),
         cmocka_unit_test(layers_of_many_widths_are_the_processors),
         cmocka_unit_test(layers_that_read_the_same_are_the_processors),
+        cmocka_unit_test(very_many_rows_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_are_the_processors),
         cmocka_unit_test(rows_made_of_tables_need_no_launch),
         cmocka_unit_test(packed_weights_that_last_are_alone),

@@ -265,17 +265,26 @@ static void use_fewer_slices(n2_queue *q, size_t i) {
     }
 }
 
+/* Slices of column sums i are `rows` now, few enough for one block to add up: where several did,
+ * and others added those up, one is left for these. */
+static void add_up_fewer(n2_queue *q, size_t i, int64_t rows) {
+    for (size_t k = i + 1; k < q->n && q->list[i].j.k > 1; k++) {
+        job *all = &q->list[k].j;
+        if (all->kind != JOB_SUM_COLUMNS || all->in[0] != q->list[i].j.out) continue;
+        add_up_fewer(q, k, 1);
+        all->n = rows;
+        all->n_blocks /= (uint32_t)all->k;
+        all->k = 1;
+        return;
+    }
+}
+
 /* Sums of columns that go along are as many as there are slices. */
 static void take_sums(n2_queue *q, size_t i) {
     const size_t sums = n2_sums_of(q, i);
     if (sums == SIZE_MAX) return;
     q->list[sums].taken = true;
-    for (size_t k = sums + 1; k < q->n && q->list[sums].j.k > 1; k++) {
-        job *all = &q->list[k].j;
-        if (all->kind != JOB_SUM_COLUMNS || all->in[0] != q->list[sums].j.out) continue;
-        all->n = q->list[i].j.product.slices;
-        return;
-    }
+    add_up_fewer(q, sums, q->list[i].j.product.slices);
 }
 
 /* What was found before no longer counts. A gradient that goes along with another is made when that

@@ -65,12 +65,12 @@ static bool is_whole(const n2_queue *q, const made *m) {
     return m->gradient == m->last && !q->list[m->last].j.add;
 }
 
-/* The job that adds up the slices of column sums i: itself, if there is one. */
+/* The job after which column sums i are whole: itself, if it makes one slice. */
 static size_t last_of_columns(const n2_queue *q, size_t i) {
     if (q->list[i].j.k == 1) return i;
     for (size_t k = i + 1; k < q->n; k++)
         if (q->list[k].j.kind == JOB_SUM_COLUMNS && q->list[k].j.in[0] == q->list[i].j.out)
-            return k;
+            return last_of_columns(q, k);
     return SIZE_MAX;
 }
 
