@@ -9,6 +9,7 @@
  * makes them in training. One iteration of it is
  *
  *     z0     drawn by the slow sampler for a batch x                      100 steps
+ *            (for all batches at once until it changes again)
  *     z+     z0 after Langevin dynamics on ln p(x, z), with noise         30 steps of 0.1
  *     z-     maximum likelihood only: z0 after dynamics on ln p(z)        60 steps of 0.4
  *     sampler   denoises z+, given x and given nothing, 6 times           Adam
@@ -111,8 +112,9 @@ n2_damc_training n2_damc_training_defaults(void);
 typedef struct n2_damc_learner {
     n2_damc model;
     n2_damc_training how;
-    n2_tensor *pictures; /* to learn from, [n x side x side x channels] */
-    n2_damc_batch batch;
+    n2_tensor *pictures;   /* to learn from, [n x side x side x channels] */
+    n2_damc_batch drawn;   /* batches until the slow sampler changes, one after the other */
+    n2_tensor *x, *z;      /* that of this iteration, and its codes */
     n2_tensor *from_model; /* z-; NULL unless the prior is learnt by maximum likelihood */
     n2_tensor *count, *sampler_loss;
 } n2_damc_learner;

@@ -18,13 +18,18 @@ n2_damc_training n2_damc_training_defaults(void) {
 n2ce_status n2_damc_learner_new(n2_store *store, const n2_damc *model, const n2_damc_training *how,
                                 n2_tensor *pictures, n2_damc_learner *out) {
     const bool mle = model->prior.spec.kind == N2_PRIOR_MLE;
+    const n2_image_spec *net = model->spec.net;
     *out = (n2_damc_learner){.model = *model, .how = *how, .pictures = pictures};
-    N2_TRY(n2_damc_batch_new(store, model, "batch", how->batch, &out->batch));
+    N2_TRY(n2_damc_batch_new(store, model, "drawn", how->batch * (int64_t)how->slow_every,
+                             &out->drawn));
+    out->x = n2_store_add(store, "x", n2_dims(how->batch, net->side, net->side, net->channels));
+    out->z = n2_store_add(store, "z", n2_dims(how->batch, model->spec.nz));
     out->count = n2_store_add(store, "count", n2_scalar_shape());
     out->sampler_loss = n2_store_add(store, "sampler_loss", n2_scalar_shape());
     if (mle)
         out->from_model = n2_store_add(store, "from_model", n2_dims(how->batch, model->spec.nz));
-    return out->count && out->sampler_loss && (out->from_model || !mle) ? N2CE_OK : N2CE_ENOMEM;
+    const bool all = out->x && out->z && out->count && out->sampler_loss;
+    return all && (out->from_model || !mle) ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* ---- codes ---- */
@@ -32,25 +37,38 @@ n2ce_status n2_damc_learner_new(n2_store *store, const n2_damc *model, const n2_
 static n2ce_status build_begin(void *user, n2_graph *g, n2_outputs *out) {
     const n2_damc_learner *l = user;
     (void)out;
-    const n2_node pick = n2g_randint(g, n2_dims(l->how.batch), l->pictures->shape.dim[0]);
+    const int64_t n = l->drawn.x->shape.dim[0];
+    const n2_node pick = n2g_randint(g, n2_dims(n), l->pictures->shape.dim[0]);
     const n2_node x = n2g_gather(g, n2g_read(g, l->pictures), pick);
-    n2_damc_begin(g, &l->model.slow, &l->batch, x);
+    n2_damc_begin(g, &l->model.slow, &l->drawn, x);
     return N2CE_OK;
 }
 
 static n2ce_status build_draw(void *user, n2_graph *g, n2_outputs *out) {
     const n2_damc_learner *l = user;
     (void)out;
-    n2_damc_draw(g, &l->model.slow, &l->batch);
-    if (l->from_model) n2g_assign(g, l->from_model, n2g_read(g, l->batch.chain.z));
+    n2_damc_draw(g, &l->model.slow, &l->drawn);
+    return N2CE_OK;
+}
+
+/* The next of the batches that were drawn: `count` are done. */
+static n2ce_status build_take(void *user, n2_graph *g, n2_outputs *out) {
+    const n2_damc_learner *l = user;
+    const n2_node first = n2g_scale(g, n2g_read(g, l->count), (double)l->how.batch);
+    const n2_node rows = n2g_add(g, n2g_row_index(g, l->how.batch, 1, l->how.batch), first);
+    const n2_node z = n2g_gather(g, n2g_read(g, l->drawn.chain.z), rows);
+    (void)out;
+    n2g_assign(g, l->x, n2g_gather(g, n2g_read(g, l->drawn.x), rows));
+    n2g_assign(g, l->z, z);
+    if (l->from_model) n2g_assign(g, l->from_model, z);
     return N2CE_OK;
 }
 
 static n2ce_status build_posterior_move(void *user, n2_graph *g, n2_outputs *out) {
     const n2_damc_learner *l = user;
-    const n2_damc_posterior p = {&l->model, l->batch.x};
+    const n2_damc_posterior p = {&l->model, l->x};
     (void)out;
-    n2_langevin_step(g, l->batch.chain.z, n2_damc_log_posterior, &p, l->how.move, false);
+    n2_langevin_step(g, l->z, n2_damc_log_posterior, &p, l->how.move, false);
     return N2CE_OK;
 }
 
@@ -69,9 +87,9 @@ static n2ce_status build_sampler_step(void *user, n2_graph *g, n2_outputs *out) 
     const n2_damc_learner *l = user;
     const n2_damc_sampler *s = &l->model.sampler;
     const double steps = (double)(l->how.steps * l->how.sampler_steps);
-    const n2_node z = n2g_read(g, l->batch.chain.z);
-    const n2_node given = n2_image_embed(g, &s->encoder, n2g_read(g, l->batch.x));
-    const n2_node noise = n2g_randn(g, l->batch.chain.z->shape);
+    const n2_node z = n2g_read(g, l->z);
+    const n2_node given = n2_image_embed(g, &s->encoder, n2g_read(g, l->x));
+    const n2_node noise = n2g_randn(g, l->z->shape);
     const n2_node free = n2_mlp_apply(g, &s->nothing, noise);
     const n2_node mean = n2_diffusion_loss(g, &s->net, n2g_concat(g, z, z, 0),
                                            n2g_concat(g, given, free, 0), N2_NONE, N2_NONE);
@@ -107,7 +125,7 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_damc_learner *l = user;
     const n2_damc *m = &l->model;
     const double steps = (double)l->how.steps;
-    const n2_node z = n2g_read(g, l->batch.chain.z), x = n2g_read(g, l->batch.x);
+    const n2_node z = n2g_read(g, l->z), x = n2g_read(g, l->x);
     const n2_node misfit = n2g_total(g, n2g_mean(g, n2_damc_misfit(g, m, x, z), N2_ALL_AXES));
     const n2_optimiser of_decoder = n2_picture_adam(l->how.decoder_rate, &steps);
     n2_minimise(g, &of_decoder, "adam.decoder", &m->decoder_parameters, misfit, NULL);
@@ -126,12 +144,14 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
 n2_phase n2_damc_phase(const n2_damc_learner *l) {
     const uint64_t seed = l->how.seed;
     n2_phase phase = {.build = build_step, .steps = l->how.steps, .seed = seed};
-    phase.inner[0] = (n2_inner_loop){build_begin, 1, seed + 1};
-    phase.inner[1] = (n2_inner_loop){build_draw, N2_DIFFUSION_STEPS, seed + 2};
-    phase.inner[2] = (n2_inner_loop){build_posterior_move, l->how.moves, seed + 3};
-    phase.inner[3] = (n2_inner_loop){build_sampler_step, l->how.sampler_steps, seed + 4};
+    const uint64_t every = l->how.slow_every;
+    phase.inner[0] = (n2_inner_loop){build_begin, 1, seed + 1, every};
+    phase.inner[1] = (n2_inner_loop){build_draw, N2_DIFFUSION_STEPS, seed + 2, every};
+    phase.inner[2] = (n2_inner_loop){.build = build_take, .times = 1};
+    phase.inner[3] = (n2_inner_loop){build_posterior_move, l->how.moves, seed + 3, 1};
+    phase.inner[4] = (n2_inner_loop){build_sampler_step, l->how.sampler_steps, seed + 4, 1};
     if (l->from_model)
-        phase.inner[4] =
-            (n2_inner_loop){build_prior_move, (uint64_t)l->model.prior.spec.moves, seed + 5};
+        phase.inner[5] =
+            (n2_inner_loop){build_prior_move, (uint64_t)l->model.prior.spec.moves, seed + 5, 1};
     return phase;
 }

@@ -4,7 +4,8 @@
 
 static const n2ce_option damc_options[] = {
     {"loop", 0, N2CE_OPTION_WORD, "draw", 0, 0, "draw|move|sampler|step", "LOOP",
-     "draw: a step of the slow sampler (100 an iteration); move: one of Langevin dynamics (30); "
+     "draw: a step of the slow sampler for ten batches (100 in ten iterations); move: one of "
+     "Langevin dynamics (30); "
      "sampler: of training the sampler (6); step: of training decoder and prior (1)"},
     {"width", 0, N2CE_OPTION_COUNT, "32", 4, 256, NULL, "W",
      "width of networks: a decoder's layers have 8, 4 and 2 times as many channels"},
@@ -16,8 +17,8 @@ static const n2ce_option damc_options[] = {
 
 static n2_build_step *chosen_loop(const n2ce_options *o, const n2_phase *phase) {
     if (n2_options_has_word(o, "loop", "draw")) return phase->inner[1].build;
-    if (n2_options_has_word(o, "loop", "move")) return phase->inner[2].build;
-    if (n2_options_has_word(o, "loop", "sampler")) return phase->inner[3].build;
+    if (n2_options_has_word(o, "loop", "move")) return phase->inner[3].build;
+    if (n2_options_has_word(o, "loop", "sampler")) return phase->inner[4].build;
     return phase->build;
 }
 

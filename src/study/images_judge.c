@@ -49,12 +49,16 @@ static n2ce_status floor_of_test(n2_images_study *s) {
     return status;
 }
 
-n2ce_status n2_images_judge_open(n2_images_study *s) {
+n2ce_status n2_images_features_open(n2_images_study *s) {
     const char *path = n2ce_options_get(s->options, "features");
     if (path) N2_TRY(n2_feature_net_open(s->ctx, path, &s->net));
     if (!path) N2_TRY(n2_patch_basis_learn(s->ctx, s->set.train, &s->basis));
     s->d = s->net ? n2_feature_net_width(s->net) : N2_PATCH_FEATURES;
     s->classes = s->net ? n2_feature_net_classes(s->net) : 0;
+    return N2CE_OK;
+}
+
+n2ce_status n2_images_judge_open(n2_images_study *s) {
     N2_TRY(look(s, s->set.train, &s->real, &s->real_classes));
     const bool test = s->set.test && s->set.test->n >= N2_SET_LEAST;
     return test ? floor_of_test(s) : floor_of_halves(s);

@@ -132,6 +132,7 @@ static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_are
     n2ce_status status = read_options(s), shown = N2CE_OK;
     for (size_t i = 0; s->runs && i < N2_IMAGES_ARMS * s->n_seeds; i++)
         s->runs[i].sheet = n2_text_new(ctx);
+    if (status == N2CE_OK) status = n2_images_features_open(s);
     if (status == N2CE_OK) status = run_study(s);
     s->interrupted = status == N2CE_ECANCELED;
     if ((status == N2CE_OK || s->interrupted) && s->n_done > 0)

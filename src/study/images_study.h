@@ -112,6 +112,9 @@ void n2_images_set_free(n2_images_set *set);
 
 /* ---- images_judge.c ---- */
 
+/* What features are made by, which is looked at before anything is trained; then those of the
+ * pictures themselves. */
+n2ce_status n2_images_features_open(n2_images_study *s);
 n2ce_status n2_images_judge_open(n2_images_study *s);
 void n2_images_judge_close(n2_images_study *s);
 n2ce_status n2_images_judge(n2_images_study *s, const n2_images *made, n2_images_score *out);

@@ -89,11 +89,20 @@ static uint64_t steps_at_once(const n2_training *r) {
     return n;
 }
 
+/* Runs of an inner loop before this step. */
+static uint64_t inner_runs(const n2_inner_loop *loop, uint64_t step) {
+    const uint64_t every = loop->every ? loop->every : 1;
+    return (step + every - 1) / every * loop->times;
+}
+
 static n2ce_status run_some(n2_training *r, uint64_t n) {
     const n2_phase *p = n2_phase_at(r);
     const n2_phase_plans *plans = &r->plans->phases[r->which];
-    for (size_t k = 0; k < N2_TRAIN_INNER && plans->inner[k]; k++)
-        N2_TRY(n2_plan_run_many(plans->inner[k], p->inner[k].times));
+    for (size_t k = 0; k < N2_TRAIN_INNER && plans->inner[k]; k++) {
+        const n2_inner_loop *loop = &p->inner[k];
+        const uint64_t due = inner_runs(loop, r->step + 1) - inner_runs(loop, r->step);
+        if (due) N2_TRY(n2_plan_run_many(plans->inner[k], due));
+    }
     N2_TRY(n2_plan_begin(plans->step, n));
     const n2ce_status meanwhile = r->t->meanwhile ? r->t->meanwhile(r->t->user) : N2CE_OK;
     const n2ce_status status = n2_plan_end(plans->step);
@@ -131,7 +140,8 @@ static void seed_plans(n2_training *r) {
     const n2_phase *p = n2_phase_at(r);
     const n2_phase_plans *plans = &r->plans->phases[r->which];
     for (size_t k = 0; k < N2_TRAIN_INNER && plans->inner[k]; k++)
-        n2_plan_seed(plans->inner[k], p->inner[k].seed, (uint32_t)(r->step * p->inner[k].times));
+        n2_plan_seed(plans->inner[k], p->inner[k].seed,
+                     (uint32_t)inner_runs(&p->inner[k], r->step));
     n2_plan_seed(plans->step, p->seed, (uint32_t)r->step);
 }
 

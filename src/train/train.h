@@ -49,6 +49,7 @@ typedef n2ce_status n2_build_step(void *user, n2_graph *g, n2_outputs *out);
 typedef struct n2_inner_loop {
     n2_build_step *build;
     uint64_t times, seed;
+    uint64_t every; /* in steps 0, every, 2 every, ... alone; 0: in all of them */
 } n2_inner_loop;
 
 /* What held-out rows say after so many steps: a loss for each member, the less the better, of the

@@ -113,6 +113,10 @@ static uint64_t all_steps(const n2_training *r) {
     return sum;
 }
 
+static double runs_a_step(const n2_inner_loop *loop) {
+    return (double)loop->times / (double)(loop->every ? loop->every : 1);
+}
+
 /* Of all steps, or of one of them. */
 static n2ce_status time_phases(const n2_training *r, double *seconds) {
     const double limit = r->t->n_phases > 1 ? N2_TRIAL_SECONDS / 2 : N2_TRIAL_SECONDS;
@@ -123,7 +127,7 @@ static n2ce_status time_phases(const n2_training *r, double *seconds) {
         if (p->steps == 0) continue;
         for (size_t k = 0; k < N2_TRAIN_INNER && plans->inner[k]; k++) {
             N2_TRY(n2_time_plan(plans->inner[k], limit, &each));
-            sum += each * (double)p->inner[k].times * (double)p->steps;
+            sum += each * runs_a_step(&p->inner[k]) * (double)p->steps;
         }
         N2_TRY(n2_time_plan(plans->step, limit, &each));
         sum += each * (double)p->steps;
@@ -163,7 +167,7 @@ static double all_work(const n2_training *r) {
         if (p->steps == 0) continue;
         double each = work_of(plans->step);
         for (size_t k = 0; k < N2_TRAIN_INNER && plans->inner[k]; k++)
-            each += work_of(plans->inner[k]) * (double)p->inner[k].times;
+            each += work_of(plans->inner[k]) * runs_a_step(&p->inner[k]);
         sum += each * (double)p->steps;
     }
     return sum;

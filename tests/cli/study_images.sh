@@ -37,4 +37,5 @@ say n2ce study images
 say n2ce study images --data nowhere
 say n2ce study images --images few
 say study --reuse bars
+say study --effort 100 --features nowhere # nothing is trained before it is there
 say study --arms best
