@@ -155,6 +155,76 @@ static double correction(const n2_scores *s, const n2_fit_record *r, size_t side
     return log(sum / (double)s->n[1 - side]);
 }
 
+/* The log ratios of rows by parts that have seen them, in the place of those that have not. */
+static n2_scores seen_of(const n2_scores *s) {
+    n2_scores seen = *s;
+    for (size_t side = 0; side < 2; side++) seen.f[side] = s->seen[side];
+    return seen;
+}
+
+static double mean_of(const double *x, size_t n) { return average_of(x, n).mean; }
+
+/* How much higher rows that the fit has seen put the number: its mean, and the correction. */
+static double optimism(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
+    if (!s->seen[0] || r->used.critic.contrast != N2_CONTRAST_N2CE) return 0;
+    const double sign = side ? 1 : -1, log_m = log(q->balance_magnitude);
+    const n2_scores seen = seen_of(s);
+    const double mean = mean_of(seen.f[side], s->n[side]) - mean_of(s->f[side], s->n[side]);
+    return sign * mean - (balance(&seen, side, log_m).value - q->balance);
+}
+
+enum { BEYOND = 10, MOST_BEYOND = 256 };
+
+/* The BEYOND-th largest sign f of a side; of pairs, as many for each of their rounds. */
+static double high_ratio(const n2_scores *s, size_t side, double sign) {
+    double top[MOST_BEYOND];
+    const size_t rounds = !s->influence && side == 0 ? s->n[0] / s->n[1] : 1;
+    const size_t want = BEYOND * (rounds > 0 ? rounds : 1), n = s->n[side];
+    size_t k = want < MOST_BEYOND ? want : MOST_BEYOND, have = 0;
+    if (k > n) k = n;
+    for (size_t i = 0; i < n; i++) {
+        const double f = sign * s->f[side][i];
+        if (have == k && !(f > top[k - 1])) continue;
+        size_t at = have < k ? have++ : k - 1;
+        for (; at > 0 && top[at - 1] < f; at--) top[at] = top[at - 1];
+        top[at] = f;
+    }
+    return top[k - 1];
+}
+
+/* Where the other sample has hardly a row the log ratio is extrapolated: that part of the mean. */
+static double extrapolated(const n2_scores *s, size_t side) {
+    const double sign = side ? 1 : -1, high = high_ratio(s, 1 - side, sign);
+    n2_sum sum = {0, 0};
+    for (size_t i = 0; i < s->n[side]; i++) n2_sum_add(&sum, fmax(sign * s->f[side][i] - high, 0));
+    return n2_sum_value(&sum) / (double)s->n[side];
+}
+
+/* The share of the log ratio that was learned, in how it varies over rows. */
+static double learned_share(const n2_scores *s, size_t side) {
+    const size_t n = s->n[side];
+    const double learned = average_of(s->learned[side], n).var, all = average_of(s->f[side], n).var;
+    return all > 0 ? fmin(1, sqrt(learned / all)) : 0;
+}
+
+static const double TAIL_SHARE = 0.6;
+
+/* The variance of any estimate that learns the ratio contains that of r over the other sample, here
+ * of M r / (M + r) for an M that few ratios exceed. Pairs of rows are as good as without end. */
+static double other_variance(const n2_scores *s, size_t side) {
+    const double m = fmax(1, (double)s->n[1 - side] / 30);
+    const double weight = fmin(1, 3 * learned_share(s, side));
+    const double error = s->influence ? weight * balance(s, side, log(m)).error : 0;
+    return error * error;
+}
+
+/* What an interval has to know of a learned part besides. */
+static double fit_variance(const n2_scores *s, size_t side, double gap, n2_quality *q) {
+    q->fitting = 0.5 * fabs(gap);
+    q->tail = TAIL_SHARE * learned_share(s, side) * extrapolated(s, side);
+    return q->fitting * q->fitting + q->tail * q->tail;
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -164,14 +234,23 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     const average f = average_of(s->f[side], s->n[side]);
     const average g = average_of(s->learned[side], s->n[side]);
     n2_estimate e = {isfinite(gaussian) ? gaussian + sign * g.mean : sign * f.mean, f.var / f.n};
+    *q = (n2_quality){0};
     weigh(s, 1 - side, sign, q);
     choose_balance(s, side, sqrt(e.error), q);
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
     const bool learned = r->learned;
-    if (learned) e.value -= correction(s, r, side, q);
-    if (influence) e.error += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
-    if (learned || !influence) e.error += q->balance_error * q->balance_error;
+    double other = learned || !influence ? q->balance_error * q->balance_error : 0;
+    if (influence) other += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
+    if (learned) other = fmax(other, other_variance(s, side));
+    e.error += other;
+    q->sampling = sqrt(e.error);
+    if (learned) {
+        const double gap = optimism(s, r, side, q);
+        e.value -= correction(s, r, side, q);
+        e.value += 0.5 * gap; /* too high by as much as rows that were not seen are too low */
+        e.error += fit_variance(s, side, gap, q);
+    }
     e.error = sqrt(e.error);
     return e;
 }
@@ -218,6 +297,11 @@ static n2_estimate path(const n2_scores *s, double magnitude, bool seen) {
  * mean of both is free of that to first order. */
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     n2_estimate e = path(s, magnitude, false);
+    if (s->seen[0]) {
+        const n2_scores seen = seen_of(s);
+        const double half = 0.5 * (path(&seen, magnitude, false).value - e.value);
+        return (n2_estimate){e.value + half, sqrt(e.error * e.error + half * half)};
+    }
     if (s->base[0]) e.value = 0.5 * (e.value + path(s, magnitude, true).value);
     return e;
 }

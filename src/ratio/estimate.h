@@ -23,7 +23,10 @@ typedef struct n2_quality {
     double normalisation;          /* mean of r over the denominator, 1 if f is right */
     double ess;                    /* effective share of the denominator under r */
     double saturated;              /* share of the numerator with r > M */
-    double bound, cap;             /* KL bound of the objective, and what it cannot exceed */
+    double sampling;               /* standard error from which rows were drawn */
+    double fitting; /* half the gap between what rows say that the fit has seen and has not seen */
+    double tail; /* TAIL_SHARE of the part of the mean beyond all but ten rows of the other side */
+    double bound, cap; /* KL bound of the objective, and what it cannot exceed */
 } n2_quality;
 
 /* KL(num || den), or the mutual information. */

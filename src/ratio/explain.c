@@ -38,6 +38,8 @@ static size_t count_pairs(const n2_explain_data *data, size_t columns) {
     const double net = 2 * d * d + stages * w * (d + (3 + blocks) * w);
     double most = BASE_WORK / (6 * c * d + 2 * d * d);
     if (data->critics) most = fmin(most, NET_WORK / (2 * c * net));
+    if (data->smooths)
+        most = fmin(most, BASE_WORK / (2 * c * d * (double)data->smooth[0]->centres));
     if (data->kernel) most = fmin(most, BASE_WORK / (2 * c * d * (double)data->kernel->centres));
     return most < LEAST ? LEAST : most > MOST ? MOST : (size_t)most;
 }
@@ -161,13 +163,25 @@ static void write_exchanged(void *arg, size_t item, int worker) {
     memcpy(x + first, row_of(e, pair, !(at % 2)) + first, (end - first) * sizeof *x);
 }
 
+/* f + weight times what a smooth part (or, without one, the fold's network) says. */
+static n2ce_status add_part(const explainer *e, const n2_smooth *smooth, double weight,
+                            const double *x, size_t n, double *f) {
+    double *part = n2_alloc(e->ctx, n, sizeof *part);
+    if (!part) return N2CE_ENOMEM;
+    const n2ce_status status = smooth ? n2_smooth_add(smooth, x, n, part)
+                                      : n2_critic_add(e->data->critic[e->fold], x, n, part);
+    for (size_t i = 0; i < n; i++) f[i] += weight * part[i];
+    n2_free(e->ctx, part);
+    return status;
+}
+
 static n2ce_status score_learned(const explainer *e, const double *x, size_t n, double *f) {
     const n2_explain_data *data = e->data;
-    memset(f, 0, n * sizeof *f);
-    if (data->kernel)
-        n2_kernel_ratio_score(data->kernel, x, n, f);
-    else
-        N2_TRY(n2_critic_add(data->critic[e->fold], x, n, f));
+    const double *weight = data->blend->weight;
+    for (size_t i = 0; i < n; i++) f[i] = data->blend->constant;
+    if (data->kernel) n2_kernel_ratio_score(data->kernel, x, n, f);
+    if (e->fold < data->smooths) N2_TRY(add_part(e, data->smooth[e->fold], weight[1], x, n, f));
+    if (e->fold < data->critics) N2_TRY(add_part(e, NULL, weight[2], x, n, f));
     return n2_cancelled(e->ctx) ? N2CE_ECANCELED : N2CE_OK;
 }
 
@@ -199,12 +213,14 @@ static n2ce_status add_exchanges(const explainer *e) {
     return status;
 }
 
+/* Of several stages only networks say what each adds. */
 static n2ce_status add_learned_stages(const explainer *e) {
     const size_t d = e->d, stages = e->out->stages;
     double *x = n2_alloc(e->ctx, e->n * (d + stages), sizeof *x), *g = x + e->n * d;
     if (!x) return N2CE_ENOMEM;
     for (size_t p = 0; p < e->n; p++) memcpy(x + p * d, row_of(e, p, NUM), d * sizeof *x);
-    const n2ce_status status = n2_critic_stages(e->data->critic[e->fold], x, e->n, g);
+    const n2ce_status status = stages == 1 ? score_learned(e, x, e->n, g)
+                                           : n2_critic_stages(e->data->critic[e->fold], x, e->n, g);
     for (size_t i = 0; i < e->n * stages && status == N2CE_OK; i++)
         e->out->stage[i % stages].learned += g[i];
     n2_free(e->ctx, x);
@@ -212,9 +228,9 @@ static n2ce_status add_learned_stages(const explainer *e) {
 }
 
 static n2ce_status add_learned(const explainer *e) {
-    const bool critic = e->fold < e->data->critics;
-    if (critic || e->data->kernel) N2_TRY(add_exchanges(e));
-    return critic ? add_learned_stages(e) : N2CE_OK;
+    const bool parts = e->fold < e->data->critics || e->fold < e->data->smooths;
+    if (parts || e->data->kernel) N2_TRY(add_exchanges(e));
+    return parts ? add_learned_stages(e) : N2CE_OK;
 }
 
 /* ---- all folds ------------------------------------------------------------ */

@@ -9,16 +9,18 @@
 #define N2_FIT_H
 
 #include "base/text.h"
+#include "blend.h"
 #include "critic.h"
 #include "explain.h"
 #include "feature_map.h"
 #include "kernel_ratio.h"
+#include "smooth.h"
 
 enum { N2_MOST_FOLDS = 10, N2_MOST_STAGES = 32 };
 
 /* Which parts the log ratio has. */
 typedef enum n2_parts {
-    N2_PARTS_BOTH,      /* Gaussian part and network */
+    N2_PARTS_BOTH,      /* Gaussian part, smooth part if asked for, and network */
     N2_PARTS_QUADRATIC, /* Gaussian part alone */
     N2_PARTS_NET        /* network alone */
 } n2_parts;
@@ -39,6 +41,7 @@ typedef struct n2_fit_options {
     size_t folds;
     double max_seconds; /* 0: no limit */
     uint64_t seed;
+    bool smooth;  /* with a smooth part between the Gaussian one and the network, where it fits */
     bool explain; /* say what the log ratio is made of, too */
 } n2_fit_options;
 
@@ -50,7 +53,9 @@ typedef struct n2_fit_record {
     double gaussian_reverse; /* the other way round; NaN with dx */
     n2_critic_record fold[N2_MOST_FOLDS];
     size_t folds_run; /* in which a network was trained */
-    bool learned;     /* the networks are part of the ratio */
+    bool learned;     /* the learned parts are part of the ratio */
+    n2_gain gain;     /* of the blend's NCE loss of held-out rows over the Gaussian part's */
+    double penalty;   /* of the smooth part */
     size_t mapped;    /* columns given normal margins */
     bool raced;       /* several magnitudes were tried */
     char race[48];    /* "1, 15 and 224" */
@@ -65,7 +70,10 @@ typedef struct n2_ratio {
     n2_gauss *base;
     n2_critic *critic[N2_MOST_FOLDS];
     size_t critics;
-    double shift; /* taken off the critics' mean: DV and InfoNCE leave a constant open */
+    n2_smooth *smooth[N2_MOST_FOLDS];
+    size_t smooths;
+    n2_blend blend; /* of base, the mean of the smooth parts and that of the critics */
+    double shift;   /* taken off the critics' mean: DV and InfoNCE leave a constant open */
     n2_kernel_ratio *kernel;
 } n2_ratio;
 
@@ -84,7 +92,8 @@ typedef struct n2_scores {
     n2ce_ctx *ctx;
     size_t n[2];
     double *f[2];       /* whole log ratio */
-    double *learned[2]; /* the network's part of it */
+    double *learned[2]; /* what is learned of it: all but the Gaussian part */
+    double *seen[2];    /* the whole by learned parts that have seen the row; NULL: not known */
     double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */

@@ -2,6 +2,7 @@
 
 #include "critic_file.h"
 #include "io/json.h"
+#include "smooth_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,6 +171,14 @@ static void put_kernel(n2_bundle *b, const n2_kernel_ratio *k) {
     n2_bundle_put_doubles(b, "kernel.alpha", k->centres, 0, k->alpha);
 }
 
+static void put_blend(n2_bundle *b, const n2_blend *blend) {
+    double *numbers = n2_bundle_room(b, N2_BLEND_PARTS + 1);
+    if (!numbers) return;
+    memcpy(numbers, blend->weight, sizeof blend->weight);
+    numbers[N2_BLEND_PARTS] = blend->constant;
+    n2_bundle_put_doubles(b, "blend", N2_BLEND_PARTS + 1, 0, numbers);
+}
+
 /* ---- saving -------------------------------------------------------------- */
 
 /* Names of the columns and levels, and the numbers that shape the networks. */
@@ -198,6 +207,8 @@ static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
     put_base(b, m->ratio->base);
     n2_bundle_put_doubles(b, "shift", 1, 0, &m->ratio->shift);
     for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(n2_critic_put(b, m->ratio->critic[k], k));
+    for (size_t k = 0; k < m->ratio->smooths; k++) N2_TRY(n2_smooth_put(b, m->ratio->smooth[k], k));
+    put_blend(b, &m->ratio->blend);
     put_kernel(b, m->ratio->kernel);
     return N2CE_OK;
 }
@@ -314,6 +325,24 @@ static n2ce_status load_kernel(n2_ratio *r, const n2_st_file *f, size_t d) {
     return status;
 }
 
+/* Files of before there was a blend have none: their parts are added. */
+static n2ce_status load_blend(n2_ratio *r, const n2_st_file *f) {
+    double *numbers = NULL;
+    r->blend = (n2_blend){{1, 1, 1}, 0};
+    if (!n2_st_find(f, "blend")) return N2CE_OK;
+    N2_TRY(n2_bundle_take(r->ctx, f, "blend", N2_BLEND_PARTS + 1, &numbers));
+    memcpy(r->blend.weight, numbers, sizeof r->blend.weight);
+    r->blend.constant = numbers[N2_BLEND_PARTS];
+    n2_free(r->ctx, numbers);
+    return N2CE_OK;
+}
+
+static n2ce_status load_smooths(n2_ratio *r, const n2_st_file *f, size_t d) {
+    for (; r->smooths < N2_MOST_FOLDS && n2_smooth_is_there(f, r->smooths); r->smooths++)
+        N2_TRY(n2_smooth_take(r->ctx, f, r->smooths, d, &r->smooth[r->smooths]));
+    return N2CE_OK;
+}
+
 /* One entry of "columns": the name, and the levels if it has some. */
 static n2ce_status read_column(n2ce_model *m, n2_json *json, size_t c) {
     const char *text;
@@ -408,6 +437,8 @@ static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t 
     if (!shift) return N2CE_EDATA;
     N2_TRY(n2_st_to_f64(m->ctx, shift, &r->shift, 1));
     if (n2_st_find(f, "base.basis")) N2_TRY(load_base(r, f, d));
+    N2_TRY(load_blend(r, f));
+    N2_TRY(load_smooths(r, f, d));
     if (n2_st_find(f, "kernel.alpha")) N2_TRY(load_kernel(r, f, d));
     for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));
     return N2CE_OK;

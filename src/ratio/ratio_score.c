@@ -8,6 +8,7 @@ void n2_ratio_free(n2_ratio *r) {
     n2_features_free(r->features);
     n2_gauss_free(r->base);
     for (size_t k = 0; k < r->critics; k++) n2_critic_free(r->critic[k]);
+    for (size_t k = 0; k < r->smooths; k++) n2_smooth_free(r->smooth[k]);
     n2_kernel_ratio_free(r->kernel);
     n2_free(r->ctx, r);
 }
@@ -26,18 +27,27 @@ n2ce_status n2_ratio_move(n2_ratio *r, const n2_critic_options *o, n2_device_cho
 
 enum { SCORE_BLOCK = 8192 };
 
+/* Adds weight times the mean of what some parts have added up to, and starts the next sum. */
+static void add_mean(double *f, double *sum, size_t n, double weight, size_t parts) {
+    for (size_t i = 0; i < n && parts > 0; i++) f[i] += weight * (sum[i] / (double)parts);
+    memset(sum, 0, n * sizeof *sum);
+}
+
+/* At most SCORE_BLOCK rows. */
 static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double *f) {
+    double sum[SCORE_BLOCK] = {0};
     memset(f, 0, n * sizeof *f);
     if (r->kernel) {
         n2_kernel_ratio_score(r->kernel, x, n, f);
         return N2CE_OK;
     }
-    for (size_t k = 0; k < r->critics; k++) N2_TRY(n2_critic_add(r->critic[k], x, n, f));
-    for (size_t i = 0; i < n && r->critics > 0; i++) f[i] = f[i] / (double)r->critics - r->shift;
-    if (!r->base) return N2CE_OK;
-    double base[SCORE_BLOCK];
-    N2_TRY(n2_gauss_score(r->base, x, n, base));
-    for (size_t i = 0; i < n; i++) f[i] += base[i];
+    for (size_t k = 0; k < r->critics; k++) N2_TRY(n2_critic_add(r->critic[k], x, n, sum));
+    add_mean(f, sum, n, r->blend.weight[2], r->critics);
+    for (size_t k = 0; k < r->smooths; k++) N2_TRY(n2_smooth_add(r->smooth[k], x, n, sum));
+    add_mean(f, sum, n, r->blend.weight[1], r->smooths);
+    if (r->base) N2_TRY(n2_gauss_score(r->base, x, n, sum));
+    add_mean(f, sum, n, r->blend.weight[0], r->base != NULL);
+    for (size_t i = 0; i < n; i++) f[i] += r->blend.constant - r->shift;
     return N2CE_OK;
 }
 

@@ -76,6 +76,9 @@ static void add_quality(n2_text *json, const n2_quality *q) {
                 {"normalisation", q->normalisation},
                 {"ess", q->ess},
                 {"saturated", q->saturated},
+                {"sampling", q->sampling},
+                {"fitting", q->fitting},
+                {"tail", q->tail},
                 {"kl_bound", q->bound},
                 {"kl_cap", q->cap}};
     n2_text_add(json, ", \"quality\": {");

@@ -75,6 +75,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_fit_opt
         .folds = count(o, "folds"),
         .max_seconds = number(o, "time-limit"),
         .seed = n2_options_count(o, "seed"),
+        .smooth = is(o, "critic", "auto") && is(o, "method", "n2ce"),
         .explain = n2ce_options_get(o, "report") != NULL,
     };
     const bool separable = m->contrast <= N2_CONTRAST_NEG_REWEIGHT;
@@ -352,7 +353,9 @@ void n2_session_samples(const n2_session *s, n2_text *text) {
 static const char *parts_name(const n2_session *s) {
     if (s->ratio->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
     if (!s->record.learned) return "quadratic";
-    return s->ratio->base ? "quadratic + network" : "network";
+    if (!s->ratio->base) return "network";
+    if (s->ratio->smooths == 0) return "quadratic + network";
+    return s->ratio->critics ? "quadratic + smooth + network" : "quadratic + smooth";
 }
 
 const char *n2_session_device(const n2_session *s) {
@@ -366,17 +369,21 @@ void n2_session_say(const n2_session *s, n2_text *out) {
     if (s->ratio->base)
         n2_text_add(out, " (Gaussian part %.4g nats%s)", r->gaussian,
                     r->learned         ? ""
-                    : r->folds_run > 0 ? "; the network found nothing more on held-out rows"
+                    : r->folds_run > 0 ? "; nothing more was found on held-out rows"
                                        : "");
-    if (r->learned)
+    if (s->ratio->smooths > 0)
+        n2_text_add(out, ", smooth part of %zu kernels, penalty %.1g", s->ratio->smooth[0]->centres,
+                    r->penalty);
+    if (r->learned && s->ratio->critics > 0)
         n2_text_add(out, ", M = %.3g, %zu stage%s, width %zu, %zu folds of at most %zu steps",
                     c->magnitude, c->stages, c->stages == 1 ? "" : "s", c->width, r->used.folds,
                     c->steps);
     if (r->mapped)
         n2_text_add(out, ", normal margins for %zu column%s", r->mapped, r->mapped == 1 ? "" : "s");
-    if (r->folds_run > 0 && s->choice.backend)
+    if (s->ratio->critics > 0 && s->choice.backend)
         n2_text_add(out, ", trained on %s", n2_session_device(s));
-    if (r->raced && r->learned) n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
+    if (r->raced && s->ratio->critics > 0)
+        n2_text_add(out, "; M is the best of %s on held-out rows", r->race);
     n2_text_add(out, "\n");
 }
 

@@ -1,0 +1,294 @@
+/* What networks and kernel models say of rows that they have not seen. */
+#include "fit_parts.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SMOOTH = 1, NETWORK = 2 }; /* parts, as blend.h counts them */
+
+static n2_critic *critic_of(const n2_fitter *f, size_t fold) {
+    return fold < f->ratio->critics ? f->ratio->critic[fold] : NULL;
+}
+
+/* What a part of some fold says of the rows of another or the same one: to where scores of the
+ * denominator and of the numerator go. */
+typedef struct reading {
+    const n2_fitter *f;
+    size_t part, fold;
+    double *const *to;
+} reading;
+
+/* At n rows of features, for the scores from `at` on. */
+static n2ce_status read_rows(const reading *r, const double *x, size_t n, size_t side, size_t at) {
+    const n2_fitter *f = r->f;
+    double *out = r->to[side] + at;
+    n2_critic *critic = critic_of(f, r->fold);
+    memset(out, 0, n * sizeof *out);
+    if (r->part == SMOOTH) N2_TRY(n2_smooth_add(f->ratio->smooth[r->fold], x, n, out));
+    if (r->part == NETWORK && critic) N2_TRY(n2_critic_add(critic, x, n, out));
+    if (r->part == NETWORK && f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, out);
+    return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
+}
+
+enum { SOME_PAIRS = 8192 };
+
+/* Pairs of a fold go to their places shift by shift, some of them at a time. */
+static n2ce_status read_pairs(const reading *r, const size_t range[2]) {
+    const n2_fitter *f = r->f;
+    const size_t d = f->num.d, n = range[1] - range[0], shifts = f->scores->n[0] / f->num.n;
+    const size_t most = n < SOME_PAIRS ? n : SOME_PAIRS;
+    double *x = n2_alloc(f->ctx, most * d, sizeof *x);
+    n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t s = 1; s <= shifts; s++)
+        for (size_t i = 0; i < n && status == N2CE_OK; i += most) {
+            n2_pairing p = {f, range[0], n, i, n - i < most ? n - i : most, s, x};
+            status = n2_pair_rows(&p);
+            if (status == N2CE_OK)
+                status = read_rows(r, x, p.n, 0, (s - 1) * f->num.n + range[0] + i);
+        }
+    n2_free(f->ctx, x);
+    return status;
+}
+
+static n2ce_status read_fold(const reading *r, size_t held[2][2]) {
+    const n2_fitter *f = r->f;
+    const size_t d = f->num.d, n = held[0][0], m = held[1][0];
+    N2_TRY(read_rows(r, f->num.x + n * d, held[0][1] - n, 1, n));
+    if (f->dx) return read_pairs(r, held[0]);
+    return read_rows(r, f->den.x + m * d, held[1][1] - m, 0, m);
+}
+
+/* A fold's network is replaced by a copy where networks are evaluated now. */
+n2ce_status n2_fit_bring_back(const n2_fitter *f, size_t fold) {
+    n2_critic *copy;
+    N2_TRY(n2_critic_copy(critic_of(f, fold), f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(f->ratio->critic[fold]);
+    f->ratio->critic[fold] = copy;
+    return N2CE_OK;
+}
+
+/* Once more by a copy on the processor, if a device that nobody insists on failed. */
+static n2ce_status read_fold_somewhere(const reading *r, size_t rows) {
+    const n2_fitter *f = r->f;
+    size_t held[2][2];
+    n2_find_fold(f, rows, held);
+    const n2ce_status status = read_fold(r, held);
+    if (r->part != NETWORK || !critic_of(f, r->fold)) return status;
+    if (!n2_choice_retreat(f->o.critic.choice, f->ctx, status)) return status;
+    N2_TRY(n2_fit_bring_back(f, r->fold));
+    return read_fold(r, held);
+}
+
+static void add_learned(const n2_scores *s, size_t side, size_t begin, size_t n) {
+    double *total = s->f[side] + begin, *learned = s->learned[side] + begin;
+    for (size_t i = 0; i < n; i++) total[i] += learned[i];
+}
+
+static void take_off(double *x, size_t n, double by) {
+    for (size_t i = 0; i < n; i++) x[i] -= by;
+}
+
+/* DV and InfoNCE determine f up to a constant only: take the one that makes the mean of
+ * e^f over the fold's denominator rows 1. */
+static void settle_constant(n2_fitter *f, size_t held[2][2]) {
+    const n2_contrast contrast = f->o.critic.contrast;
+    if (contrast != N2_CONTRAST_DV && contrast != N2_CONTRAST_INFONCE) return;
+    n2_scores *s = f->scores;
+    const size_t *den = f->dx ? held[0] : held[1], n = den[1] - den[0];
+    const size_t rounds = f->dx ? s->n[0] / f->num.n : 1;
+    double log_sum = -N2_INFINITY;
+    for (size_t k = 0; k < rounds; k++) {
+        const double part = n2_logsumexp(s->f[0] + k * f->num.n + den[0], n);
+        log_sum = n2_logsumexp((double[]){log_sum, part}, 2);
+    }
+    const double by = log_sum - log((double)(n * rounds));
+    for (size_t k = 0; k < rounds; k++) {
+        take_off(s->f[0] + k * f->num.n + den[0], n, by);
+        take_off(s->learned[0] + k * f->num.n + den[0], n, by);
+    }
+    take_off(s->f[1] + held[0][0], held[0][1] - held[0][0], by);
+    take_off(s->learned[1] + held[0][0], held[0][1] - held[0][0], by);
+    f->ratio->shift += by / (double)f->o.folds;
+}
+
+/* Networks or a kernel model, as they are. */
+n2ce_status n2_fit_learned(n2_fitter *f) {
+    const size_t shifts = f->scores->n[0] / f->num.n;
+    for (size_t k = 0; k < f->o.folds; k++) {
+        size_t held[2][2];
+        if (!critic_of(f, k) && !f->ratio->kernel) continue;
+        n2_find_fold(f, k, held);
+        N2_TRY(read_fold_somewhere(&(reading){f, NETWORK, k, f->scores->learned}, k));
+        const size_t n = held[0][1] - held[0][0];
+        add_learned(f->scores, 1, held[0][0], n);
+        for (size_t s = 0; s < shifts && f->dx; s++)
+            add_learned(f->scores, 0, s * f->num.n + held[0][0], n);
+        if (!f->dx) add_learned(f->scores, 0, held[1][0], held[1][1] - held[1][0]);
+        if (critic_of(f, k)) settle_constant(f, held);
+    }
+    return N2CE_OK;
+}
+
+/* ---- parts that are weighed ---------------------------------------------- */
+
+bool n2_fit_is_blended(const n2_fitter *f) {
+    return f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts == N2_PARTS_BOTH && f->ratio->base &&
+           f->o.critic.contrast == N2_CONTRAST_N2CE && f->o.critic.stages == 1;
+}
+
+static n2ce_status pair_of_arrays(const n2_fitter *f, double *out[2]) {
+    for (size_t side = 0; side < 2; side++)
+        if (!out[side] && !(out[side] = n2_alloc(f->ctx, f->scores->n[side], sizeof(double))))
+            return N2CE_ENOMEM;
+    return N2CE_OK;
+}
+
+/* A part at all rows, by the fold `ahead` of theirs. */
+static n2ce_status read_part(const n2_fitter *f, size_t part, size_t ahead, double *to[2]) {
+    N2_TRY(pair_of_arrays(f, to));
+    for (size_t k = 0; k < f->o.folds; k++)
+        N2_TRY(read_fold_somewhere(&(reading){f, part, (k + ahead) % f->o.folds, to}, k));
+    return N2CE_OK;
+}
+
+/* Scores of parts at rows; those of the base are in the scores already. */
+static n2_blend_rows rows_of_parts(const n2_fitter *f, const n2_part_scores *scores) {
+    const n2_scores *s = f->scores;
+    n2_blend_rows rows = {.n = {s->n[0], s->n[1]}, .independent = {s->n[0], s->n[1]}};
+    if (f->dx) rows.independent[0] = s->n[1];
+    for (size_t side = 0; side < 2; side++) {
+        for (size_t p = 0; p < N2_BLEND_PARTS; p++) rows.part[side][p] = scores->of[side][p];
+        rows.part[side][0] = s->f[side];
+    }
+    return rows;
+}
+
+/* Those of a fold; of pairs the first ones. */
+static n2_blend_rows rows_of_fold(const n2_fitter *f, size_t fold) {
+    size_t held[2][2];
+    n2_find_fold(f, fold, held);
+    n2_blend_rows rows = rows_of_parts(f, &f->held);
+    for (size_t side = 0; side < 2; side++) {
+        const size_t *range = side || f->dx ? held[0] : held[1];
+        for (size_t p = 0; p < N2_BLEND_PARTS; p++)
+            if (rows.part[side][p]) rows.part[side][p] += range[0];
+        rows.n[side] = rows.independent[side] = range[1] - range[0];
+    }
+    return rows;
+}
+
+/* A part at the rows of the first fold. */
+static n2ce_status read_first(n2_fitter *f, size_t part) {
+    double *to[2] = {f->held.of[0][part], f->held.of[1][part]};
+    n2ce_status status = pair_of_arrays(f, to);
+    for (size_t side = 0; side < 2; side++) f->held.of[side][part] = to[side];
+    if (status == N2CE_OK) status = read_fold_somewhere(&(reading){f, part, 0, to}, 0);
+    return status;
+}
+
+n2ce_status n2_fit_first_gain(n2_fitter *f, n2_gain *out) {
+    const n2_blend before = {{1, 1, 0}, 0}, after = {{1, 0, 1}, 0};
+    N2_TRY(read_first(f, SMOOTH));
+    N2_TRY(read_first(f, NETWORK));
+    const n2_blend_rows rows = rows_of_fold(f, 0);
+    *out = n2_blend_gain(&rows, &before, &after);
+    return N2CE_OK;
+}
+
+/* The blend at each row. */
+static void write_blend(const n2_fitter *f, const n2_part_scores *scores, double *const out[2]) {
+    const n2_blend_rows rows = rows_of_parts(f, scores);
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < rows.n[side]; i++)
+            out[side][i] = n2_blend_at(&rows, &f->ratio->blend, side, i);
+}
+
+static n2ce_status read_parts(n2_fitter *f, size_t ahead, n2_part_scores *out) {
+    const bool there[N2_BLEND_PARTS] = {false, f->ratio->smooths > 0,
+                                        f->ratio->critics == f->o.folds};
+    for (size_t p = 1; p < N2_BLEND_PARTS; p++) {
+        double *to[2] = {out->of[0][p], out->of[1][p]};
+        if (!there[p]) continue;
+        const n2ce_status status = read_part(f, p, ahead, to);
+        for (size_t side = 0; side < 2; side++) out->of[side][p] = to[side];
+        N2_TRY(status);
+    }
+    return N2CE_OK;
+}
+
+void n2_fit_free_parts(const n2_fitter *f, n2_part_scores *scores) {
+    for (size_t side = 0; side < 2; side++)
+        for (size_t p = 0; p < N2_BLEND_PARTS; p++) {
+            n2_free(f->ctx, scores->of[side][p]);
+            scores->of[side][p] = NULL;
+        }
+}
+
+/* Parts without a weight are gone. */
+static void drop_parts(n2_fitter *f) {
+    n2_ratio *r = f->ratio;
+    const double *weight = r->blend.weight;
+    for (size_t k = 0; k < r->smooths && weight[SMOOTH] == 0; k++) {
+        n2_smooth_free(r->smooth[k]);
+        r->smooth[k] = NULL;
+    }
+    for (size_t k = 0; k < r->critics && weight[NETWORK] == 0; k++) {
+        n2_critic_free(r->critic[k]);
+        r->critic[k] = NULL;
+    }
+    if (weight[SMOOTH] == 0) r->smooths = 0;
+    if (weight[NETWORK] == 0) r->critics = 0;
+}
+
+bool n2_networks_pay(const n2_fit_record *r, size_t folds) {
+    double gain = 0, var = 0;
+    for (size_t k = 0; k < r->folds_run; k++) {
+        gain += r->fold[k].gain;
+        var += r->fold[k].gain_error * r->fold[k].gain_error;
+    }
+    return r->folds_run == folds && gain > 2 * sqrt(var);
+}
+
+/* The weights, or those of the Gaussian part alone if they gain too little. Where samples are so
+ * far apart that the NCE loss sees nothing, networks may gain in their own. */
+static void weigh(n2_fitter *f) {
+    const n2_blend none = {{1, 0, 0}, 0};
+    n2_blend_rows rows = rows_of_parts(f, &f->held);
+    if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
+    n2_blend blend = n2_blend_fit(&rows, false);
+    f->record->gain = n2_blend_gain(&rows, &none, &blend);
+    f->record->learned = f->record->gain.value > 2 * f->record->gain.error;
+    if (!f->record->learned && n2_networks_pay(f->record, f->o.folds)) {
+        f->record->learned = true;
+        blend = (n2_blend){{1, 0, 1}, 0};
+    }
+    f->ratio->blend = f->record->learned ? blend : none;
+    drop_parts(f);
+}
+
+/* What is learned is the blend without the base as it is, which it then takes the place of. */
+static void take_blend(const n2_scores *s, size_t side) {
+    for (size_t i = 0; i < s->n[side]; i++) {
+        const double whole = s->learned[side][i];
+        s->learned[side][i] = whole - s->f[side][i];
+        s->f[side][i] = whole;
+    }
+}
+
+n2ce_status n2_fit_blend(n2_fitter *f) {
+    n2_part_scores seen = {0};
+    N2_TRY(read_parts(f, 0, &f->held));
+    weigh(f);
+    if (!f->record->learned) return N2CE_OK;
+    n2ce_status status = pair_of_arrays(f, f->scores->seen);
+    if (status == N2CE_OK) status = read_parts(f, 1, &seen);
+    if (status == N2CE_OK) {
+        write_blend(f, &seen, f->scores->seen);
+        write_blend(f, &f->held, f->scores->learned);
+        for (size_t side = 0; side < 2; side++) take_blend(f->scores, side);
+    }
+    n2_fit_free_parts(f, &seen);
+    return status;
+}

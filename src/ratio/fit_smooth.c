@@ -1,0 +1,186 @@
+/* The smooth part of a fit: its scales from halves of the rows, its weights fold by fold. */
+#include "fit_parts.h"
+
+#include "base/arena.h"
+#include "base/numerics.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ROWS = 60,          /* a side: with fewer there is nothing to choose scales by */
+    WIDEST = 64,        /* columns beyond which distances tell nothing */
+    MOST_ROWS = 4000,   /* a side, of one fit */
+    MOST_JOINT = 15000, /* rows and pairs together */
+    SEARCH_ROWS = 2000, /* a side, of the search's halves together */
+    SEARCH_PAIRS = 4,   /* of a row, in the search and of its halves */
+    CENTRES = 300,
+    NEWTON = 6,
+};
+
+static const double ENOUGH = 0.02;
+
+bool n2_fit_has_smooth(const n2_fitter *f) {
+    const size_t n = f->dx || f->num.n < f->den.n ? f->num.n : f->den.n;
+    return f->o.smooth && f->ratio->base && f->o.critic.stages == 1 && n >= ROWS &&
+           f->num.d <= WIDEST;
+}
+
+/* ---- rows of a fit ------------------------------------------------------- */
+
+/* Some rows of a sample: all outside of [begin, end), or inside. */
+typedef struct pick {
+    size_t begin, end;
+    bool outside;
+    size_t most;
+} pick;
+
+static size_t picked(const pick *p, size_t n) {
+    const size_t within = p->end - p->begin, count = p->outside ? n - within : within;
+    return count < p->most ? count : p->most;
+}
+
+static const double *picked_row(const pick *p, n2_rows_view rows, size_t i) {
+    if (!p->outside) return rows.x + (p->begin + i) * rows.d;
+    return rows.x + (i < p->begin ? i : i + p->end - p->begin) * rows.d;
+}
+
+static const double *copy_rows(n2_arena *arena, const pick *p, n2_rows_view rows) {
+    const size_t n = picked(p, rows.n), d = rows.d;
+    double *x = n2_arena_alloc(arena, n * d, sizeof *x);
+    for (size_t i = 0; i < n && x; i++) memcpy(x + i * d, picked_row(p, rows, i), d * sizeof *x);
+    return x;
+}
+
+/* x of each row with y of those 1 .. shifts rows on. */
+static const double *copy_pairs(n2_arena *arena, const pick *p, n2_rows_view rows, size_t dx,
+                                size_t shifts) {
+    const size_t n = picked(p, rows.n), d = rows.d;
+    double *x = n2_arena_alloc(arena, n * shifts * d, sizeof *x), *at = x;
+    for (size_t s = 1; s <= shifts && x; s++)
+        for (size_t i = 0; i < n; i++, at += d) {
+            memcpy(at, picked_row(p, rows, i), dx * sizeof *x);
+            memcpy(at + dx, picked_row(p, rows, (i + s) % n) + dx, (d - dx) * sizeof *x);
+        }
+    return x;
+}
+
+static n2ce_status score_base(n2_arena *arena, const n2_gauss *base, n2_smooth_rows *rows) {
+    for (size_t side = 0; side < 2; side++) {
+        double *f = n2_arena_alloc(arena, rows->n[side], sizeof *f);
+        if (!f || !rows->x[side]) return N2CE_ENOMEM;
+        N2_TRY(n2_gauss_score(base, rows->x[side], rows->n[side], f));
+        rows->base[side] = f;
+    }
+    return N2CE_OK;
+}
+
+/* Rows of both sides, picks of the denominator and the numerator, and the base's scores. */
+static n2ce_status gather(const n2_fitter *f, n2_arena *arena, const pick from[2], size_t shifts,
+                          const n2_gauss *base, n2_smooth_rows *out) {
+    *out = (n2_smooth_rows){0};
+    out->n[1] = picked(&from[1], f->num.n);
+    out->n[0] = f->dx ? out->n[1] * shifts : picked(&from[0], f->den.n);
+    out->x[1] = copy_rows(arena, &from[1], f->num);
+    out->x[0] = f->dx ? copy_pairs(arena, &from[1], f->num, f->dx, shifts)
+                      : copy_rows(arena, &from[0], f->den);
+    return score_base(arena, base, out);
+}
+
+/* ---- scales -------------------------------------------------------------- */
+
+typedef struct chosen {
+    double *scale;
+    size_t penalty;
+    double loss;
+} chosen;
+
+/* Half 0 or 1 of the first rows. */
+static void pick_half(const n2_fitter *f, size_t half, pick out[2]) {
+    const size_t n[2] = {f->dx ? f->num.n : f->den.n, f->num.n};
+    for (size_t side = 0; side < 2; side++) {
+        const size_t all = n[side] < SEARCH_ROWS ? n[side] : SEARCH_ROWS, mid = all / 2;
+        out[side] = (pick){half ? mid : 0, half ? all : mid, false, SEARCH_ROWS};
+    }
+}
+
+static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, chosen *out) {
+    n2_smooth_rows half[2];
+    for (size_t k = 0; k < 2; k++) {
+        pick from[2];
+        pick_half(f, k, from);
+        N2_TRY(gather(f, arena, from, SEARCH_PAIRS, f->ratio->base, &half[k]));
+    }
+    const n2_smooth_rows other[2] = {half[1], half[0]};
+    return n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, out->scale, &out->penalty,
+                            &out->loss);
+}
+
+/* ---- folds --------------------------------------------------------------- */
+
+static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
+                               n2_smooth_path *path) {
+    size_t held[2][2];
+    n2_find_fold(f, fold, held);
+    const size_t shifts = 4, most = f->dx ? MOST_JOINT / (shifts + 1) : MOST_ROWS;
+    const pick outside[2] = {{held[1][0], held[1][1], true, most},
+                             {held[0][0], held[0][1], true, most}};
+    const pick inside[2] = {{held[1][0], held[1][1], false, most},
+                            {held[0][0], held[0][1], false, most}};
+    N2_TRY(gather(f, arena, outside, shifts, f->base[fold], &path->train));
+    return gather(f, arena, inside, shifts, f->base[fold], &path->held);
+}
+
+/* The penalty with the least loss of all folds together; there may be none. */
+static bool best_penalty(const n2_smooth_path *path, size_t folds, size_t *best) {
+    double least = N2_INFINITY;
+    for (size_t i = 0; i < path[0].n; i++) {
+        double loss = 0;
+        for (size_t k = 0; k < folds; k++) loss += path[k].loss[i];
+        if (!(loss < least)) continue;
+        least = loss;
+        *best = i;
+    }
+    return isfinite(least);
+}
+
+static void keep_fits(n2_fitter *f, n2_smooth_path *path) {
+    size_t best = 0;
+    const bool found = best_penalty(path, f->o.folds, &best);
+    for (size_t k = 0; k < f->o.folds; k++)
+        for (size_t i = 0; i < path[k].n; i++) {
+            if (found && i == best)
+                f->ratio->smooth[k] = path[k].fit[i];
+            else
+                n2_smooth_free(path[k].fit[i]);
+        }
+    f->ratio->smooths = found ? f->o.folds : 0;
+    f->record->penalty = n2_smooth_penalty(path[0].first + best);
+}
+
+static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
+    n2_smooth_path path[N2_MOST_FOLDS];
+    const size_t first = c->penalty > 0 ? c->penalty - 1 : 0, left = N2_SMOOTH_PENALTIES - first;
+    for (size_t k = 0; k < f->o.folds; k++) {
+        path[k] = (n2_smooth_path){.d = f->num.d,
+                                   .scale = c->scale,
+                                   .centres = CENTRES,
+                                   .first = first,
+                                   .n = left < N2_SMOOTH_PATH ? left : N2_SMOOTH_PATH,
+                                   .newton = NEWTON,
+                                   .enough = ENOUGH};
+        N2_TRY(gather_fold(f, arena, k, &path[k]));
+    }
+    N2_TRY(n2_smooth_paths(f->ctx, path, f->o.folds, true));
+    keep_fits(f, path);
+    return N2CE_OK;
+}
+
+n2ce_status n2_fit_smooth(n2_fitter *f) {
+    n2_arena arena = n2_arena_new(f->ctx);
+    chosen c = {n2_arena_alloc(&arena, f->num.d, sizeof(double)), 0, N2_INFINITY};
+    n2ce_status status = c.scale ? find_scales(f, &arena, &c) : N2CE_ENOMEM;
+    if (status == N2CE_OK && isfinite(c.loss)) status = fit_folds(f, &arena, &c);
+    n2_arena_free(&arena);
+    return status;
+}
