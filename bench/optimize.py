@@ -1,219 +1,223 @@
 #!/usr/bin/env python3
-"""Tables of designs with a known truth: `n2ce optimize` against chance and against the best rows.
+"""Tables of designs with a known truth: `n2ce optimize` against what an engineer would do without it.
 
-    ./run bench optimize [--json] [--tables a,b] [--seeds K] [--seed S] [--options "--prior gaussian"]
+    ./run bench optimize [--quick] [--json] [--tables a,b] [--seeds K] [--seed S] [--count Q] [--data DIR]
+                         [--methods n2ce,random,...] [--options "--prior gaussian"] [--summary]
 
-Every table is drawn here, by its name and the seed, from a function that the program never sees: it
-gets rows and noisy values as a CSV file, and all its defaults. Its 256 proposals are then worth what
-the function says, without noise, beside 256 designs by chance within the ranges of the columns, and
-beside the 256 best rows tried again. Higher is better; `n2ce` has to be above both, in the best and in
-the median. The program is $N2CE_BIN or build/n2ce. Nothing but Python is needed.
+Tables are those of bench/tables/designs.py: hills, ripples, curved valleys, monotone formulas, mixed columns, recipes;
+4 to 30 columns, 300 to 20,000 rows, noise up to that of the signal, and the best 0 to 40 % of the rows hidden. With
+--data, whose folder `anomaly` has NAME.npy, also real ones, of which a forest on all rows is the judge. A method sees
+rows and noisy values, and proposes Q designs (128); they are worth what the truth says: 0 is a row by chance and 1 the best
+of all rows. Beside n2ce, with its defaults: random designs, the best rows tried again, and the methods of
+bench/peers/sklearn_designs.py. The last lines are mean ranks over the tables (1 is best) of the best and of the median
+proposal, how often n2ce's best is below that of random designs, and how its predictions fare: the mean of achieved
+minus predicted in standard deviations of the seen values, and how often the 80 % interval of the mean covers.
+
+Every result is kept in out/optimize/results.jsonl as soon as it is there, n2ce's per build and options, and is not
+computed again: the run may be stopped, or made in parts. --summary computes nothing. The program is $N2CE_BIN or
+build/n2ce.
 """
 import argparse
 import csv
+import hashlib
 import json
-import math
 import os
 import pathlib
-import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COUNT = 256
+CACHE = ROOT / "out" / "optimize" / "results.jsonl"
+sys.path[:0] = [str(ROOT / "bench" / "tables"), str(ROOT / "bench" / "peers")]
+import designs as tables  # noqa: E402
+import sklearn_designs as peers  # noqa: E402
+
+METHODS = ("n2ce", "random", "top-offline") + peers.METHODS
 
 
-class Column:
-    """A number ("real", "whole") or a category, with its range or its levels."""
-
-    def __init__(self, name, kind, low=0.0, high=1.0, levels=()):
-        self.name, self.kind, self.low, self.high, self.levels = name, kind, low, high, levels
-
-    def draw(self, rng):
-        if self.kind == "category":
-            return rng.choice(self.levels)
-        if self.kind == "whole":
-            return rng.randint(int(self.low), int(self.high))
-        return round(rng.uniform(self.low, self.high), 4)
-
-    def read(self, text):
-        return text if self.kind == "category" else float(text)
-
-    def unit(self, value):
-        return (value - self.low) / (self.high - self.low)
+# ---- methods ---------------------------------------------------------------------------------------------
 
 
-def columns_of(rng, reals, wholes, categories):
-    out = []
-    for i in range(reals):
-        low = rng.uniform(-50, 50)
-        out.append(Column(f"x{i}", "real", round(low, 2), round(low + rng.uniform(1, 100), 2)))
-    for i in range(wholes):
-        out.append(Column(f"n{i}", "whole", 0, rng.randint(5, 40)))
-    for i in range(categories):
-        out.append(Column(f"c{i}", "category", levels=[chr(97 + k) * 2 for k in range(rng.randint(3, 8))]))
+def write_csv(path, table):
+    """Levels as texts, the rest as numbers."""
+    kinds = [s[0] for s in table.space]
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f)
+        out.writerow([f"x{j}" for j in range(len(kinds))] + ["y"])
+        for row, y in zip(table.seen, table.values):
+            out.writerow([f"level{int(v)}" if k == "level" else int(v) if k == "whole" else f"{v:.10g}"
+                          for k, v in zip(kinds, row)] + [repr(float(y))])
+
+
+def write_bounds(path, table):
+    """The ranges are known to all."""
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f)
+        for j, s in enumerate(table.space):
+            if s[0] != "level":
+                out.writerow([f"x{j}", f"{s[1]:.10g}", f"{s[2]:.10g}"])
+
+
+def run_program(program, table, count, seed, options):
+    """Designs, and what the program says of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, bounds, got = (os.path.join(folder, n) for n in ("designs.csv", "bounds.csv", "proposals.csv"))
+        write_csv(given, table)
+        write_bounds(bounds, table)
+        told = subprocess.run([program, "optimize", given, "--maximize", "y", "-Q", str(count), "--seed", str(seed),
+                               "--bounds", bounds, "-o", got, "--json"] + options,
+                              check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        with open(got, newline="") as f:
+            rows = [[float(row[f"x{j}"].removeprefix("level")) for j in range(len(table.space))]
+                    for row in csv.DictReader(f)]
+    return np.array(rows), json.loads(told.stdout)
+
+
+def propose(method, program, table, count, seed, options):
+    if method == "n2ce":
+        return run_program(program, table, count, seed, options)
+    if method == "random":
+        return table.chance(count), {}
+    if method == "top-offline":
+        return table.seen[np.argsort(-table.values, kind="stable")[:count]], {}
+    return peers.propose(method, table.space, table.seen, table.values, count, seed), {}
+
+
+def measure(key, a):
+    table = tables.make(key["table"], key["seed"], a.data)
+    start = time.monotonic()
+    rows, told = propose(key["method"], a.program, table, a.count, key["seed"], a.options.split())
+    seconds = time.monotonic() - start
+    worth = table.truth(rows)
+    out = dict(key, max=float(table.scale(worth.max())), median=float(table.scale(np.median(worth))),
+               distinct=len(np.unique(rows, axis=0)), seconds=round(seconds, 1))
+    if told:
+        out["bias"] = float((worth.mean() - np.mean(told["predicted"])) / table.spread)
+        expected = told.get("expected")
+        if expected:
+            out["covered"] = bool(expected["low"] <= worth.mean() <= expected["high"])
+            out["half_width"] = (expected["high"] - expected["low"]) / 2 / table.spread
+        out["told"] = {k: told["model"].get(k) for k in ("r2", "forest_share", "structure", "ambition")}
     return out
 
 
-class Truth:
-    """Peaks along numbers, effects of levels, and products of pairs of columns."""
-
-    def __init__(self, rng, columns, pairs):
-        self.columns = columns
-        self.peak = [rng.uniform(0.1, 0.9) for _ in columns]
-        self.weight = [rng.expovariate(1) for _ in columns]
-        self.level = [{v: rng.gauss(0, 0.5) for v in c.levels} for c in columns]
-        some = range(len(columns))
-        self.pairs = [(*rng.sample(some, 2), rng.gauss(0, 1.5)) for _ in range(pairs)]
-
-    def part(self, j, value):
-        if self.columns[j].kind == "category":
-            return self.level[j][value]
-        return 0.5 - 4 * (self.columns[j].unit(value) - self.peak[j]) ** 2
-
-    def __call__(self, row):
-        part = [self.part(j, v) for j, v in enumerate(row)]
-        return (sum(w * p for w, p in zip(self.weight, part)) +
-                sum(w * part[i] * part[j] for i, j, w in self.pairs))
+# ---- results that are there already --------------------------------------------------------------------
 
 
-class Table:
-    def __init__(self, columns, truth, rows, noise, draw=None):
-        self.columns, self.truth, self.rows, self.noise = columns, truth, rows, noise
-        self.draw = draw or (lambda rng: [c.draw(rng) for c in columns])
+def text_of(value):
+    return hashlib.sha256(value).hexdigest()[:12]
 
 
-def gauss(sd):
-    return lambda rng, y: y + rng.gauss(0, sd)
+def key_of(name, seed, method, a):
+    """What a result depends on."""
+    made = (ROOT / "bench" / "tables" / "designs.py").read_bytes()
+    if method == "n2ce":
+        made += pathlib.Path(a.program).read_bytes() + a.options.encode()
+    elif method in peers.METHODS:
+        made += (ROOT / "bench" / "peers" / "sklearn_designs.py").read_bytes()
+    return {"table": name, "seed": seed, "method": method, "count": a.count, "made": text_of(made)}
 
 
-def plain(rng, reals, wholes, categories, pairs, rows, noise):
-    columns = columns_of(rng, reals, wholes, categories)
-    return Table(columns, Truth(rng, columns, pairs), rows, noise)
+def identity(r):
+    return tuple(r[k] for k in ("table", "seed", "method", "count", "made"))
 
 
-def mixed(rng):
-    return plain(rng, 5, 2, 2, 6, 5000, gauss(0.5))
+def read_cache(path):
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {identity(r): r for r in map(json.loads, lines)}
 
 
-def noisy(rng):
-    return plain(rng, 4, 1, 2, 4, 4000, gauss(4))
+def result_of(key, cache, a):
+    if identity(key) not in cache and not a.summary:
+        a.cache.parent.mkdir(parents=True, exist_ok=True)
+        cache[identity(key)] = result = measure(key, a)
+        with open(a.cache, "a") as f:
+            f.write(json.dumps(result) + "\n")
+    return cache.get(identity(key))
 
 
-def wide(rng):
-    return plain(rng, 20, 5, 5, 20, 20000, gauss(1))
+# ---- what is said -----------------------------------------------------------------------------------------
 
 
-def levels(rng):
-    return plain(rng, 1, 0, 12, 20, 8000, gauss(0.5))
+def ranks(row, what):
+    """1 is best; those that are equal share."""
+    values = {m: r[what] for m, r in row.items()}
+    return {m: 1 + sum(o > v for o in values.values()) + 0.5 * (sum(o == v for o in values.values()) - 1)
+            for m, v in values.items()}
 
 
-def small(rng):
-    return plain(rng, 5, 1, 2, 4, 1000, gauss(0.5))
+def say_row(name, seed, row, methods):
+    cells = "".join(f"{row[m]['max']:7.2f} {row[m]['median']:6.2f} " if m in row else " " * 15 for m in methods)
+    print(f"{name:18}{seed:4} {cells}{row.get('n2ce', {}).get('seconds', 0):6.0f}", flush=True)
 
 
-def heavy(rng):
-    """The logarithm is what is simple, and one value in fifty is off by a factor of e^6."""
-    t = plain(rng, 5, 1, 2, 4, 5000, None)
-    inner = t.truth
-    t.truth = lambda row: math.exp(0.7 * inner(row))
-    t.noise = lambda r, y: y * math.exp(r.gauss(0, 0.3) + (6 * r.choice([-1, 1]) if r.random() < 0.02 else 0))
-    return t
+def say_predictions(ours):
+    known = [r for r in ours if "bias" in r]
+    if not known:
+        return
+    bias = [r["bias"] for r in known]
+    print(f"achieved - predicted, in standard deviations: {np.mean(bias):+.3f} (tables: {np.std(bias):.3f})", end="")
+    covered = [r["covered"] for r in known if "covered" in r]
+    if covered:
+        print(f"; the 80 % interval covers in {100 * np.mean(covered):.0f} % of {len(covered)} tables, "
+              f"half width {np.median([r['half_width'] for r in known if 'covered' in r]):.2f}", end="")
+    print()
 
 
-def recipe(rng):
-    """Shares of a mixture: they add up to 100, most are 0, and what does not add up is worthless."""
-    parts = 12
-    columns = [Column(f"p{i}", "real", 0, 100) for i in range(parts)]
-    good = [rng.gauss(0, 1) for _ in range(parts)]
-    pairs = [(*rng.sample(range(parts), 2), rng.gauss(0, 12)) for _ in range(16)]
-
-    def truth(row):
-        share = [v / 100 for v in row]
-        off = sum(share) - 1
-        return (sum(g * s for g, s in zip(good, share)) - 40 * off * off +
-                sum(w * share[i] * share[j] for i, j, w in pairs))
-
-    def draw(r):
-        used = r.sample(range(parts), r.randint(2, 5))
-        size = {i: r.expovariate(1) for i in used}
-        total = sum(size.values())
-        return [round(100 * size[i] / total, 1) if i in size else 0.0 for i in range(parts)]
-
-    return Table(columns, truth, 6000, gauss(0.1), draw)
+def say_summary(rows, methods):
+    whole = {at: row for at, row in rows.items() if all(m in row for m in methods)}
+    if not whole:
+        return 0
+    for what in ("max", "median"):
+        mean = {m: np.mean([ranks(row, what)[m] for row in whole.values()]) for m in methods}
+        print(f"mean rank of the {what:7}", " ".join(f"{m} {v:.2f} " for m, v in sorted(mean.items(), key=lambda p: p[1])))
+    below = [at for at, r in whole.items() if "n2ce" in r and "random" in r and r["n2ce"]["max"] < r["random"]["max"]]
+    print(f"{len(whole)} tables; n2ce's best below that of random designs in {len(below)}:", *below)
+    say_predictions([row["n2ce"] for row in whole.values() if "n2ce" in row])
+    return len(below)
 
 
-TABLES = {f.__name__: f for f in (mixed, noisy, wide, levels, small, heavy, recipe)}
-
-
-def write_csv(path, table, rows, values):
-    with open(path, "w", newline="") as f:
-        out = csv.writer(f)
-        out.writerow([c.name for c in table.columns] + ["y"])
-        for row, y in zip(rows, values):
-            out.writerow(list(row) + [repr(y)])
-
-
-def run_program(table, rows, values, seed, options):
-    with tempfile.TemporaryDirectory() as folder:
-        given, got = os.path.join(folder, "designs.csv"), os.path.join(folder, "proposals.csv")
-        write_csv(given, table, rows, values)
-        program = os.environ.get("N2CE_BIN", str(ROOT / "build" / "n2ce"))
-        start = time.monotonic()
-        subprocess.run([program, "optimize", given, "--maximize", "y", "-q", str(COUNT), "--seed", str(seed),
-                        "-o", got] + options, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        seconds = time.monotonic() - start
-        with open(got, newline="") as f:
-            found = [[c.read(row[c.name]) for c in table.columns] for row in csv.DictReader(f)]
-    return found, seconds
-
-
-def judge(table, rows):
-    worth = [table.truth(row) for row in rows]
-    return max(worth), statistics.median(worth)
-
-
-def run_table(name, seed, options):
-    rng = random.Random(f"{name} {seed}")
-    table = TABLES[name](rng)
-    rows = [table.draw(rng) for _ in range(table.rows)]
-    values = [table.noise(rng, table.truth(row)) for row in rows]
-    found, seconds = run_program(table, rows, values, seed, options)
-    best = sorted(range(len(rows)), key=lambda i: -values[i])[:COUNT]
-    chance = [[c.draw(rng) for c in table.columns] for _ in range(COUNT)]
-    return {"table": name, "seed": seed, "rows": table.rows, "columns": len(table.columns),
-            "n2ce": judge(table, found), "random": judge(table, chance),
-            "best rows": judge(table, [rows[i] for i in best]),
-            "distinct": len({tuple(row) for row in found}), "seconds": round(seconds, 1)}
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--tables", help="names, comma separated; default: all")
+    p.add_argument("--quick", action="store_true", help="eight tables, one seed")
+    p.add_argument("--data", type=pathlib.Path, help="folder with real tables, in its folder anomaly")
+    p.add_argument("--methods", default=",".join(METHODS))
+    p.add_argument("--count", type=int, default=128)
+    p.add_argument("--seeds", type=int)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--options", default="", help="more options of n2ce optimize")
+    p.add_argument("--program", default=os.environ.get("N2CE_BIN", str(ROOT / "build" / "n2ce")))
+    p.add_argument("--cache", type=pathlib.Path, default=CACHE)
+    p.add_argument("--summary", action="store_true", help="what is known already")
+    p.add_argument("--json", action="store_true")
+    a = p.parse_args()
+    names = list(tables.QUICK if a.quick else tables.TABLES)
+    names += [f"real-{t}" for t in tables.REAL] if a.data and not a.quick else []
+    a.tables = a.tables.split(",") if a.tables else names
+    a.seeds = a.seeds or (1 if a.quick else 2)
+    return a
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--tables", default=",".join(TABLES))
-    p.add_argument("--seeds", type=int, default=2)
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--options", default="", help="more options of n2ce optimize")
-    p.add_argument("--json", action="store_true")
-    a = p.parse_args()
-    below = 0
+    a = arguments()
+    methods, cache, rows = a.methods.split(","), read_cache(a.cache), {}
     if not a.json:
-        print("table    seed    rows x columns   n2ce             best rows        random           distinct  s")
-    for name in a.tables.split(","):
+        print(f"{'table':18}seed " + "".join(f"{m:>14} " for m in methods) + "    s")
+    for name in a.tables:
         for seed in range(a.seed, a.seed + a.seeds):
-            r = run_table(name, seed, a.options.split())
-            others = [r["best rows"], r["random"]]
-            below += any(r["n2ce"][k] <= o[k] for o in others for k in range(2))
+            found = {m: result_of(key_of(name, seed, m, a), cache, a) for m in methods}
+            rows[name, seed] = row = {m: r for m, r in found.items() if r}
             if a.json:
-                print(json.dumps(r), flush=True)
-                continue
-            shown = "".join(f"{m:7.2f} {d:7.2f}  " for m, d in [r["n2ce"]] + others)
-            print(f"{name:8} {seed:4} {r['rows']:7} x {r['columns']:<7}  {shown} {r['distinct']:6} {r['seconds']:6.0f}",
-                  flush=True)
-    if below:
-        print(f"{below} of the runs are not above both.", file=sys.stderr)
+                for r in row.values():
+                    print(json.dumps(r), flush=True)
+            elif row:
+                say_row(name, seed, row, methods)
+    below = 0 if a.json else say_summary(rows, methods)
     return 1 if below else 0
 
 

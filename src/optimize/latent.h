@@ -49,7 +49,7 @@ typedef struct n2_latent_options {
     size_t value_steps, code_steps, prior_steps, joint_steps;
     double divergence_weight; /* of KL(q || p) against ln p(x|z) */
     size_t rounds, moves;     /* of a chain; steps of the sampler in a round */
-    double ambition;          /* standard deviations of y */
+    double ambition;          /* standard deviations of y; NAN: as trials say (latent_trial.c) */
     double seconds;           /* stop training after so many; 0: no limit */
     const char *checkpoint;   /* where to keep the state while training; NULL: nowhere */
     bool resume;              /* continue from it if it is there */
@@ -57,19 +57,37 @@ typedef struct n2_latent_options {
     n2_device_choice
         *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
     const struct n2_st_file *trained; /* weights to be taken instead of training; NULL: none */
+    const struct n2_latent *like;     /* learn values alone, with the parts that this model found
+                                       * useful;     NULL: all of it */
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);
 n2_latent_options n2_latent_paper(void); /* the paper's sizes and steps */
 
 /* What training saw. */
-enum { N2_LATENT_MEMBERS_MAX = 8, N2_LATENT_STAGES_MAX = 8 };
+enum {
+    N2_LATENT_MEMBERS_MAX = 8,
+    N2_LATENT_STAGES_MAX = 8,
+    N2_LATENT_DEPTHS = 2,
+    N2_LATENT_AMBITIONS = 3
+};
+
+/* Proposals from rows of which the best were hidden, in units of y: means over them. */
+typedef struct n2_latent_trial {
+    double hidden;    /* share of the rows */
+    double best;      /* the best that was left */
+    double ambition;  /* standard deviations */
+    double predicted; /* by the model that knows the rest */
+    double judged;    /* by the model that knows all */
+} n2_latent_trial;
+
 typedef struct n2_latent_record {
     size_t rows, code_numbers;
     double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
     double y_best;
     double r2;                               /* of held-out rows: 1 - error / variance */
-    double forest_share;                     /* of the trees in a prediction, 0 to 1 */
+    double forest_share;                     /* of the trees in a network's prediction, 0 to 1 */
+    double process_share;                    /* of the Gaussian process in both's, 0 to 1 */
     size_t best_step[N2_LATENT_MEMBERS_MAX]; /* where a member was best */
     double misfit, divergence;               /* of the code, nats: the ELBO is minus their sum */
     double prior_loss;                       /* the last */
@@ -78,6 +96,9 @@ typedef struct n2_latent_record {
     double misfit_ceiling;                   /* -ln p(x|z) that 1 % of the designs exceed */
     double structure; /* share of designs with columns from different rows that exceed it */
     double doubt;     /* spread of the members, standardised */
+    double ambition;  /* as it was given, or as trials say */
+    n2_latent_trial trial[N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS];
+    size_t trials;
     size_t steps_done, steps_all;
     bool out_of_time, resumed;
 } n2_latent_record;

@@ -314,3 +314,47 @@ void n2_latent_code_read_part(const n2_latent_code *code, const n2_latent_move *
             design[j] = read_number(c, move->decoded, move->decoded_from, move->from[j], uniform);
     }
 }
+
+/* ---- changes without a decoder ------------------------------------------- */
+
+static bool is_atom(const n2_latent_code_column *c, double x) {
+    return c->has_atom && x == c->value;
+}
+
+/* Whether a column makes a step of its own. */
+static bool steps(const n2_latent_change *h, size_t j) {
+    return j == h->always || (double)h->uniform[2 * j] <= h->share;
+}
+
+static double change_number(const n2_latent_code_column *c, const n2_latent_change *h, size_t j) {
+    const double from = h->from[j], chance = (double)h->uniform[2 * j + 1];
+    double move = steps(h, j) ? h->size * (double)h->normal[j] : 0;
+    if (h->toward && !is_atom(c, h->toward[j]) && !is_atom(c, h->away[j]))
+        move += h->along * (place_of(c, h->toward[j]) - place_of(c, h->away[j]));
+    if (c->has_atom && h->toward && chance < 0.25) return h->toward[j];
+    if (c->has_atom && steps(h, j) && chance > 0.8)
+        return is_atom(c, from) ? within(c, value_at(c, tanh((double)h->normal[j]))) : c->value;
+    if (is_atom(c, from) || move == 0) return within(c, from);
+    return within(c, value_at(c, place_of(c, from) + move));
+}
+
+static double change_level_by_chance(const n2_latent_code_column *c, const n2_latent_change *h,
+                                     size_t j) {
+    const double chance = (double)h->uniform[2 * j + 1];
+    if (h->toward && chance < 0.25) return h->toward[j];
+    if (!steps(h, j)) return h->from[j];
+    const size_t level = (size_t)(chance * (double)c->factor.levels);
+    return (double)(level < c->factor.levels ? level : c->factor.levels - 1);
+}
+
+void n2_latent_code_change(const n2_latent_code *code, const n2_latent_change *h, double *design) {
+    for (size_t j = 0; j < code->columns; j++) {
+        const n2_latent_code_column *c = &code->column[j];
+        if (c->constant)
+            design[j] = c->value;
+        else if (c->factor.kind == N2_CATEGORY)
+            design[j] = change_level_by_chance(c, h, j);
+        else
+            design[j] = change_number(c, h, j);
+    }
+}

@@ -56,4 +56,19 @@ void n2_latent_code_read(const n2_latent_code *code, const n2_latent_move *move,
 void n2_latent_code_read_part(const n2_latent_code *code, const n2_latent_move *move,
                               double *design);
 
+/* A change of a design that asks no decoder. Numbers move on the scale of quantiles, from -1 to 1.
+ */
+typedef struct n2_latent_change {
+    const double *from;          /* what is changed */
+    const double *toward, *away; /* designs: numbers also move by `along` times their difference,
+                                  * and some levels become those of `toward`; NULL: none */
+    double along;
+    double size;  /* of the normal steps */
+    double share; /* of the columns that make one, besides column `always` */
+    size_t always;
+    const float *uniform, *normal; /* two in (0, 1] a column, one a column */
+} n2_latent_change;
+void n2_latent_code_change(const n2_latent_code *code, const n2_latent_change *change,
+                           double *design);
+
 #endif

@@ -10,7 +10,12 @@
 
 /* ---- options and record as numbers --------------------------------------- */
 
-enum { N_OPTIONS = 21, N_RECORD = 7 + N2_LATENT_MEMBERS_MAX };
+enum {
+    N_OPTIONS = 21,
+    N_TRIALS = N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS,
+    N_TRIAL = sizeof(n2_latent_trial) / sizeof(double),
+    N_RECORD = 9 + N2_LATENT_MEMBERS_MAX + N_TRIALS * N_TRIAL
+};
 
 static void write_options(const n2_latent_options *o, double x[N_OPTIONS]) {
     const double all[N_OPTIONS] = {
@@ -20,7 +25,7 @@ static void write_options(const n2_latent_options *o, double x[N_OPTIONS]) {
         (double)o->ratio_width, (double)o->blocks,      (double)o->batch,
         (double)o->noise,       (double)o->value_steps, (double)o->code_steps,
         (double)o->prior_steps, (double)o->joint_steps, o->divergence_weight,
-        (double)o->rounds,      (double)o->moves,       o->ambition};
+        (double)o->rounds,      (double)o->moves,       isnan(o->ambition) ? -1 : o->ambition};
     memcpy(x, all, sizeof all);
 }
 
@@ -48,14 +53,14 @@ static bool read_options(const double x[N_OPTIONS], n2_latent_options *o) {
                      whole(x[15], 0, most_steps, &o->prior_steps) &&
                      whole(x[16], 0, most_steps, &o->joint_steps) && isfinite(x[17]) &&
                      whole(x[18], 1, most_steps, &o->rounds) &&
-                     whole(x[19], 1, most_steps, &o->moves) && x[20] >= 0;
+                     whole(x[19], 1, most_steps, &o->moves) && (x[20] >= 0 || x[20] == -1);
     if (!fit) return false;
     o->seed = seed;
     o->prior = (n2_latent_prior)prior;
     o->sampler = (n2_latent_sampler)sampler;
     o->magnitude = x[3];
     o->divergence_weight = x[17];
-    o->ambition = x[20];
+    o->ambition = x[20] < 0 ? (double)NAN : x[20];
     return true;
 }
 
@@ -66,9 +71,13 @@ static void write_record(const n2_latent_record *r, double x[N_RECORD]) {
                           r->prior_loss,
                           (double)r->steps_done,
                           (double)r->steps_all,
-                          (double)r->out_of_time};
+                          (double)r->out_of_time,
+                          r->ambition,
+                          (double)r->trials};
     memcpy(x, all, sizeof all);
-    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) x[7 + e] = (double)r->best_step[e];
+    x += sizeof all / sizeof all[0];
+    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) x[e] = (double)r->best_step[e];
+    memcpy(x + N2_LATENT_MEMBERS_MAX, r->trial, N_TRIALS * N_TRIAL * sizeof *x);
 }
 
 static void read_record(const double x[N_RECORD], n2_latent_record *r) {
@@ -79,7 +88,10 @@ static void read_record(const double x[N_RECORD], n2_latent_record *r) {
     r->steps_done = (size_t)x[4];
     r->steps_all = (size_t)x[5];
     r->out_of_time = x[6] > 0;
-    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) r->best_step[e] = (size_t)x[7 + e];
+    r->ambition = x[7] >= 0 ? x[7] : 0;
+    r->trials = x[8] >= 0 && x[8] <= N_TRIALS ? (size_t)x[8] : 0;
+    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) r->best_step[e] = (size_t)x[9 + e];
+    memcpy(r->trial, x + 9 + N2_LATENT_MEMBERS_MAX, N_TRIALS * N_TRIAL * sizeof *x);
 }
 
 /* ---- weights ------------------------------------------------------------- */

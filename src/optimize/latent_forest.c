@@ -118,7 +118,8 @@ static void settle(n2_latent_record *r, const contest *c) {
 n2ce_status n2_latent_fit_forests(n2_latent *m) {
     contest c = {0};
     m->record.forest_share = 0; /* so that networks speak alone */
-    if (m->code->width > WIDEST) return N2CE_OK;
+    if (m->code->width > WIDEST || (m->o.like && !(m->o.like->record.forest_share > 0)))
+        return N2CE_OK;
     N2_TRY(n2_tensor_pull(m->store, m->x));
     N2_TRY(n2_tensor_pull(m->store, m->y));
     for (size_t e = 0; e < m->o.members; e++) {

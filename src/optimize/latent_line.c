@@ -17,13 +17,13 @@ static int by_size(const void *a, const void *b) {
 }
 
 double n2_latent_bent(const n2_latent *m, double y) {
-    const double s = m->bend_scale, top = m->bend + TAIL * s;
+    const double s = m->bend_scale, top = m->bend_top ? m->bend + TAIL * s : N2_INFINITY;
     if (!(s > 0) || (y >= m->bend && y <= top)) return y;
     return y > top ? top + s * log1p((y - top) / s) : m->bend - s * log1p((m->bend - y) / s);
 }
 
 double n2_latent_unbent(const n2_latent *m, double y) {
-    const double s = m->bend_scale, top = m->bend + TAIL * s;
+    const double s = m->bend_scale, top = m->bend_top ? m->bend + TAIL * s : N2_INFINITY;
     if (!(s > 0) || (y >= m->bend && y <= top)) return y;
     return y > top ? top + s * expm1((y - top) / s) : m->bend - s * expm1((m->bend - y) / s);
 }
@@ -37,6 +37,7 @@ n2ce_status n2_latent_bend(n2_latent *m) {
     qsort(y, d->rows, sizeof *y, by_size);
     m->bend = y[d->rows / 2];
     m->bend_scale = y[d->rows * 9 / 10] - m->bend;
+    m->bend_top = y[d->rows - 1 - d->rows / 500] > m->bend + TAIL * m->bend_scale;
     for (size_t i = 0; i < d->rows; i++) {
         y[i] = n2_latent_bent(m, d->y[i]);
         n2_sum_add(&sum, y[i]);

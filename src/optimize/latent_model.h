@@ -3,6 +3,7 @@
 #define N2_LATENT_MODEL_H
 
 #include "design/forest.h"
+#include "gauss_process.h"
 #include "latent.h"
 #include "latent_code.h"
 #include "model/ratio_loss.h"
@@ -28,9 +29,11 @@ struct n2_latent {
     n2_tensor *x, *y; /* rows in a random order */
     n2_parameters value_parameters, code_parameters, prior_parameters;
     double bend, bend_scale;              /* below the bend, and far above, values are compressed */
+    bool bend_top;                        /* the latter where some are that far above */
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
+    n2_gauss_process *process; /* NULL: none */
     n2_latent_vae vae;
     n2_ratio_net ratio;
     n2_tensor *waymarks;
@@ -55,6 +58,9 @@ n2ce_status n2_latent_build_appraise(n2_latent *m);
 
 /* ln p(z), [n x 1], up to a constant. */
 n2_node n2_latent_log_prior(n2_graph *g, n2_node z, const n2_latent *m);
+
+/* The last rows, which code and prior do not see: they say what is usual. */
+size_t n2_latent_uncoded(const n2_latent *m);
 
 /* Held-out rows of member e: a block of the shuffled rows. */
 void n2_latent_fold(const n2_latent *m, size_t e, int64_t *first, int64_t *n);
@@ -89,6 +95,13 @@ n2ce_status n2_latent_fit_forests(n2_latent *m);
 n2ce_status n2_latent_ask_forests(const n2_latent *m, const float *rows, size_t n, double *members);
 void n2_latent_free_forests(n2_latent *m);
 
+/* ---- latent_process.c ---- */
+
+/* A Gaussian process, and its share in every member's prediction, likewise; after the forests.
+ * record.process_share and record.r2 are set. */
+n2ce_status n2_latent_fit_process(n2_latent *m);
+n2ce_status n2_latent_ask_process(const n2_latent *m, const float *rows, size_t n, double *members);
+
 /* ---- latent_move.c ---- */
 
 /* A step of the codes z along -(target - E y)^2 / (2 doubt^2) + ln p(z), by the options' sampler;
@@ -102,6 +115,13 @@ n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_latent_plan *o
 
 /* All phases, from rows and networks that are there; then the plan that appraises. */
 n2ce_status n2_latent_train(n2_latent *m);
+
+/* ---- latent_trial.c ---- */
+
+/* How far to go: hides the best rows at several depths, learns from the others, proposes with
+ * several ambitions, and lets the model, which knows what was hidden, judge. Sets record.trial and
+ * record.ambition. */
+n2ce_status n2_latent_try(n2_latent *m);
 
 /* ---- latent_file.c ---- */
 

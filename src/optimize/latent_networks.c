@@ -160,8 +160,16 @@ n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x) {
 
 /* ---- code ---------------------------------------------------------------- */
 
+/* A tenth; more of few rows, so that there are some. */
+size_t n2_latent_uncoded(const n2_latent *m) {
+    enum { SOME = 40 };
+    const size_t rows = m->designs->rows, few = rows / 4 < SOME ? rows / 4 : SOME;
+    return rows / 10 > few ? rows / 10 : few;
+}
+
 static n2_node draw_designs(n2_latent *m, n2_graph *g) {
-    const n2_node pick = n2g_randint(g, n2_dims((int64_t)m->o.batch), (int64_t)m->designs->rows);
+    const int64_t rows = (int64_t)(m->designs->rows - n2_latent_uncoded(m));
+    const n2_node pick = n2g_randint(g, n2_dims((int64_t)m->o.batch), rows);
     return n2g_gather(g, n2g_read(g, m->x), pick);
 }
 
@@ -300,6 +308,7 @@ n2ce_status n2_latent_build_appraise(n2_latent *m) {
         const n2_node y = member_value(g, m, e, &m->value[e], x);
         said = e ? n2g_concat(g, said, y, 1) : y;
     }
+    if (m->o.like) return compile(m, &m->appraise, &said, 1);
     n2_latent_encode(g, &m->vae, x, &mean, NULL);
     said = n2g_concat(g, said, n2_latent_log_prior(g, mean, m), 1);
     said = n2g_concat(g, said, misfits(g, m, x, mean), 1);

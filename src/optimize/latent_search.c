@@ -2,6 +2,7 @@
 #include "base/numerics.h"
 #include "base/random.h"
 #include "design/design_space.h"
+#include "design_set.h"
 #include "latent_model.h"
 
 #include <math.h>
@@ -9,91 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double SMALLEST_STEP = 0.004, LARGEST_STEP = 0.5, BEHIND = 0.25;
 static const double MOST_NOISE = 0.8, TEMPERATURE = 2, LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
-enum {
-    GROUP = 256,
-    LOOKS = 4
-}; /* chains at a time; designs that a chain looks at in half a round */
-
-/* ---- a set of designs ---------------------------------------------------- */
-
-/* Open addressing; an entry is the number of a design in `rows` plus one. */
-typedef struct design_set {
-    n2ce_ctx *ctx;
-    size_t columns, n, room, slots;
-    double *rows;
-    size_t *slot;
-} design_set;
-
-static uint64_t hash_of(const double *x, size_t n) {
-    uint64_t h = 1469598103934665603u;
-    for (size_t j = 0; j < n; j++) {
-        const double value = x[j] + 0.0; /* -0 is 0 */
-        uint64_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        h = (h ^ bits) * 1099511628211u;
-        h ^= h >> 29;
-    }
-    return h;
-}
-
-/* The slot of a design, or the empty one where it would go. */
-static size_t find_slot(const design_set *s, const double *x) {
-    size_t at = (size_t)hash_of(x, s->columns) & (s->slots - 1);
-    while (s->slot[at]) {
-        const double *y = s->rows + (s->slot[at] - 1) * s->columns;
-        size_t j = 0;
-        while (j < s->columns && x[j] == y[j]) j++;
-        if (j == s->columns) break;
-        at = (at + 1) & (s->slots - 1);
-    }
-    return at;
-}
-
-static n2ce_status set_open(n2ce_ctx *ctx, size_t columns, size_t room, design_set *s) {
-    *s = (design_set){.ctx = ctx, .columns = columns, .room = room, .slots = 64};
-    while (s->slots < 2 * room) s->slots *= 2;
-    s->rows = n2_alloc(ctx, room * columns, sizeof *s->rows);
-    s->slot = n2_alloc(ctx, s->slots, sizeof *s->slot);
-    return s->rows && s->slot ? N2CE_OK : N2CE_ENOMEM;
-}
-
-static void set_close(design_set *s) {
-    n2_free(s->ctx, s->rows);
-    n2_free(s->ctx, s->slot);
-}
-
-static bool set_has(const design_set *s, const double *x) { return s->slot[find_slot(s, x)] != 0; }
-
-static void set_add(design_set *s, const double *x) {
-    const size_t at = find_slot(s, x);
-    if (s->slot[at] || s->n == s->room) return;
-    memcpy(s->rows + s->n * s->columns, x, s->columns * sizeof *x);
-    s->slot[at] = ++s->n;
-}
+enum { GROUP = 256, MOST_LOOKS = 16 }; /* chains at a time; designs that each looks at at once */
 
 /* ---- chains -------------------------------------------------------------- */
 
 typedef struct search {
     n2_latent *m;
     size_t chains, columns, width, nz; /* of a group */
-    design_set known;                  /* tried */
+    size_t looks;                      /* of a chain at once: all fill the appraisal */
+    n2_design_set known;               /* tried */
     n2_latent_plan move, decode;
     n2_tensor *z, *moment[3];
-    double target;        /* standardised */
-    double spacing;       /* squared distance that proposals keep from one another */
-    const double *others; /* proposals of earlier groups */
+    double target, best_seen; /* standardised */
+    double spacing;           /* squared distance that proposals keep from one another */
+    const double *others;     /* proposals of earlier groups */
     size_t n_others;
     double *from;  /* chains x columns: where a chain is */
     double *best;  /* what it found, */
     double *value; /* how good that is, standardised; -inf: nothing yet */
     double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *found;
-    float *coded, *uniform;
+    float *coded, *uniform, *normal;
     uint32_t draws;
 } search;
 
 static n2ce_status build_move(search *s, const char *name) {
-    N2_TRY(n2_latent_build_move(s->m, name, s->z, s->target, &s->move));
+    N2_TRY(n2_latent_build_move(s->m, name, s->z, fmin(s->target, s->best_seen + 2), &s->move));
     if (s->m->o.sampler != N2_LATENT_SVGD) return N2CE_OK;
     static const char *const kinds[] = {"m", "v", "step"};
     for (size_t i = 0; i < 3; i++) {
@@ -109,31 +52,32 @@ static n2ce_status allocate(search *s) {
     const size_t n = s->chains;
     s->from = n2_alloc(ctx, n * s->columns, sizeof(double));
     s->best = n2_alloc(ctx, n * s->columns, sizeof(double));
-    s->found = n2_alloc(ctx, LOOKS * n * s->columns, sizeof(double));
+    s->found = n2_alloc(ctx, s->looks * n * s->columns, sizeof(double));
     s->value = n2_alloc(ctx, n, sizeof(double));
-    s->prior = n2_alloc(ctx, LOOKS * n, sizeof(double));
-    s->misfit = n2_alloc(ctx, LOOKS * n, sizeof(double));
+    s->prior = n2_alloc(ctx, s->looks * n, sizeof(double));
+    s->misfit = n2_alloc(ctx, s->looks * n, sizeof(double));
     s->decoded = n2_alloc(ctx, n * s->width, sizeof(double));
     s->decoded_from = n2_alloc(ctx, n * s->width, sizeof(double));
     s->codes = n2_alloc(ctx, n * s->nz, sizeof(double));
-    s->members = n2_alloc(ctx, LOOKS * n * s->m->o.members, sizeof(double));
-    s->coded = n2_alloc(ctx, LOOKS * n * s->width, sizeof(float));
-    s->uniform = n2_alloc(ctx, LOOKS * n * 2 * s->columns, sizeof(float));
+    s->members = n2_alloc(ctx, s->looks * n * s->m->o.members, sizeof(double));
+    s->coded = n2_alloc(ctx, s->looks * n * s->width, sizeof(float));
+    s->uniform = n2_alloc(ctx, s->looks * n * 2 * s->columns, sizeof(float));
+    s->normal = n2_alloc(ctx, s->looks * n * s->columns, sizeof(float));
     return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->decoded &&
-                   s->decoded_from && s->codes && s->members && s->coded && s->uniform
+                   s->decoded_from && s->codes && s->members && s->coded && s->uniform && s->normal
                ? N2CE_OK
                : N2CE_ENOMEM;
 }
 
 static void search_close(search *s) {
     n2ce_ctx *ctx = s->m->ctx;
-    void *const blocks[] = {s->from,  s->best,    s->found,   s->value,
-                            s->prior, s->misfit,  s->decoded, s->decoded_from,
-                            s->codes, s->members, s->coded,   s->uniform};
+    void *const blocks[] = {s->from,   s->best,    s->found,        s->value, s->prior,
+                            s->misfit, s->decoded, s->decoded_from, s->codes, s->members,
+                            s->coded,  s->uniform, s->normal};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_latent_plan_free(&s->move);
     n2_latent_plan_free(&s->decode);
-    set_close(&s->known);
+    n2_design_set_close(&s->known);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -155,10 +99,14 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     char name[32];
     *s = (search){.m = m, .columns = d->space.n, .width = m->code->width, .nz = m->o.latent};
     s->chains = wanted < GROUP ? wanted : GROUP;
-    s->target = best + m->o.ambition;
-    N2_TRY(set_open(m->ctx, s->columns, d->rows, &s->known));
-    for (size_t i = 0; i < d->rows; i++) set_add(&s->known, d->x + i * s->columns);
+    s->best_seen = best;
+    s->target = best + m->record.ambition;
+    s->looks =
+        N2_APPRAISE_ROWS / s->chains < MOST_LOOKS ? N2_APPRAISE_ROWS / s->chains : MOST_LOOKS;
+    N2_TRY(n2_design_set_open(m->ctx, s->columns, d->rows, &s->known));
+    for (size_t i = 0; i < d->rows; i++) n2_design_set_add(&s->known, d->x + i * s->columns);
     N2_TRY(allocate(s));
+    if (m->o.like) return N2CE_OK; /* nothing but values is known */
     snprintf(name, sizeof name, "search.%zu", m->searches++);
     s->z = n2_store_add(m->store, name, n2_dims((int64_t)s->chains, (int64_t)s->nz));
     if (!s->z) return N2CE_ENOMEM;
@@ -275,8 +223,9 @@ static void consider(search *s, size_t i, size_t k) {
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
     const n2_latent_record *r = &s->m->record;
     const bool plausible =
-        s->prior[k] >= r->prior_floor && (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
-    if (!(value > s->value[i]) || !plausible || set_has(&s->known, x)) return;
+        s->m->o.like ||
+        (s->prior[k] >= r->prior_floor && (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling));
+    if (!(value > s->value[i]) || !plausible || n2_design_set_has(&s->known, x)) return;
     if (is_crowded(s, i, x)) return;
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;
@@ -286,8 +235,8 @@ static void consider(search *s, size_t i, size_t k) {
  * whole move of a chain, and a part of it. */
 static n2ce_status look(search *s) {
     const size_t n = s->chains;
-    n2_fill_uniform(next_draw(s), 0, LOOKS * n * 2 * s->columns, s->uniform);
-    for (size_t k = 0; k < LOOKS * n; k++) {
+    n2_fill_uniform(next_draw(s), 0, s->looks * n * 2 * s->columns, s->uniform);
+    for (size_t k = 0; k < s->looks * n; k++) {
         const size_t i = k % n;
         double *x = s->found + k * s->columns;
         const n2_latent_move move = {s->decoded + i * s->width, s->decoded_from + i * s->width,
@@ -299,9 +248,50 @@ static n2ce_status look(search *s) {
         n2_latent_code_write(s->m->code, x, s->coded + k * s->width);
     }
     const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
-    N2_TRY(n2_latent_say(s->m, s->coded, LOOKS * n, &words));
-    for (size_t k = 0; k < LOOKS * n; k++) consider(s, k % n, k);
+    N2_TRY(n2_latent_say(s->m, s->coded, s->looks * n, &words));
+    for (size_t k = 0; k < s->looks * n; k++) consider(s, k % n, k);
     return N2CE_OK;
+}
+
+/* Looks at changes of where the chains are that ask no decoder: steps along some columns, of any
+ * size, and along the difference of two other chains, which knows how columns go together. */
+static void change(search *s, size_t k, n2_stream draw) {
+    const size_t n = s->chains, i = k % n;
+    float u[4];
+    n2_fill_uniform(draw, 4 * k, 4, u);
+    n2_latent_change h = {.from = s->from + i * s->columns,
+                          .along = (double)u[0],
+                          .size = LARGEST_STEP * pow(SMALLEST_STEP / LARGEST_STEP, (double)u[1]),
+                          .share = 0.5 * (double)(u[2] * u[2]),
+                          .always = (size_t)((double)u[3] * (double)s->columns) % s->columns,
+                          .uniform = s->uniform + k * 2 * s->columns,
+                          .normal = s->normal + k * s->columns};
+    if (k / n % 2) {
+        h.toward = s->from + n2_random_below(draw, 4 * s->looks * n + 2 * k, n) * s->columns;
+        h.away = s->from + n2_random_below(draw, 4 * s->looks * n + 2 * k + 1, n) * s->columns;
+    }
+    n2_latent_code_change(s->m->code, &h, s->found + k * s->columns);
+}
+
+static n2ce_status look_around(search *s) {
+    const size_t n = s->looks * s->chains;
+    const n2_stream draw = next_draw(s);
+    n2_fill_uniform(next_draw(s), 0, n * 2 * s->columns, s->uniform);
+    n2_fill_normal(next_draw(s), 0, n * s->columns, s->normal);
+    for (size_t k = 0; k < n; k++) {
+        change(s, k, draw);
+        n2_latent_code_write(s->m->code, s->found + k * s->columns, s->coded + k * s->width);
+    }
+    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
+    N2_TRY(n2_latent_say(s->m, s->coded, n, &words));
+    for (size_t k = 0; k < n; k++) consider(s, k % s->chains, k);
+    return N2CE_OK;
+}
+
+static void go_on(search *s) {
+    for (size_t i = 0; i < s->chains; i++)
+        if (s->value[i] > -N2_INFINITY)
+            memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
 }
 
 /* Among the chains that are careful, or among those that are not, one that is left behind the best
@@ -317,7 +307,7 @@ static void regroup(search *s, bool careful) {
     const size_t quarter = n / 4;
     if (quarter == 0) return;
     qsort(order, n, sizeof *order, by_rank);
-    const double behind = order[quarter].value - s->m->o.ambition / 2;
+    const double behind = order[quarter].value - BEHIND;
     for (size_t k = n; k-- > quarter && order[k].value < behind;) {
         const size_t from = order[n2_random_below(draw, k, quarter)].index;
         memcpy(s->from + order[k].index * s->columns, s->best + from * s->columns,
@@ -326,7 +316,7 @@ static void regroup(search *s, bool careful) {
 }
 
 /* Small pushes first, so that a chain finds what is near its start before what is far. */
-static n2ce_status run_round(search *s, size_t round, bool push) {
+static n2ce_status move_codes(search *s, size_t round, bool push) {
     const double share = (double)(round + 1) / (double)s->m->o.rounds;
     N2_TRY(set_out(s, round > 0 || push ? MOST_NOISE * share : 0));
     for (int half = 0; half < 2; half++) {
@@ -334,9 +324,16 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
         N2_TRY(decode_into(s, s->decoded));
         N2_TRY(look(s));
     }
-    for (size_t i = 0; i < s->chains; i++)
-        if (s->value[i] > -N2_INFINITY)
-            memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
+    go_on(s);
+    return N2CE_OK;
+}
+
+static n2ce_status run_round(search *s, size_t round, bool push) {
+    if (!s->m->o.like) N2_TRY(move_codes(s, round, push));
+    for (int half = 0; half < 2; half++) {
+        N2_TRY(look_around(s));
+        go_on(s);
+    }
     if (2 * round < s->m->o.rounds) return N2CE_OK;
     regroup(s, true);
     regroup(s, false);
@@ -388,16 +385,16 @@ static n2ce_status rank_designs(n2_latent *m, ranked *list, double *best) {
 /* Keeps distinct designs within the bounds. */
 static n2ce_status choose_starts(n2_latent *m, ranked *list, size_t *n) {
     const n2_designs *d = m->designs;
-    design_set seen;
-    n2ce_status status = set_open(m->ctx, d->space.n, d->rows, &seen);
+    n2_design_set seen;
+    n2ce_status status = n2_design_set_open(m->ctx, d->space.n, d->rows, &seen);
     *n = 0;
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
         const double *x = d->x + list[i].index * d->space.n;
-        if (!within_bounds(&d->space, x) || set_has(&seen, x)) continue;
-        set_add(&seen, x);
+        if (!within_bounds(&d->space, x) || n2_design_set_has(&seen, x)) continue;
+        n2_design_set_add(&seen, x);
         list[(*n)++] = list[i];
     }
-    set_close(&seen);
+    n2_design_set_close(&seen);
     if (status == N2CE_OK && *n == 0)
         status = n2_fail(m->ctx, N2CE_EDATA,
                          "The bounds exclude all %zu designs; widen them, so that there is one to "

@@ -50,7 +50,7 @@ static n2ce_status compare_rows(void *user) {
 
 static void plan_phases(const n2_latent *m, n2_phase phases[PHASES]) {
     const n2_latent_options *o = &m->o;
-    const bool gaussian = o->prior == N2_LATENT_GAUSSIAN;
+    const bool gaussian = o->prior == N2_LATENT_GAUSSIAN || o->like;
     const double until[PHASES] = {0.5, 0.7, 0.9, 1}; /* shares of the time */
     phases[VALUE] = (n2_phase){.build = n2_latent_value_step,
                                .steps = o->value_steps,
@@ -59,7 +59,7 @@ static void plan_phases(const n2_latent *m, n2_phase phases[PHASES]) {
                                .average = 0.98,
                                .check = check_members,
                                .check_every = check_every(m)};
-    phases[CODE] = (n2_phase){.build = n2_latent_code_step, .steps = o->code_steps};
+    phases[CODE] = (n2_phase){.build = n2_latent_code_step, .steps = o->like ? 0 : o->code_steps};
     phases[PRIOR] =
         (n2_phase){.build = n2_latent_prior_step, .steps = gaussian ? 0 : o->prior_steps};
     phases[JOINT] =
@@ -88,6 +88,13 @@ static void note_training(n2_latent *m, const n2_phase *phases, const n2_phase_r
     record->prior_loss = r[phases[JOINT].steps ? JOINT : PRIOR].output[0];
 }
 
+/* A trial is a part of a run, whose progress is told. */
+static void stay_silent(void *user, double done, double total) {
+    (void)user;
+    (void)done;
+    (void)total;
+}
+
 n2ce_status n2_latent_train(n2_latent *m) {
     n2_phase phases[PHASES];
     n2_phase_record records[PHASES];
@@ -101,6 +108,7 @@ n2ce_status n2_latent_train(n2_latent *m) {
                           .resume = m->o.resume,
                           .identity = m->o.identity,
                           .resumed = compare_rows,
+                          .progress = m->o.like ? stay_silent : NULL,
                           .choice = m->o.choice};
     plan_phases(m, phases);
     m->x_given = n2_alloc(m->ctx, n, sizeof *m->x_given);
@@ -131,7 +139,7 @@ n2_latent_options n2_latent_defaults(void) {
                                .divergence_weight = 0.05,
                                .rounds = 64,
                                .moves = 12,
-                               .ambition = 0.5};
+                               .ambition = (double)NAN};
 }
 
 n2_latent_options n2_latent_paper(void) {
@@ -220,19 +228,30 @@ static void note_usual(n2_latent_record *r, double *prior, double *misfit, size_
     r->misfit_ceiling = misfit[n - 1 - n / 100];
 }
 
-static n2ce_status look_at_designs(n2_latent *m) {
-    const size_t n = m->designs->rows < 4096 ? m->designs->rows : 4096, e = m->o.members;
-    N2_TRY(n2_tensor_pull(m->store, m->x));
-    double *members = n2_alloc(m->ctx, n * (e + 2), sizeof *members);
+enum { MOST_LOOKED_AT = 4096 };
+
+static n2ce_status look_at_values(n2_latent *m) {
+    const size_t rows = m->designs->rows, n = rows < MOST_LOOKED_AT ? rows : MOST_LOOKED_AT;
+    const size_t e = m->o.members;
+    double *members = n2_alloc(m->ctx, n * e, sizeof *members);
     if (!members) return N2CE_ENOMEM;
-    const n2_latent_words words = {
-        .members = members, .log_prior = members + n * e, .misfit = members + n * (e + 1)};
-    const n2ce_status status = n2_latent_say(m, m->x->data, n, &words);
-    if (status == N2CE_OK) {
-        m->record.doubt = fmax(spread_of(members, n, e), 1e-3);
-        note_usual(&m->record, words.log_prior, words.misfit, n);
-    }
+    const n2ce_status status =
+        n2_latent_say(m, m->x->data, n, &(n2_latent_words){.members = members});
+    if (status == N2CE_OK) m->record.doubt = fmax(spread_of(members, n, e), 1e-3);
     n2_free(m->ctx, members);
+    return status;
+}
+
+/* Of rows that the code has not seen: it holds those it has seen better than any others. */
+static n2ce_status look_at_codes(n2_latent *m) {
+    const size_t held = n2_latent_uncoded(m), n = held < MOST_LOOKED_AT ? held : MOST_LOOKED_AT;
+    const float *rows = (const float *)m->x->data + (m->designs->rows - n) * m->code->width;
+    double *prior = n2_alloc(m->ctx, 2 * n, sizeof *prior);
+    if (!prior) return N2CE_ENOMEM;
+    const n2ce_status status =
+        n2_latent_say(m, rows, n, &(n2_latent_words){.log_prior = prior, .misfit = prior + n});
+    if (status == N2CE_OK) note_usual(&m->record, prior, prior + n, n);
+    n2_free(m->ctx, prior);
     return status;
 }
 
@@ -287,8 +306,13 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(n2_latent_fit_lines(m));
     N2_TRY(m->o.trained ? take_trained(m) : n2_latent_train(m));
     N2_TRY(n2_latent_fit_forests(m));
-    N2_TRY(look_at_designs(m));
-    return look_for_structure(m);
+    N2_TRY(n2_latent_fit_process(m));
+    N2_TRY(n2_tensor_pull(m->store, m->x));
+    N2_TRY(look_at_values(m));
+    if (m->o.like) return N2CE_OK;
+    N2_TRY(look_at_codes(m));
+    N2_TRY(look_for_structure(m));
+    return m->o.trained ? N2CE_OK : n2_latent_try(m); /* or it is in the file */
 }
 
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
@@ -312,6 +336,7 @@ void n2_latent_free(n2_latent *m) {
     n2_latent_plan_free(&m->appraise);
     n2_store_free(m->store);
     n2_latent_free_forests(m);
+    n2_gauss_process_free(m->process);
     n2_free(m->ctx, m->out);
     n2_latent_code_free(m->code);
     n2_free(m->ctx, m);

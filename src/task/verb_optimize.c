@@ -53,8 +53,9 @@ static const n2ce_option optimize_options[] = {
      "steps of joint refinement of code and prior; auto: those of the preset"},
     {"rounds", 0, N2CE_OPTION_COUNT, "auto", 1, 1e6, NULL, "N",
      "rounds of every chain; auto: those of the preset"},
-    {"ambition", 'a', N2CE_OPTION_REAL, "0.5", 0, 100, NULL, "A",
-     "standard deviations above the best value beyond which no prediction is believed"},
+    {"ambition", 'a', N2CE_OPTION_REAL, "auto", 0, 100, NULL, "A",
+     "standard deviations above the best value beyond which no prediction is believed; auto: as trials "
+     "with hidden rows say"},
     {"device", 0, N2CE_OPTION_TEXT, "cpu", 0, 0, NULL, "DEVICE",
      "where to compute: auto (whichever is faster, by measurement), cpu, cuda, cuda:N for GPU N; another device "
      "rounds otherwise, and proposes other designs"},
@@ -106,7 +107,8 @@ void n2_optimize_model(const n2ce_options *o, n2_latent_options *l) {
     l->sampler = is(o, "sampler", "langevin") ? N2_LATENT_LANGEVIN : N2_LATENT_SVGD;
     l->magnitude = n2ce_options_number(o, "M");
     l->stages = (size_t)n2_options_count(o, "stages");
-    l->ambition = n2ce_options_number(o, "ambition");
+    l->ambition =
+        n2_options_is_auto(o, "ambition") ? (double)NAN : n2ce_options_number(o, "ambition");
     l->seed = n2_options_count(o, "seed");
     l->resume = n2_options_flag(o, "resume");
     read_sizes(o, l);

@@ -153,6 +153,23 @@ static void add_designs(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out, "], ");
 }
 
+/* What proposals were worth of which the best rows knew nothing. */
+static void add_trials(const n2_optimize_result *r, n2_text *out) {
+    n2_text_add(out, "\"trials\": [");
+    for (size_t i = 0; i < r->record.trials; i++) {
+        const n2_latent_trial *t = &r->record.trial[i];
+        n2_text_add(out, i ? ", {" : "{");
+        add_number(out, "hidden", t->hidden);
+        add_number(out, "ambition", t->ambition);
+        add_number(out, "best", r->t->sign * t->best);
+        add_number(out, "predicted", r->t->sign * t->predicted);
+        n2_text_add(out, "\"judged\": ");
+        n2_text_add_number(out, r->t->sign * t->judged);
+        n2_text_add(out, "}");
+    }
+    n2_text_add(out, "], ");
+}
+
 static void add_model(const n2_optimize_result *r, n2_text *out) {
     const n2_latent_record *a = &r->record;
     n2_text_add(out, "\"model\": {\"device\": \"%s\", \"device_reason\": ", r->device);
@@ -160,7 +177,10 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out, ", ");
     add_number(out, "r2", a->r2);
     add_number(out, "forest_share", a->forest_share);
+    add_number(out, "process_share", a->process_share);
     add_number(out, "structure", a->structure);
+    add_number(out, "ambition", a->ambition);
+    add_trials(r, out);
     add_number(out, "misfit", a->misfit);
     add_number(out, "divergence", a->divergence);
     add_number(out, "elbo", -a->misfit - a->divergence);
