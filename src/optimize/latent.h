@@ -69,7 +69,8 @@ enum {
     N2_LATENT_MEMBERS_MAX = 8,
     N2_LATENT_STAGES_MAX = 8,
     N2_LATENT_DEPTHS = 2,
-    N2_LATENT_AMBITIONS = 3
+    N2_LATENT_AMBITIONS = 3,
+    N2_LATENT_TRIED = 64
 };
 
 /* Proposals from rows of which the best were hidden, in units of y: means over them. */
@@ -79,6 +80,8 @@ typedef struct n2_latent_trial {
     double ambition;  /* standard deviations */
     double predicted; /* by the model that knows the rest */
     double judged;    /* by the model that knows all */
+    double n;         /* so many proposals, at most N2_LATENT_TRIED */
+    double each_predicted[N2_LATENT_TRIED], each_judged[N2_LATENT_TRIED];
 } n2_latent_trial;
 
 typedef struct n2_latent_record {

@@ -188,8 +188,9 @@ static bool is_crowded(const search *s, size_t i, const double *x) {
     return false;
 }
 
-/* Half the distance that a typical design has from the nearest other one, squared; more than
- * none, so that no proposal is another one. */
+/* Half the distance that a typical design has from the nearest other one, squared, and less the
+ * more of the values is explained: who knows where the best is need not spread. More than none, so
+ * that no proposal is another one. */
 static n2ce_status choose_spacing(search *s) {
     enum { SOME = 200 };
     const n2_designs *d = s->m->designs;
@@ -204,7 +205,8 @@ static n2ce_status choose_spacing(search *s) {
                     nearest[i], n2_space_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
     }
     qsort(nearest, n, sizeof *nearest, by_size);
-    s->spacing = fmax(nearest[n / 2] / 4, LEAST_SPACING);
+    const double unexplained = fmin(fmax(1 - s->m->record.r2, 0), 1);
+    s->spacing = fmax(unexplained * nearest[n / 2] / 4, LEAST_SPACING);
     return N2CE_OK;
 }
 
@@ -214,6 +216,14 @@ static bool is_careful(const search *s, size_t i) {
     return s->m->record.structure > STRUCTURED && i % 4 != 0;
 }
 
+/* Where columns have nothing to do with one another, whatever is within the bounds is plausible. */
+static bool is_plausible(const search *s, size_t i, size_t k) {
+    const n2_latent_record *r = &s->m->record;
+    if (s->m->o.like || !(r->structure > STRUCTURED)) return true;
+    return s->prior[k] >= r->prior_floor &&
+           (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
+}
+
 /* Keeps what is better than the best of chain i, new and plausible; k is its place among what was
  * found. */
 static void consider(search *s, size_t i, size_t k) {
@@ -221,11 +231,7 @@ static void consider(search *s, size_t i, size_t k) {
     const double *x = s->found + k * s->columns;
     double value = mean_of(s->members + k * e, e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
-    const n2_latent_record *r = &s->m->record;
-    const bool plausible =
-        s->m->o.like ||
-        (s->prior[k] >= r->prior_floor && (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling));
-    if (!(value > s->value[i]) || !plausible || n2_design_set_has(&s->known, x)) return;
+    if (!(value > s->value[i]) || !is_plausible(s, i, k) || n2_design_set_has(&s->known, x)) return;
     if (is_crowded(s, i, x)) return;
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;

@@ -11,7 +11,8 @@
 
 static const double DEPTH[N2_LATENT_DEPTHS] = {0.15, 0.35};
 static const double AMBITION[N2_LATENT_AMBITIONS] = {0.5, 2, 100};
-enum { PROPOSALS = 64, ROUNDS = 20, MOST_ROWS = 4000, FEWEST_ROWS = 40 };
+static const double WITHOUT_TRIALS = 2; /* where rows are too few for them */
+enum { PROPOSALS = N2_LATENT_TRIED, ROUNDS = 20, MOST_ROWS = 4000, FEWEST_ROWS = 40 };
 
 static double mean_of(const double *x, size_t n) {
     double sum = 0;
@@ -72,9 +73,11 @@ static n2ce_status propose_once(n2_latent *m, n2_latent *small, double share, do
         *t = (n2_latent_trial){.hidden = share,
                                .best = small->record.y_best,
                                .ambition = ambition,
+                               .n = (double)p.rows,
                                .predicted = mean_of(p.predicted, p.rows)};
-        status = n2_latent_appraise(m, p.x, p.rows, p.predicted, NULL, NULL);
-        t->judged = mean_of(p.predicted, p.rows);
+        memcpy(t->each_predicted, p.predicted, p.rows * sizeof *p.predicted);
+        status = n2_latent_appraise(m, p.x, p.rows, t->each_judged, NULL, NULL);
+        t->judged = mean_of(t->each_judged, p.rows);
     }
     n2_free(m->ctx, room);
     return status;
@@ -96,11 +99,29 @@ static n2ce_status try_depth(n2_latent *m, double share) {
     return status;
 }
 
+/* The ambition whose proposals were judged best, over all depths. */
+static double best_ambition(const n2_latent_record *r) {
+    double best = -N2_INFINITY, out = WITHOUT_TRIALS;
+    for (size_t k = 0; k < N2_LATENT_AMBITIONS; k++) {
+        double sum = 0;
+        size_t n = 0;
+        for (size_t i = 0; i < r->trials; i++)
+            if (r->trial[i].ambition == AMBITION[k]) {
+                sum += r->trial[i].judged;
+                n++;
+            }
+        if (n == 0 || !(sum / (double)n > best)) continue;
+        best = sum / (double)n;
+        out = AMBITION[k];
+    }
+    return out;
+}
+
 n2ce_status n2_latent_try(n2_latent *m) {
     m->record.ambition = m->o.ambition;
     m->record.trials = 0;
     if (!isnan(m->o.ambition)) return N2CE_OK;
     for (size_t k = 0; k < N2_LATENT_DEPTHS; k++) N2_TRY(try_depth(m, DEPTH[k]));
-    if (isnan(m->o.ambition)) m->record.ambition = 100;
+    m->record.ambition = best_ambition(&m->record);
     return N2CE_OK;
 }

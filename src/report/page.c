@@ -8,12 +8,14 @@ static const char css_colours[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1d2228;--soft:#59636e;--rule:#d5dae0;"
     "--grid:#e8ebee;--code:#f5f6f8;--cn:#6e7781;"
     "--c0:#0c4a8a;--c1:#ad3607;--c2:#19977e;--c3:#8862c1;--c4:#f99722;"
-    "--c5:#5a9fff;--c6:#704055;--c7:#b9753b;--c8:#3f0e6a;--c9:#cb9fac}\n"
+    "--c5:#5a9fff;--c6:#704055;--c7:#b9753b;--c8:#3f0e6a;--c9:#cb9fac;"
+    "--s0:#cfd8e3;--s1:#9fb6d3;--s2:#6f95c4;--s3:#3a6fa8;--s4:#0c3a70}\n"
     "@media screen and (prefers-color-scheme:dark){"
     ":root{--bg:#14181d;--fg:#e3e7eb;--soft:#9aa5b1;--rule:#3a424c;"
     "--grid:#272d35;--code:#1c2128;--cn:#8b96a2;"
     "--c0:#5487bd;--c1:#d55e28;--c2:#3cddb4;--c3:#b4a6ff;--c4:#ebbb30;"
-    "--c5:#b8d1ff;--c6:#a85a78;--c7:#c4a15a;--c8:#6a5ac8;--c9:#fee8ea}}\n";
+    "--c5:#b8d1ff;--c6:#a85a78;--c7:#c4a15a;--c8:#6a5ac8;--c9:#fee8ea;"
+    "--s0:#2b3440;--s1:#3a526e;--s2:#4d78a6;--s3:#74a5d8;--s4:#bfdcff}}\n";
 
 static const char css_page[] =
     "*{box-sizing:border-box}\n"
@@ -38,6 +40,8 @@ static const char css_page[] =
 
 static const char css_blocks[] =
     ".n2-table{overflow-x:auto}\n"
+    ".n2-sort{max-height:36rem;overflow:auto}.n2-sort th{cursor:pointer;position:sticky;top:0;"
+    "background:var(--bg)}\n"
     "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.35rem 1.5rem .35rem 0;text-align:right;white-space:nowrap;"
     "border-bottom:1px solid var(--grid)}\n"
@@ -70,6 +74,8 @@ static const char css_plots[] =
     "stroke-linecap:round}\n"
     ".n2-dash{stroke-dasharray:6 5;stroke-linecap:butt}\n"
     ".n2-dot{stroke:currentColor;stroke-width:6.5;stroke-linecap:round}\n"
+    ".n2-small{stroke-width:4.5;stroke-opacity:.8}\n"
+    ".n2-thin{fill:none;stroke:currentColor;stroke-width:1.1;stroke-opacity:.55}\n"
     ".n2-band{fill:currentColor;fill-opacity:.16}\n"
     ".n2-bar{fill:currentColor;fill-opacity:.75}\n"
     ".n2-tick,.n2-key{font-size:12px}\n"
@@ -87,6 +93,7 @@ static const char css_print[] =
 static void add_style(n2_text *out) {
     n2_text_add(out, "<style>\n%s%s%s%s", css_colours, css_page, css_blocks, css_plots);
     for (int i = 0; i < N2_PLOT_COLOURS; i++) n2_text_add(out, ".n2-c%d{color:var(--c%d)}\n", i, i);
+    for (int i = 0; i < N2_SVG_SHADES; i++) n2_text_add(out, ".n2-s%d{color:var(--s%d)}\n", i, i);
     n2_text_add(out, "%s</style>\n", css_print);
 }
 
@@ -183,6 +190,13 @@ void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption) {
     n2_text_add(out, "</figure>\n");
 }
 
+void n2_page_parallel(n2_text *out, const n2_parallel *p, const char *caption) {
+    n2_text_add(out, "<figure>\n");
+    n2_parallel_svg(out, p);
+    add_element(out, "figcaption", caption);
+    n2_text_add(out, "</figure>\n");
+}
+
 void n2_page_bars(n2_text *out, const n2_bars *bars, const char *caption) {
     n2_text_add(out, "<figure>\n");
     n2_bars_svg(out, bars);
@@ -221,9 +235,9 @@ static void add_cell(n2_text *out, const char *tag, const char *cell) {
     n2_text_add(out, "%s</%s>", *s == '*' ? "</strong>" : "", tag);
 }
 
-void n2_page_table(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
-                   const char *caption) {
-    n2_text_add(out, "<div class=\"n2-table\"><table>\n");
+static void add_table(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
+                      const char *caption, const char *class) {
+    n2_text_add(out, "<div class=\"%s\"><table>\n", class);
     add_element(out, "caption", caption);
     for (size_t i = 0; i < n_rows; i++) {
         n2_text_add(out, i == 0 ? "<thead><tr>" : i == 1 ? "<tbody>\n<tr>" : "<tr>");
@@ -232,6 +246,29 @@ void n2_page_table(n2_text *out, const char *const *cells, size_t n_rows, size_t
         n2_text_add(out, i == 0 ? "</tr></thead>\n" : "</tr>\n");
     }
     n2_text_add(out, "%s</table></div>\n", n_rows > 1 ? "</tbody>" : "");
+}
+
+void n2_page_table(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
+                   const char *caption) {
+    add_table(out, cells, n_rows, n_columns, caption, "n2-table");
+}
+
+/* Numbers by size, texts by their letters; again for the other direction. Without scripts the table
+ * is as it was. */
+static const char sort_script[] =
+    "<script>\n"
+    "document.querySelectorAll('.n2-sort th').forEach(function(head){head.onclick=function(){\n"
+    "var j=head.cellIndex,body=head.closest('table').tBodies[0],rows=Array.from(body.rows);\n"
+    "var up=head.dataset.up=head.dataset.up==='1'?'0':'1',sign=up==='1'?1:-1;\n"
+    "rows.sort(function(a,b){var p=a.cells[j].textContent,q=b.cells[j].textContent;\n"
+    "var d=p-q;return sign*(isNaN(d)?p.localeCompare(q):d)});\n"
+    "rows.forEach(function(r){body.appendChild(r)})}});\n"
+    "</script>\n";
+
+void n2_page_sortable(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
+                      const char *caption) {
+    add_table(out, cells, n_rows, n_columns, caption, "n2-table n2-sort");
+    n2_text_add(out, "%s", sort_script);
 }
 
 void n2_page_code(n2_text *out, const char *code) {

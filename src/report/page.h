@@ -1,9 +1,10 @@
-/* The self-contained HTML report: one file, no scripts, no external resources,
- * light or dark as the reader's system asks, fit for print and phone. */
+/* The self-contained HTML report: one file, no external resources, no script but that of a table
+ * that can be sorted, light or dark as the reader's system asks, fit for print and phone. */
 #ifndef N2_PAGE_H
 #define N2_PAGE_H
 
 #include "bars.h"
+#include "parallel.h"
 #include "plot.h"
 
 void n2_page_begin(n2_text *out, const char *title, const char *subtitle);
@@ -33,6 +34,8 @@ void n2_page_facts_end(n2_text *out);
  * window is wide enough. */
 void n2_page_figure(n2_text *out, const n2_plot *plot, const char *caption);
 
+void n2_page_parallel(n2_text *out, const n2_parallel *p, const char *caption);
+
 void n2_page_bars(n2_text *out, const n2_bars *bars, const char *caption);
 
 /* A picture, the n bytes of a PNG, inside of the page; `alt` says what it shows to who cannot see
@@ -44,6 +47,10 @@ void n2_page_picture(n2_text *out, const void *png, size_t n, const char *alt, c
  * star). The first column is aligned left, the others right. */
 void n2_page_table(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
                    const char *caption);
+
+/* The same, in a box that scrolls; a click on a head sorts by its column. */
+void n2_page_sortable(n2_text *out, const char *const *cells, size_t n_rows, size_t n_columns,
+                      const char *caption);
 
 /* A block of text to paste, such as the command that made the report. */
 void n2_page_code(n2_text *out, const char *code);

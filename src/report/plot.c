@@ -249,6 +249,11 @@ static size_t pick_extremes(const canvas *c, const n2_series *s, size_t first, s
  * three from each of equal stretches between. Returns how many. */
 static size_t thin(const canvas *c, const n2_series *s, size_t *out) {
     size_t n = 0;
+    if (s->points) { /* every so-manieth of a cloud */
+        const size_t step = (s->n + POINTS_MAX - 1) / POINTS_MAX;
+        for (size_t i = 0; i < s->n; i += step) out[n++] = i;
+        return n;
+    }
     if (s->n <= POINTS_MAX) {
         for (; n < s->n; n++) out[n] = n;
         return n;
@@ -294,7 +299,7 @@ static void draw_line(const canvas *c, const n2_series *s, const size_t *index, 
 }
 
 static void draw_dots(const canvas *c, const n2_series *s, const size_t *index, size_t n) {
-    n2_text_add(c->out, "<path class=\"n2-dot\" d=\"");
+    n2_text_add(c->out, "<path class=\"n2-dot%s\" d=\"", s->points ? " n2-small" : "");
     for (size_t k = 0; k < n; k++) {
         if (!shown(c, s, index[k])) continue;
         const point p = place_point(c, s->x[index[k]], s->y[index[k]]);
@@ -355,8 +360,8 @@ static void draw_series(const canvas *c) {
         if (s->n == 0) continue;
         const size_t n = thin(c, s, index);
         open_series(c, s);
-        draw_line(c, s, index, n);
-        if (s->markers) draw_dots(c, s, index, n);
+        if (!s->points) draw_line(c, s, index, n);
+        if (s->markers || s->points) draw_dots(c, s, index, n);
         n2_text_add(c->out, "</g>\n");
     }
     n2_text_add(c->out, "</svg>\n");
@@ -369,13 +374,13 @@ static void draw_key(const canvas *c, const n2_series *s, double x, double y) {
         n2_svg_pair(c->out, "M", x, y - 9);
         n2_text_add(c->out, "h%dv10h-%dZ\"/>", KEY_LINE, KEY_LINE);
     }
-    if (s->n != 1 || !s->markers) { /* a single marker has no line */
+    if (!s->points && (s->n != 1 || !s->markers)) { /* a single marker has no line */
         open_line(c->out, s->dashed);
         n2_svg_pair(c->out, "M", x, y - 4);
         n2_text_add(c->out, "h%d\"/>", KEY_LINE);
     }
-    if (s->markers) {
-        n2_text_add(c->out, "<path class=\"n2-dot\" d=\"");
+    if (s->markers || s->points) {
+        n2_text_add(c->out, "<path class=\"n2-dot%s\" d=\"", s->points ? " n2-small" : "");
         n2_svg_pair(c->out, "M", x + KEY_LINE / 2, y - 4);
         n2_text_add(c->out, "h0\"/>");
     }

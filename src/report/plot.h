@@ -17,9 +17,10 @@ typedef struct n2_series {
     const double *x, *y;
     size_t n;
     const double *low, *high; /* a band around y, or NULL */
-    int colour;               /* palette index; -1: neutral, for references */
+    int colour;               /* palette index, or N2_SHADE(k); -1: neutral, for references */
     bool dashed;
     bool markers; /* a dot at every point */
+    bool points;  /* small dots, and no line: a cloud in any order */
 } n2_series;
 
 typedef struct n2_plot {

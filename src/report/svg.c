@@ -62,7 +62,9 @@ void n2_svg_power(n2_text *out, int power, double x, double y, const char *ancho
 }
 
 void n2_svg_colour(n2_text *out, int colour) {
-    if (colour < 0)
+    if (colour <= N2_SHADE(0))
+        n2_text_add(out, "<g class=\"n2-s%d\">", (N2_SHADE(0) - colour) % N2_SVG_SHADES);
+    else if (colour < 0)
         n2_text_add(out, "<g class=\"n2-cn\">");
     else
         n2_text_add(out, "<g class=\"n2-c%d\">", colour % N2_SVG_COLOURS);

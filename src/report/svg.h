@@ -12,8 +12,10 @@ enum {
     N2_SVG_TICK = 12,   /* font sizes; page.c sets the same */
     N2_SVG_LABEL = 13,
     N2_SVG_TITLE = 15,
-    N2_SVG_COLOURS = 10
+    N2_SVG_COLOURS = 10,
+    N2_SVG_SHADES = 5 /* of one scale, for classes of values from low to high */
 };
+#define N2_SHADE(k) (-2 - (k))
 
 /* A coordinate with at most two decimals, whatever the locale. Its limit is far outside every
  * plot and keeps lines to points out of range short to write. */
@@ -32,7 +34,7 @@ void n2_svg_raised(n2_text *out, int power);
 void n2_svg_tick_label(n2_text *out, const n2_tick *tick, double x, double y, const char *anchor);
 void n2_svg_power(n2_text *out, int power, double x, double y, const char *anchor);
 
-/* <g> in a colour of the palette; -1: neutral. */
+/* <g> in a colour of the palette or a shade, N2_SHADE(k); -1: neutral. */
 void n2_svg_colour(n2_text *out, int colour);
 
 /* A text at its usual size, a smaller one or a cut, whatever has room; nothing for NULL. `place`

@@ -7,6 +7,8 @@
 #include "optimize/latent.h"
 #include "task.h"
 
+#include <string.h>
+
 /* The designs of the file that the verb's options name, or of matrices X and y, and the model that
  * they describe; where it is trained and kept is another matter. Close the table in any case. */
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
@@ -27,8 +29,32 @@ typedef struct n2_optimize_result {
     n2_appraisal worth; /* values as the file has them, not turned */
 } n2_optimize_result;
 
+/* Values as the file has them. */
+static inline double n2_optimize_best(const n2_optimize_result *r) {
+    return r->t->sign * r->record.y_best;
+}
+static inline double n2_optimize_predicted(const n2_optimize_result *r, size_t i) {
+    return r->t->sign * r->proposals.predicted[i];
+}
+
+/* Whether the device was chosen by the program. */
+static inline bool n2_optimize_chose_device(const n2_optimize_result *r) {
+    return strcmp(n2ce_options_get(r->options, "device"), "auto") == 0;
+}
+
+/* Sentences on what to be careful about. */
+enum { N2_OPTIMIZE_NOTES = 8 };
+typedef struct n2_optimize_notes {
+    char text[N2_OPTIMIZE_NOTES][240];
+    size_t n;
+} n2_optimize_notes;
+
 /* Logs what to be careful about, as warnings. */
 void n2_optimize_warn(n2ce_ctx *ctx, const n2_optimize_result *r);
+
+/* The report: verb_optimize_page.c. */
+n2ce_status n2_optimize_page(n2ce_ctx *ctx, const n2_optimize_result *r, const n2_optimize_notes *w,
+                             n2_text *page);
 
 n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_answer *answer);
 

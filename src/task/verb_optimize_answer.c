@@ -1,5 +1,4 @@
 /* optimize: the answer, as text, JSON, bare numbers and a page. */
-#include "report/page.h"
 #include "verb_optimize.h"
 
 #include <math.h>
@@ -7,26 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double seen_best(const n2_optimize_result *r) { return r->t->sign * r->record.y_best; }
-
+static double seen_best(const n2_optimize_result *r) { return n2_optimize_best(r); }
 static double predicted(const n2_optimize_result *r, size_t i) {
-    return r->t->sign * r->proposals.predicted[i];
+    return n2_optimize_predicted(r, i);
 }
 
 /* ---- what to be careful about -------------------------------------------- */
 
-enum { WARNINGS_MAX = 6 };
-typedef struct warnings {
-    char text[WARNINGS_MAX][240];
-    size_t n;
-} warnings;
-
-static void add_warning(warnings *w, const char *format, double a, double b) {
-    if (w->n < WARNINGS_MAX) snprintf(w->text[w->n++], sizeof w->text[0], format, a, b);
+static void add_warning(n2_optimize_notes *w, const char *format, double a, double b) {
+    if (w->n < N2_OPTIMIZE_NOTES) snprintf(w->text[w->n++], sizeof w->text[0], format, a, b);
 }
 
-static warnings find_warnings(const n2_optimize_result *r) {
-    warnings w = {.n = 0};
+static n2_optimize_notes find_warnings(const n2_optimize_result *r) {
+    n2_optimize_notes w = {.n = 0};
     if (r->record.r2 < 0.1)
         add_warning(&w,
                     "The value networks explain %.2g of the variance of held-out rows: the values "
@@ -56,7 +48,7 @@ static warnings find_warnings(const n2_optimize_result *r) {
 }
 
 void n2_optimize_warn(n2ce_ctx *ctx, const n2_optimize_result *r) {
-    const warnings w = find_warnings(r);
+    const n2_optimize_notes w = find_warnings(r);
     for (size_t i = 0; i < w.n; i++) n2_log(ctx, N2CE_LOG_WARNING, "%s", w.text[i]);
 }
 
@@ -76,11 +68,6 @@ static void say_backtest(const n2_optimize_result *r, n2_text *out) {
                 r->backtest->percent);
 }
 
-/* Whether the device was chosen by the program. */
-static bool chose_device(const n2_optimize_result *r) {
-    return strcmp(n2ce_options_get(r->options, "device"), "auto") == 0;
-}
-
 static void say_design(const n2_optimize_result *r, size_t i, n2_text *out) {
     enum { SHOWN = 6 };
     const size_t n = r->t->designs.space.n;
@@ -92,7 +79,7 @@ static void say_design(const n2_optimize_result *r, size_t i, n2_text *out) {
     n2_text_add(out, n > SHOWN ? ", ...\n" : "\n");
 }
 
-static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *out) {
+static void write_text(const n2_optimize_result *r, const n2_optimize_notes *w, n2_text *out) {
     const n2_latent_record *a = &r->record;
     const size_t n = r->proposals.rows;
     if (!r->path) {
@@ -107,7 +94,8 @@ static void write_text(const n2_optimize_result *r, const warnings *w, n2_text *
     n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
     if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
     n2_text_add(out, "\n");
-    if (chose_device(r)) n2_text_add(out, "device      %s (%s)\n", r->device, r->reason);
+    if (n2_optimize_chose_device(r))
+        n2_text_add(out, "device      %s (%s)\n", r->device, r->reason);
     n2_text_add(out, "distance    %.0f %% of the proposals are unusually far from known designs\n",
                 100 * r->worth.far);
     if (r->backtest->percent > 0) say_backtest(r, out);
@@ -210,7 +198,7 @@ static void add_backtest(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out, "]}, ");
 }
 
-static void write_json(const n2_optimize_result *r, const warnings *w, n2_text *out) {
+static void write_json(const n2_optimize_result *r, const n2_optimize_notes *w, n2_text *out) {
     const size_t n = r->proposals.rows;
     n2_text_add(out, "{\"rows\": %zu, ", n);
     add_number(out, "seen", (double)r->record.rows);
@@ -263,157 +251,8 @@ static n2ce_status note(const n2_optimize_result *r, n2ce_answer *a) {
     return status;
 }
 
-/* ---- page ---------------------------------------------------------------- */
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorted values against the share of rows below. */
-static n2_series shares(const char *label, double *x, size_t n, double *share, int colour) {
-    qsort(x, n, sizeof *x, by_size);
-    for (size_t i = 0; i < n; i++) share[i] = ((double)i + 0.5) / (double)n;
-    return (n2_series){.label = label, .x = x, .y = share, .n = n, .colour = colour};
-}
-
-static void draw_shares(n2_text *page, const char *title, const char *axis, const n2_series two[2],
-                        const char *caption) {
-    const n2_plot plot = {.title = title,
-                          .x_label = axis,
-                          .y_label = "share of rows below",
-                          .series = two,
-                          .n_series = 2};
-    n2_page_figure(page, &plot, caption);
-}
-
-static n2ce_status add_values(n2ce_ctx *ctx, const n2_optimize_result *r, n2_text *page) {
-    const n2_designs *d = &r->t->designs;
-    const size_t n = r->proposals.rows, step = d->rows / 1000 + 1, m = (d->rows - 1) / step + 1;
-    double *x = n2_alloc(ctx, 2 * (n + m), sizeof *x);
-    if (!x) return N2CE_ENOMEM;
-    double *seen = x + 2 * n;
-    for (size_t i = 0; i < n; i++) x[i] = predicted(r, i);
-    for (size_t i = 0; i < m; i++) seen[i] = r->t->sign * d->y[i * step];
-    const n2_series two[] = {shares("seen", seen, m, seen + m, 0),
-                             shares("predicted for proposals", x, n, x + n, 1)};
-    draw_shares(page, "Predicted against seen", r->t->target, two,
-                "Values of the designs that were tried, and what is predicted for the proposals.");
-    for (size_t i = 0; i < n; i++) x[i] = r->worth.distance[i];
-    const n2_series far[] = {
-        shares("designs from each other", r->worth.usual, r->worth.n_usual, seen, 0),
-        shares("proposals from designs", x, n, x + n, 1)};
-    draw_shares(page, "How far outside", "distance to the nearest design, in ranges", far,
-                "Root mean square over columns of the difference, in units of the column's range; "
-                "another level counts as 1.");
-    n2_free(ctx, x);
-    return N2CE_OK;
-}
-
-/* The two number columns in which the proposals differ most from one another. */
-static size_t pick_columns(const n2_optimize_result *r, size_t out[2]) {
-    const n2_space *s = &r->t->designs.space;
-    double most[2] = {-1, -1};
-    size_t found = 0;
-    for (size_t j = 0; j < s->n; j++) {
-        const double range = s->factor[j].high - s->factor[j].low;
-        double low = 1e300, high = -1e300;
-        if (s->factor[j].kind == N2_CATEGORY || !(range > 0)) continue;
-        for (size_t i = 0; i < r->proposals.rows; i++) {
-            low = fmin(low, r->proposals.x[i * s->n + j]);
-            high = fmax(high, r->proposals.x[i * s->n + j]);
-        }
-        const double width = (high - low) / range;
-        const int at = width > most[0] ? 0 : 1;
-        found++;
-        if (!(width > most[at])) continue;
-        if (at == 0) {
-            most[1] = most[0];
-            out[1] = out[0];
-        }
-        most[at] = width;
-        out[at] = j;
-    }
-    return found;
-}
-
-/* Dots without lines: every dot is a series' point between two that cannot be shown. */
-static n2_series dots(const char *label, const double *rows, size_t n, size_t step, size_t columns,
-                      const size_t at[2], double *x, int colour) {
-    size_t m = 0;
-    double *y = x + 2 * (n / step + 1);
-    for (size_t i = 0; i < n; i += step) {
-        x[m] = rows[i * columns + at[0]];
-        y[m++] = rows[i * columns + at[1]];
-        x[m] = y[m] = (double)NAN;
-        m++;
-    }
-    return (n2_series){.label = label, .x = x, .y = y, .n = m, .colour = colour, .markers = true};
-}
-
-static n2ce_status add_map(n2ce_ctx *ctx, const n2_optimize_result *r, n2_text *page) {
-    const n2_designs *d = &r->t->designs;
-    const size_t n = r->proposals.rows, step = d->rows / 1000 + 1;
-    size_t at[2] = {0, 0};
-    if (pick_columns(r, at) < 2) return N2CE_OK;
-    const size_t room = 4 * (d->rows / step + 1) + 4 * (n + 1);
-    double *x = n2_alloc(ctx, room, sizeof *x);
-    if (!x) return N2CE_ENOMEM;
-    const n2_series two[] = {
-        dots("designs", d->x, d->rows, step, d->space.n, at, x, -1),
-        dots("proposals", r->proposals.x, n, 1, d->space.n, at, x + 4 * (d->rows / step + 1), 1)};
-    const n2_plot plot = {.title = "Where the proposals lie",
-                          .x_label = r->t->names[at[0]],
-                          .y_label = r->t->names[at[1]],
-                          .series = two,
-                          .n_series = 2};
-    n2_page_figure(page, &plot, "The two columns in which the proposals differ most.");
-    n2_free(ctx, x);
-    return N2CE_OK;
-}
-
-static void add_best(const n2_optimize_result *r, n2_text *page) {
-    n2_text lines = n2_text_new(page->ctx);
-    for (size_t i = 0; i < r->proposals.rows && i < 10; i++) say_design(r, i, &lines);
-    n2_page_section(page, "The first proposals");
-    if (!lines.failed && lines.data) n2_page_code(page, lines.data);
-    n2_text_free(&lines);
-}
-
-static n2ce_status write_page(n2ce_ctx *ctx, const n2_optimize_result *r, const warnings *w,
-                              n2_text *page) {
-    char subtitle[200];
-    snprintf(subtitle, sizeof subtitle, "%zu proposals from %zu designs", r->proposals.rows,
-             r->record.rows);
-    n2_page_begin(page, "Designs to try next", subtitle);
-    n2_page_paragraph(page,
-                      "The best design seen has %s = %.6g; the proposals are predicted to have "
-                      "%.6g to %.6g. The model explains %.3g of the variance of rows that it was "
-                      "not fitted to.",
-                      r->t->target, seen_best(r), predicted(r, 0),
-                      predicted(r, r->proposals.rows - 1), fmax(r->record.r2, 0));
-    if (chose_device(r) || strcmp(r->device, "cpu") != 0)
-        n2_page_paragraph(page, "Networks were trained, and chains moved, on %s (%s).", r->device,
-                          r->reason);
-    for (size_t i = 0; i < w->n; i++) n2_page_paragraph(page, "Note: %s", w->text[i]);
-    if (r->backtest->percent > 0)
-        n2_page_paragraph(page,
-                          "Back-test: the best %.3g %% were hidden. The designs nearest to the "
-                          "proposals have a best value of %.6g and a median of %.6g; as many of "
-                          "the best visible designs have %.6g and %.6g.",
-                          r->backtest->percent, r->worth.neighbours.best,
-                          r->worth.neighbours.median, r->worth.visible.best,
-                          r->worth.visible.median);
-    n2_page_section(page, "Values and places");
-    N2_TRY(add_values(ctx, r, page));
-    N2_TRY(add_map(ctx, r, page));
-    add_best(r, page);
-    n2_page_end(page, "n2ce optimize");
-    return N2CE_OK;
-}
-
 n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_answer *answer) {
-    const warnings w = find_warnings(r);
+    const n2_optimize_notes w = find_warnings(r);
     n2_writer writer = n2_writer_new(ctx);
     n2_text page = n2_text_new(ctx);
     write_text(r, &w, &writer.text);
@@ -423,11 +262,11 @@ n2ce_status n2_optimize_answer(n2ce_ctx *ctx, const n2_optimize_result *r, n2ce_
         n2_text_add(&writer.brief, "\n");
     }
     n2_text_add(&writer.kept, "nothing\n");
-    if (!r->path && chose_device(r))
+    if (!r->path && n2_optimize_chose_device(r))
         n2_log(ctx, N2CE_LOG_INFO, "trained on %s (%s)", r->device, r->reason);
     if (!r->path) n2_optimize_warn(ctx, r);
     n2ce_status status = note(r, answer);
-    if (status == N2CE_OK) status = write_page(ctx, r, &w, &page);
+    if (status == N2CE_OK) status = n2_optimize_page(ctx, r, &w, &page);
     if (status == N2CE_OK) status = n2_text_take(&page, &answer->html);
     n2_text_free(&page);
     const n2ce_status taken = n2_writer_take(&writer, answer);

@@ -60,7 +60,8 @@ class OfflineOptimizer(BaseEstimator):
     ----------
     minimize : smaller values are better; otherwise larger ones are.
     categorical : columns that hold categories: numbers or, for a data frame, names.
-    ambition : standard deviations above the best value beyond which no prediction is believed.
+    ambition : standard deviations above the best value beyond which no prediction is believed;
+        None: as trials with hidden rows say.
     time_limit : seconds of training, about; None: no limit.
     options : dict of further options of ``n2ce optimize``, with _ for -, e.g. {"effort": 0.5}.
     random_state : None (a fixed seed), a whole number, a numpy Generator or a RandomState.
@@ -73,7 +74,7 @@ class OfflineOptimizer(BaseEstimator):
         held-out rows that it explains, device.
     """
 
-    def __init__(self, minimize=False, categorical=None, ambition=0.5, time_limit=None,
+    def __init__(self, minimize=False, categorical=None, ambition=None, time_limit=None,
                  options=None, random_state=None, n_jobs=None):
         self.minimize = minimize
         self.categorical = categorical
