@@ -56,7 +56,7 @@ static void settle(n2_latent *m, const double *members) {
 n2ce_status n2_latent_fit_process(n2_latent *m) {
     const size_t width = m->code->width, e = m->o.members;
     m->record.process_share = 0; /* so that the others speak alone */
-    if (width > WIDEST || (m->o.like && !m->o.like->record.process_share)) return N2CE_OK;
+    if (width > WIDEST || (m->o.like && !(m->o.like->record.process_share > 0))) return N2CE_OK;
     N2_TRY(n2_gauss_process_fit(m->ctx, m->x->data, m->y->data, m->designs->rows, width,
                                 m->o.like ? m->o.like->process : NULL, &m->process));
     const size_t n = n2_gauss_process_rows(m->process);
