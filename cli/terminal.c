@@ -58,15 +58,28 @@ void clear_progress(void) {
 
 static n2ce_ctx *volatile interruptible;
 
-/* The first signal asks the task to stop and restores the default, so that a
- * second one ends the program at once. */
+static volatile sig_atomic_t was_asked;
+static struct timespec asked; /* when */
+
+/* The first signal asks the task to stop; one that comes later ends the program at once. A
+ * terminal, timeout(1) and mpirun may send the same one to the process and to its group: what
+ * follows within a second is no second wish. */
 static void on_interrupt(int signal_number) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     if (interruptible) n2ce_ctx_cancel(interruptible);
+    if (!was_asked) asked = now;
+    was_asked = 1;
+    const double since =
+        (double)(now.tv_sec - asked.tv_sec) + 1e-9 * (double)(now.tv_nsec - asked.tv_nsec);
+    if (since < 1) return;
     signal(signal_number, SIG_DFL);
+    raise(signal_number);
 }
 
 void cancel_on_interrupt(n2ce_ctx *ctx) {
     interruptible = ctx;
+    was_asked = 0;
     struct sigaction action = {.sa_handler = ctx ? on_interrupt : SIG_DFL};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

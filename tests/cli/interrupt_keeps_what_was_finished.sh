@@ -2,6 +2,7 @@
 n2ce study gaussian --runs 1e9 --dim 5 --n 50 --report r &
 sleep 2
 kill -INT $!
+kill -INT $! # as timeout(1) does: to the process and to its group
 wait $!
 code=$?
 ls -A r

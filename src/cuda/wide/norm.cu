@@ -130,6 +130,7 @@ static bool describe(const n2_call *c, wide_norm *v) {
 }
 
 bool n2_wide_norm_takes(const n2_call *c) {
+    enum { MANY_GROUPS = 2048 }; /* a plain job has a block for each, which costs some 10 ns */
     wide_norm v;
     const int64_t n = n_in(c, 0), most = INT32_MAX;
     bool narrow = c->out.dtype != N2_NUMBER;
@@ -137,7 +138,8 @@ bool n2_wide_norm_takes(const n2_call *c) {
         narrow |= c->node->in[k].id && c->in[k].dtype != N2_NUMBER;
     const n2_normed s = n2_normed_of(c);
     if (n == 0 || s.positions > most || s.c > most || s.n * s.c > most) return false;
-    return (narrow || n2_wide_pays(c->queue, n)) && describe(c, &v);
+    const bool many = s.n * (s.c / s.each) >= MANY_GROUPS;
+    return (narrow || many || n2_wide_pays(c->queue, n)) && describe(c, &v);
 }
 
 /* The other gradient of the same norm, if it was noted shortly before and nothing that was noted
