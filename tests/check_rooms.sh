@@ -34,10 +34,11 @@ model:     base engine rewrite nn objective sampler
 ratio:     base io objective engine rewrite nn train model
 metric:    base io image engine rewrite nn train
 lebm:      base io image engine rewrite nn train objective sampler model metric detect/calibration.h
+diffusion: base io image engine rewrite nn train objective model metric
 detect:    base io objective engine rewrite nn train model ratio
 optimize:  base io design engine rewrite nn train objective sampler model ratio
-task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm design detect optimize
-study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm design detect optimize task
+task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize
+study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize task
 api:       base io engine rewrite nn train sampler image design detect optimize task study
 cli:
 '

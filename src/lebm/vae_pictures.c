@@ -119,26 +119,11 @@ n2ce_status n2_lebm_pictures_fill(const n2_lebm *m, n2_tensor *t, const n2_image
     return n2_tensor_fill(m->store, t, write_rows, &f);
 }
 
-/* Pixel (y, x) of picture i is row (i side + y) side + x; its mirror image is side - 1 - 2 x
- * further. */
-static n2_node mirror(n2_graph *g, n2_node x, n2_node coin) {
-    const n2_shape s = n2_shape_at(g, x);
-    const int64_t n = s.dim[0], side = s.dim[2], area = s.dim[1] * side;
-    const n2_node at = n2g_row_index(g, n * area, 1, n * area);
-    const n2_node column = n2g_row_index(g, n * area, 1, side);
-    const n2_node way = n2g_affine(g, column, -2, (double)(side - 1));
-    const n2_node picture = n2g_row_index(g, n * area, area, n);
-    const n2_node flip = n2g_gather(g, n2g_reshape(g, coin, n2_dims(n, 1)), picture);
-    const n2_node index = n2g_add(g, at, n2g_mul(g, way, n2g_reshape(g, flip, n2_dims(n * area))));
-    const n2_node pixels = n2g_reshape(g, x, n2_dims(n * area, s.dim[3]));
-    return n2g_reshape(g, n2g_gather(g, pixels, index), s);
-}
-
 n2_node n2_lebm_pick(n2_graph *g, const n2_image_spec *net, n2_tensor *pictures, n2_node index,
                      n2_node coin) {
     const n2_node rows = n2g_gather(g, n2g_read(g, pictures), index);
     if (!rows.id) return N2_NONE;
     const int64_t n = n2_shape_at(g, rows).dim[0];
     const n2_node x = n2g_reshape(g, rows, n2_dims(n, net->side, net->side, net->channels));
-    return coin.id ? mirror(g, x, coin) : x;
+    return coin.id ? n2_mirror_pictures(g, x, coin) : x;
 }

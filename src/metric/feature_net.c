@@ -96,6 +96,11 @@ static n2ce_status build(n2_feature_net *net, const n2_backend *backend) {
     return n2_plan_compile(g, backend, out, 2, &net->plan);
 }
 
+/* Unless it is there. */
+static n2ce_status build_for(n2_feature_net *net, const n2_backend *backend) {
+    return net->plan && n2_plan_backend(net->plan) == backend ? N2CE_OK : build(net, backend);
+}
+
 typedef struct batch_job {
     n2_feature_net *net;
     const n2_images *pictures;
@@ -149,12 +154,11 @@ static n2ce_status time_batch(void *user, const n2_backend *backend, double *sec
 
 n2ce_status n2_feature_net_apply(n2_feature_net *net, const n2_images *pictures,
                                  n2_device_choice *choice, float *features, double *probabilities) {
-    N2_TRY(build(net, n2_choice_backend(choice)));
+    N2_TRY(build_for(net, n2_choice_backend(choice)));
     const double batches = ceil((double)pictures->n / (double)net->batch);
     const double flops = batches * n2_plan_measure(net->plan).flops;
     N2_TRY(n2_choice_settle(choice, net->ctx, flops, time_batch, net));
-    if (!net->plan || n2_plan_backend(net->plan) != n2_choice_backend(choice))
-        N2_TRY(build(net, n2_choice_backend(choice)));
+    N2_TRY(build_for(net, n2_choice_backend(choice)));
     const n2ce_status status = run_all(net, pictures, features, probabilities);
     if (!n2_choice_retreat(choice, net->ctx, status)) return status;
     N2_TRY(build(net, n2_choice_backend(choice)));

@@ -15,13 +15,32 @@ static n2_node spread(n2_graph *g, const n2_edm *edm, n2_node sigma) {
     return n2g_sqrt(g, n2g_affine(g, n2g_mul(g, sigma, sigma), 1, edm->sd * edm->sd));
 }
 
-/* F(c_in x; c_noise) */
-static n2_node apply(n2_graph *g, const n2_unet *net, const n2_unet_input *in, n2_node x,
-                     n2_node c_in) {
+/* What the network is given: c_in x and c_noise. */
+static n2_unet_input scaled(n2_graph *g, const n2_unet_input *in, n2_node x, n2_node c_in) {
     n2_unet_input inside = *in;
     inside.x = n2g_mul(g, x, c_in);
     inside.level = n2g_scale(g, n2g_log(g, in->level), 0.25);
+    return inside;
+}
+
+/* F(c_in x; c_noise) */
+static n2_node apply(n2_graph *g, const n2_unet *net, const n2_unet_input *in, n2_node x,
+                     n2_node c_in) {
+    const n2_unet_input inside = scaled(g, in, x, c_in);
     return n2_unet_apply(g, net, &inside);
+}
+
+n2_node n2_build_edm_encode(n2_graph *g, const n2_edm *edm, const n2_unet *net,
+                            const n2_unet_input *in) {
+    if (!in->x.id || !in->level.id) return N2_NONE;
+    const n2_node c_in = n2g_reciprocal(g, spread(g, edm, for_pixels(g, in->level)));
+    const n2_unet_input inside = scaled(g, in, in->x, c_in);
+    return n2_unet_encode(g, net, &inside);
+}
+
+n2_node n2_build_edm_weights(n2_graph *g, const n2_edm *edm, n2_node sigma) {
+    const n2_node c_out = n2g_scale(g, n2g_div(g, sigma, spread(g, edm, sigma)), edm->sd);
+    return n2g_reciprocal(g, n2g_mul(g, c_out, c_out));
 }
 
 n2_node n2_build_edm_denoise(n2_graph *g, const n2_edm *edm, const n2_unet *net,

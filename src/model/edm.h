@@ -36,6 +36,15 @@ n2_node n2_build_edm_sigmas(n2_graph *g, const n2_edm *edm, int64_t n);
 n2_node n2_build_edm_denoise(n2_graph *g, const n2_edm *edm, const n2_unet *net,
                              const n2_unet_input *in);
 
+/* What the network's way down makes of pictures with noise: n2_unet_encode. */
+#define n2_edm_encode(g, ...) N2_BUILT(g, n2_build_edm_encode(g, __VA_ARGS__))
+n2_node n2_build_edm_encode(n2_graph *g, const n2_edm *edm, const n2_unet *net,
+                            const n2_unet_input *in);
+
+/* 1 / c_out^2 of each sigma [n], by which the loss weighs squared errors. */
+#define n2_edm_weights(g, ...) N2_BUILT(g, n2_build_edm_weights(g, __VA_ARGS__))
+n2_node n2_build_edm_weights(n2_graph *g, const n2_edm *edm, n2_node sigma);
+
 /* in->x clean pictures, in->level sigma, noise: standard normal like x. Mean over pictures. */
 #define n2_edm_loss(g, ...) N2_BUILT(g, n2_build_edm_loss(g, __VA_ARGS__))
 n2_node n2_build_edm_loss(n2_graph *g, const n2_edm *edm, const n2_unet *net,

@@ -225,18 +225,43 @@ static n2_node apply_part(n2_graph *g, const n2_unet_part *part, n2_node x, n2_n
     return n2_conv_layer_apply(g, &part->conv, x);
 }
 
-n2_node n2_build_unet(n2_graph *g, const n2_unet *net, const n2_unet_input *in) {
-    n2_node kept[N2_UNET_KEPT];
-    int n_kept = 0;
-    const n2_node e = embed(g, net, in);
-    n2_node h = n2_conv_layer_apply(g, &net->in, in->x);
-    kept[n_kept++] = h;
-    for (int i = 0; i < net->n_parts; i++) {
-        const n2_unet_part *part = &net->parts[i];
-        if (part->joins) h = n2g_concat(g, h, kept[--n_kept], 3);
-        h = apply_part(g, part, h, e, in->training);
-        if (part->kept) kept[n_kept++] = h;
+/* On its way through the parts. */
+typedef struct walk {
+    const n2_unet *net;
+    const n2_unet_input *in;
+    n2_node e, h, kept[N2_UNET_KEPT];
+    int n_kept, part; /* part: the next one */
+} walk;
+
+static void begin_walk(n2_graph *g, walk *w) {
+    w->e = embed(g, w->net, w->in);
+    w->h = n2_conv_layer_apply(g, &w->net->in, w->in->x);
+    w->kept[w->n_kept++] = w->h;
+}
+
+/* All that come next and are on the way down, or are not. */
+static void walk_on(n2_graph *g, walk *w, bool down) {
+    for (; w->part < w->net->n_parts && w->net->parts[w->part].kept == down; w->part++) {
+        const n2_unet_part *part = &w->net->parts[w->part];
+        if (part->joins) w->h = n2g_concat(g, w->h, w->kept[--w->n_kept], 3);
+        w->h = apply_part(g, part, w->h, w->e, w->in->training);
+        if (down) w->kept[w->n_kept++] = w->h;
     }
-    h = n2_norm_layer_apply(g, &net->norm, h, N2_NONE, N2_ACT_SILU);
-    return n2_conv_layer_apply(g, &net->out, h);
+}
+
+n2_node n2_build_unet(n2_graph *g, const n2_unet *net, const n2_unet_input *in) {
+    walk w = {.net = net, .in = in};
+    begin_walk(g, &w);
+    walk_on(g, &w, true);
+    if (in->bottom) *in->bottom = w.h;
+    walk_on(g, &w, false);
+    w.h = n2_norm_layer_apply(g, &net->norm, w.h, N2_NONE, N2_ACT_SILU);
+    return n2_conv_layer_apply(g, &net->out, w.h);
+}
+
+n2_node n2_build_unet_encode(n2_graph *g, const n2_unet *net, const n2_unet_input *in) {
+    walk w = {.net = net, .in = in};
+    begin_walk(g, &w);
+    walk_on(g, &w, true);
+    return w.h;
 }

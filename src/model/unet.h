@@ -69,10 +69,15 @@ typedef struct n2_unet_input {
     n2_node labels;  /* [n, labels], one in each row; N2_NONE: nothing is said */
     n2_node augment; /* [n, augment]; N2_NONE: zeros */
     bool training;   /* with dropout */
+    n2_node *bottom; /* is told what the way down ends with: see n2_unet_encode; or NULL */
 } n2_unet_input;
 
 /* [n, h, w, channels] */
 #define n2_unet_apply(g, ...) N2_BUILT(g, n2_build_unet(g, __VA_ARGS__))
 n2_node n2_build_unet(n2_graph *g, const n2_unet *net, const n2_unet_input *in);
+
+/* The way down alone: [n, h / 2^(levels - 1), w / 2^(levels - 1), channels of the last level]. */
+#define n2_unet_encode(g, ...) N2_BUILT(g, n2_build_unet_encode(g, __VA_ARGS__))
+n2_node n2_build_unet_encode(n2_graph *g, const n2_unet *net, const n2_unet_input *in);
 
 #endif

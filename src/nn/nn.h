@@ -96,6 +96,7 @@ typedef struct n2_optimiser {
     n2_adam adam;
     double rate;
     double clip; /* largest global norm of the gradient; 0: none */
+    double clip_each; /* largest magnitude of each of its numbers, before that; 0: none */
     /* The loss is multiplied by this before it is differentiated, and the updates divide by it: for
      * --precision half, in which gradients below 6e-8 vanish. A power of two, so that in float32
      * nothing changes; 0: 1. The gradient's norm is watched then: one that is too large for half
@@ -111,9 +112,10 @@ typedef struct n2_optimiser {
     { .adam = {0.9, 0.999, 1e-8, 0}, .rate = 1e-3 }
 
 /* Adds gradients of a scalar loss and the updates of all parameters to the graph; a name
- * for moments and step counter, which become tensors of the store. *norm, if not NULL,
- * becomes the gradient's global norm before clipping. The loss is watched, and the norm where
- * it is computed: a run in which one is not finite changes no parameter and fails. */
+ * for moments and step counter, which become tensors of the store, or are those of before: losses
+ * with one name have one optimiser. *norm, if not NULL, becomes the gradient's global norm before
+ * clipping. The loss is watched, and the norm where it is computed: a run in which one is not
+ * finite changes no parameter and fails. */
 #define n2_minimise(g, ...) N2_BUILT_ALL(g, n2_build_minimise(g, __VA_ARGS__))
 void n2_build_minimise(n2_graph *g, const n2_optimiser *optimiser, const char *name,
                        const n2_parameters *p, n2_node loss, n2_node *norm);

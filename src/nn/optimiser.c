@@ -22,14 +22,23 @@ static n2_node global_norm(n2_graph *g, const n2_node *grads, size_t n) {
     return n2g_sqrt(g, sum_of_squares(g, grads, n));
 }
 
+/* That of an optimiser of this name which is there already, or a new one. */
 static n2_tensor *state(n2_graph *g, const char *name, const char *kind, const n2_tensor *like) {
     char full[128];
     snprintf(full, sizeof full, "%s.%s.%s", name, kind, like ? like->name : "count");
     const n2_shape shape = like ? like->shape : n2_scalar_shape();
-    n2_tensor *t = n2_store_add(n2_graph_store(g), full, shape);
-    if (!t && !n2_store_find(n2_graph_store(g), full)) n2_graph_out_of_memory(g);
+    n2_tensor *t = n2_store_find(n2_graph_store(g), full);
+    if (t) return t;
+    t = n2_store_add(n2_graph_store(g), full, shape);
+    if (!t) n2_graph_out_of_memory(g);
     if (t && like) t->is_kernel = like->is_kernel;
     return t;
+}
+
+/* Each number of a gradient, between -clip and clip. */
+static n2_node clip_each(n2_graph *g, n2_node dx, double clip) {
+    const n2_node low = n2g_maximum(g, dx, n2g_constant(g, -clip));
+    return n2g_minimum(g, low, n2g_constant(g, clip));
 }
 
 static n2_node times(n2_graph *g, n2_node x, double factor) {
@@ -42,6 +51,8 @@ static void minimise(n2_graph *g, const n2_optimiser *o, const char *name, const
     for (size_t i = 0; i < p->n; i++) x[i] = n2g_read(g, p->list[i]);
     const double scale = o->loss_scale > 0 ? o->loss_scale : 1;
     n2g_grad(g, times(g, loss, scale), x, p->n, dx);
+    for (size_t i = 0; i < p->n && o->clip_each > 0; i++)
+        dx[i] = clip_each(g, dx[i], scale * o->clip_each);
     const n2_node size = times(g, global_norm(g, dx, p->n), 1 / scale);
     if (norm) *norm = size;
     n2g_watch(g, loss);

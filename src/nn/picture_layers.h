@@ -115,6 +115,12 @@ n2_block n2_block_new(n2_parameters *p, const char *name, n2_block_shape shape,
 #define n2_block_apply(g, ...) N2_BUILT(g, n2_build_block(g, __VA_ARGS__))
 n2_node n2_build_block(n2_graph *g, const n2_block *block, n2_node x, n2_node e, bool training);
 
+/* ---- mirror images ---- */
+
+/* Pictures whose coin [n] is 1 with left and right exchanged, those whose coin is 0 as they are. */
+#define n2_mirror_pictures(g, ...) N2_BUILT(g, n2_build_mirror(g, __VA_ARGS__))
+n2_node n2_build_mirror(n2_graph *g, n2_node x, n2_node coin);
+
 /* ---- embeddings of a number ---- */
 
 typedef enum n2_wave_form {

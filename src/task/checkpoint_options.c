@@ -49,6 +49,19 @@ n2ce_status n2_checkpoint_choose_device(n2ce_ctx *ctx, const n2_checkpoint_use *
     return began[0] ? n2_choice_again(ctx, began, choice) : N2CE_OK;
 }
 
+n2ce_status n2_checkpoint_stopped(n2ce_ctx *ctx, const n2_checkpoint_use *use,
+                                  n2ce_answer *answer) {
+    n2_writer w = n2_writer_new(ctx);
+    n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n", use->path);
+    n2_text_add(&w.kept, "the state of training\n");
+    n2_text_add(&w.brief, "nan\n");
+    n2_text_add(&w.json, "{\"checkpoint\": ");
+    n2_text_add_json_string(&w.json, use->path);
+    n2_text_add(&w.json, "}\n");
+    (void)n2_writer_take(&w, answer);
+    return N2CE_ECANCELED;
+}
+
 void n2_checkpoint_used_up(const n2_checkpoint_use *use) {
     if (use->implied && *use->path) (void)unlink(use->path);
 }

@@ -3,7 +3,7 @@
 #ifndef N2_CHECKPOINT_OPTIONS_H
 #define N2_CHECKPOINT_OPTIONS_H
 
-#include "base/options.h"
+#include "task.h"
 #include "train/device_choice.h"
 
 #include <limits.h>
@@ -32,6 +32,9 @@ n2ce_status n2_checkpoint_of_options(n2ce_ctx *ctx, const n2ce_options *o, const
 /* What goes on goes on where it began: nothing is measured then. */
 n2ce_status n2_checkpoint_choose_device(n2ce_ctx *ctx, const n2_checkpoint_use *use,
                                         n2_device_choice *choice);
+
+/* What a run that was stopped answers: where its state is. Returns N2CE_ECANCELED. */
+n2ce_status n2_checkpoint_stopped(n2ce_ctx *ctx, const n2_checkpoint_use *use, n2ce_answer *answer);
 
 /* The work is done and written. */
 void n2_checkpoint_used_up(const n2_checkpoint_use *use);

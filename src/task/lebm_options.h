@@ -9,8 +9,9 @@
 #define N2_LEBM_OPTIONS                                                                           \
     {"preset", 0, N2CE_OPTION_WORD, "fast", 0, 0, "fast|paper", "NAME",                           \
      "settings by name: fast, minutes on two cores; paper, the publication's sizes, for a GPU"},  \
-    {"net", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|mnist|svhn|cifar|celeba|celeba-hq", "NAME",  \
-     "layers of encoder and decoder; auto: the smallest that hold the pictures"},                 \
+    {"net", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|mnist|svhn|cifar|celeba|celeba-hq|s|ddpmpp|ddpm", "NAME", \
+     "layers of encoder and decoder; auto: the smallest that hold the pictures. Of diffusion: s, " \
+     "ddpmpp or ddpm; auto: s"},                                                                  \
     {"codes", 0, N2CE_OPTION_COUNT, "auto", 1, 4096, NULL, "N",                                   \
      "numbers of a code; auto: those of the preset"},                                             \
     {"width", 0, N2CE_OPTION_COUNT, "auto", 4, 4096, NULL, "W",                                   \

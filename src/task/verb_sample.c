@@ -3,11 +3,13 @@
 #include "io/file.h"
 #include "lebm/lebm.h"
 #include "ratio_session.h"
+#include "sample_diffusion.h"
 
 #include <string.h>
 
 static const n2ce_option sample_options[] = {
-    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL", "a model that n2ce train wrote"},
+    {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
+     "a model that n2ce train or distill wrote"},
     {"number", 'n', N2CE_OPTION_COUNT, "64", 1, 1e7, NULL, "N",
      "pictures to make, or to take from a file"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
@@ -18,8 +20,9 @@ static const n2ce_option sample_options[] = {
      "pictures in a row of NAME.png; auto: as many as make it nearly square, or fit"},
     {"prior", 0, N2CE_OPTION_WORD, "model", 0, 0, "model|none", "NAME",
      "of the codes: the model's, or none but the Gaussian"},
-    {"steps", 0, N2CE_OPTION_COUNT, "100", 0, 65535, NULL, "T",
-     "steps of Langevin dynamics on the prior, from N(0, I)"},
+    {"steps", 0, N2CE_OPTION_COUNT, "auto", 0, 65535, NULL, "T",
+     "steps of Langevin dynamics on the prior, from N(0, I), auto: 100; or of a diffusion model's "
+     "sampler, auto: 18, or 10 but for heun"},
     {"step-size", 0, N2CE_OPTION_REAL, "0.4", 1e-6, 10, NULL, "ETA",
      "length of a step: s of z + s^2/2 grad ln p(z) + s N(0, I)"},
     {"adjusted", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
@@ -29,6 +32,7 @@ static const n2ce_option sample_options[] = {
     {"interpolate", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PICTURES",
      "instead go from picture to picture of this file, pair by pair, in 8 pictures on the line "
      "between their codes"},
+    N2_SAMPLE_DIFFUSION_OPTIONS,
     N2_SEED_OPTION,
     N2_DEVICE_OPTION,
     N2_PICTURES_PRECISION_OPTION,
@@ -43,6 +47,7 @@ typedef struct session {
     const char *output;
     n2_device_choice choice;
     n2_lebm *m;
+    n2_denoiser *denoiser; /* one of the two is there */
     n2_images *made;
     size_t across; /* 0: as many as make it nearly square */
 } session;
@@ -67,20 +72,25 @@ static n2ce_status of_pictures(session *s, const char *path, bool between) {
     return status;
 }
 
+static uint64_t moves_of(const session *s) {
+    enum { USUAL = 100 };
+    return n2_options_is_auto(s->o, "steps") ? USUAL : n2_options_count(s->o, "steps");
+}
+
 static n2ce_status draw(session *s) {
     const n2_lebm_sampling how = {.step = n2ce_options_number(s->o, "step-size"),
                                   .no_prior = n2_options_has_word(s->o, "prior", "none"),
                                   .adjusted = n2_options_flag(s->o, "adjusted")};
-    return n2_lebm_sample(s->m, &how, (size_t)n2_options_count(s->o, "number"),
-                          n2_options_count(s->o, "steps"), n2_options_count(s->o, "seed"),
-                          &s->made);
+    return n2_lebm_sample(s->m, &how, (size_t)n2_options_count(s->o, "number"), moves_of(s),
+                          n2_options_count(s->o, "seed"), &s->made);
 }
 
 static n2ce_status make_here(session *s) {
     const char *again = n2ce_options_get(s->o, "reconstruct");
     const char *between = n2ce_options_get(s->o, "interpolate");
+    if (s->denoiser) return n2_sample_diffusion(s->denoiser, s->o, &s->choice, &s->made);
     N2_TRY(n2_lebm_settle(s->m, &s->choice, (size_t)n2_options_count(s->o, "number"),
-                          n2_options_count(s->o, "steps")));
+                          moves_of(s)));
     if (again) return of_pictures(s, again, false);
     return between ? of_pictures(s, between, true) : draw(s);
 }
@@ -125,13 +135,27 @@ static n2ce_status answer_of(const session *s, n2ce_answer *answer) {
     n2_text_add(&w.json, "{\"options\": ");
     n2_options_json(s->o, &w.json);
     n2_text_add(&w.json, ", \"model\": ");
-    n2_lebm_spec_json(&s->m->nets.spec, &w.json);
+    if (s->denoiser)
+        n2_denoiser_spec_json(&s->denoiser->spec, &w.json);
+    else
+        n2_lebm_spec_json(&s->m->nets.spec, &w.json);
     n2_text_add(&w.json, ", \"pictures\": %zu, \"device\": \"%s\"}\n", p->n,
                 n2_choice_name(&s->choice));
     n2_text_add(&w.brief, "%zu\n", p->n);
     n2_text_add(&w.kept, "the pictures\n");
     n2_note_number(answer, "pictures", (double)p->n);
     return n2_writer_take(&w, answer);
+}
+
+static n2ce_status load(session *s) {
+    const char *path = n2ce_options_get(s->o, "model");
+    if (!n2_denoiser_is_model(s->ctx, path)) return n2_lebm_load(s->ctx, path, &s->m);
+    if (n2ce_options_get(s->o, "reconstruct") || n2ce_options_get(s->o, "interpolate"))
+        return n2_fail(s->ctx, N2CE_EINVAL,
+                       "%s is a diffusion model, which has no codes: --reconstruct and "
+                       "--interpolate are for models with a prior.",
+                       path);
+    return n2_denoiser_load(s->ctx, path, &s->denoiser);
 }
 
 static n2ce_status run_session(session *s, n2ce_answer *answer) {
@@ -142,7 +166,7 @@ static n2ce_status run_session(session *s, n2ce_answer *answer) {
         return n2_fail(s->ctx, N2CE_EINVAL, "Give --reconstruct or --interpolate, not both.");
     N2_TRY(check_output(s));
     N2_TRY(n2_choice_of_options(s->ctx, s->o, &s->choice));
-    N2_TRY(n2_lebm_load(s->ctx, n2ce_options_get(s->o, "model"), &s->m));
+    N2_TRY(load(s));
     N2_TRY(make(s));
     N2_TRY(write_pictures(s));
     return answer_of(s, answer);
@@ -153,6 +177,7 @@ static n2ce_status run_sample(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer 
     const n2ce_status status = run_session(&s, answer);
     n2_images_free(s.made);
     n2_lebm_free(s.m);
+    n2_denoiser_free(s.denoiser);
     return status;
 }
 
@@ -165,9 +190,13 @@ const n2ce_task n2_sample_task = {
         "same seed gives the same pictures, the first of them whatever their number. With\n"
         "--reconstruct, pictures of a file and what the model makes of their codes, in turns; "
         "with\n"
-        "--interpolate, pictures on the line between the codes of two.\n",
+        "--interpolate, pictures on the line between the codes of two.\n"
+        "\n"
+        "A diffusion model goes from noise to pictures in --steps steps of --sampler; one that\n"
+        "n2ce distill wrote, in its own.\n",
     .examples = "n2ce sample digits.model -n 64 -o sheet.png\n"
                 "n2ce sample digits.model -n 50000 -o samples.npy --device cuda\n"
+                "n2ce sample teacher -n 64 --steps 18 -o sheet.png\n"
                 "n2ce sample digits.model --reconstruct t10k-images-idx3-ubyte.gz -o pairs.png\n",
     .options = sample_options,
     .operands = "model",

@@ -1,10 +1,11 @@
-/* train: a latent energy-based model of pictures. */
+/* train: a latent energy-based model of pictures; train_diffusion.c has the other kind. */
 #include "base/numerics.h"
 #include "checkpoint_options.h"
 #include "device_options.h"
 #include "io/file.h"
 #include "lebm_options.h"
 #include "ratio_session.h"
+#include "train_diffusion.h"
 
 #include <stdio.h>
 
@@ -15,12 +16,15 @@ static const n2ce_option train_options[] = {
      "of PNGs; several are separated by commas"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "write the model here"},
     N2_FORCE_OPTION,
+    {"model", 0, N2CE_OPTION_WORD, "lebm", 0, 0, "lebm|diffusion", "KIND",
+     "kind of model: lebm, codes with a learnt prior; diffusion, a network that removes noise"},
     {"prior", 0, N2CE_OPTION_WORD, "n2ce", 0, 0, "n2ce|mle|none", "NAME",
      "of the codes: learnt by N2CE, by maximum likelihood, or none but the Gaussian"},
     {"M", 'M', N2CE_OPTION_REAL, "100", 1, 1e6, NULL, "M", "noise magnitude of the prior"},
     {"stages", 'k', N2CE_OPTION_COUNT, "3", 1, N2_PRIOR_STAGES_MAX, NULL, "K",
      "ratios of the prior's telescope"},
     N2_LEBM_OPTIONS,
+    N2_TRAIN_DIFFUSION_OPTIONS,
     N2_TIME_LIMIT_OPTION,
     N2_CHECKPOINT_OPTIONS,
     N2_SEED_OPTION,
@@ -212,30 +216,18 @@ static n2ce_status answer_of(const session *s, n2ce_answer *answer) {
     return n2_writer_take(&w, answer);
 }
 
-/* What a stopped run leaves. */
-static n2ce_status stopped(const session *s, n2ce_answer *answer) {
-    n2_writer w = n2_writer_new(s->ctx);
-    n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n",
-                s->checkpoint.path);
-    n2_text_add(&w.kept, "the state of training\n");
-    n2_text_add(&w.brief, "nan\n");
-    n2_text_add(&w.json, "{\"checkpoint\": ");
-    n2_text_add_json_string(&w.json, s->checkpoint.path);
-    n2_text_add(&w.json, "}\n");
-    (void)n2_writer_take(&w, answer);
-    return N2CE_ECANCELED;
-}
-
 static n2ce_status run_session(session *s, n2ce_answer *answer) {
     N2_TRY(prepare(s));
     const n2ce_status status = train(s);
-    if (status == N2CE_ECANCELED) return stopped(s, answer);
+    if (status == N2CE_ECANCELED) return n2_checkpoint_stopped(s->ctx, &s->checkpoint, answer);
     N2_TRY(status);
     N2_TRY(write_model(s));
     return answer_of(s, answer);
 }
 
 static n2ce_status run_train(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    if (n2_options_has_word(o, "model", "diffusion")) return n2_train_diffusion(ctx, o, answer);
+    N2_TRY(n2_options_of_other(ctx, o, n2_options_of_diffusion, "diffusion"));
     session *s = n2_alloc(ctx, 1, sizeof *s);
     if (!s) return N2CE_ENOMEM;
     s->ctx = ctx;
@@ -249,7 +241,7 @@ static n2ce_status run_train(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *
 
 const n2ce_task n2_train_task = {
     .name = "train",
-    .summary = "a generative model of pictures: codes with a learnt prior, and a decoder",
+    .summary = "a generative model of pictures: codes with a learnt prior, or diffusion",
     .description =
         "Learns a variational autoencoder of the pictures (phase vae), then a prior of its codes,\n"
         "N(0, I) times exp f, with f learnt by N2CE over K stages between noise and codes "
@@ -263,10 +255,15 @@ const n2ce_task n2_train_task = {
         "Pictures are 28 x 28 grey, or 32 x 32, 64 x 64 or 256 x 256 RGB; smaller ones are "
         "framed.\n"
         "Ctrl-C keeps the state of training beside the output; --resume goes on from there and\n"
-        "gives what an uninterrupted run gives. n2ce sample makes pictures with the model.\n",
+        "gives what an uninterrupted run gives. n2ce sample makes pictures with the model.\n"
+        "\n"
+        "--model diffusion trains a network that removes noise of any level (EDM), on a GPU, for\n"
+        "pictures whose sides can be halved twice: 16 x 16, 28 x 28, 32 x 32. --net is s (the\n"
+        "default), ddpmpp or ddpm. n2ce distill makes a one-step generator of it.\n",
     .examples = "n2ce train images/ -o faces.model\n"
                 "n2ce train train-images-idx3-ubyte.gz -o digits.model --effort 0.5\n"
-                "n2ce train a.bin.xz,b.bin.xz -o model --preset paper --net cifar --device cuda\n",
+                "n2ce train a.bin.xz,b.bin.xz -o model --preset paper --net cifar --device cuda\n"
+                "n2ce train --model diffusion images/ -o teacher --sheet sofar.png\n",
     .options = train_options,
     .operands = "images",
     .run = run_train,
