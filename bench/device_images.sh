@@ -19,7 +19,7 @@ T=$BUILD/tests
 N=$BUILD/n2ce
 wanted() { [ -z "$PARTS" ] || [[ " $PARTS " == *" $1 "* ]]; }
 PARTS="$*"
-ONLY=${ONLY:-unet,unet16,forward,lebm,ld}
+ONLY=${ONLY:-unet,unet16,forward,distill,lebm,ld}
 configure_and_build 300
 
 if wanted tests; then
@@ -44,6 +44,7 @@ if wanted time; then
     work unet bf16 unet --batch 512
     work unet16 bf16 unet --size 16 --batch 1024
     work forward bf16 unet --batch 512 --forward
+    work distill bf16 distill --size 16 --batch 512
     for precision in tf32 bf16; do work lebm $precision lebm; done
     for precision in tf32 half; do work ld $precision ld; done
 fi

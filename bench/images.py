@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Networks of pictures: n2ce against PyTorch, by the three workloads of `n2ce bench unet|lebm|ld`.
+"""Networks of pictures: n2ce against PyTorch, by the workloads of `n2ce bench unet|distill|lebm|ld`.
 
 bench/peers/torch_images.py has the same work in PyTorch, eager, compiled, and on a GPU captured
 into a graph; the fastest of these is the one to beat. All programs are started first; then they
@@ -28,13 +28,14 @@ ON_CPU = {"unet": (["unet", "--batch", "32"], None),
 ON_GPU = {"unet": (["unet", "--batch", "512"], "bf16"),
           "unet16": (["unet", "--size", "16", "--batch", "1024"], "bf16"),
           "forward": (["unet", "--batch", "512", "--forward"], "bf16"),
+          "distill": (["distill", "--size", "16", "--batch", "512"], "bf16"),
           "lebm": (["lebm", "--batch", "128"], "tf32"),
           "ld": (["ld", "--batch", "128", "--ngf", "128"], "tf32")}
 TITLES = {"unet": "U-Net S, training", "unet16": "U-Net S, training, 16 x 16",
-          "forward": "U-Net S, forward", "lebm": "latent EBM, joint step",
+          "forward": "U-Net S, forward", "distill": "SiDA, an iteration, 16 x 16", "lebm": "latent EBM, joint step",
           "ld": "Langevin dynamics, 30 steps"}
 # Those that were the fastest; --modes tries others.
-MODES = {"unet": ["compile"], "unet16": ["compile"], "forward": ["compile"],
+MODES = {"unet": ["compile"], "distill": ["compile", "graph"], "unet16": ["compile"], "forward": ["compile"],
          "lebm": ["graph", "compiled-graph"], "ld": ["compile", "graph"]}
 ON_CPU_MODES = ["eager", "compile"]
 NAMES = {"eager": "eager", "compile": "compiled", "graph": "captured",

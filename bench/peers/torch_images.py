@@ -1,7 +1,7 @@
-"""PyTorch peer of `n2ce bench unet|lebm|ld`: networks of pictures.
+"""PyTorch peer of `n2ce bench unet|distill|lebm|ld`: networks of pictures.
 
     build-bench/bin/python bench/peers/torch_images.py lebm [--mode eager|compile] [--batch 128]
-    ... unet [--size 32] [--forward], ld [--ngf 128] [--steps 30]
+    ... unet [--size 32] [--forward], distill [--size 16], ld [--ngf 128] [--steps 30]
     ... --device cuda [--mode eager|compile|graph|compiled-graph] [--precision tf32|float32|bf16|half]
 
 Prints one JSON object. With --serve it makes itself ready, says so by a line, then measures and
@@ -108,18 +108,24 @@ class UNet(nn.Module):
         e = torch.cat([angle.sin(), angle.cos()], dim=1) + self.augment(augment)
         return F.silu(self.map1(F.silu(self.map0(e))))
 
-    def forward(self, x, noise, augment):
+    def encode(self, x, noise, augment):
+        """What the way down keeps, the end of it last, and the embedding."""
         e = self.embed(noise, augment)
-        x = self.first(x)
-        kept = [x]
+        kept = [self.first(x)]
         for block in self.down:
-            x = block(x, e)
-            kept.append(x)
+            kept.append(block(kept[-1], e))
+        return kept, e
+
+    def decode(self, kept, e):
+        x, kept = kept[-1], list(kept)
         for block in self.bottom:
             x = block(x, e)
         for block, joins in zip(self.up, self.joins):
             x = block(torch.cat([x, kept.pop()], dim=1) if joins else x, e)
         return self.last(F.silu(self.norm(x)))
+
+    def forward(self, x, noise, augment):
+        return self.decode(*self.encode(x, noise, augment))
 
 
 def edm_loss(net, y, augment):
@@ -162,6 +168,94 @@ def unet(args):
         return loss.detach()
 
     return (forward if args.forward else train), parameters
+
+
+# ---- an iteration of SiDA with N2CE ----------------------------------------------------------------
+
+SIGMA_INIT, ALPHA, M, LAMBDA = 2.5, 1.2, 50.0, 0.5
+
+
+def denoise(net, x, sigma, augment):
+    """D(x; sigma), and the mean over channels of what the way down ends with."""
+    spread = (sigma**2 + 0.25).sqrt()
+    kept, e = net.encode(x / spread, sigma.flatten().log() / 4, augment)
+    f = net.decode(kept, e).float()
+    return 0.25 / spread**2 * x + 0.5 * sigma / spread * f, kept[-1].float().mean(1)
+
+
+def logits(net, x, sigma, augment):
+    spread = (sigma**2 + 0.25).sqrt()
+    kept, _ = net.encode(x / spread, sigma.flatten().log() / 4, augment)
+    return kept[-1].float().mean(1)
+
+
+def generate(net, z, augment):
+    sigma = torch.full((len(z), 1, 1, 1), SIGMA_INIT, device=z.device)
+    return denoise(net, SIGMA_INIT * z, sigma, augment)[0]
+
+
+def fake_loss(generator, fake, real, augment):
+    with torch.no_grad():
+        y = generate(generator, torch.randn_like(real), augment)
+    sigma = torch.exp(torch.randn(len(y), 1, 1, 1, device=y.device) * 1.2 - 1.2)
+    noise = torch.randn_like(y)
+    weight = (sigma**2 + 0.25) / (0.5 * sigma) ** 2
+    d, of_made = denoise(fake, y + sigma * noise, sigma, augment)
+    of_real = logits(fake, real + sigma * noise, sigma, augment)
+    log_m = math.log(M)
+    ratio = (F.softplus(log_m - of_real).mean() + M * F.softplus(of_made - log_m).mean()
+             + LAMBDA * ((of_real**2).mean() + (of_made**2).mean()))
+    return (weight * (d - y) ** 2).sum(dim=(1, 2, 3)).mean() + weight.mean() * ratio
+
+
+def generator_loss(teacher, generator, fake, like, augment):
+    y = generate(generator, torch.randn_like(like), augment)
+    u = 0.8 * torch.rand(len(y), 1, 1, 1, device=y.device)
+    low, high = 0.002 ** (1 / 7), 80 ** (1 / 7)
+    sigma = (low + u * (high - low)) ** 7
+    x = y + sigma * torch.randn_like(y)
+    a, b = denoise(teacher, x, sigma, augment)[0], denoise(fake, x, sigma, augment)
+    with torch.no_grad():
+        scale = 1 / (y - a).abs().mean(dim=(1, 2, 3)).clamp_min(1e-5)
+    d = a - b[0]
+    sid = (scale * (d * ((a - y) - ALPHA * d)).sum(dim=(1, 2, 3))).mean()
+    adversarial = F.softplus(-b[1].clamp(-10, 10)).mean() * scale.mean() * 0.01 * y[0].numel()
+    return 0.5 * 100 * sid + 0.5 * adversarial
+
+
+def distill(args):
+    teacher, fake, generator = (
+        UNet().to(args.device).to(memory_format=torch.channels_last) for _ in range(3))
+    teacher.requires_grad_(False)
+    of_fake, of_generator = list(fake.parameters()), list(generator.parameters())
+    average = [p.detach().clone() for p in of_generator]
+    how = {"betas": (0.0, 0.999), "fused": True, "capturable": args.device == "cuda"}
+    fake_adam = torch.optim.Adam(of_fake, 1e-4, **how)
+    generator_adam = torch.optim.Adam(of_generator, 1e-4, **how)
+    real = torch.rand(args.batch, 3, args.size, args.size, device=args.device) * 2 - 1
+    real = real.to(memory_format=torch.channels_last)
+    augment = torch.zeros(args.batch, 9, device=args.device)
+    device, dtype, enabled = narrow(args)
+    of_first, of_second = compiled(args, fake_loss), compiled(args, generator_loss)
+
+    def step():
+        for adam in (fake_adam, generator_adam):
+            adam.zero_grad(set_to_none="graph" not in args.mode)
+        with torch.autocast(device, dtype, enabled=enabled):
+            loss = of_first(generator, fake, real, augment)
+        loss.backward()
+        nn.utils.clip_grad_value_(of_fake, 1.0)
+        fake_adam.step()
+        fake.requires_grad_(False)  # spares its weights' gradients
+        with torch.autocast(device, dtype, enabled=enabled):
+            loss = of_second(teacher, generator, fake, real, augment)
+        loss.backward()
+        generator_adam.step()
+        fake.requires_grad_(True)
+        torch._foreach_lerp_(average, of_generator, 1e-2)
+        return loss.detach()
+
+    return step, of_fake + of_generator
 
 
 # ---- latent energy-based model --------------------------------------------------------------------
@@ -376,7 +470,7 @@ def peak_mb(cuda):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("work", choices=["unet", "lebm", "ld"])
+    parser.add_argument("work", choices=["unet", "distill", "lebm", "ld"])
     parser.add_argument("--size", type=int, choices=[16, 32], default=32)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--ngf", type=int, default=128)
@@ -395,7 +489,7 @@ def main():
     torch.backends.cudnn.allow_tf32 = args.precision != "float32"
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
-    step, parameters = {"unet": unet, "lebm": lebm, "ld": ld}[args.work](args)
+    step, parameters = {"unet": unet, "distill": distill, "lebm": lebm, "ld": ld}[args.work](args)
     first = float(step())
     if "graph" in args.mode:
         step = captured(step)

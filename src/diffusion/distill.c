@@ -62,7 +62,7 @@ static n2ce_status check(n2ce_ctx *ctx, const n2_distillation *task) {
     return n2_denoiser_check_size(ctx, s, task->pictures);
 }
 
-static n2_denoiser_spec student_spec(const n2_distillation *task) {
+n2_denoiser_spec n2_student_spec(const n2_distillation *task) {
     n2_denoiser_spec s = task->teacher->spec;
     const bool few = task->plan.method == N2_DISTILL_DXMI;
     s.kind = few ? N2_DENOISER_FEW_STEPS : N2_DENOISER_ONE_STEP;
@@ -84,7 +84,7 @@ n2ce_status n2_distill(n2ce_ctx *ctx, const n2_distillation *task, const n2_deno
     *student = NULL;
     record->curve.n = 0;
     N2_TRY(check(ctx, task));
-    const n2_denoiser_spec spec = student_spec(task);
+    const n2_denoiser_spec spec = n2_student_spec(task);
     n2ce_status status = n2_denoiser_new(ctx, &spec, 0, student);
     if (status == N2CE_OK) status = n2_store_new(ctx, sizeof(float), &store);
     if (status == N2CE_OK) status = distill(store, task, run, *student, record);

@@ -66,7 +66,14 @@ typedef struct n2_distillation {
 n2ce_status n2_distill(n2ce_ctx *ctx, const n2_distillation *task, const n2_denoiser_run *run,
                        n2_denoiser **student, n2_denoiser_record *record);
 
+/* One iteration of SiD or SiDA after its warm-up, in a graph of the caller's and with tensors in
+ * its store, which is empty: what a training replays, for benchmarks. The fake score's loss, a
+ * scalar; N2_NONE: out of memory. */
+n2_node n2_distill_iteration(n2_graph *g, const n2_distillation *task);
+
 /* ---- inside (sid_train.c, dxmi_train.c) ---- */
+
+n2_denoiser_spec n2_student_spec(const n2_distillation *task);
 
 n2ce_status n2_distill_by_score(n2_store *store, const n2_distillation *task,
                                 const n2_denoiser_run *run, n2_denoiser *student,

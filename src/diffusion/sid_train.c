@@ -260,3 +260,14 @@ n2ce_status n2_distill_by_score(n2_store *store, const n2_distillation *task,
     N2_TRY(status);
     return n2_score_net_copy(&student->net, &t.average);
 }
+
+/* The warm-up is over from the start. */
+n2_node n2_distill_iteration(n2_graph *g, const n2_distillation *task) {
+    n2_distillation at_once = *task;
+    at_once.plan.alone = at_once.plan.by_score = 0;
+    training t = {.store = n2_graph_store(g), .task = &at_once, .spec = n2_student_spec(task)};
+    const n2_denoiser_run run = {.looks = 1};
+    n2_outputs out = {.n = 0};
+    if (make_tensors(&t, &run) != N2CE_OK || both(&t, g, &out) != N2CE_OK) return N2_NONE;
+    return out.node[0];
+}

@@ -28,7 +28,7 @@ static const n2ce_option distill_options[] = {
     {"lambda", 0, N2CE_OPTION_REAL, "auto", 0, 1e9, NULL, "L",
      "ratio regularisation of that loss: times the mean squares of log ratios; auto: 0.5, of dxmi "
      "1.5"},
-    {"start", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "STUDENT",
+    {"generator", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "STUDENT",
      "student that the generator begins as: of sid2a, one by sid; default: the teacher"},
     {"seen", 0, N2CE_OPTION_REAL, "auto", 1, 1e12, NULL, "N",
      "pictures to learn from in all, each counted as often as it comes; auto: 1.8e6, of dxmi "
@@ -83,17 +83,19 @@ static n2_distill_plan read_plan(const n2ce_options *o) {
     p.alpha = n2ce_options_number(o, "alpha");
     p.sampler_steps = (size_t)n2_options_count(o, "steps");
     p.steps = (uint64_t)fmax(1, floor(seen / (double)p.batch + 0.5));
+    p.alone = fmin(p.alone, seen / 20);
+    p.by_score = fmin(p.by_score, seen / 20);
     p.seed = n2_options_count(o, "seed");
     return p;
 }
 
 static n2ce_status load_models(session *s) {
-    const char *start = n2ce_options_get(s->o, "start");
+    const char *start = n2ce_options_get(s->o, "generator");
     const bool again = n2_options_has_word(s->o, "method", "sid2a");
     if (again != (start != NULL))
         return n2_fail(s->ctx, N2CE_EINVAL,
-                       again ? "sid2a begins with a student that sid made: name it with --start."
-                             : "--start is for --method sid2a.");
+                       again ? "sid2a begins with a student that sid made: name it with --generator."
+                             : "--generator is for --method sid2a.");
     N2_TRY(n2_denoiser_load(s->ctx, n2ce_options_get(s->o, "teacher"), &s->teacher));
     return start ? n2_denoiser_load(s->ctx, start, &s->start) : N2CE_OK;
 }
