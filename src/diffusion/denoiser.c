@@ -70,16 +70,17 @@ void n2_denoiser_free(n2_denoiser *m) {
 static const struct {
     const char *name;
     const n2_unet_spec *spec;
-} nets[] = {{"s", &n2_unet_s}, {"ddpmpp", &n2_unet_ddpmpp_cifar10}, {"ddpm", &n2_unet_ddpm_cifar10}};
+} nets[] = {
+    {"s", &n2_unet_s}, {"ddpmpp", &n2_unet_ddpmpp_cifar10}, {"ddpm", &n2_unet_ddpm_cifar10}};
 
 static n2ce_status check_halves(n2ce_ctx *ctx, const n2_denoiser_spec *s, const char *name) {
     const int64_t times = (int64_t)1 << (s->net.levels - 1);
     if (s->height % times == 0 && s->width % times == 0) return N2CE_OK;
-    return n2_fail(ctx, N2CE_EDATA,
-                   "The pictures are %lld x %lld, and the network \"%s\" halves them %d times: both "
-                   "sides must be divisible by %lld. Scale or cut them.",
-                   (long long)s->height, (long long)s->width, name, s->net.levels - 1,
-                   (long long)times);
+    return n2_fail(
+        ctx, N2CE_EDATA,
+        "The pictures are %lld x %lld, and the network \"%s\" halves them %d times: both "
+        "sides must be divisible by %lld. Scale or cut them.",
+        (long long)s->height, (long long)s->width, name, s->net.levels - 1, (long long)times);
 }
 
 n2ce_status n2_denoiser_spec_for(n2ce_ctx *ctx, const char *name, const n2_images *p, int64_t width,

@@ -101,16 +101,16 @@ typedef struct n2_curve {
 
 /* How a training is run: that of a teacher, or of a student. */
 typedef struct n2_denoiser_run {
-    size_t looks;              /* points of the curve, but the last; at most 128 */
-    n2_distance_watch *watch;  /* NULL: distances are not measured */
-    size_t watched;            /* pictures for each distance */
-    const char *sheet;         /* a PNG of 64 samples, written at each look; NULL: none */
-    double seconds;            /* stop after so many; 0: no limit */
-    const char *checkpoint;    /* NULL: none */
-    bool resume;               /* go on from it if it is there */
-    const char *identity;      /* of options and data, as the trainer has it */
-    n2_device_choice *choice;  /* settled; NULL: the processor */
-    bool quiet;                /* looks are noted, and not told */
+    size_t looks;             /* points of the curve, but the last; at most 128 */
+    n2_distance_watch *watch; /* NULL: distances are not measured */
+    size_t watched;           /* pictures for each distance */
+    const char *sheet;        /* a PNG of 64 samples, written at each look; NULL: none */
+    double seconds;           /* stop after so many; 0: no limit */
+    const char *checkpoint;   /* NULL: none */
+    bool resume;              /* go on from it if it is there */
+    const char *identity;     /* of options and data, as the trainer has it */
+    n2_device_choice *choice; /* settled; NULL: the processor */
+    bool quiet;               /* looks are noted, and not told */
 } n2_denoiser_run;
 
 typedef struct n2_denoiser_record {
@@ -151,8 +151,8 @@ void n2_chains_close(n2_chains *c); /* NULL is fine */
 
 /* Pictures first .. first + n - 1 of a seed, as pictures `at` and following of `to`. Picture i is
  * the same, whatever is made beside it. */
-n2ce_status n2_chains_make(n2_chains *c, uint64_t seed, size_t first, size_t n,
-                           const n2_images *to, size_t at);
+n2ce_status n2_chains_make(n2_chains *c, uint64_t seed, size_t first, size_t n, const n2_images *to,
+                           size_t at);
 
 /* The sampling that suits a model: Heun's with 18 steps, or its own. */
 n2_sampling n2_denoiser_sampling(const n2_denoiser_spec *spec);

@@ -23,9 +23,9 @@ typedef struct spec_numbers {
 enum { N_NUMBERS = sizeof(spec_numbers) / sizeof(double) };
 
 static const char *const names[N_NUMBERS] = {
-    "height", "width",     "kind",   "sigma",   "steps", "net", "channels", "base", "levels",
-    "blocks", "attention", "labels", "dropout", "m0",    "m1",  "m2",       "m3",   "m4",
-    "m5",     "m6",        "m7",     "sd"};
+    "height", "width",  "kind",      "sigma",  "steps",   "net", "channels", "base",
+    "levels", "blocks", "attention", "labels", "dropout", "m0",  "m1",       "m2",
+    "m3",     "m4",     "m5",        "m6",     "m7",      "sd"};
 
 static spec_numbers numbers_of(const n2_denoiser_spec *s) {
     spec_numbers n = {.height = (double)s->height,

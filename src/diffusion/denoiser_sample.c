@@ -136,10 +136,8 @@ static void write_noise(void *arg, size_t row, size_t n, void *out) {
 
 static n2ce_status draw_noise(const n2_chains *c, n2_tensor *to, uint64_t seed, uint32_t which,
                               size_t first, double scale) {
-    noise_rows r = {{seed, which, 0},
-                    first,
-                    (size_t)n2_denoiser_numbers(c->from.spec),
-                    (float)scale};
+    noise_rows r = {
+        {seed, which, 0}, first, (size_t)n2_denoiser_numbers(c->from.spec), (float)scale};
     return n2_tensor_fill(c->from.store, to, write_noise, &r);
 }
 
@@ -192,8 +190,8 @@ static void show_one(void *arg, size_t i, int worker) {
     n2_picture_of_numbers((const float *)j->c->x->data + i * numbers, j->to, j->at + i);
 }
 
-n2ce_status n2_chains_make(n2_chains *c, uint64_t seed, size_t first, size_t n,
-                           const n2_images *to, size_t at) {
+n2ce_status n2_chains_make(n2_chains *c, uint64_t seed, size_t first, size_t n, const n2_images *to,
+                           size_t at) {
     n2ce_ctx *ctx = n2_store_ctx(c->from.store);
     for (size_t done = 0; done < n; done += c->rows) {
         const size_t left = n - done;

@@ -43,10 +43,8 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_denoiser_spec *spec = &t->m->spec;
     const n2_denoiser_schedule *s = t->schedule;
-    const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, 0},
-                               .rate = s->rate,
-                               .schedule = rate_factor,
-                               .schedule_arg = s};
+    const n2_optimiser adam = {
+        .adam = {0.9, 0.999, 1e-8, 0}, .rate = s->rate, .schedule = rate_factor, .schedule_arg = s};
     n2_unet_input in = {.level = n2_edm_sigmas(g, &spec->edm, s->batch), .training = true};
     in.x = n2_draw_pictures(g, spec, &t->data, s->batch, s->flips, &in.labels);
     if (!in.x.id) return N2CE_OK;
@@ -79,7 +77,8 @@ static n2ce_status note_resumed(void *user) {
 }
 
 /* After the network, whose initial values depend on the number of tensors before. */
-static n2ce_status make_tensors(training *t, const n2_images *pictures, const n2_denoiser_run *run) {
+static n2ce_status make_tensors(training *t, const n2_images *pictures,
+                                const n2_denoiser_run *run) {
     n2_denoiser *m = t->m;
     N2_TRY(n2_picture_data_new(m->store, &m->spec, pictures, &t->data));
     N2_TRY(n2_score_net_new(m->store, "average.", &m->spec.net, 0, &t->average));

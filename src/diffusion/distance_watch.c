@@ -27,7 +27,8 @@ static n2ce_status look(n2_distance_watch *w, const n2_images *p, float **featur
         status = n2_feature_net_apply(w->net, p, w->choice, x, shares);
     else if (status == N2CE_OK)
         status = n2_patch_features(w->basis, p, x);
-    if (status == N2CE_OK && w->classes) *classes = n2_class_score_of(shares, p->n, w->classes).mean;
+    if (status == N2CE_OK && w->classes)
+        *classes = n2_class_score_of(shares, p->n, w->classes).mean;
     n2_free(w->ctx, shares);
     if (status != N2CE_OK) n2_free(w->ctx, x);
     *features = status == N2CE_OK ? x : NULL;

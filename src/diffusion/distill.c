@@ -55,10 +55,11 @@ static n2ce_status check(n2ce_ctx *ctx, const n2_distillation *task) {
     if (task->start && task->plan.method == N2_DISTILL_DXMI)
         return n2_fail(ctx, N2CE_EINVAL, "DxMI begins with the teacher.");
     if (task->plan.method == N2_DISTILL_DXMI && (s->height % 8 || s->width % 8))
-        return n2_fail(ctx, N2CE_EDATA,
-                       "The pictures are %lld x %lld; DxMI's value network halves them three times: "
-                       "both sides must be divisible by 8.",
-                       (long long)s->height, (long long)s->width);
+        return n2_fail(
+            ctx, N2CE_EDATA,
+            "The pictures are %lld x %lld; DxMI's value network halves them three times: "
+            "both sides must be divisible by 8.",
+            (long long)s->height, (long long)s->width);
     return n2_denoiser_check_size(ctx, s, task->pictures);
 }
 

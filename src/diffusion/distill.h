@@ -15,7 +15,11 @@
 
 #include "denoiser.h"
 
-typedef enum n2_distill_method { N2_DISTILL_SID, N2_DISTILL_SIDA, N2_DISTILL_DXMI } n2_distill_method;
+typedef enum n2_distill_method {
+    N2_DISTILL_SID,
+    N2_DISTILL_SIDA,
+    N2_DISTILL_DXMI
+} n2_distill_method;
 
 /* How real and made pictures are told apart. */
 typedef struct n2_critic {

@@ -6,8 +6,8 @@
 n2_node n2_build_energy_loss(n2_graph *g, const n2_critic *c, n2_node real, n2_node made) {
     if (!c->published) return n2_critic_loss(g, c, n2g_neg(g, real), n2g_neg(g, made));
     const n2_node gap = n2g_sub(g, n2_mean_of(g, real), n2_mean_of(g, made));
-    const n2_node squares = n2g_add(g, n2_mean_of(g, n2g_mul(g, real, real)),
-                                    n2_mean_of(g, n2g_mul(g, made, made)));
+    const n2_node squares =
+        n2g_add(g, n2_mean_of(g, n2g_mul(g, real, real)), n2_mean_of(g, n2g_mul(g, made, made)));
     return n2g_add(g, gap, squares);
 }
 

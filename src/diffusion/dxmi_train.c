@@ -165,14 +165,14 @@ static n2ce_status train_sampler(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_distill_plan *p = plan_of(t);
     const int64_t n = p->batch;
-    const n2_optimiser of_net = adam(p->sampler_rate, p->clip), of_noise = adam(p->noise_rate, p->clip);
+    const n2_optimiser of_net = adam(p->sampler_rate, p->clip),
+                       of_noise = adam(p->noise_rate, p->clip);
     const n2_node which = n2g_randint(g, n2_dims(n), steps_of(t));
     const n2_node rows = n2g_add(g, n2g_scale(g, which, (double)n), n2g_randint(g, n2_dims(n), n));
     const n2_node x = states(t, g, rows);
     const n2_node labels = n2_draw_classes(g, &t->spec, &t->data, n);
-    const n2_node mean =
-        step_mean(t, g, x, labels, in_table(t, g, SIGMA, which), in_table(t, g, KEEP, which),
-                  in_table(t, g, TAKE, which), true);
+    const n2_node mean = step_mean(t, g, x, labels, in_table(t, g, SIGMA, which),
+                                   in_table(t, g, KEEP, which), in_table(t, g, TAKE, which), true);
     const n2_node log_sigma = pick(t, g, n2g_read(g, t->log_sigma), which);
     const n2_node noise = n2g_mul(g, n2g_exp(g, log_sigma), in_table(t, g, NOISY, which));
     const n2_node next = n2g_add(g, mean, n2g_mul(g, noise, n2g_randn(g, batch_shape(t))));
@@ -230,8 +230,8 @@ static n2ce_status make_networks(training *t) {
     t->noise_parameters = n2_parameters_new(t->store, 0);
     t->log_sigma = n2_parameter_of(&t->noise_parameters, "log_sigma", n2_dims(steps_of(t)), 0);
     t->value_parameters = n2_parameters_new(t->store, p->seed);
-    t->value = n2_energy_net_new(&t->value_parameters, "value.", t->spec.net.channels,
-                                 p->value_width);
+    t->value =
+        n2_energy_net_new(&t->value_parameters, "value.", t->spec.net.channels, p->value_width);
     return t->noise_parameters.failed || t->value_parameters.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 

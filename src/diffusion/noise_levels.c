@@ -94,8 +94,7 @@ const char *n2_sampler_name(n2_sampler_kind kind) {
 
 double n2_sampling_start(const n2_sampling *s) {
     if (s->kind == N2_SAMPLER_ONE_STEP) return s->sigma;
-    return s->kind == N2_SAMPLER_FASTDPM ? 1 / sqrt(n2_fastdpm(0, s->steps).before)
-                                         : N2_SIGMA_MOST;
+    return s->kind == N2_SAMPLER_FASTDPM ? 1 / sqrt(n2_fastdpm(0, s->steps).before) : N2_SIGMA_MOST;
 }
 
 static n2_denoise_step to_level(double sigma, double next, double noise) {

@@ -69,7 +69,8 @@ n2_node n2_draw_pictures(n2_graph *g, const n2_denoiser_spec *s, const n2_pictur
     const n2_node x = n2g_reshape(g, rows, n2_dims(n, s->height, s->width, s->net.channels));
     *labels = N2_NONE;
     if (d->labels) {
-        const n2_node column = n2g_reshape(g, n2g_read(g, d->labels), n2_dims(d->x->shape.dim[0], 1));
+        const n2_node column =
+            n2g_reshape(g, n2g_read(g, d->labels), n2_dims(d->x->shape.dim[0], 1));
         const n2_node class = n2g_reshape(g, n2g_gather(g, column, pick), n2_dims(n));
         *labels = n2g_gather(g, n2g_read(g, d->classes), class);
     }

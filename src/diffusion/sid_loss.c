@@ -42,9 +42,7 @@ n2_node n2_build_sid_loss(n2_graph *g, n2_node a, n2_node b, n2_node y, n2_node 
     return n2g_scale(g, sum, 1 / (double)n2_shape_at(g, y).dim[0]);
 }
 
-n2_node n2_build_logit_map(n2_graph *g, n2_node bottom) {
-    return n2g_mean(g, bottom, n2_axis(3));
-}
+n2_node n2_build_logit_map(n2_graph *g, n2_node bottom) { return n2g_mean(g, bottom, n2_axis(3)); }
 
 static n2_node mean_square(n2_graph *g, n2_node x) { return n2_mean_of(g, n2g_mul(g, x, x)); }
 

@@ -27,16 +27,15 @@ static n2_shape batch_shape(const training *t) {
 
 /* As the authors have it: no first moment, and of SiDA every number of a gradient within 1. */
 static n2_optimiser adam(const training *t, bool clipped) {
-    return (n2_optimiser){.adam = {0, 0.999, 1e-8, 0},
-                          .rate = plan_of(t)->rate,
-                          .clip_each = clipped ? 1 : 0};
+    return (n2_optimiser){
+        .adam = {0, 0.999, 1e-8, 0}, .rate = plan_of(t)->rate, .clip_each = clipped ? 1 : 0};
 }
 
 /* What the generator makes for the others: without dropout, and without gradients. */
 static n2_node make_pictures(const training *t, n2_graph *g, n2_node labels) {
     const n2_node z = n2g_randn(g, batch_shape(t));
-    return n2g_detach(g, n2_generate(g, &t->spec.edm, &t->generator.unet, z, labels,
-                                     plan_of(t)->sigma, false));
+    return n2g_detach(
+        g, n2_generate(g, &t->spec.edm, &t->generator.unet, z, labels, plan_of(t)->sigma, false));
 }
 
 /* ---- the fake score's step ---- */
@@ -80,7 +79,8 @@ static fake_step train_fake(const training *t, n2_graph *g) {
     step.loss = n2_edm_loss(g, &t->spec.edm, &t->fake.unet, &in, noise);
     n2_node all = step.loss;
     step.real = step.made = n2g_constant(g, 0);
-    if (is_adversarial(t)) all = n2g_add(g, all, critic_part(t, g, &in, noise, real, bottom, &step));
+    if (is_adversarial(t))
+        all = n2g_add(g, all, critic_part(t, g, &in, noise, real, bottom, &step));
     n2_minimise(g, &o, "fake.adam", &t->fake.parameters, all, NULL);
     return step;
 }

@@ -12,7 +12,7 @@ typedef struct n2_looks {
     n2_chain_source source; /* of samples: the average of weights */
     n2_sampling how;
     int64_t batch;
-    uint64_t steps, every;            /* steps of the training; between two looks */
+    uint64_t steps, every;              /* steps of the training; between two looks */
     const char *names[N2_LOOK_NUMBERS]; /* of the numbers; NULL after the last */
     n2_tensor *history, *running;
     n2_chains *chains;

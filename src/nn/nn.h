@@ -95,7 +95,7 @@ n2_tensor *n2_sinusoid_table(n2_store *store, const char *name, int64_t n, int64
 typedef struct n2_optimiser {
     n2_adam adam;
     double rate;
-    double clip; /* largest global norm of the gradient; 0: none */
+    double clip;      /* largest global norm of the gradient; 0: none */
     double clip_each; /* largest magnitude of each of its numbers, before that; 0: none */
     /* The loss is multiplied by this before it is differentiated, and the updates divide by it: for
      * --precision half, in which gradients below 6e-8 vanish. A power of two, so that in float32

@@ -29,9 +29,8 @@ static n2ce_status make_task(n2ce_ctx *ctx, const n2ce_options *o, n2_images **p
     N2_TRY(n2_denoiser_spec_for(ctx, "s", *pictures, 0, 0, &spec));
     spec.net.augment = n2_unet_s.augment;
     N2_TRY(n2_denoiser_new(ctx, &spec, n2_options_count(o, "seed"), teacher));
-    *task = (n2_distillation){.teacher = *teacher,
-                              .pictures = *pictures,
-                              .plan = n2_distill_defaults(method)};
+    *task = (n2_distillation){
+        .teacher = *teacher, .pictures = *pictures, .plan = n2_distill_defaults(method)};
     task->plan.batch = (int64_t)n2_options_count(o, "batch");
     return N2CE_OK;
 }
@@ -62,7 +61,8 @@ const n2ce_task n2_bench_distill_task = {
     .name = "bench distill",
     .summary = "time an iteration of the distillation of a diffusion model",
     .description =
-        "SiDA with N2CE on the network S (6,989,891 parameters and more, three of them): a step of\n"
+        "SiDA with N2CE on the network S (6,989,891 parameters and more, three of them): a step "
+        "of\n"
         "the fake score, which is a discriminator too, and one of the generator, with the average\n"
         "of its weights. ./run bench images runs the same work in PyTorch beside it.\n",
     .examples = "n2ce bench distill --device cpu --batch 4\n"

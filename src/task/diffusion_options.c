@@ -48,7 +48,9 @@ static void say_time(double seconds, char out[48]) {
     const struct {
         double least, unit;
         const char *name;
-    } units[] = {{2 * 86400, 86400, "days"}, {2 * 3600, 3600, "hours"}, {120, 60, "minutes"},
+    } units[] = {{2 * 86400, 86400, "days"},
+                 {2 * 3600, 3600, "hours"},
+                 {120, 60, "minutes"},
                  {0, 1, "seconds"}};
     size_t i = 0;
     while (seconds < units[i].least) i++;
@@ -66,9 +68,9 @@ n2ce_status n2_diffusion_check_time(n2ce_ctx *ctx, const n2ce_options *o,
         return N2CE_OK;
     }
     return n2_fail(ctx, N2CE_EDEVICE,
-                   "There is no GPU to train on, and on this processor %llu steps of %lld pictures "
-                   "would take about %s. Go on with --force-cpu, or give it less to do first: "
-                   "--seen, --batch, --width.",
+                   "Without a GPU, %llu steps of %lld pictures would take about %s on this "
+                   "processor. Go on with --force-cpu, or give it less to do first: --seen, "
+                   "--batch, --width.",
                    (unsigned long long)steps, (long long)batch, time);
 }
 

@@ -13,10 +13,10 @@ static const n2_curve_point *last_of(const n2_distilled *d) {
 }
 
 static const char *title_of(const n2_distilled *d) {
-    return d->task.plan.method == N2_DISTILL_DXMI   ? "DxMI"
-           : d->task.plan.method == N2_DISTILL_SID  ? "SiD"
-           : d->task.start                          ? "SiD2A"
-                                                    : "SiDA";
+    return d->task.plan.method == N2_DISTILL_DXMI  ? "DxMI"
+           : d->task.plan.method == N2_DISTILL_SID ? "SiD"
+           : d->task.start                         ? "SiD2A"
+                                                   : "SiDA";
 }
 
 /* The loss that tells real pictures from made ones. */
@@ -74,9 +74,9 @@ static void add_curve(n2_text *page, const n2_distilled *d, int which, const cha
     double x[N2_CURVE_POINTS], y[N2_CURVE_POINTS];
     for (size_t i = 0; i < c->n; i++) {
         x[i] = c->point[i].seen / 1e6;
-        y[i] = which < 0        ? c->point[i].distance
-               : i == 0         ? N2_NAN /* nothing was learnt yet */
-                                : c->point[i].number[which];
+        y[i] = which < 0 ? c->point[i].distance
+               : i == 0  ? N2_NAN /* nothing was learnt yet */
+                         : c->point[i].number[which];
     }
     const n2_series line = {.x = x, .y = y, .n = c->n, .markers = true};
     const n2_plot plot = {.title = title,
@@ -85,8 +85,9 @@ static void add_curve(n2_text *page, const n2_distilled *d, int which, const cha
                           .y_log = which < 0,
                           .series = &line,
                           .n_series = 1};
-    n2_page_figure(page, &plot, which < 0 ? "Of samples from the pictures; less is better."
-                                          : "Running mean over steps.");
+    n2_page_figure(page, &plot,
+                   which < 0 ? "Of samples from the pictures; less is better."
+                             : "Running mean over steps.");
 }
 
 static void add_samples(n2_text *page, const n2_distilled *d) {
@@ -109,8 +110,8 @@ static n2ce_status write_page(n2ce_ctx *ctx, const n2_distilled *d, char **html)
     n2_page_begin(&page, "Distillation", title_of(d));
     n2_page_paragraph(&page, "%s of %lld x %lld pictures: %s; %llu steps of %lld pictures.",
                       title_of(d), (long long)d->student->spec.height,
-                      (long long)d->student->spec.width, loss,
-                      (unsigned long long)d->record.steps, (long long)d->task.plan.batch);
+                      (long long)d->student->spec.width, loss, (unsigned long long)d->record.steps,
+                      (long long)d->task.plan.batch);
     add_curve(&page, d, -1, "Fr\303\251chet distance");
     for (int k = 0; names[k]; k++) add_curve(&page, d, k, names[k]);
     add_samples(&page, d);

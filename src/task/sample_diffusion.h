@@ -15,7 +15,8 @@
      "class of the pictures, of a model that was told classes; auto: all in turn"}
 /* clang-format on */
 
-/* Pictures as the options say. Fails with N2CE_EINVAL for a sampler that the model does not have. */
+/* Pictures as the options say. Fails with N2CE_EINVAL for a sampler that the model does not have.
+ */
 n2ce_status n2_sample_diffusion(n2_denoiser *m, const n2ce_options *o, n2_device_choice *choice,
                                 n2_images **out);
 

@@ -10,8 +10,8 @@
 
 const char *const n2_options_of_lebm[] = {"prior",  "M",     "stages", "preset",     "codes",
                                           "misfit", "noise", "phases", "prior-rate", NULL};
-const char *const n2_options_of_diffusion[] = {"seen",  "labels",    "features", "watched", "looks",
-                                               "sheet", "force-cpu", NULL};
+const char *const n2_options_of_diffusion[] = {"seen",  "labels", "features",  "watched",
+                                               "looks", "sheet",  "force-cpu", NULL};
 
 n2ce_status n2_options_of_other(n2ce_ctx *ctx, const n2ce_options *o, const char *const *names,
                                 const char *other) {

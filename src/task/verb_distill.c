@@ -94,8 +94,9 @@ static n2ce_status load_models(session *s) {
     const bool again = n2_options_has_word(s->o, "method", "sid2a");
     if (again != (start != NULL))
         return n2_fail(s->ctx, N2CE_EINVAL,
-                       again ? "sid2a begins with a student that sid made: name it with --generator."
-                             : "--generator is for --method sid2a.");
+                       again
+                           ? "sid2a begins with a student that sid made: name it with --generator."
+                           : "--generator is for --method sid2a.");
     N2_TRY(n2_denoiser_load(s->ctx, n2ce_options_get(s->o, "teacher"), &s->teacher));
     return start ? n2_denoiser_load(s->ctx, start, &s->start) : N2CE_OK;
 }
@@ -140,8 +141,7 @@ static n2ce_status prepare(session *s) {
 
 static n2ce_status run_session(session *s, n2ce_answer *answer) {
     N2_TRY(prepare(s));
-    const n2ce_status status =
-        n2_distill(s->ctx, &s->d.task, &s->run, &s->d.student, &s->d.record);
+    const n2ce_status status = n2_distill(s->ctx, &s->d.task, &s->run, &s->d.student, &s->d.record);
     if (status == N2CE_ECANCELED) return n2_checkpoint_stopped(s->ctx, &s->checkpoint, answer);
     N2_TRY(status);
     N2_TRY(n2_denoiser_save(s->d.student, NULL, s->d.output, n2_options_flag(s->o, "force")));
@@ -172,14 +172,16 @@ const n2ce_task n2_distill_task = {
     .name = "distill",
     .summary = "a diffusion model into a generator of one step, or of few",
     .description =
-        "sid: a generator of one step learns from the teacher alone, against a second network that\n"
+        "sid: a generator of one step learns from the teacher alone, against a second network "
+        "that\n"
         "learns to remove noise from what the generator makes. sida: the same with real pictures,\n"
         "whose log ratio to made ones the second network learns too, by N2CE with --M and "
         "--lambda;\n"
         "sid2a: sida from a student that sid made. dxmi: a sampler of few steps against an energy\n"
         "of real pictures, learnt by N2CE. --loss published takes the losses of the authors.\n"
         "\n"
-        "Progress is told as lines, with the Frechet distance of samples from the pictures. Ctrl-C\n"
+        "Progress is told as lines, with the Frechet distance of samples from the pictures. "
+        "Ctrl-C\n"
         "keeps the state of training; --resume goes on from there. The student is a model of its\n"
         "own: n2ce sample needs no teacher.\n",
     .examples = "n2ce distill teacher images/ -o student\n"

@@ -89,8 +89,7 @@ static n2ce_status make_here(session *s) {
     const char *again = n2ce_options_get(s->o, "reconstruct");
     const char *between = n2ce_options_get(s->o, "interpolate");
     if (s->denoiser) return n2_sample_diffusion(s->denoiser, s->o, &s->choice, &s->made);
-    N2_TRY(n2_lebm_settle(s->m, &s->choice, (size_t)n2_options_count(s->o, "number"),
-                          moves_of(s)));
+    N2_TRY(n2_lebm_settle(s->m, &s->choice, (size_t)n2_options_count(s->o, "number"), moves_of(s)));
     if (again) return of_pictures(s, again, false);
     return between ? of_pictures(s, between, true) : draw(s);
 }

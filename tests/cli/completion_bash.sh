@@ -13,7 +13,7 @@ offers() {
     _n2ce
     [ "${COMPREPLY[*]}" = "$wanted" ] || echo "after \"$*\": ${COMPREPLY[*]}, not $wanted"
 }
-offers "fit score info divergence mi test optimize detect train sample compare study bench help version completion man" n2ce ""
+offers "fit score info divergence mi test optimize detect train sample distill compare study bench help version completion man" n2ce ""
 offers "score study" n2ce s
 offers "draw gaussian ratio bbo anomaly" n2ce study ""
 offers "step svgd" n2ce bench s

@@ -2,7 +2,7 @@
 n2ce study gaussian --dim 1 --n 2 --runs 1 --steps 1 --json >answer.json
 n2ce completion bash >bash.txt
 n2ce completion zsh >zsh.txt
-for verb in 'study gaussian' 'study bbo' 'study images' fit score info divergence mi test train sample compare; do
+for verb in 'study gaussian' 'study bbo' 'study images' fit score info divergence mi test train sample distill compare; do
     # shellcheck disable=SC2086
     n2ce help $verb >help.txt
     # shellcheck disable=SC2086

@@ -90,8 +90,7 @@ static n2ce_status run_once(trained *t, int method, const n2_denoiser_run *run) 
     const n2_denoiser_spec spec = small_spec(t->ctx, t->pictures);
     n2_denoiser_free(t->teacher);
     assert_int_equal(n2_denoiser_new(t->ctx, &spec, 7, &t->teacher), N2CE_OK);
-    if (method < 0)
-        return n2_denoiser_train(t->teacher, t->pictures, &schedule, run, &t->record);
+    if (method < 0) return n2_denoiser_train(t->teacher, t->pictures, &schedule, run, &t->record);
     const n2_distillation task = {.teacher = t->teacher,
                                   .pictures = t->pictures,
                                   .plan = small_plan((n2_distill_method)method)};

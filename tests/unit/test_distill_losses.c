@@ -59,15 +59,13 @@ static void settle(const n2_critic *critic, bool energy, double *real, double *m
 
 static void fixed_points_of_regularised_critics(void **state) {
     (void)state;
-    static const double rows[][4] = {/* lambda, M, real, made */
-                                     {1.5, 1, .154, -.154},   {1.5, 10, .294, -.243},
-                                     {1.5, 50, .324, -.254},  {1.5, 100, .329, -.256},
-                                     {1.5, 200, .331, -.257}, {1.5, 1e9, .333, -.258},
-                                     {.75, 1, .286, -.286},   {.5, 1, .401, -.401},
-                                     {.5, 10, .816, -.547},   {.5, 50, .951, -.563},
-                                     {.5, 100, .974, -.565},  {.25, 1, .675, -.675},
-                                     {.4, 1, .478, -.478},    {.4, 50, 1.174, -.647},
-                                     {.4, 100, 1.209, -.649}};
+    static const double rows[][4] = {
+        /* lambda, M, real, made */
+        {1.5, 1, .154, -.154},   {1.5, 10, .294, -.243},  {1.5, 50, .324, -.254},
+        {1.5, 100, .329, -.256}, {1.5, 200, .331, -.257}, {1.5, 1e9, .333, -.258},
+        {.75, 1, .286, -.286},   {.5, 1, .401, -.401},    {.5, 10, .816, -.547},
+        {.5, 50, .951, -.563},   {.5, 100, .974, -.565},  {.25, 1, .675, -.675},
+        {.4, 1, .478, -.478},    {.4, 50, 1.174, -.647},  {.4, 100, 1.209, -.649}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const n2_critic critic = {.magnitude = rows[i][1], .lambda = rows[i][0]};
         double real, made;
@@ -80,7 +78,8 @@ static void fixed_points_of_regularised_critics(void **state) {
     }
 }
 
-/* The controls: M = 1 with a lambda that makes the gap of rewards that of M = 100, and of M = 50. */
+/* The controls: M = 1 with a lambda that makes the gap of rewards that of M = 100, and of M = 50.
+ */
 static void controls_have_the_gap_of_what_they_control(void **state) {
     (void)state;
     static const double pairs[][4] = {{.73, 1, 1.5, 100}, {.21, 1, .5, 50}};
@@ -143,7 +142,8 @@ static n2_score_net new_net(n2_store *store, const char *name, uint64_t seed) {
     for (size_t i = 0; i < net.parameters.n; i++) {
         double *x = net.parameters.list[i]->data;
         const int64_t n = n2_elements(net.parameters.list[i]->shape);
-        for (int64_t k = 0; k < n; k++) x[k] += 0.2 * sin(1.0 + (double)(seed * 31 + i * 7) + (double)k);
+        for (int64_t k = 0; k < n; k++)
+            x[k] += 0.2 * sin(1.0 + (double)(seed * 31 + i * 7) + (double)k);
     }
     return net;
 }
@@ -156,7 +156,8 @@ static n2_tensor *filled(n2_store *store, const char *name, n2_shape shape, doub
     return t;
 }
 
-/* L of a batch with given noise; a fake score of seed 1 is the teacher. `scale` stays what it is where a gradient is taken. */
+/* L of a batch with given noise; a fake score of seed 1 is the teacher. `scale` stays what it is
+ * where a gradient is taken. */
 static void build_sid(sid *s, uint64_t fake_seed, double alpha) {
     const n2_edm edm = N2_EDM_DEFAULTS;
     const n2_shape shape = n2_dims(N, SIDE, SIDE, 1);
@@ -215,8 +216,7 @@ static void equal_networks_have_no_loss_and_no_gradient(void **state) {
     build_sid(&s, 1, 1.2);
     compile_sid(&s, s.loss);
     assert_true(n2_plan_scalar(s.b.plan, 0) == 0);
-    for (size_t i = 0; i < s.generator.parameters.n; i++)
-        assert_true(gradient_at(&s, i, 0) == 0);
+    for (size_t i = 0; i < s.generator.parameters.n; i++) assert_true(gradient_at(&s, i, 0) == 0);
     end(&s.b);
 }
 
