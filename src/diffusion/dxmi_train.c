@@ -261,15 +261,16 @@ static n2ce_status make_tensors(training *t, const n2_denoiser_run *run) {
 
 static n2ce_status train(training *t, const n2_denoiser_run *run, n2_denoiser_record *record) {
     const n2_distill_plan *p = plan_of(t);
-    const n2_phase phase = {.build = train_sampler,
-                            .steps = p->steps,
-                            .seed = p->seed + 1,
-                            .inner = {{roll_out, 1, p->seed + 2},
-                                      {train_energy, 1, p->seed + 3},
-                                      {train_value, t->spec.steps, p->seed + 4}},
-                            .renew = look,
-                            .renew_every = t->looks.every,
-                            .deadline = run->seconds > 0 ? n2_seconds() + run->seconds : 0};
+    const n2_phase phase = {
+        .build = train_sampler,
+        .steps = p->steps,
+        .seed = p->seed + 1,
+        .inner = {{.build = roll_out, .times = 1, .seed = p->seed + 2},
+                  {.build = train_energy, .times = 1, .seed = p->seed + 3},
+                  {.build = train_value, .times = t->spec.steps, .seed = p->seed + 4}},
+        .renew = look,
+        .renew_every = t->looks.every,
+        .deadline = run->seconds > 0 ? n2_seconds() + run->seconds : 0};
     const n2_trainer trainer = {.store = t->store,
                                 .user = t,
                                 .phases = &phase,

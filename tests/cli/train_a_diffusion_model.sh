@@ -18,8 +18,8 @@ tiny='--width 4 --batch 4 --seen 40 --watched 64 --looks 2 --device cpu'
 train() { n2ce train --model diffusion $tiny "$@"; }
 distill() { n2ce distill "$@" --batch 4 --seen 24 --watched 64 --looks 2 --device cpu; }
 train bars -o teacher 2>&1 | sed 's/about [0-9.e+-]* [a-z]*/about TIME/'
-train bars -o teacher --force-cpu --sheet sofar.png 2>log | sed 's/[0-9]*\.[0-9]*/N/g; s/loss [0-9.]*/loss N/'
-sed 's/[0-9]*\.[0-9]*/N/g; s/loss [0-9.]*/loss N/; s/about .*/about TIME/' log | sort -u
+train bars -o teacher --force-cpu --sheet sofar.png 2>log | sed 's/[0-9]*\.[0-9]*/N/g; s/loss [0-9][0-9.]*/loss N/'
+sed 's/[0-9]*\.[0-9]*/N/g; s/loss [0-9][0-9.]*/loss N/; s/about .*/about TIME/' log | sort -u
 train bars -o one -q --force-cpu --threads 1 >/dev/null
 train bars -o two -q --force-cpu --threads 2 >/dev/null
 cmp one two
