@@ -99,6 +99,9 @@ typedef struct n2_curve {
     size_t n;
 } n2_curve;
 
+/* Between two checkpoints, which are of hundreds of megabytes. */
+#define N2_DENOISER_SAVE_SECONDS 60.0
+
 /* How a training is run: that of a teacher, or of a student. */
 typedef struct n2_denoiser_run {
     size_t looks;             /* points of the curve, but the last; at most 128 */

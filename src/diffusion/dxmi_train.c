@@ -277,6 +277,7 @@ static n2ce_status train(training *t, const n2_denoiser_run *run, n2_denoiser_re
                                 .n_phases = 1,
                                 .ready = get_ready,
                                 .checkpoint = run->checkpoint,
+                                .save_seconds = N2_DENOISER_SAVE_SECONDS,
                                 .resume = run->resume,
                                 .identity = run->identity,
                                 .resumed = note_resumed,

@@ -45,7 +45,7 @@ bool n2_may_be_images(n2ce_ctx *ctx, const char *path);
  * does not know), N2CE_EIO, N2CE_ENOMEM, N2CE_ECANCELED; *out is NULL then. */
 n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out);
 
-/* Of several files or folders, separated by commas; without labels if they are several. */
+/* Of several files or folders, separated by commas; with labels if all of them have some. */
 n2ce_status n2_images_read_list(n2ce_ctx *ctx, const char *paths, n2_images **out);
 
 /* The same from n bytes of a file in memory, which messages call `label`. */
@@ -75,6 +75,9 @@ n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t colu
 
 /* The same as the bytes of a PNG, added to a text: for reports. Fails likewise. */
 n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out);
+
+/* Halves both sides, which must be even: means of 2 x 2 pixels, rounded. */
+n2ce_status n2_images_halve(n2_images *images);
 
 /* The pictures with these numbers, which there are, in this order; without labels. Fails with
  * N2CE_EINVAL for n = 0, N2CE_ENOMEM. */

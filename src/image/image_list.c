@@ -5,6 +5,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Of pictures whose labels are not all known, none is. */
+static n2ce_status append_labels(n2ce_ctx *ctx, const n2_images *more, n2_images *a) {
+    unsigned char *labels = NULL;
+    if (a->labels && more->labels) {
+        labels = n2_realloc(ctx, a->labels, a->n + more->n, 1);
+        if (!labels) return N2CE_ENOMEM;
+        memcpy(labels + a->n, more->labels, more->n);
+    } else {
+        n2_free(ctx, a->labels);
+    }
+    a->labels = labels;
+    return N2CE_OK;
+}
+
 /* Adds pictures behind those of *all, which takes them over if it has none yet. */
 static n2ce_status append(n2ce_ctx *ctx, const char *path, n2_images *more, n2_images **all) {
     n2_images *a = *all;
@@ -23,8 +37,7 @@ static n2ce_status append(n2ce_ctx *ctx, const char *path, n2_images *more, n2_i
     if (!pixels) return N2CE_ENOMEM;
     memcpy(pixels + a->n * bytes, more->pixels, more->n * bytes);
     a->pixels = pixels;
-    n2_free(ctx, a->labels);
-    a->labels = NULL;
+    N2_TRY(append_labels(ctx, more, a));
     a->n = n;
     n2_images_free(more);
     return N2CE_OK;

@@ -76,17 +76,23 @@ n2ce_status n2_diffusion_check_time(n2ce_ctx *ctx, const n2ce_options *o,
 
 /* ---- pictures ---- */
 
-n2ce_status n2_diffusion_pictures(n2ce_ctx *ctx, const char *path, n2_images **out) {
+static n2ce_status prepare_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2_images *p) {
     enum { LEAST = 100 };
-    N2_TRY(n2_images_read_list(ctx, path, out));
-    if ((*out)->n >= LEAST) return N2CE_OK;
-    const size_t n = (*out)->n;
-    n2_images_free(*out);
-    *out = NULL;
+    for (uint64_t i = n2_options_count(o, "halve"); i > 0; i--) N2_TRY(n2_images_halve(p));
+    if (p->n >= LEAST) return N2CE_OK;
     return n2_fail(ctx, N2CE_EDATA,
                    "%s: it has %zu picture%s; at least %d are needed, and tens of thousands to "
                    "learn much.",
-                   path, n, n == 1 ? "" : "s", LEAST);
+                   n2ce_options_get(o, "images"), p->n, p->n == 1 ? "" : "s", LEAST);
+}
+
+n2ce_status n2_diffusion_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2_images **out) {
+    N2_TRY(n2_images_read_list(ctx, n2ce_options_get(o, "images"), out));
+    const n2ce_status status = prepare_pictures(ctx, o, *out);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_images_free(*out);
+    *out = NULL;
+    return status;
 }
 
 n2ce_status n2_diffusion_identity(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,

@@ -10,6 +10,9 @@
 #define N2_FORCE_CPU_OPTION                                                                       \
     {"force-cpu", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                                 \
      "train on the processor, however long that takes; else a diffusion model wants a GPU"}
+#define N2_HALVE_OPTION                                                                           \
+    {"halve", 0, N2CE_OPTION_COUNT, "0", 0, 8, NULL, "N",                                         \
+     "halve the sides of the pictures N times first, for a diffusion model: means of 2 x 2 pixels"}
 #define N2_WATCH_OPTIONS                                                                          \
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",                                    \
      "features of a network, as compare has them, for distances along the way; default: layout "  \
@@ -36,8 +39,8 @@ n2ce_status n2_diffusion_check_time(n2ce_ctx *ctx, const n2ce_options *o,
                                     const n2_device_choice *choice, uint64_t steps, int64_t batch,
                                     double seconds);
 
-/* At least 100 pictures of `path`. */
-n2ce_status n2_diffusion_pictures(n2ce_ctx *ctx, const char *path, n2_images **out);
+/* At least 100 pictures of --images, halved as often as --halve says. */
+n2ce_status n2_diffusion_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2_images **out);
 
 /* What a checkpoint is of: a line for each option that matters, and the sum of the pictures. Free
  * it. */

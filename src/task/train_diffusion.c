@@ -10,8 +10,8 @@
 
 const char *const n2_options_of_lebm[] = {"prior",  "M",     "stages", "preset",     "codes",
                                           "misfit", "noise", "phases", "prior-rate", NULL};
-const char *const n2_options_of_diffusion[] = {"seen",  "labels", "features",  "watched",
-                                               "looks", "sheet",  "force-cpu", NULL};
+const char *const n2_options_of_diffusion[] = {
+    "seen", "labels", "halve", "features", "watched", "looks", "sheet", "force-cpu", NULL};
 
 n2ce_status n2_options_of_other(n2ce_ctx *ctx, const n2ce_options *o, const char *const *names,
                                 const char *other) {
@@ -90,7 +90,7 @@ static n2ce_status prepare(session *s) {
     N2_TRY(n2_file_check_output(s->ctx, s->output, n2_options_flag(s->o, "force")));
     N2_TRY(n2_checkpoint_of_options(s->ctx, s->o, s->output, &s->checkpoint));
     N2_TRY(n2_diffusion_device(s->ctx, s->o, &s->choice));
-    N2_TRY(n2_diffusion_pictures(s->ctx, n2ce_options_get(s->o, "images"), &s->pictures));
+    N2_TRY(n2_diffusion_pictures(s->ctx, s->o, &s->pictures));
     N2_TRY(choose_network(s));
     read_schedule(s);
     N2_TRY(check_time(s));

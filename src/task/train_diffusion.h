@@ -12,6 +12,7 @@
      "diffusion model"},                                                                          \
     {"labels", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                                    \
      "tell a diffusion model the classes of the pictures, which their file has"},                 \
+    N2_HALVE_OPTION,                                                                              \
     N2_WATCH_OPTIONS,                                                                             \
     N2_FORCE_CPU_OPTION
 /* clang-format on */

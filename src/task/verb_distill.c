@@ -40,6 +40,7 @@ static const n2ce_option distill_options[] = {
     {"alpha", 0, N2CE_OPTION_REAL, "1.2", -10, 10, NULL, "A", "alpha of SiD's loss"},
     {"steps", 0, N2CE_OPTION_COUNT, "10", 2, N2_FEW_STEPS_MAX, NULL, "T",
      "steps of the sampler that dxmi trains"},
+    N2_HALVE_OPTION,
     N2_WATCH_OPTIONS,
     N2_TIME_LIMIT_OPTION,
     N2_CHECKPOINT_OPTIONS,
@@ -123,7 +124,7 @@ static n2ce_status prepare(session *s) {
     N2_TRY(check_names(s));
     N2_TRY(load_models(s));
     N2_TRY(n2_diffusion_device(s->ctx, s->o, &s->choice));
-    N2_TRY(n2_diffusion_pictures(s->ctx, n2ce_options_get(s->o, "images"), &s->pictures));
+    N2_TRY(n2_diffusion_pictures(s->ctx, s->o, &s->pictures));
     N2_TRY(n2_denoiser_check_size(s->ctx, &s->teacher->spec, s->pictures));
     s->d.task = (n2_distillation){s->teacher, s->start, s->pictures, read_plan(s->o)};
     N2_TRY(check_time(s));

@@ -349,6 +349,47 @@ static void cifar_batches_become_pixels_and_labels(void **state) {
     n2_images_free(p);
 }
 
+/* Labels of several files follow one another; beside a file that has none they are lost. */
+static void a_list_keeps_labels_that_all_have(void **state) {
+    const fixture *f = *state;
+    static unsigned char bytes[3073];
+    char list[1024], other[512];
+    n2_images *p;
+    bytes[0] = 4;
+    write_bytes(f->path, bytes, sizeof bytes);
+    snprintf(list, sizeof list, "%s,%s", f->path, f->path);
+    assert_ok(f->ctx, n2_images_read_list(f->ctx, list, &p));
+    assert_size(p, 2, 32, 32, 3);
+    assert_memory_equal(p->labels, "\x04\x04", 2);
+    snprintf(other, sizeof other, "%s.npy", f->path);
+    assert_ok(f->ctx, n2_images_write_npy(p, other, true));
+    n2_images_free(p);
+    snprintf(list, sizeof list, "%s,%s", f->path, other);
+    assert_ok(f->ctx, n2_images_read_list(f->ctx, list, &p));
+    assert_size(p, 3, 32, 32, 3);
+    assert_null(p->labels);
+    n2_images_free(p);
+    unlink(other);
+}
+
+/* Means of 2 x 2 pixels, rounded, channel by channel. */
+static void halved_pictures_are_means(void **state) {
+    const fixture *f = *state;
+    static const unsigned char pixels[] = {0, 1, 2,  255, 1, 0, /* row 0 */
+                                           4, 5, 10, 254, 0, 0, /* row 1 */
+                                           9, 9, 9,  9,   9, 9, /* another picture */
+                                           9, 9, 9,  9,   9, 11};
+    n2_images *p;
+    assert_ok(f->ctx, n2_images_new(f->ctx, 2, 2, 2, 3, &p));
+    memcpy(p->pixels, pixels, sizeof pixels);
+    assert_ok(f->ctx, n2_images_halve(p));
+    assert_size(p, 2, 1, 1, 3);
+    assert_memory_equal(p->pixels, "\x80\x02\x03\x09\x09\x0a", 6);
+    assert_int_equal(n2_images_halve(p), N2CE_EDATA);
+    assert_message(f->ctx, "odd");
+    n2_images_free(p);
+}
+
 static void arrays_of_either_order_are_read(void **state) {
     n2ce_ctx *ctx = ((const fixture *)*state)->ctx;
     static const struct {
@@ -499,6 +540,8 @@ int main(void) {
         TEST(sizes_that_overflow_are_refused),
         TEST(packed_files_are_read),
         TEST(cifar_batches_become_pixels_and_labels),
+        TEST(a_list_keeps_labels_that_all_have),
+        TEST(halved_pictures_are_means),
         TEST(arrays_of_either_order_are_read),
         TEST(what_is_no_picture_is_refused),
         TEST(no_allocation_that_fails_leaks_or_crashes),
