@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const n2ce_option common_options[] = {
@@ -17,12 +18,18 @@ const n2ce_option common_options[] = {
 };
 
 void complain(const char *format, ...) {
+    char *text = NULL;
+    size_t n;
     va_list args;
     va_start(args, format);
-    fputs("n2ce: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    FILE *memory = open_memstream(&text, &n);
+    if (memory) vfprintf(memory, format, args);
+    if (memory) fclose(memory);
     va_end(args);
+    fputs("n2ce: ", stderr);
+    put_harmless(text ? text : "no memory to say what is wrong.", stderr);
+    fputc('\n', stderr);
+    free(text);
 }
 
 int exit_code(n2ce_status status) {

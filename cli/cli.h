@@ -8,6 +8,8 @@
 
 #include "n2ce.h"
 
+#include <stdio.h>
+
 /* Exit codes; documented in help, manual and README. */
 enum {
     EXIT_OK = 0,
@@ -81,6 +83,14 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int finish_output(int code);
 
 /* ---- terminal.c ---- */
+
+/* Text that may have names of files and columns in it, which anybody chose: control characters,
+ * which could tell a terminal to do something, are printed as "?". */
+void put_harmless(const char *text, FILE *file);
+
+/* A file that is longer than allowed becomes an error of writing, and one that shrinks while it is
+ * read a sentence, where the system would end the program. */
+void survive_files(void);
 
 /* Draws a bar on stderr if it is a terminal; an n2ce_progress_fn whose user is the
  * title. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int fail(const n2ce_ctx *ctx, n2ce_status status) {
     complain("%s", n2ce_errmsg(ctx));
@@ -33,6 +34,8 @@ static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
         fputs(n2ce_answer_json(answer), stdout);
     else if (switched_on(common, "quiet"))
         fputs(n2ce_answer_brief(answer), stdout);
+    else if (isatty(STDOUT_FILENO))
+        put_harmless(n2ce_answer_text(answer), stdout);
     else
         fputs(n2ce_answer_text(answer), stdout);
     return finish_output(EXIT_OK);

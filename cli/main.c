@@ -37,6 +37,7 @@ const command *find_command(const char *name) {
 
 int main(int argc, char **argv) {
     if (!same_version()) return EXIT_FAILED;
+    survive_files();
     if (argc < 2) {
         complain("which verb? Try: n2ce help");
         return EXIT_USAGE;

@@ -6,6 +6,39 @@
 #include <time.h>
 #include <unistd.h>
 
+/* ---- what others chose ----------------------------------------------------- */
+
+/* Bytes of the control character that text begins with: one, or the two of a C1 code in UTF-8; 0:
+ * it is none. Lines and columns are no harm. */
+static size_t control_at(const char *text) {
+    const unsigned char a = (unsigned char)text[0], b = (unsigned char)text[1 - !a];
+    if (a == 0xc2 && b >= 0x80 && b < 0xa0) return 2;
+    return (a < 0x20 && a != '\n' && a != '\t') || a == 0x7f;
+}
+
+void put_harmless(const char *text, FILE *file) {
+    while (*text) {
+        const size_t n = control_at(text);
+        fputc(n ? '?' : *text, file);
+        text += n ? n : 1;
+    }
+}
+
+/* ---- files ----------------------------------------------------------------- */
+
+static void on_shrunk(int signal_number) {
+    static const char text[] =
+        "n2ce: a file became shorter while it was read. Run again when nobody writes it.\n";
+    (void)signal_number;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(EXIT_FAILED);
+    _exit(EXIT_FAILED);
+}
+
+void survive_files(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGBUS, on_shrunk);
+}
+
 /* ---- progress ------------------------------------------------------------ */
 
 /* The bar is the terminal's, of which there is one. */

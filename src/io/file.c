@@ -4,11 +4,13 @@
 
 #include "input.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +51,18 @@ static n2ce_status find_place(n2ce_ctx *ctx, const char *path, char place[PATH_M
                    path, S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
 }
 
+/* ---- temporary files -------------------------------------------------------
+ *
+ * PATH.PROCESS-NUMBER, locked by who writes it for as long as it has that name: the lock goes with
+ * the process, whatever ends it, so that a file that can be locked is nobody's. */
+
+/* False: it was taken for nobody's before it was locked, and is gone. */
+static bool lock_new(int file) {
+    struct stat info;
+    if (flock(file, LOCK_EX) != 0) return true; /* a file system without locks: nobody cleans it */
+    return fstat(file, &info) == 0 && info.st_nlink > 0;
+}
+
 /* Opens a new file beside its final place; `temporary` receives its name. */
 static int open_temporary(const char *path, char temporary[PATH_MAX]) {
     for (int attempt = 0; attempt < 1000; attempt++) {
@@ -58,9 +72,53 @@ static int open_temporary(const char *path, char temporary[PATH_MAX]) {
             return -1;
         }
         const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file >= 0 || errno != EEXIST) return file;
+        if (file >= 0 && lock_new(file)) return file;
+        if (file < 0 && errno != EEXIST) return -1;
+        if (file >= 0) close(file);
     }
     return -1;
+}
+
+/* Whether `name` is `base` with the ending of a temporary file. */
+static bool is_temporary_of(const char *name, const char *base) {
+    const size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || name[n] != '.') return false;
+    const char *at = name + n + 1;
+    const size_t process = strspn(at, "0123456789");
+    if (process == 0 || at[process] != '-') return false;
+    at += process + 1;
+    const size_t number = strspn(at, "0123456789");
+    return number > 0 && at[number] == '\0';
+}
+
+static void remove_if_nobodys(const char *path) {
+    const int file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) (void)unlink(path);
+    (void)close(file);
+}
+
+/* The folder that a file is in, with a slash, or "./". */
+static void folder_of(const char *place, char folder[PATH_MAX]) {
+    const char *slash = strrchr(place, '/');
+    const size_t n = slash ? (size_t)(slash - place) + 1 : 0;
+    memcpy(folder, n ? place : "./", n ? n : 2);
+    folder[n ? n : 2] = '\0';
+}
+
+/* What processes that were killed left of this file. */
+static void remove_orphans(const char *place) {
+    char folder[PATH_MAX], path[PATH_MAX];
+    const char *slash = strrchr(place, '/'), *base = slash ? slash + 1 : place;
+    folder_of(place, folder);
+    DIR *list = opendir(folder);
+    if (!list) return;
+    for (const struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        if (!is_temporary_of(entry->d_name, base)) continue;
+        const int n = snprintf(path, sizeof path, "%s%s", folder, entry->d_name);
+        if (n > 0 && (size_t)n < sizeof path) remove_if_nobodys(path);
+    }
+    (void)closedir(list);
 }
 
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
@@ -102,6 +160,7 @@ n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out)
     struct stat before;
     *out = (n2_new_file){.ctx = ctx, .path = path};
     N2_TRY(find_place(ctx, path, out->place));
+    remove_orphans(out->place);
     out->file = open_temporary(out->place, out->temporary);
     if (out->file < 0) return io_failure(ctx, "could not be created", path, errno);
     if (stat(out->place, &before) == 0) (void)fchmod(out->file, before.st_mode & 07777);
@@ -111,10 +170,7 @@ n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out)
 /* So that a rename outlives a power cut; where a folder cannot be synced there is nothing to do. */
 static void sync_folder(const char *place) {
     char folder[PATH_MAX];
-    const char *slash = strrchr(place, '/');
-    const size_t n = slash ? (size_t)(slash - place) + 1 : 0;
-    memcpy(folder, n ? place : ".", n ? n : 1);
-    folder[n ? n : 1] = '\0';
+    folder_of(place, folder);
     const int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file < 0) return;
     (void)fsync(file);
@@ -148,8 +204,8 @@ static bool name_file(const n2_new_file *f) {
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
     const bool wanted = status == N2CE_OK;
     if (wanted) n2_new_file_sync(f);
-    if (close(f->file) != 0 && f->error == 0) f->error = errno;
     if (wanted && f->error == 0 && !name_file(f)) f->error = errno;
+    (void)close(f->file); /* and unlocked, now that it has its name; the bytes are safe */
     if (wanted && f->error == 0) {
         sync_folder(f->place);
         return N2CE_OK;

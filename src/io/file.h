@@ -24,7 +24,8 @@ n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path);
 /* Before hours of work: the file is not there, or may be replaced, and can be written. */
 n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
 
-/* The whole file at once: temporary name in the same folder, fsync of both, rename. A file that is
+/* The whole file at once: temporary name in the same folder, fsync of both, rename. What a process
+ * that was killed had begun of the same file is removed. A file that is
  * replaced leaves its mode to the new one; a link to a file stays, and the file it leads to is
  * replaced. Folders, devices, pipes and links that lead nowhere are refused with N2CE_EIO. */
 n2ce_status n2_file_write(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n);

@@ -11,10 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static n2ce_status unreadable(n2ce_ctx *ctx, const char *label, int error) {
+    return n2_fail(ctx, N2CE_EIO, "%s: could not be read: %s. Check the path and your permissions.",
+                   label, strerror(error));
+}
+
 static n2ce_status io_failure(const n2_input *in, int error) {
-    return n2_fail(in->ctx, N2CE_EIO,
-                   "%s: could not be read: %s. Check the path and your permissions.", in->label,
-                   strerror(error));
+    return unreadable(in->ctx, in->label, error);
 }
 
 /* Up to `room` bytes of the descriptor. A signal may be the user's wish to stop. */
@@ -86,10 +89,19 @@ static void widen_pipe(int file) {
 #endif
 }
 
+n2ce_status n2_open_to_read(n2ce_ctx *ctx, const char *path, int *out) {
+    *out = -1;
+    while (*out < 0 && !n2_cancelled(ctx)) {
+        *out = open(path, O_RDONLY | O_CLOEXEC);
+        if (*out < 0 && errno != EINTR) return unreadable(ctx, path, errno);
+    }
+    return *out >= 0 ? N2CE_OK : n2_fail(ctx, N2CE_ECANCELED, "Stopped on request.");
+}
+
 static n2ce_status open_file(n2_input *in, const char *path) {
     struct stat info;
-    if (in->owned) in->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (in->file < 0 || fstat(in->file, &info) != 0) return io_failure(in, errno);
+    if (in->owned) N2_TRY(n2_open_to_read(in->ctx, path, &in->file));
+    if (fstat(in->file, &info) != 0) return io_failure(in, errno);
     if (S_ISDIR(info.st_mode))
         return n2_fail(in->ctx, N2CE_EIO, "%s is a folder, not a file. Name a file.", in->label);
     in->plain = S_ISREG(info.st_mode);

@@ -26,6 +26,10 @@ typedef struct n2_input {
     size_t map_bytes;
 } n2_input;
 
+/* A file as the system has it. Nobody may ever write to a pipe that has a name: who waits for that
+ * can be stopped, N2CE_ECANCELED. */
+n2ce_status n2_open_to_read(n2ce_ctx *ctx, const char *path, int *out);
+
 /* Opens a file, or standard input if the path is "-". Fails with N2CE_EIO for
  * what cannot be read, folders among it, and N2CE_ECANCELED. The path must outlive the input. */
 n2ce_status n2_input_open(n2ce_ctx *ctx, const char *path, n2_input *out);

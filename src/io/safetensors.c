@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "file.h"
+#include "input.h"
 #include "json.h"
 
 #include <errno.h>
@@ -425,8 +426,8 @@ static n2ce_status load(n2_st_file *f, const char *path, int file, size_t *n) {
 
 static n2ce_status open_into(n2_st_file *f, const char *path) {
     size_t n = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return io_failure(f->ctx, path, errno);
+    int file;
+    N2_TRY(n2_open_to_read(f->ctx, path, &file));
     const n2ce_status status = load(f, path, file, &n);
     close(file);
     if (status != N2CE_OK) return status;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -246,19 +247,33 @@ static void a_name_too_long_is_an_error(void **state) {
     assert_int_equal(entries(f->folder), 0);
 }
 
-/* Left-over temporary files of a crashed program are stepped around. */
-static void leftovers_of_a_crash_are_stepped_around(void **state) {
-    fixture *f = *state;
-    char path[PATH_MAX], leftover[PATH_MAX + 32];
-    path_in(f, "a", path);
-    snprintf(leftover, sizeof leftover, "%s.%ld-0", path, (long)getpid());
-    FILE *file = fopen(leftover, "w");
+static FILE *made(const fixture *f, const char *name, char path[PATH_MAX]) {
+    path_in(f, name, path);
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fclose(file);
+    return file;
+}
+
+/* What a program that crashed left of the same file goes; what somebody still writes stays, and so
+ * does what only looks alike. */
+static void leftovers_of_a_crash_are_removed(void **state) {
+    fixture *f = *state;
+    char path[PATH_MAX], crashed[PATH_MAX], at_work[PATH_MAX], other[PATH_MAX], alike[PATH_MAX];
+    path_in(f, "a", path);
+    fclose(made(f, "a.4711-0", crashed));
+    FILE *writer = made(f, "a.4711-1", at_work);
+    assert_int_equal(flock(fileno(writer), LOCK_EX), 0);
+    fclose(made(f, "b.4711-0", other));
+    fclose(made(f, "a.4711-csv", alike));
     assert_int_equal(n2_file_write(f->ctx, path, "x", 1), N2CE_OK);
     assert_content(path, "x", 1);
-    assert_content(leftover, "", 0);
-    assert_int_equal(entries(f->folder), 2);
+    assert_int_not_equal(access(crashed, F_OK), 0);
+    assert_int_equal(access(at_work, F_OK), 0);
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(access(alike, F_OK), 0);
+    fclose(writer);
+    assert_int_equal(n2_file_write(f->ctx, path, "y", 1), N2CE_OK);
+    assert_int_not_equal(access(at_work, F_OK), 0);
 }
 
 /* ---- folders ------------------------------------------------------------------------------ */
@@ -445,7 +460,7 @@ int main(void) {
         TEST(what_is_no_file_is_not_replaced),
         TEST(what_cannot_be_written_is_told_at_once),
         TEST(a_name_too_long_is_an_error),
-        TEST(leftovers_of_a_crash_are_stepped_around),
+        TEST(leftovers_of_a_crash_are_removed),
         TEST(folders_are_made_or_found),
         TEST(checking_a_folder_leaves_no_trace),
         TEST(paths_are_joined_if_they_fit),
