@@ -81,7 +81,9 @@ typedef struct n2_denoiser_schedule {
     uint64_t seed, steps;
     int64_t batch;
     double rate, ramp, fall, half_life;
-    bool flips; /* every picture or its mirror image, by chance */
+    bool flips;     /* every picture or its mirror image, by chance */
+    double augment; /* or EDM's augmentation with this probability (augment.h), of a network that
+                       is told of it; 0: none */
 } n2_denoiser_schedule;
 
 /* 12.5 million pictures, 512 at a time. */

@@ -15,7 +15,7 @@ static const char FORMAT[] = "n2ce denoiser 1";
 /* Numbers of a spec, and their names in files. */
 typedef struct spec_numbers {
     double height, width, kind, sigma, steps;
-    double net, channels, base, levels, blocks, attention, labels, dropout;
+    double net, channels, base, levels, blocks, attention, labels, augment, dropout;
     double multiples[N2_UNET_LEVELS];
     double sd;
 } spec_numbers;
@@ -23,9 +23,9 @@ typedef struct spec_numbers {
 enum { N_NUMBERS = sizeof(spec_numbers) / sizeof(double) };
 
 static const char *const names[N_NUMBERS] = {
-    "height", "width",  "kind",      "sigma",  "steps",   "net", "channels", "base",
-    "levels", "blocks", "attention", "labels", "dropout", "m0",  "m1",       "m2",
-    "m3",     "m4",     "m5",        "m6",     "m7",      "sd"};
+    "height", "width",  "kind",      "sigma",  "steps",   "net",     "channels", "base",
+    "levels", "blocks", "attention", "labels", "augment", "dropout", "m0",       "m1",
+    "m2",     "m3",     "m4",        "m5",     "m6",      "m7",      "sd"};
 
 static spec_numbers numbers_of(const n2_denoiser_spec *s) {
     spec_numbers n = {.height = (double)s->height,
@@ -40,6 +40,7 @@ static spec_numbers numbers_of(const n2_denoiser_spec *s) {
                       .blocks = s->net.blocks,
                       .attention = s->net.attention,
                       .labels = (double)s->net.labels,
+                      .augment = (double)s->net.augment,
                       .dropout = s->net.dropout,
                       .sd = s->edm.sd};
     for (int l = 0; l < N2_UNET_LEVELS; l++) n.multiples[l] = (double)s->net.multiples[l];
@@ -65,7 +66,8 @@ static bool is_net(const spec_numbers *n) {
     bool is = is_count(n->net, 0, N2_UNET_ADM) && is_count(n->channels, 1, 3) &&
               is_count(n->base / 4, 1, 1024) && is_count(n->levels, 1, N2_UNET_LEVELS) &&
               is_count(n->blocks, 1, 6) && is_count(n->attention, 0, 255) &&
-              is_count(n->labels, 0, 256) && n->dropout >= 0 && n->dropout < 1;
+              is_count(n->labels, 0, 256) && is_count(n->augment, 0, 64) && n->dropout >= 0 &&
+              n->dropout < 1;
     for (int l = 0; is && l < (int)n->levels; l++) is = is_count(n->multiples[l], 1, 16);
     return is;
 }
@@ -88,6 +90,7 @@ static bool take_numbers(const spec_numbers *n, n2_denoiser_spec *s) {
                             .blocks = (int)n->blocks,
                             .attention = (unsigned)n->attention,
                             .labels = (int64_t)n->labels,
+                            .augment = (int64_t)n->augment,
                             .dropout = n->dropout};
     for (int l = 0; l < s->net.levels; l++) s->net.multiples[l] = (int64_t)n->multiples[l];
     if (s->kind == N2_DENOISER_ONE_STEP) return n->sigma > 0;
@@ -175,12 +178,29 @@ static n2ce_status take_all(n2_denoiser *m, const char *path, const n2_st_file *
     return N2CE_OK;
 }
 
+/* Whether a file can hold the weights of a spec, in 16 bits at least: none is made that it cannot
+ * fill. */
+static n2ce_status check_weights(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
+                                 const n2_denoiser_spec *spec) {
+    double bytes = 0;
+    n2_store *store;
+    for (size_t i = 0; i < n2_st_count(f); i++) bytes += (double)n2_st_at(f, i)->bytes;
+    N2_TRY(n2_store_new(ctx, sizeof(float), &store));
+    n2_parameters p = n2_parameters_to_count(store);
+    n2_unet_new(&p, "", &spec->net);
+    const bool fits = 2 * (double)n2_parameters_count(&p) <= bytes, failed = p.failed;
+    n2_store_free(store);
+    if (failed) return N2CE_ENOMEM;
+    return fits ? N2CE_OK : n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
+}
+
 static n2ce_status load(n2ce_ctx *ctx, const char *path, const n2_st_file *f, n2_denoiser **out) {
     n2_denoiser_spec spec;
     N2_TRY(n2_bundle_check(ctx, path, f, FORMAT,
                            "a diffusion model that n2ce wrote. Make one with: n2ce train --model "
                            "diffusion"));
     N2_TRY(spec_of_text(ctx, path, n2_st_metadata(f, "spec"), &spec));
+    N2_TRY(check_weights(ctx, path, f, &spec));
     N2_TRY(n2_denoiser_new(ctx, &spec, 0, out));
     const n2ce_status status = take_all(*out, path, f);
     if (status == N2CE_OK) return N2CE_OK;

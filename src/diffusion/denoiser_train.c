@@ -1,6 +1,7 @@
 /* The training of a teacher. */
 #include "denoiser.h"
 
+#include "augment.h"
 #include "base/clock.h"
 #include "picture_tensors.h"
 #include "rewrite/rewrites.h"
@@ -46,7 +47,9 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     const n2_optimiser adam = {
         .adam = {0.9, 0.999, 1e-8, 0}, .rate = s->rate, .schedule = rate_factor, .schedule_arg = s};
     n2_unet_input in = {.level = n2_edm_sigmas(g, &spec->edm, s->batch), .training = true};
-    in.x = n2_draw_pictures(g, spec, &t->data, s->batch, s->flips, &in.labels);
+    const bool changed = s->augment > 0;
+    in.x = n2_draw_pictures(g, spec, &t->data, s->batch, s->flips && !changed, &in.labels);
+    if (changed) in.x = n2_augment_pictures(g, in.x, s->augment, &in.augment);
     if (!in.x.id) return N2CE_OK;
     const n2_node noise = n2g_randn(g, n2_shape_at(g, in.x));
     const n2_node loss = n2_edm_loss(g, &spec->edm, &t->m->net.unet, &in, noise);

@@ -61,8 +61,9 @@ static n2_distill_plan plan_of(const n2_distill_study *s, const n2_distill_arm *
     const double seen = (double)p.steps * (double)batch;
     p.alone = fmin(p.alone, seen / 20);
     p.by_score = fmin(p.by_score, seen / 20);
-    if (!n2_options_is_auto(s->options, "rate") && arm->method != N2_DISTILL_DXMI)
-        p.rate = n2ce_options_number(s->options, "rate");
+    if (!n2_options_is_auto(s->options, "rate")) p.rate = n2ce_options_number(s->options, "rate");
+    if (!n2_options_is_auto(s->options, "sampler-rate"))
+        p.sampler_rate = n2ce_options_number(s->options, "sampler-rate");
     return p;
 }
 

@@ -42,6 +42,8 @@ static const n2ce_option options_table[] = {
      "rows a step: pictures; auto: 512. DxMI has half of it"},
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",
      "learning rate of generator and fake score; auto: 1e-4"},
+    {"sampler-rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",
+     "learning rate of DxMI's sampler; auto: 3e-6"},
     {"effort", 0, N2CE_OPTION_REAL, "1", 1e-6, 100, NULL, "F",
      "factor on the steps of training: of 12.5 million pictures for the teacher, 1.8 million for "
      "SiD and SiDA, 500,000 for DxMI"},
@@ -76,12 +78,15 @@ static void note_settings(n2_distill_study *s) {
     const char *net = n2ce_options_get(s->options, "features");
     const n2_images *p = s->set.train;
     snprintf(s->settings, sizeof s->settings,
-             "%s %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rate %s, looks %s at %s",
+             "%s %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, %s "
+             "watched at %s "
+             "looks",
              s->set.name, s->number, p->n, p->height, p->width,
              net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
              n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
              n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
-             n2ce_options_get(s->options, "watched"), n2ce_options_get(s->options, "looks"));
+             n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "watched"),
+             n2ce_options_get(s->options, "looks"));
 }
 
 static n2ce_status read_options(n2_distill_study *s) {

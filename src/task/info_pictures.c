@@ -1,5 +1,7 @@
 #include "info_pictures.h"
 
+#include "diffusion/denoiser.h"
+
 #include "image/image.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -98,11 +100,45 @@ static void say_prior(n2_text *text, const n2_prior *p) {
     n2_text_add(text, "\n");
 }
 
-bool n2_is_picture_model(n2ce_ctx *ctx, const char *path) { return n2_lebm_is_model(ctx, path); }
+static void say_kind(n2_text *text, const n2_denoiser_spec *s) {
+    if (s->kind == N2_DENOISER_ONE_STEP)
+        n2_text_add(text, "distilled to one step, from noise of sigma = %g\n", s->sigma);
+    else if (s->kind == N2_DENOISER_FEW_STEPS)
+        n2_text_add(text, "distilled to %zu ancestral steps\n", s->steps);
+    else
+        n2_text_add(text, "a diffusion model, for any sampler\n");
+}
+
+static n2ce_status info_of_denoiser(n2ce_ctx *ctx, const char *path, n2ce_answer *answer) {
+    n2_denoiser *m;
+    N2_TRY(n2_denoiser_load(ctx, path, &m));
+    n2_writer w = n2_writer_new(ctx);
+    const n2_denoiser_spec *s = &m->spec;
+    n2_text_add(&w.text, "model      of pictures of %lld x %lld pixels (height x width), %s\n",
+                (long long)s->height, (long long)s->width, s->net.channels == 1 ? "grey" : "RGB");
+    n2_text_add(&w.text, "network    U-Net of base %lld, %d levels, %lld parameters",
+                (long long)s->net.base, s->net.levels,
+                (long long)n2_parameters_count(&m->net.parameters));
+    if (s->net.labels) n2_text_add(&w.text, ", told %lld classes", (long long)s->net.labels);
+    n2_text_add(&w.text, "\nkind       ");
+    say_kind(&w.text, s);
+    n2_denoiser_spec_json(s, &w.json);
+    n2_text_add(&w.json, "\n");
+    n2_text_add(&w.brief, "%lld\n", (long long)n2_parameters_count(&m->net.parameters));
+    n2_text_add(&w.kept, "nothing\n");
+    n2_denoiser_free(m);
+    return n2_writer_take(&w, answer);
+}
+
+bool n2_is_picture_model(n2ce_ctx *ctx, const char *path) {
+    return n2_lebm_is_model(ctx, path) || n2_denoiser_is_model(ctx, path);
+}
 
 n2ce_status n2_info_of_picture_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
+    const char *path = n2ce_options_get(o, "model");
     n2_lebm *m;
-    N2_TRY(n2_lebm_load(ctx, n2ce_options_get(o, "model"), &m));
+    if (n2_denoiser_is_model(ctx, path)) return info_of_denoiser(ctx, path, answer);
+    N2_TRY(n2_lebm_load(ctx, path, &m));
     n2_writer w = n2_writer_new(ctx);
     const n2_lebm_spec *s = &m->nets.spec;
     n2_text_add(&w.text, "model      of pictures of %zu x %zu pixels (height x width), %s\n",

@@ -2,6 +2,7 @@
 
 #include "base/numerics.h"
 #include "checkpoint_options.h"
+#include "diffusion/augment.h"
 #include "io/file.h"
 #include "ratio_session.h"
 
@@ -10,8 +11,9 @@
 
 const char *const n2_options_of_lebm[] = {"prior",  "M",     "stages", "preset",     "codes",
                                           "misfit", "noise", "phases", "prior-rate", NULL};
-const char *const n2_options_of_diffusion[] = {
-    "seen", "labels", "halve", "features", "watched", "looks", "sheet", "force-cpu", NULL};
+const char *const n2_options_of_diffusion[] = {"seen",      "augment", "labels", "halve",
+                                               "features",  "watched", "looks",  "sheet",
+                                               "force-cpu", NULL};
 
 n2ce_status n2_options_of_other(n2ce_ctx *ctx, const n2ce_options *o, const char *const *names,
                                 const char *other) {
@@ -50,6 +52,7 @@ static void read_schedule(session *s) {
     seen *= n2ce_options_number(o, "effort");
     d->steps = (uint64_t)fmax(1, floor(seen / (double)d->batch + 0.5));
     d->ramp = fmin(d->ramp, seen / 20);
+    d->augment = n2ce_options_number(o, "augment");
     d->seed = n2_options_count(o, "seed");
 }
 
@@ -70,8 +73,10 @@ static n2ce_status choose_network(session *s) {
                        "%s: the pictures have no classes. --labels takes files that have them, "
                        "such as CIFAR-10's.",
                        n2ce_options_get(s->o, "images"));
-    return n2_denoiser_spec_for(s->ctx, strcmp(name, "auto") == 0 ? "s" : name, s->pictures, width,
-                                told ? count_classes(s->pictures) : 0, &s->spec);
+    N2_TRY(n2_denoiser_spec_for(s->ctx, strcmp(name, "auto") == 0 ? "s" : name, s->pictures, width,
+                                told ? count_classes(s->pictures) : 0, &s->spec));
+    if (n2ce_options_number(s->o, "augment") > 0) s->spec.net.augment = N2_AUGMENT_NUMBERS;
+    return N2CE_OK;
 }
 
 static n2ce_status check_time(session *s) {

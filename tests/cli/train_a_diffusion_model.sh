@@ -36,6 +36,7 @@ for method in sid sida dxmi; do
 done
 distill teacher bars -o again --method sid2a --generator sid --force-cpu --loss published --report page -q 2>/dev/null | wc -l
 grep -c 'data:image/png' page/distill.html
+for model in teacher sida dxmi; do n2ce info $model | tail -n +2; done
 rm teacher
 n2ce sample sida -n 4 -o s.png --device cpu
 n2ce sample dxmi -n 4 -o d.png --device cpu

@@ -3,7 +3,10 @@
 #include "failing_alloc.h"
 #include "files.h"
 
+#include "diffusion/augment.h"
 #include "diffusion/distill.h"
+#include "ref/ref.h"
+#include "rewrite/rewrites.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +221,102 @@ static void classes_are_told_apart(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* ---- augmentation ---- */
+
+typedef struct augmented {
+    n2ce_ctx *ctx;
+    n2_store *store;
+    n2_graph *g;
+    n2_plan *plan;
+    double x[64 * SIDE * SIDE], told[64 * N2_AUGMENT_NUMBERS];
+} augmented;
+
+/* 64 pictures whose pixel (y, x) is a + b x. */
+static void augment(augmented *a, double p, double b) {
+    enum { N = 64 };
+    const n2_shape shape = n2_dims(N, SIDE, SIDE, 1);
+    a->ctx = new_ctx(1);
+    assert_int_equal(n2_store_new(a->ctx, sizeof(double), &a->store), N2CE_OK);
+    n2_tensor *x = n2_store_add(a->store, "x", shape);
+    for (int i = 0; i < N * SIDE * SIDE; i++) ((double *)x->data)[i] = 0.5 + b * (i % SIDE);
+    a->g = n2_graph_new(a->store);
+    n2_node out[2];
+    out[0] = n2_augment_pictures(a->g, n2g_read(a->g, x), p, &out[1]);
+    assert_int_equal(n2_plan_compile(a->g, n2_ref_backend(), out, 2, &a->plan), N2CE_OK);
+    n2_plan_seed(a->plan, 3, 0);
+    assert_int_equal(n2_plan_run(a->plan), N2CE_OK);
+    n2_plan_get(a->plan, 0, a->x);
+    n2_plan_get(a->plan, 1, a->told);
+    n2_plan_free(a->plan);
+    n2_graph_free(a->g);
+    n2_store_free(a->store);
+    n2ce_ctx_free(a->ctx);
+}
+
+/* With probability 0 there are pictures and mirror images, and what is told says which. */
+static void without_augmentation_there_are_mirror_images(void **state) {
+    (void)state;
+    augmented *a = calloc(1, sizeof *a);
+    int mirrored = 0;
+    augment(a, 0, 0.1);
+    for (int i = 0; i < 64; i++) {
+        const double *told = a->told + i * N2_AUGMENT_NUMBERS;
+        mirrored += told[0] > 0.5;
+        for (int k = 1; k < N2_AUGMENT_NUMBERS; k++) assert_true(told[k] == 0);
+        for (int k = 0; k < SIDE * SIDE; k++) {
+            const int x = told[0] > 0.5 ? SIDE - 1 - k % SIDE : k % SIDE;
+            assert_close(a->x[i * SIDE * SIDE + k], 0.5 + 0.1 * x, 1e-9, 0);
+        }
+    }
+    assert_true(mirrored > 15 && mirrored < 49);
+    free(a);
+}
+
+/* Means of four pixels: what is all the same stays, and nothing is brighter than the picture. */
+static void augmented_pictures_stay_between_their_pixels(void **state) {
+    (void)state;
+    augmented *a = calloc(1, sizeof *a);
+    augment(a, 1, 0);
+    for (int i = 0; i < 64 * SIDE * SIDE; i++) assert_close(a->x[i], 0.5, 1e-12, 0);
+    augment(a, 1, 0.1);
+    for (int i = 0; i < 64 * SIDE * SIDE; i++)
+        assert_true(a->x[i] > 0.5 - 1e-9 && a->x[i] < 0.5 + 0.1 * (SIDE - 1) + 1e-9);
+    double square = 0; /* of cos - 1 and sin: on the unit circle */
+    for (int i = 0; i < 64; i++) {
+        const double *told = a->told + i * N2_AUGMENT_NUMBERS;
+        square += (told[3] + 1) * (told[3] + 1) + told[4] * told[4];
+    }
+    assert_close(square, 64, 1e-9, 0);
+    free(a);
+}
+
+/* And what it was told is no part of what it makes, nor lost in its file. */
+static void a_network_that_is_told_samples_without(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_images *p = bars(ctx, 40, SIDE, 3), *made;
+    n2_denoiser_spec spec = small_spec(ctx, p);
+    n2_denoiser_schedule schedule = small_schedule();
+    const n2_denoiser_run run = {.looks = 1, .quiet = true};
+    n2_denoiser_record record;
+    n2_denoiser *m, *back;
+    spec.net.augment = N2_AUGMENT_NUMBERS;
+    schedule.augment = 0.12;
+    assert_int_equal(n2_denoiser_new(ctx, &spec, 1, &m), N2CE_OK);
+    assert_int_equal(n2_denoiser_train(m, p, &schedule, &run, &record), N2CE_OK);
+    assert_int_equal(n2_denoiser_save(m, NULL, FILE_NAME, true), N2CE_OK);
+    assert_int_equal(n2_denoiser_load(ctx, FILE_NAME, &back), N2CE_OK);
+    assert_same_networks(m, back);
+    const n2_sampling how = {.kind = N2_SAMPLER_HEUN, .steps = 3};
+    assert_int_equal(n2_denoiser_sample(back, &how, -1, 2, 1, &made), N2CE_OK);
+    n2_images_free(made);
+    n2_denoiser_free(m);
+    n2_denoiser_free(back);
+    n2_images_free(p);
+    n2ce_ctx_free(ctx);
+    unlink(FILE_NAME);
+}
+
 /* ---- samples ---- */
 
 /* Whatever is made beside it, and in whatever batches. */
@@ -340,6 +439,9 @@ int main(void) {
         cmocka_unit_test(stopped_and_resumed_is_the_same),
         cmocka_unit_test(a_teacher_learns),
         cmocka_unit_test(classes_are_told_apart),
+        cmocka_unit_test(without_augmentation_there_are_mirror_images),
+        cmocka_unit_test(augmented_pictures_stay_between_their_pixels),
+        cmocka_unit_test(a_network_that_is_told_samples_without),
         cmocka_unit_test(picture_i_is_always_the_same),
         cmocka_unit_test(students_come_back_from_files),
         cmocka_unit_test(what_does_not_fit_is_refused),
