@@ -118,6 +118,12 @@ typedef struct n2_denoiser_run {
     bool quiet;               /* looks are noted, and not told */
 } n2_denoiser_run;
 
+/* What a loss is multiplied by while it is differentiated (n2_optimiser): in half precision
+ * gradients would vanish otherwise. */
+static inline double n2_denoiser_loss_scale(const n2_denoiser_run *run) {
+    return run->choice && run->choice->narrow == N2_F16 ? N2_HALF_LOSS_SCALE : 0;
+}
+
 typedef struct n2_denoiser_record {
     n2_curve curve; /* number[0]: the loss, a mean over pictures of sums over pixels */
     uint64_t steps;

@@ -47,7 +47,7 @@ typedef struct n2_distill_plan {
     size_t sampler_steps;
     int64_t value_width; /* of the value's network */
     double sampler_rate, noise_rate, value_rate;
-    double clip;              /* of the norm of the sampler's gradient */
+    double clip; /* of norms of gradients: of the sampler's, and of the value's steps */
     double entropy, velocity; /* tau_1, tau_2, of all steps but the last `plain` */
     size_t plain;
 } n2_distill_plan;

@@ -5,7 +5,9 @@
  *     value       T steps: V of each state towards V of the next and the cost of a step, last first
  *     sampler     states by chance: the step from them to where V is low, with noise of its own
  *
- * each a graph. Energy and value have one optimiser, as published. */
+ * each a graph. Energy and value have one optimiser, as published; gradients of the value's steps
+ * are clipped, else those of noise, whose pictures are a hundred times as large, would leave the
+ * energy's nothing to say. */
 #include "base/clock.h"
 #include "dxmi_loss.h"
 #include "model/energy_net.h"
@@ -41,8 +43,11 @@ static n2_shape batch_shape(const training *t) {
     return n2_dims(plan_of(t)->batch, t->spec.height, t->spec.width, t->spec.net.channels);
 }
 
-static n2_optimiser adam(double rate, double clip) {
-    return (n2_optimiser){.adam = {0.9, 0.999, 1e-8, 0}, .rate = rate, .clip = clip};
+static n2_optimiser adam(const training *t, double rate, double clip) {
+    return (n2_optimiser){.adam = {0.9, 0.999, 1e-8, 0},
+                          .rate = rate,
+                          .clip = clip,
+                          .loss_scale = n2_denoiser_loss_scale(t->looks.run)};
 }
 
 /* ---- a step of the sampler ---- */
@@ -117,7 +122,7 @@ static n2_node value_of(const training *t, n2_graph *g, n2_node x) {
 static n2ce_status train_energy(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_distill_plan *p = plan_of(t);
-    const n2_optimiser o = adam(p->value_rate, 0);
+    const n2_optimiser o = adam(t, p->value_rate, 0);
     n2_node labels;
     (void)out;
     const n2_node x = n2_draw_pictures(g, &t->spec, &t->data, p->batch, p->flips, &labels);
@@ -134,7 +139,7 @@ static n2ce_status train_energy(void *user, n2_graph *g, n2_outputs *out) {
 static n2ce_status train_value(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const double steps = (double)steps_of(t);
-    const n2_optimiser o = adam(plan_of(t)->value_rate, 0);
+    const n2_optimiser o = adam(t, plan_of(t)->value_rate, plan_of(t)->clip);
     (void)out;
     const n2_node turn = n2g_read(g, t->turn), k = n2g_affine(g, turn, -1, steps - 1);
     const n2_node value = value_of(t, g, states_at(t, g, k));
@@ -165,8 +170,8 @@ static n2ce_status train_sampler(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_distill_plan *p = plan_of(t);
     const int64_t n = p->batch;
-    const n2_optimiser of_net = adam(p->sampler_rate, p->clip),
-                       of_noise = adam(p->noise_rate, p->clip);
+    const n2_optimiser of_net = adam(t, p->sampler_rate, p->clip),
+                       of_noise = adam(t, p->noise_rate, p->clip);
     const n2_node which = n2g_randint(g, n2_dims(n), steps_of(t));
     const n2_node rows = n2g_add(g, n2g_scale(g, which, (double)n), n2g_randint(g, n2_dims(n), n));
     const n2_node x = states(t, g, rows);

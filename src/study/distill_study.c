@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const n2ce_option options_table[] = {
     {"set", 0, N2CE_OPTION_WORD, "cifar10", 0, 0, "mnist|cifar10|svhn", "NAME",
@@ -116,7 +117,8 @@ static n2ce_status check_time(n2_distill_study *s) {
     const double effort = n2ce_options_number(s->options, "effort");
     const double seen[] = {
         [N2_DISTILL_SID] = 1.8e6 * 4, [N2_DISTILL_SIDA] = 1.8e6 * 4, [N2_DISTILL_DXMI] = 5e5 * 6};
-    double all = 12.5e6, each = 0;
+    const char *teacher = n2ce_options_get(s->options, "teacher");
+    double all = teacher && access(teacher, R_OK) == 0 ? 0 : 12.5e6, each = 0;
     n2_denoiser_spec spec;
     if (n2_choice_backend(&s->choice)->device) return N2CE_OK;
     const int64_t width = n2_options_is_auto(s->options, "width")

@@ -317,6 +317,49 @@ static void a_bad_gradient_stops_the_run(void **state) {
     }
 }
 
+/* Two losses with one name: the second step is the second of one Adam, whose moments hold both. */
+static void losses_of_one_name_have_one_optimiser(void **state) {
+    (void)state;
+    doomed d = doomed_new(n2_ref_backend());
+    const n2_optimiser o = {.adam = {0.9, 0.999, 1e-8, 0}, .rate = 0.01};
+    double moment[15], square[15], steps;
+    for (int i = 1; i <= 2; i++) { /* gradients 1 and 2 */
+        const n2_node w = n2g_read(d.g, d.w.list[0]);
+        n2_minimise(d.g, &o, "o", &d.w, n2g_scale(d.g, n2g_total(d.g, w), i), NULL);
+    }
+    doomed_compile(&d, n2_ref_backend());
+    assert_int_equal(n2_plan_run(d.plan), N2CE_OK);
+    n2_tensor_get(d.store, n2_store_find(d.store, "o.m.w"), moment);
+    n2_tensor_get(d.store, n2_store_find(d.store, "o.v.w"), square);
+    n2_tensor_get(d.store, n2_store_find(d.store, "o.step.count"), &steps);
+    assert_close(steps, 2, 0, 0);
+    assert_close(moment[3], 0.9 * 0.1 * 1 + 0.1 * 2, 1e-12, 0);
+    assert_close(square[3], 0.999 * 0.001 * 1 + 0.001 * 4, 1e-12, 0);
+    doomed_free(&d);
+}
+
+/* Every number of a gradient for itself, whatever the loss is scaled by. */
+static void numbers_of_a_gradient_are_clipped(void **state) {
+    (void)state;
+    for (double scale = 0; scale < 5000; scale += 4096) {
+        doomed d = doomed_new(n2_ref_backend());
+        const n2_optimiser o = {
+            .adam = {0, 0.999, 1e-8, 0}, .rate = 0.01, .clip_each = 1, .loss_scale = scale};
+        const double values[15] = {-3, 0.25, 7};
+        double moment[15];
+        n2_tensor_set(d.store, d.w.list[0], values);
+        const n2_node w = n2g_read(d.g, d.w.list[0]);
+        n2_minimise(d.g, &o, "o", &d.w, n2g_total(d.g, n2g_mul(d.g, w, w)), NULL);
+        doomed_compile(&d, n2_ref_backend());
+        assert_int_equal(n2_plan_run(d.plan), N2CE_OK);
+        n2_tensor_get(d.store, n2_store_find(d.store, "o.m.w"), moment); /* the gradient itself */
+        assert_close(moment[0], -1, 1e-12, 0);
+        assert_close(moment[1], 0.5, 1e-12, 0);
+        assert_close(moment[2], 1, 1e-12, 0);
+        doomed_free(&d);
+    }
+}
+
 /* ---- training runs ------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -488,6 +531,8 @@ int main(void) {
         cmocka_unit_test(a_run_stops_when_the_loss_is_not_finite),
         cmocka_unit_test(a_bad_loss_holds_back_its_own_updates),
         cmocka_unit_test(a_bad_gradient_stops_the_run),
+        cmocka_unit_test(losses_of_one_name_have_one_optimiser),
+        cmocka_unit_test(numbers_of_a_gradient_are_clipped),
         cmocka_unit_test(training_does_not_depend_on_threads),
         cmocka_unit_test(a_checkpoint_continues_bit_for_bit),
         cmocka_unit_test(a_killed_run_resumes),
