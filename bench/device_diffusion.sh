@@ -19,7 +19,7 @@ PICTURES=${PICTURES:-carry/c16.bin}
 FEATURES=${FEATURES:-carry/cifar10_resnet20.f32}
 TEACHER=${TEACHER:-carry/c16.teacher}
 STUDENTS=${STUDENTS:-teacher,start,sida,sida-m1,sida-control,sida-m50,dxmi,dxmi-m1,dxmi-control,dxmi-m100,sid,sida-m10,sida-m100}
-WITH="--device cuda --precision bf16"
+WITH=(--device cuda --precision bf16)
 wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 
 section unpack 120 python3 bench/pack_pictures.py unpack "$PICTURES" train.npy test.npy &
@@ -28,21 +28,21 @@ section build 200 bash -c "quiet ninja -C $BUILD n2ce"
 wait
 
 if wanted speed; then
-    section 'where the time goes' 60 bash -c "$N bench distill --batch 512 $WITH --seconds 1 --plan >$OUT/plan-distill.txt 2>&1
+    section 'where the time goes' 60 bash -c "$N bench distill --batch 512 ${WITH[*]} --seconds 1 --plan >$OUT/plan-distill.txt 2>&1
         grep -vE '  stage |^      [a-z]' $OUT/plan-distill.txt | cut -c1-140 | head -40"
-    section 'beside PyTorch' 240 python3 bench/images.py --program "$N" --device cuda --only distill,unet16 --rounds 2 --seconds 1 --json >"$OUT/speed.json"
-    cat "$OUT/speed.json"
+    section 'beside PyTorch' 240 bash -c "python3 bench/images.py --program $N --device cuda --only distill,unet16 --rounds 2 --seconds 1 --json >$OUT/speed.json
+        cat $OUT/speed.json"
 fi
 
 if wanted teacher; then
     section teacher 480 bash -c "$N train --model diffusion train.npy -o $TEACHER --seen ${SEEN:-16e6} --time-limit ${LIMIT:-420} \
-        --looks 12 --watched 5000 --features $FEATURES $WITH --json >$OUT/teacher.json"
-    section samples 90 "$N" sample "$TEACHER" -n 50000 -o samples.npy --seed 7 $WITH
+        --looks 12 --watched 5000 --features $FEATURES ${WITH[*]} --json >$OUT/teacher.json"
+    section samples 90 "$N" sample "$TEACHER" -n 50000 -o samples.npy --seed 7 "${WITH[@]}"
     section distance 60 bash -c "$N compare train.npy samples.npy --features $FEATURES --device cuda --json | tee $OUT/distance.json"
     section floor 60 bash -c "$N compare train.npy test.npy --features $FEATURES --device cuda --json | tee $OUT/floor.json"
-    section 'ten steps' 60 bash -c "$N sample $TEACHER -n 50000 -o ten.npy --sampler ancestral --steps 10 --seed 7 $WITH &&
+    section 'ten steps' 60 bash -c "$N sample $TEACHER -n 50000 -o ten.npy --sampler ancestral --steps 10 --seed 7 ${WITH[*]} &&
         $N compare train.npy ten.npy --features $FEATURES --device cuda --json | tee $OUT/ten.json"
-    section 'a sheet' 20 "$N" sample "$TEACHER" -n 64 -o "$OUT/teacher64.npy" --seed 7 $WITH
+    section 'a sheet' 20 "$N" sample "$TEACHER" -n 64 -o "$OUT/teacher64.npy" --seed 7 "${WITH[@]}"
     cp "$TEACHER" "$OUT/"
 fi
 
@@ -50,8 +50,8 @@ fi
 trial() {
     local name=$1
     shift
-    section "$name" 120 bash -c "$N distill $TEACHER train.npy -o $name.model $* --time-limit 60 --looks 10 --watched 5000 --features $FEATURES $WITH --json >$OUT/$name.json"
-    section "$name, a sheet" 20 "$N" sample "$name.model" -n 64 -o "$OUT/$name.npy" $WITH
+    section "$name" 120 bash -c "$N distill $TEACHER train.npy -o $name.model $* --time-limit 60 --looks 10 --watched 5000 --features $FEATURES ${WITH[*]} --json >$OUT/$name.json"
+    section "$name, a sheet" 20 "$N" sample "$name.model" -n 64 -o "$OUT/$name.npy" "${WITH[@]}"
 }
 if wanted trial; then
     for rate in ${RATES:-1e-4 3e-4}; do trial "sida-$rate" --method sida -M 50 --lambda 0.5 --rate "$rate" --seen "${SEEN:-1e6}"; done
@@ -63,7 +63,7 @@ if wanted study; then
     [ -f "${KEPT:-carry/distill-study.json}" ] && REUSE="--reuse ${KEPT:-carry/distill-study.json}"
     section study "$((${LIMIT:-480} + 90))" "$N" study distill --images train.npy --test test.npy --halve 0 --teacher "$TEACHER" \
         --students "$STUDENTS" --seeds "${SEEDS:-2}" --effort "${EFFORT:-1}" --features "$FEATURES" --watched 5000 --looks 10 \
-        --time-limit "${LIMIT:-480}" $REUSE $WITH --report "$OUT/study" --force
+        --time-limit "${LIMIT:-480}" $REUSE "${WITH[@]}" --report "$OUT/study" --force
 fi
 
 summary

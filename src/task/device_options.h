@@ -28,9 +28,10 @@
 /* Of tasks whose networks have pictures inside. */
 #define N2_PICTURES_PRECISION_OPTION                                                              \
     {                                                                                             \
-        "precision", 0, N2CE_OPTION_WORD, "tf32", 0, 0, "tf32|float32|bf16|half", "P",            \
+        "precision", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|tf32|float32|bf16|half", "P",       \
             "of matrix products on a GPU: tf32 (factors of 10 bits), or float32; bf16 and half: " \
-            "pictures inside networks lie in memory in 16 bits"                                   \
+            "pictures inside networks lie in memory in 16 bits; auto: bf16 for training "         \
+            "diffusion models, else tf32"                                                         \
     }
 
 /* The choice that the options name. "auto" is the processor until it is settled by measuring

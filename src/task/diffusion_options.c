@@ -10,8 +10,8 @@
 /* ---- devices ---- */
 
 static n2_precision precision_of(const n2ce_options *o) {
-    if (n2_options_given(o, "precision")) return n2_precision_of_options(o);
-    return (n2_precision){.narrow = N2_BF16};
+    if (n2_options_is_auto(o, "precision")) return (n2_precision){.narrow = N2_BF16};
+    return n2_precision_of_options(o);
 }
 
 n2ce_status n2_diffusion_device(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out) {
