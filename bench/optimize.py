@@ -101,7 +101,9 @@ def measure(key, a):
         if expected:
             out["covered"] = bool(expected["low"] <= worth.mean() <= expected["high"])
             out["half_width"] = (expected["high"] - expected["low"]) / 2 / table.spread
-        out["told"] = {k: told["model"].get(k) for k in ("r2", "forest_share", "structure", "ambition")}
+        out["predicted"], out["achieved"] = float(np.mean(told["predicted"])), float(worth.mean())
+        out["told"] = {k: told["model"].get(k) for k in ("r2", "forest_share", "process_share", "structure", "scale",
+                                                         "ambition", "trials")}
     return out
 
 

@@ -44,13 +44,13 @@ class Table:
 
 
 def monotone(rng, d):
-    """Powers of shifted columns, over one plus others: flows, circuits, pistons."""
-    power = rng.uniform(0.2, 1.5, d) * rng.choice([-1, 1], d) * (rng.random(d) < 0.85)
-    shift, weight = rng.uniform(0.4, 1.5, d), rng.uniform(0, 1, d) ** 3
+    """Powers of shifted columns, a few of which matter, over one plus others: flows, circuits, pistons."""
+    power = rng.permutation(rng.uniform(0.6, 1.2, d) * 0.5 ** np.arange(d)) * rng.choice([-1, 1], d)
+    shift, weight = rng.uniform(0.4, 1.5, d), rng.uniform(0, 1, d) ** 4
     up = rng.random(d) < 0.5
 
     def truth(u):
-        top = np.exp((np.log(u + shift) * power).sum(1) / math.sqrt(d / 4))
+        top = np.exp((np.log(u + shift) * power).sum(1))
         return top / (1 + (np.where(up, u, 1 - u) * weight).sum(1))
 
     return truth

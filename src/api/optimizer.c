@@ -13,6 +13,7 @@ static const char FORMAT[] = "n2ce optimizer 1";
 struct n2ce_optimizer {
     n2ce_ctx *ctx;
     n2_design_table t; /* of one that was loaded: names in the arena, and no table */
+    n2_design_rules rules;
     n2_device_choice choice;
     n2_latent_options latent;
     n2_latent *model;
@@ -32,6 +33,7 @@ static n2ce_status new_optimizer(n2ce_ctx *ctx, n2ce_optimizer **out) {
 void n2ce_optimizer_free(n2ce_optimizer *o) {
     if (!o) return;
     n2_latent_free(o->model);
+    n2_design_rules_free(&o->rules);
     n2_design_table_close(&o->t);
     n2_arena_free(&o->arena);
     n2_arena_free(&o->answer);
@@ -72,7 +74,9 @@ static n2ce_status describe(n2ce_optimizer *o) {
 static n2ce_status fit(n2ce_optimizer *o, const n2ce_options *options, const n2ce_matrix data[2]) {
     N2_TRY(n2_optimize_designs(o->ctx, options, data, &o->t));
     N2_TRY(n2_choice_of_options(o->ctx, options, &o->choice));
+    N2_TRY(n2_optimize_rules(options, &o->t, &o->rules));
     n2_optimize_model(options, &o->latent);
+    o->latent.rules = &o->rules;
     o->latent.checkpoint = n2ce_options_get(options, "checkpoint");
     o->latent.choice = &o->choice;
     n2ce_status status = n2_latent_fit(o->ctx, &o->t.designs, &o->latent, &o->model);
@@ -245,6 +249,15 @@ static void put_designs(const n2ce_optimizer *o, n2_bundle *b) {
     n2_bundle_put_doubles(b, "values", d->rows, 0, d->y);
 }
 
+static void put_rules(const n2ce_optimizer *o, n2_bundle *b) {
+    const size_t n = o->t.designs.space.n, size = n2_design_rules_size(&o->rules);
+    double *fixed = n2_bundle_room(b, n), *sums = n2_bundle_room(b, size + 1);
+    if (!fixed || !sums) return;
+    n2_design_rules_write(&o->rules, fixed, sums);
+    n2_bundle_put_doubles(b, "rules.fixed", n, 0, fixed);
+    if (size > 0) n2_bundle_put_doubles(b, "rules.sums", o->rules.n_sums, n + 1, sums);
+}
+
 /* A list of columns, each a list of its name and its levels. */
 static n2ce_status name_columns(const n2_design_table *t, char **out) {
     n2_text text = n2_text_new(t->ctx);
@@ -268,6 +281,7 @@ n2ce_status n2ce_optimizer_save(n2ce_optimizer *o, const char *path, bool overwr
     n2_bundle b = n2_bundle_new(o->ctx);
     char *columns = NULL;
     put_designs(o, &b);
+    put_rules(o, &b);
     n2ce_status status = n2_latent_put(o->model, &b);
     if (status == N2CE_OK) status = name_columns(&o->t, &columns);
     if (status == N2CE_OK) {
@@ -368,13 +382,28 @@ static n2ce_status load_names(n2ce_optimizer *o, const char *path, const n2_st_f
     return more ? N2CE_EDATA : N2CE_OK;
 }
 
+static n2ce_status load_rules(n2ce_optimizer *o, const n2_st_file *f) {
+    const size_t n = o->t.designs.space.n;
+    const n2_st_tensor *t = n2_st_find(f, "rules.sums");
+    const size_t rows = t && t->rank == 2 && t->shape[0] > 0 ? (size_t)t->shape[0] : 0;
+    double *fixed = NULL, *sums = NULL;
+    n2ce_status status = n2_bundle_take(o->ctx, f, "rules.fixed", n, &fixed);
+    if (status == N2CE_OK && rows > 0)
+        status = n2_bundle_take(o->ctx, f, "rules.sums", rows * (n + 1), &sums);
+    if (status == N2CE_OK) status = n2_design_rules_restore(&o->t, fixed, sums, rows, &o->rules);
+    n2_free(o->ctx, fixed);
+    n2_free(o->ctx, sums);
+    return status;
+}
+
 static n2ce_status load(n2ce_optimizer *o, const char *path, const n2_st_file *f) {
     const char *device = n2_st_metadata(f, "device");
     N2_TRY(load_designs(o, f));
     N2_TRY(load_names(o, path, f));
     if (!device) return N2CE_EDATA;
     N2_TRY(n2_choice_again(o->ctx, device, &o->choice));
-    N2_TRY(n2_latent_load(o->ctx, &o->t.designs, f, &o->choice, &o->model));
+    N2_TRY(load_rules(o, f));
+    N2_TRY(n2_latent_load(o->ctx, &o->t.designs, f, &o->rules, &o->choice, &o->model));
     return describe(o);
 }
 

@@ -108,6 +108,18 @@ double n2_percentile(double *values, size_t n, double p) {
     return i + 1 < n ? values[i] + (values[i + 1] - values[i]) * (at - below) : values[i];
 }
 
+double n2_decimals(const double *x, size_t n) {
+    for (double per = 1; per < 2e6; per *= 10) {
+        bool all = true;
+        for (size_t i = 0; i < n && all; i++) {
+            const double scaled = x[i] * per;
+            all = fabs(scaled - floor(scaled + 0.5)) <= 1e-6 && fabs(scaled) < 1e12;
+        }
+        if (all) return 1 / per;
+    }
+    return 0;
+}
+
 size_t n2_keep_up_to(double limit, size_t columns, double *x, double *y, size_t rows) {
     size_t kept = 0;
     for (size_t i = 0; i < rows; i++) {

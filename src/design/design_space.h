@@ -24,6 +24,10 @@ n2ce_status n2_designs_best(n2ce_ctx *ctx, const n2_designs *designs, size_t k, 
 n2ce_status n2_designs_distinct(n2ce_ctx *ctx, const double *x, size_t rows, size_t columns,
                                 size_t *distinct);
 
+/* The decimals that n values have: all are multiples of what is returned, 1, 0.1, ... 1e-6; or 0.
+ */
+double n2_decimals(const double *x, size_t n);
+
 /* Percentile p in [0, 100] of n > 0 values, interpolated linearly between order statistics as
  * NumPy does. Sorts the values. */
 double n2_percentile(double *values, size_t n, double p);

@@ -22,7 +22,7 @@
 #ifndef N2_LATENT_H
 #define N2_LATENT_H
 
-#include "design/design.h"
+#include "design/design_rules.h"
 #include "train/device_choice.h"
 
 struct n2_bundle;  /* io/bundle.h */
@@ -57,6 +57,7 @@ typedef struct n2_latent_options {
     n2_device_choice
         *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
     const struct n2_st_file *trained; /* weights to be taken instead of training; NULL: none */
+    const n2_design_rules *rules;     /* what every proposal obeys; NULL: nothing but bounds */
     const struct n2_latent *like;     /* learn values alone, with the parts that this model found
                                        * useful;     NULL: all of it */
 } n2_latent_options;
@@ -86,8 +87,8 @@ typedef struct n2_latent_trial {
 
 typedef struct n2_latent_record {
     size_t rows, code_numbers;
-    double y_mean, y_sd; /* of values as they are learnt: bad ones are compressed */
-    double y_best;
+    double y_sd, y_best;                     /* of the values */
+    bool y_log;                              /* learnt as logarithms */
     double r2;                               /* of held-out rows: 1 - error / variance */
     double forest_share;                     /* of the trees in a network's prediction, 0 to 1 */
     double process_share;                    /* of the Gaussian process in both's, 0 to 1 */
@@ -137,6 +138,6 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
  * Loading fails with N2CE_EDATA for a file that does not fit. */
 n2ce_status n2_latent_put(const n2_latent *m, struct n2_bundle *b);
 n2ce_status n2_latent_load(n2ce_ctx *ctx, const n2_designs *designs, const struct n2_st_file *f,
-                           n2_device_choice *choice, n2_latent **out);
+                           const n2_design_rules *rules, n2_device_choice *choice, n2_latent **out);
 
 #endif

@@ -1,5 +1,7 @@
 #include "latent_code.h"
 
+#include "design/design_space.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,26 +57,13 @@ static void make_knots(n2_latent_code_column *c, const double *x, size_t n) {
     if (above > 0) add_knot(c, 1, c->factor.high);
 }
 
-/* The decimals that a column's values have, so that proposals have no more. */
-static double unit_of(const double *x, size_t n) {
-    for (double per = 1; per < 2e6; per *= 10) {
-        bool all = true;
-        for (size_t i = 0; i < n && all; i++) {
-            const double scaled = x[i] * per;
-            all = fabs(scaled - floor(scaled + 0.5)) <= 1e-6 && fabs(scaled) < 1e12;
-        }
-        if (all) return 1 / per;
-    }
-    return 0;
-}
-
 static void describe_numbers(n2_latent_code_column *c, double *x, size_t n) {
     double mode = 0;
     qsort(x, n, sizeof *x, by_size);
     c->constant = x[0] == x[n - 1];
     c->value = x[0];
     if (c->constant) return;
-    c->unit = c->factor.kind == N2_WHOLE ? 1 : unit_of(x, n);
+    c->unit = c->factor.kind == N2_WHOLE ? 1 : n2_decimals(x, n);
     if (c->factor.kind != N2_WHOLE && c->unit == 1) c->unit = 0; /* fractions were asked for */
     c->has_atom = (double)mode_of(x, n, &mode) >= ATOM_SHARE * (double)n && n >= 20;
     if (c->has_atom) {

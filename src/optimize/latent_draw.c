@@ -84,7 +84,7 @@ static n2ce_status run_group(draw *d, uint32_t group, double *x) {
 }
 
 n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x) {
-    const double y = (n2_latent_bent(m, target) - m->record.y_mean) / m->record.y_sd;
+    const double y = n2_latent_scaled(m, target);
     n2ce_status status = N2CE_OK;
     for (uint32_t group = 0; group * GROUP < rows && status == N2CE_OK; group++) {
         const size_t left = rows - group * GROUP;

@@ -153,8 +153,9 @@ n2ce_status n2_latent_take(n2_latent *m, const n2_st_file *f) {
 }
 
 n2ce_status n2_latent_load(n2ce_ctx *ctx, const n2_designs *designs, const n2_st_file *f,
-                           n2_device_choice *choice, n2_latent **out) {
-    n2_latent_options o = {.choice = choice, .trained = f};
+                           const n2_design_rules *rules, n2_device_choice *choice,
+                           n2_latent **out) {
+    n2_latent_options o = {.rules = rules, .choice = choice, .trained = f};
     double *numbers = NULL;
     *out = NULL;
     n2ce_status status = n2_bundle_take(ctx, f, "options", N_OPTIONS, &numbers);

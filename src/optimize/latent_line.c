@@ -1,56 +1,8 @@
-/* What needs no steps: the scale of values, and the linear part of the value networks. */
+/* What needs no steps: the linear part of the value networks. */
 #include "base/linalg.h"
-#include "base/numerics.h"
 #include "latent_model.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- values -------------------------------------------------------------- */
-
-static const double TAIL = 3; /* scales above the median where values count as far out */
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double n2_latent_bent(const n2_latent *m, double y) {
-    const double s = m->bend_scale, top = m->bend_top ? m->bend + TAIL * s : N2_INFINITY;
-    if (!(s > 0) || (y >= m->bend && y <= top)) return y;
-    return y > top ? top + s * log1p((y - top) / s) : m->bend - s * log1p((m->bend - y) / s);
-}
-
-double n2_latent_unbent(const n2_latent *m, double y) {
-    const double s = m->bend_scale, top = m->bend_top ? m->bend + TAIL * s : N2_INFINITY;
-    if (!(s > 0) || (y >= m->bend && y <= top)) return y;
-    return y > top ? top + s * expm1((y - top) / s) : m->bend - s * expm1((m->bend - y) / s);
-}
-
-n2ce_status n2_latent_bend(n2_latent *m) {
-    const n2_designs *d = m->designs;
-    double *y = n2_alloc(m->ctx, d->rows, sizeof *y);
-    n2_sum sum = {0, 0}, squares = {0, 0};
-    if (!y) return N2CE_ENOMEM;
-    memcpy(y, d->y, d->rows * sizeof *y);
-    qsort(y, d->rows, sizeof *y, by_size);
-    m->bend = y[d->rows / 2];
-    m->bend_scale = y[d->rows * 9 / 10] - m->bend;
-    m->bend_top = y[d->rows - 1 - d->rows / 500] > m->bend + TAIL * m->bend_scale;
-    for (size_t i = 0; i < d->rows; i++) {
-        y[i] = n2_latent_bent(m, d->y[i]);
-        n2_sum_add(&sum, y[i]);
-    }
-    m->record.y_mean = n2_sum_value(&sum) / (double)d->rows;
-    for (size_t i = 0; i < d->rows; i++)
-        n2_sum_add(&squares, (y[i] - m->record.y_mean) * (y[i] - m->record.y_mean));
-    m->record.y_sd = sqrt(n2_sum_value(&squares) / (double)d->rows);
-    n2_free(m->ctx, y);
-    return N2CE_OK;
-}
-
-/* ---- lines --------------------------------------------------------------- */
 
 enum { WIDEST = 512 };
 static const double RIDGE = 1;

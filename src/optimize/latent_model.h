@@ -18,6 +18,22 @@ typedef struct n2_latent_plan {
 } n2_latent_plan;
 void n2_latent_plan_free(n2_latent_plan *p);
 
+/* Values as they are learnt: standardised, after v = y or v = ln(y - floor), and compressed far
+ * below and far above,
+ *
+ *     b - s ln(1 + (b - v)/s) for v < b,  t + s ln(1 + (v - t)/s) for v > t = b + 3 s,
+ *     b the median, s from there to the 90 % quantile,
+ *
+ * because how bad a bad design is does not matter, and heavy tails drown what does. The logarithm
+ * is for quantities that are products: flows, yields, rates. Beyond what was seen the scale
+ * decides. */
+typedef struct n2_latent_scale {
+    bool log, bend_low, bend_high;
+    double margin, range, floor; /* of the logarithm: floor is so many ranges below the least */
+    double middle, width;        /* b and s */
+    double mean, deviation;      /* then */
+} n2_latent_scale;
+
 struct n2_latent {
     n2ce_ctx *ctx;
     const n2_designs *designs;
@@ -28,8 +44,7 @@ struct n2_latent {
     n2_store *store;
     n2_tensor *x, *y; /* rows in a random order */
     n2_parameters value_parameters, code_parameters, prior_parameters;
-    double bend, bend_scale;              /* below the bend, and far above, values are compressed */
-    bool bend_top;                        /* the latter where some are that far above */
+    n2_latent_scale scale;
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
@@ -74,16 +89,12 @@ n2_node n2_latent_mean_value(n2_graph *g, const n2_latent *m, n2_node x);
  * numbers a row. */
 n2ce_status n2_latent_fit_lines(n2_latent *m);
 
-/* Values as they are learnt: standardised, and compressed far below and far above,
- *
- *     b - s ln(1 + (b - y)/s) for y < b,  t + s ln(1 + (y - t)/s) for y > t = b + 3 s,
- *     b the median, s from there to the 90 % quantile,
- *
- * because how bad a bad design is does not matter, and heavy tails drown what does. Values of a
- * normal distribution are not that far above. */
-n2ce_status n2_latent_bend(n2_latent *m);
-double n2_latent_bent(const n2_latent *m, double y);
-double n2_latent_unbent(const n2_latent *m, double y);
+/* ---- latent_scale.c ---- */
+
+/* The scale for the designs' values, from all of them; the code must be there. */
+n2ce_status n2_latent_choose_scale(n2_latent *m);
+double n2_latent_scaled(const n2_latent *m, double y);
+double n2_latent_unscaled(const n2_latent *m, double v);
 
 /* ---- latent_forest.c ---- */
 

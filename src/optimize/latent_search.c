@@ -224,6 +224,13 @@ static bool is_plausible(const search *s, size_t i, size_t k) {
            (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
 }
 
+/* A design as it would be proposed, and its code. */
+static void settle(search *s, size_t k) {
+    double *x = s->found + k * s->columns;
+    if (s->m->o.rules) n2_design_rules_apply(s->m->o.rules, x);
+    n2_latent_code_write(s->m->code, x, s->coded + k * s->width);
+}
+
 /* Keeps what is better than the best of chain i, new and plausible; k is its place among what was
  * found. */
 static void consider(search *s, size_t i, size_t k) {
@@ -251,7 +258,7 @@ static n2ce_status look(search *s) {
             n2_latent_code_read_part(s->m->code, &move, x);
         else
             n2_latent_code_read(s->m->code, &move, TEMPERATURE, x);
-        n2_latent_code_write(s->m->code, x, s->coded + k * s->width);
+        settle(s, k);
     }
     const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
     N2_TRY(n2_latent_say(s->m, s->coded, s->looks * n, &words));
@@ -286,7 +293,7 @@ static n2ce_status look_around(search *s) {
     n2_fill_normal(next_draw(s), 0, n * s->columns, s->normal);
     for (size_t k = 0; k < n; k++) {
         change(s, k, draw);
-        n2_latent_code_write(s->m->code, s->found + k * s->columns, s->coded + k * s->width);
+        settle(s, k);
     }
     const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
     N2_TRY(n2_latent_say(s->m, s->coded, n, &words));
@@ -366,10 +373,6 @@ static n2ce_status expect(n2_latent *m, double *expected) {
     return status;
 }
 
-static double standardised(const n2_latent *m, double y) {
-    return (n2_latent_bent(m, y) - m->record.y_mean) / m->record.y_sd;
-}
-
 /* All designs, best first: by their own value as far as values can be explained at all, by what
  * similar designs say beyond that. A noisy value that is high is mostly luck. */
 static n2ce_status rank_designs(n2_latent *m, ranked *list, double *best) {
@@ -377,9 +380,9 @@ static n2ce_status rank_designs(n2_latent *m, ranked *list, double *best) {
     const double trust = fmax(m->record.r2, 0);
     double *expected = n2_alloc(m->ctx, d->rows, sizeof *expected);
     n2ce_status status = expected ? expect(m, expected) : N2CE_ENOMEM;
-    *best = standardised(m, m->record.y_best);
+    *best = n2_latent_scaled(m, m->record.y_best);
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
-        const double own = standardised(m, d->y[i]);
+        const double own = n2_latent_scaled(m, d->y[i]);
         list[i] = (ranked){trust * own + (1 - trust) * expected[i], i};
         *best = fmax(*best, expected[i]);
     }
@@ -417,6 +420,7 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
     for (size_t i = 0; i < s->chains; i++) {
         const size_t row = starts[(first + i) % n_starts].index;
         memcpy(s->from + i * s->columns, d->x + row * s->columns, s->columns * sizeof(double));
+        if (s->m->o.rules) n2_design_rules_apply(s->m->o.rules, s->from + i * s->columns);
         s->value[i] = -N2_INFINITY;
     }
     for (size_t r = 0; r < s->m->o.rounds; r++) {

@@ -161,6 +161,7 @@ static int by_value(const void *a, const void *b) {
 static n2ce_status check_designs(n2ce_ctx *ctx, const n2_designs *d, n2_latent_record *r) {
     enum { FEWEST = 8 };
     double best = -N2_INFINITY, worst = N2_INFINITY;
+    n2_tally tally = {0};
     if (d->rows < FEWEST)
         return n2_fail(ctx, N2CE_EDATA,
                        "There are %zu designs; it takes at least %d to learn from.", d->rows,
@@ -168,7 +169,9 @@ static n2ce_status check_designs(n2ce_ctx *ctx, const n2_designs *d, n2_latent_r
     for (size_t i = 0; i < d->rows; i++) {
         best = fmax(best, d->y[i]);
         worst = fmin(worst, d->y[i]);
+        n2_tally_add(&tally, d->y[i]);
     }
+    r->y_sd = n2_tally_spread(&tally);
     r->y_best = best;
     r->rows = d->rows;
     if (best - worst > 1e-12 * fabs(best)) return N2CE_OK;
@@ -200,8 +203,7 @@ static n2ce_status fill_rows(n2_latent *m) {
     for (size_t i = 0; i < d->rows; i++) {
         const size_t row = order[i];
         n2_latent_code_write(m->code, d->x + row * d->space.n, (float *)m->x->data + i * width);
-        ((float *)m->y->data)[i] =
-            (float)((n2_latent_bent(m, d->y[row]) - m->record.y_mean) / m->record.y_sd);
+        ((float *)m->y->data)[i] = (float)n2_latent_scaled(m, d->y[row]);
     }
     n2_free(m->ctx, order);
     return N2CE_OK;
@@ -297,8 +299,8 @@ static n2ce_status take_trained(n2_latent *m) {
 
 static n2ce_status fit(n2_latent *m) {
     N2_TRY(check_designs(m->ctx, m->designs, &m->record));
-    N2_TRY(n2_latent_bend(m));
     N2_TRY(n2_latent_code_new(m->ctx, m->designs, &m->code));
+    N2_TRY(n2_latent_choose_scale(m));
     m->record.code_numbers = m->code->width;
     N2_TRY(n2_store_new(m->ctx, sizeof(float), &m->store));
     N2_TRY(fill_rows(m));

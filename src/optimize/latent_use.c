@@ -69,8 +69,10 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;
         summarise(members + i * e, e, &mean, &wide);
-        if (predicted) predicted[i] = n2_latent_unbent(m, m->record.y_mean + m->record.y_sd * mean);
-        if (spread) spread[i] = m->record.y_sd * wide;
+        if (predicted) predicted[i] = n2_latent_unscaled(m, mean);
+        if (spread)
+            spread[i] =
+                (n2_latent_unscaled(m, mean + wide) - n2_latent_unscaled(m, mean - wide)) / 2;
     }
     n2_free(m->ctx, rows);
     n2_free(m->ctx, members);

@@ -33,6 +33,11 @@ static const n2ce_option optimize_options[] = {
      "columns that may have fractions although all their values are whole"},
     {"bounds", 'b', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "CSV with rows column,low,high; default: the range of the data"},
+    {"fix", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN=VALUE",
+     "columns that have one value in every proposal, separated by commas"},
+    {"sum", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "COLUMNS=TOTAL",
+     "columns that add up in every proposal, as \"a,b,c = 100\"; several sums separated by semicolons; auto: one that "
+     "holds in all rows, if there is one; none"},
     N2_DROP_MISSING_OPTION,
     {"max-rows", 0, N2CE_OPTION_COUNT, "50000", 8, 10000000, NULL, "N",
      "use a random subset of so many rows of a longer file"},
@@ -72,6 +77,7 @@ typedef struct session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
     n2_design_table t;
+    n2_design_rules rules;
     n2_backtest backtest; /* its visible designs are what is learnt from */
     n2_latent_options latent;
     n2_device_choice choice;
@@ -172,6 +178,20 @@ n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     return n2_fail(ctx, N2CE_EINVAL, "optimize needs a file of designs. Try: n2ce help optimize");
 }
 
+n2ce_status n2_optimize_rules(const n2ce_options *o, const n2_design_table *t,
+                              n2_design_rules *out) {
+    N2_TRY(n2_design_rules_read(t, n2ce_options_get(o, "fix"), n2ce_options_get(o, "sum"), out));
+    for (size_t i = 0; i < out->n_sums; i++) {
+        const n2_design_sum *s = &out->sums[i];
+        if (s->found)
+            n2_log(t->ctx, N2CE_LOG_INFO,
+                   "%zu columns, \"%s\" to \"%s\", add up to %.6g in all rows: so they do in every "
+                   "proposal. --sum none lets them free.",
+                   s->n, t->names[s->column[0]], t->names[s->column[s->n - 1]], s->total);
+    }
+    return N2CE_OK;
+}
+
 static void turn(n2_best_and_median *v, double sign) {
     *v = (n2_best_and_median){sign * v->best, sign * v->median};
 }
@@ -263,6 +283,8 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     if (*s->checkpoint.path) s->latent.checkpoint = s->checkpoint.path;
     N2_TRY(choose_device(s));
     N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->t));
+    N2_TRY(n2_optimize_rules(o, &s->t, &s->rules));
+    s->latent.rules = &s->rules;
     N2_TRY(
         n2_backtest_begin(s->ctx, &s->t.designs, n2ce_options_number(o, "backtest"), &s->backtest));
     N2_TRY(identify(s));
@@ -294,6 +316,7 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_appraisal_free(&s->r.worth);
     n2_backtest_end(&s->backtest);
+    n2_design_rules_free(&s->rules);
     n2_design_table_close(&s->t);
     n2_free(ctx, s->identity);
     n2_free(ctx, s);

@@ -13,6 +13,11 @@
  * they describe; where it is trained and kept is another matter. Close the table in any case. */
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
                                 n2_design_table *out);
+
+/* What the options say that proposals must obey; a sum that was found is logged. Free it in any
+ * case. */
+n2ce_status n2_optimize_rules(const n2ce_options *o, const n2_design_table *t,
+                              n2_design_rules *out);
 void n2_optimize_model(const n2ce_options *o, n2_latent_options *out);
 
 /* What a run found, for the answer. */

@@ -166,6 +166,7 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     add_number(out, "r2", a->r2);
     add_number(out, "forest_share", a->forest_share);
     add_number(out, "process_share", a->process_share);
+    n2_text_add(out, "\"scale\": \"%s\", ", a->y_log ? "log" : "plain");
     add_number(out, "structure", a->structure);
     add_number(out, "ambition", a->ambition);
     add_trials(r, out);
