@@ -36,6 +36,13 @@ typedef enum n2_latent_prior {
 
 typedef enum n2_latent_sampler { N2_LATENT_SVGD, N2_LATENT_LANGEVIN } n2_latent_sampler;
 
+/* Another column of the designs' rows that must be large enough: turned and shifted so that it is
+ * enough from 0 on. */
+typedef struct n2_latent_need {
+    const double *y;
+} n2_latent_need;
+enum { N2_LATENT_NEEDS_MAX = 8 };
+
 typedef struct n2_latent_options {
     uint64_t seed;
     n2_latent_prior prior;
@@ -58,8 +65,11 @@ typedef struct n2_latent_options {
         *choice; /* where it trains and samples; NULL: the processor. Fitting settles it */
     const struct n2_st_file *trained; /* weights to be taken instead of training; NULL: none */
     const n2_design_rules *rules;     /* what every proposal obeys; NULL: nothing but bounds */
-    const struct n2_latent *like;     /* learn values alone, with the parts that this model found
-                                       * useful;     NULL: all of it */
+    bool value_only;                  /* learn values alone: no code, no prior, no trials */
+    const struct n2_latent *like;     /* then with the scale and the parts that this model found
+                                       * useful; NULL: with its own */
+    const n2_latent_need *needs;      /* what proposals must have besides; of as many rows */
+    size_t n_needs;
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);
@@ -101,6 +111,8 @@ typedef struct n2_latent_record {
     double structure; /* share of designs with columns from different rows that exceed it */
     double doubt;     /* spread of the members, standardised */
     double ambition;  /* as it was given, or as trials say */
+    double shift;     /* of predictions for proposals, standardised: what trials were off by */
+    double error;     /* standard deviation of the mean over proposals, standardised */
     n2_latent_trial trial[N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS];
     size_t trials;
     size_t steps_done, steps_all;
@@ -131,6 +143,10 @@ n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x);
  * the designs may be NULL. */
 n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
                                double *spread, double *log_prior);
+
+/* The probability that each of n designs meets all needs, as the models of the needs see it; 1
+ * where there are none. */
+n2ce_status n2_latent_chance(n2_latent *m, const double *designs, size_t n, double *chance);
 
 /* Adds the trained parts to a file, whose bytes are those of the model's tensors until it is
  * written; makes the model again from that file and from the designs that it was learnt from,

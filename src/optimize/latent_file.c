@@ -92,6 +92,8 @@ static void read_record(const double x[N_RECORD], n2_latent_record *r) {
     r->trials = x[8] >= 0 && x[8] <= N_TRIALS ? (size_t)x[8] : 0;
     for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) r->best_step[e] = (size_t)x[9 + e];
     memcpy(r->trial, x + 9 + N2_LATENT_MEMBERS_MAX, N_TRIALS * N_TRIAL * sizeof *x);
+    for (size_t i = 0; i < N_TRIALS; i++)
+        if (!(r->trial[i].n >= 0 && r->trial[i].n <= N2_LATENT_TRIED)) r->trials = 0;
 }
 
 /* ---- weights ------------------------------------------------------------- */

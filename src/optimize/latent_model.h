@@ -48,7 +48,9 @@ struct n2_latent {
     n2_layer line[N2_LATENT_MEMBERS_MAX]; /* the linear part of each member, in closed form */
     n2_mlp live[N2_LATENT_MEMBERS_MAX], value[N2_LATENT_MEMBERS_MAX]; /* trained; averaged */
     n2_forest *forest[N2_LATENT_MEMBERS_MAX];
-    n2_gauss_process *process; /* NULL: none */
+    n2_gauss_process *process;                    /* NULL: none */
+    n2_latent *need[N2_LATENT_NEEDS_MAX];         /* models of the needs */
+    n2_designs need_designs[N2_LATENT_NEEDS_MAX]; /* what they learnt: x is shared */
     n2_latent_vae vae;
     n2_ratio_net ratio;
     n2_tensor *waymarks;
@@ -127,12 +129,26 @@ n2ce_status n2_latent_build_decode(n2_latent *m, n2_tensor *z, n2_latent_plan *o
 /* All phases, from rows and networks that are there; then the plan that appraises. */
 n2ce_status n2_latent_train(n2_latent *m);
 
+/* ---- latent_need.c ---- */
+
+/* A model of values for each of the needs. */
+n2ce_status n2_latent_fit_needs(n2_latent *m);
+void n2_latent_free_needs(n2_latent *m);
+
+/* What coded rows lose for needs that they do not meet likely enough, in standard deviations of the
+ * value: 0 where they do. */
+n2ce_status n2_latent_penalise(n2_latent *m, const float *rows, size_t n, double *penalty);
+
 /* ---- latent_trial.c ---- */
 
 /* How far to go: hides the best rows at several depths, learns from the others, proposes with
  * several ambitions, and lets the model, which knows what was hidden, judge. Sets record.trial and
  * record.ambition. */
 n2ce_status n2_latent_try(n2_latent *m);
+
+/* How far predictions of proposals were off in the trials with the ambition that was taken:
+ * record.shift, and from that record.error. */
+void n2_latent_learn_shift(n2_latent *m);
 
 /* ---- latent_file.c ---- */
 

@@ -308,7 +308,7 @@ n2ce_status n2_latent_build_appraise(n2_latent *m) {
         const n2_node y = member_value(g, m, e, &m->value[e], x);
         said = e ? n2g_concat(g, said, y, 1) : y;
     }
-    if (m->o.like) return compile(m, &m->appraise, &said, 1);
+    if (m->o.value_only) return compile(m, &m->appraise, &said, 1);
     n2_latent_encode(g, &m->vae, x, &mean, NULL);
     said = n2g_concat(g, said, n2_latent_log_prior(g, mean, m), 1);
     said = n2g_concat(g, said, misfits(g, m, x, mean), 1);

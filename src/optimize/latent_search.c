@@ -23,14 +23,14 @@ typedef struct search {
     n2_design_set known;               /* tried */
     n2_latent_plan move, decode;
     n2_tensor *z, *moment[3];
-    double target, best_seen; /* standardised */
-    double spacing;           /* squared distance that proposals keep from one another */
-    const double *others;     /* proposals of earlier groups */
+    double target, best_seen;     /* standardised */
+    double spacing, wide_spacing; /* squared distances that proposals keep from one another */
+    const double *others;         /* proposals of earlier groups */
     size_t n_others;
     double *from;  /* chains x columns: where a chain is */
     double *best;  /* what it found, */
     double *value; /* how good that is, standardised; -inf: nothing yet */
-    double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *found;
+    double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *penalty, *found;
     float *coded, *uniform, *normal;
     uint32_t draws;
 } search;
@@ -56,6 +56,7 @@ static n2ce_status allocate(search *s) {
     s->value = n2_alloc(ctx, n, sizeof(double));
     s->prior = n2_alloc(ctx, s->looks * n, sizeof(double));
     s->misfit = n2_alloc(ctx, s->looks * n, sizeof(double));
+    s->penalty = n2_alloc(ctx, s->looks * n, sizeof(double));
     s->decoded = n2_alloc(ctx, n * s->width, sizeof(double));
     s->decoded_from = n2_alloc(ctx, n * s->width, sizeof(double));
     s->codes = n2_alloc(ctx, n * s->nz, sizeof(double));
@@ -63,17 +64,18 @@ static n2ce_status allocate(search *s) {
     s->coded = n2_alloc(ctx, s->looks * n * s->width, sizeof(float));
     s->uniform = n2_alloc(ctx, s->looks * n * 2 * s->columns, sizeof(float));
     s->normal = n2_alloc(ctx, s->looks * n * s->columns, sizeof(float));
-    return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->decoded &&
-                   s->decoded_from && s->codes && s->members && s->coded && s->uniform && s->normal
+    return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->penalty &&
+                   s->decoded && s->decoded_from && s->codes && s->members && s->coded &&
+                   s->uniform && s->normal
                ? N2CE_OK
                : N2CE_ENOMEM;
 }
 
 static void search_close(search *s) {
     n2ce_ctx *ctx = s->m->ctx;
-    void *const blocks[] = {s->from,   s->best,    s->found,        s->value, s->prior,
-                            s->misfit, s->decoded, s->decoded_from, s->codes, s->members,
-                            s->coded,  s->uniform, s->normal};
+    void *const blocks[] = {s->from,   s->best,    s->found,        s->value,  s->prior,
+                            s->misfit, s->decoded, s->decoded_from, s->codes,  s->members,
+                            s->coded,  s->uniform, s->normal,       s->penalty};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_latent_plan_free(&s->move);
     n2_latent_plan_free(&s->decode);
@@ -106,7 +108,7 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     N2_TRY(n2_design_set_open(m->ctx, s->columns, d->rows, &s->known));
     for (size_t i = 0; i < d->rows; i++) n2_design_set_add(&s->known, d->x + i * s->columns);
     N2_TRY(allocate(s));
-    if (m->o.like) return N2CE_OK; /* nothing but values is known */
+    if (m->o.value_only) return N2CE_OK; /* nothing but values is known */
     snprintf(name, sizeof name, "search.%zu", m->searches++);
     s->z = n2_store_add(m->store, name, n2_dims((int64_t)s->chains, (int64_t)s->nz));
     if (!s->z) return N2CE_ENOMEM;
@@ -175,16 +177,20 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
+/* One of eight chains explores: it keeps far from the others, believes one member instead of the
+ * mean of all, and is never moved elsewhere, in case all others are wrong together. */
+static bool is_explorer(size_t i) { return i % 8 == 7; }
+
 /* Whether another chain's design is nearer than proposals should be. */
 static bool is_crowded(const search *s, size_t i, const double *x) {
     const n2_space *space = &s->m->designs->space;
+    const double spacing = is_explorer(i) ? s->wide_spacing : s->spacing;
     for (size_t k = 0; k < s->chains; k++)
         if (k != i && s->value[k] > -N2_INFINITY &&
-            n2_space_distance(space, x, s->best + k * s->columns, s->spacing) < s->spacing)
+            n2_space_distance(space, x, s->best + k * s->columns, spacing) < spacing)
             return true;
     for (size_t k = 0; k < s->n_others; k++)
-        if (n2_space_distance(space, x, s->others + k * s->columns, s->spacing) < s->spacing)
-            return true;
+        if (n2_space_distance(space, x, s->others + k * s->columns, spacing) < spacing) return true;
     return false;
 }
 
@@ -206,6 +212,7 @@ static n2ce_status choose_spacing(search *s) {
     }
     qsort(nearest, n, sizeof *nearest, by_size);
     const double unexplained = fmin(fmax(1 - s->m->record.r2, 0), 1);
+    s->wide_spacing = fmax(nearest[n / 2] / 4, LEAST_SPACING);
     s->spacing = fmax(unexplained * nearest[n / 2] / 4, LEAST_SPACING);
     return N2CE_OK;
 }
@@ -219,7 +226,7 @@ static bool is_careful(const search *s, size_t i) {
 /* Where columns have nothing to do with one another, whatever is within the bounds is plausible. */
 static bool is_plausible(const search *s, size_t i, size_t k) {
     const n2_latent_record *r = &s->m->record;
-    if (s->m->o.like || !(r->structure > STRUCTURED)) return true;
+    if (s->m->o.value_only || !(r->structure > STRUCTURED)) return true;
     return s->prior[k] >= r->prior_floor &&
            (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
 }
@@ -236,12 +243,23 @@ static void settle(search *s, size_t k) {
 static void consider(search *s, size_t i, size_t k) {
     const size_t e = s->m->o.members;
     const double *x = s->found + k * s->columns;
-    double value = mean_of(s->members + k * e, e);
+    double value = is_explorer(i) ? s->members[k * e + i / 8 % e] : mean_of(s->members + k * e, e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
+    value -= s->penalty[k];
     if (!(value > s->value[i]) || !is_plausible(s, i, k) || n2_design_set_has(&s->known, x)) return;
     if (is_crowded(s, i, x)) return;
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;
+}
+
+/* All that was found. */
+static n2ce_status judge(search *s) {
+    const size_t n = s->looks * s->chains;
+    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
+    N2_TRY(n2_latent_say(s->m, s->coded, n, &words));
+    N2_TRY(n2_latent_penalise(s->m, s->coded, n, s->penalty));
+    for (size_t k = 0; k < n; k++) consider(s, k % s->chains, k);
+    return N2CE_OK;
 }
 
 /* Decodes the particles, by chance where that is in it, and looks at the designs: in turns the
@@ -260,10 +278,7 @@ static n2ce_status look(search *s) {
             n2_latent_code_read(s->m->code, &move, TEMPERATURE, x);
         settle(s, k);
     }
-    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
-    N2_TRY(n2_latent_say(s->m, s->coded, s->looks * n, &words));
-    for (size_t k = 0; k < s->looks * n; k++) consider(s, k % n, k);
-    return N2CE_OK;
+    return judge(s);
 }
 
 /* Looks at changes of where the chains are that ask no decoder: steps along some columns, of any
@@ -295,10 +310,7 @@ static n2ce_status look_around(search *s) {
         change(s, k, draw);
         settle(s, k);
     }
-    const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
-    N2_TRY(n2_latent_say(s->m, s->coded, n, &words));
-    for (size_t k = 0; k < n; k++) consider(s, k % s->chains, k);
-    return N2CE_OK;
+    return judge(s);
 }
 
 static void go_on(search *s) {
@@ -316,7 +328,7 @@ static void regroup(search *s, bool careful) {
     const n2_stream draw = next_draw(s);
     size_t n = 0;
     for (size_t i = 0; i < s->chains; i++)
-        if (is_careful(s, i) == careful) order[n++] = (ranked){s->value[i], i};
+        if (is_careful(s, i) == careful && !is_explorer(i)) order[n++] = (ranked){s->value[i], i};
     const size_t quarter = n / 4;
     if (quarter == 0) return;
     qsort(order, n, sizeof *order, by_rank);
@@ -342,7 +354,7 @@ static n2ce_status move_codes(search *s, size_t round, bool push) {
 }
 
 static n2ce_status run_round(search *s, size_t round, bool push) {
-    if (!s->m->o.like) N2_TRY(move_codes(s, round, push));
+    if (!s->m->o.value_only) N2_TRY(move_codes(s, round, push));
     for (int half = 0; half < 2; half++) {
         N2_TRY(look_around(s));
         go_on(s);
@@ -355,8 +367,9 @@ static n2ce_status run_round(search *s, size_t round, bool push) {
 
 /* ---- proposals ----------------------------------------------------------- */
 
-/* What the members expect of the designs that were tried, standardised. */
-static n2ce_status expect(n2_latent *m, double *expected) {
+/* What the members expect of the designs that were tried, standardised, and what these lose for
+ * needs. */
+static n2ce_status expect(n2_latent *m, double *expected, double *penalty) {
     const n2_designs *d = m->designs;
     const size_t e = m->o.members, width = m->code->width;
     double *members = n2_alloc(m->ctx, d->rows * e, sizeof *members);
@@ -368,6 +381,7 @@ static n2ce_status expect(n2_latent *m, double *expected) {
         status = n2_latent_say(m, rows, d->rows, &(n2_latent_words){.members = members});
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++)
         expected[i] = mean_of(members + i * e, e);
+    if (status == N2CE_OK) status = n2_latent_penalise(m, rows, d->rows, penalty);
     n2_free(m->ctx, members);
     n2_free(m->ctx, rows);
     return status;
@@ -378,12 +392,13 @@ static n2ce_status expect(n2_latent *m, double *expected) {
 static n2ce_status rank_designs(n2_latent *m, ranked *list, double *best) {
     const n2_designs *d = m->designs;
     const double trust = fmax(m->record.r2, 0);
-    double *expected = n2_alloc(m->ctx, d->rows, sizeof *expected);
-    n2ce_status status = expected ? expect(m, expected) : N2CE_ENOMEM;
+    double *expected = n2_alloc(m->ctx, 2 * d->rows, sizeof *expected);
+    double *penalty = expected + d->rows;
+    n2ce_status status = expected ? expect(m, expected, penalty) : N2CE_ENOMEM;
     *best = n2_latent_scaled(m, m->record.y_best);
     for (size_t i = 0; i < d->rows && status == N2CE_OK; i++) {
         const double own = n2_latent_scaled(m, d->y[i]);
-        list[i] = (ranked){trust * own + (1 - trust) * expected[i], i};
+        list[i] = (ranked){trust * own + (1 - trust) * expected[i] - penalty[i], i};
         *best = fmax(*best, expected[i]);
     }
     if (status == N2CE_OK) qsort(list, d->rows, sizeof *list, by_rank);
@@ -434,6 +449,21 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
     return N2CE_OK;
 }
 
+/* Predictions, corrected by what trials were off by, and an interval of their mean. */
+static void expect_of(const n2_latent *m, const double *predicted, n2_proposals *out) {
+    const n2_latent_record *r = &m->record;
+    const double half = n2_normal_quantile(0.9) * r->error;
+    out->low = out->high = 0;
+    for (size_t i = 0; i < out->rows; i++) {
+        const double v = n2_latent_scaled(m, predicted[i]) + r->shift;
+        out->low += n2_latent_unscaled(m, v - half) / (double)out->rows;
+        out->high += n2_latent_unscaled(m, v + half) / (double)out->rows;
+    }
+    for (size_t i = 0; i < out->rows && out->predicted; i++)
+        out->predicted[i] =
+            n2_latent_unscaled(m, n2_latent_scaled(m, out->predicted[i]) + r->shift);
+}
+
 /* Best prediction first; what was believed of it does not matter any more. */
 static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
     const size_t n = out->rows, columns = m->designs->space.n;
@@ -452,6 +482,7 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
         if (out->predicted) out->predicted[i] = list[i].value;
         if (out->log_prior) out->log_prior[i] = prior[list[i].index];
     }
+    if (status == N2CE_OK) expect_of(m, predicted, out);
     if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
     n2_free(m->ctx, x);
     n2_free(m->ctx, list);

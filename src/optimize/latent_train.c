@@ -50,7 +50,7 @@ static n2ce_status compare_rows(void *user) {
 
 static void plan_phases(const n2_latent *m, n2_phase phases[PHASES]) {
     const n2_latent_options *o = &m->o;
-    const bool gaussian = o->prior == N2_LATENT_GAUSSIAN || o->like;
+    const bool gaussian = o->prior == N2_LATENT_GAUSSIAN || o->value_only;
     const double until[PHASES] = {0.5, 0.7, 0.9, 1}; /* shares of the time */
     phases[VALUE] = (n2_phase){.build = n2_latent_value_step,
                                .steps = o->value_steps,
@@ -59,7 +59,8 @@ static void plan_phases(const n2_latent *m, n2_phase phases[PHASES]) {
                                .average = 0.98,
                                .check = check_members,
                                .check_every = check_every(m)};
-    phases[CODE] = (n2_phase){.build = n2_latent_code_step, .steps = o->like ? 0 : o->code_steps};
+    phases[CODE] =
+        (n2_phase){.build = n2_latent_code_step, .steps = o->value_only ? 0 : o->code_steps};
     phases[PRIOR] =
         (n2_phase){.build = n2_latent_prior_step, .steps = gaussian ? 0 : o->prior_steps};
     phases[JOINT] =
@@ -108,7 +109,7 @@ n2ce_status n2_latent_train(n2_latent *m) {
                           .resume = m->o.resume,
                           .identity = m->o.identity,
                           .resumed = compare_rows,
-                          .progress = m->o.like ? stay_silent : NULL,
+                          .progress = m->o.value_only ? stay_silent : NULL,
                           .choice = m->o.choice};
     plan_phases(m, phases);
     m->x_given = n2_alloc(m->ctx, n, sizeof *m->x_given);
@@ -311,10 +312,13 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(n2_latent_fit_process(m));
     N2_TRY(n2_tensor_pull(m->store, m->x));
     N2_TRY(look_at_values(m));
-    if (m->o.like) return N2CE_OK;
+    if (m->o.value_only) return N2CE_OK;
     N2_TRY(look_at_codes(m));
     N2_TRY(look_for_structure(m));
-    return m->o.trained ? N2CE_OK : n2_latent_try(m); /* or it is in the file */
+    N2_TRY(n2_latent_fit_needs(m));
+    if (!m->o.trained) return n2_latent_try(m);
+    n2_latent_learn_shift(m); /* from trials that are in the file */
+    return N2CE_OK;
 }
 
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,
@@ -339,6 +343,7 @@ void n2_latent_free(n2_latent *m) {
     n2_store_free(m->store);
     n2_latent_free_forests(m);
     n2_gauss_process_free(m->process);
+    n2_latent_free_needs(m);
     n2_free(m->ctx, m->out);
     n2_latent_code_free(m->code);
     n2_free(m->ctx, m);

@@ -23,7 +23,7 @@ static void add_stages(n2_latent *m, const double *said, double weight) {
 static void keep(const n2_latent *m, const double *said, const n2_latent_words *w, size_t row) {
     const size_t e = m->o.members, nz = m->o.latent;
     if (w->members) memcpy(w->members + row * e, said, e * sizeof *said);
-    if (m->o.like) return;
+    if (m->o.value_only) return;
     if (w->log_prior) w->log_prior[row] = said[e];
     if (w->misfit) w->misfit[row] = said[e + 1];
     if (w->codes) memcpy(w->codes + row * nz, said + e + 2, nz * sizeof *said);
@@ -31,14 +31,14 @@ static void keep(const n2_latent *m, const double *said, const n2_latent_words *
 
 n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words) {
     const size_t stages = m->o.members + 2 + m->o.latent;
-    const size_t wide = m->o.like ? m->o.members : stages + m->o.stages;
+    const size_t wide = m->o.value_only ? m->o.members : stages + m->o.stages;
     memset(m->record.stage_mean, 0, sizeof m->record.stage_mean);
     for (size_t first = 0; first < n; first += N2_APPRAISE_ROWS) {
         const size_t count = n - first < N2_APPRAISE_ROWS ? n - first : N2_APPRAISE_ROWS;
         N2_TRY(say_block(m, rows + first * m->code->width, count));
         for (size_t i = 0; i < count; i++) {
             keep(m, m->out + i * wide, words, first + i);
-            if (!m->o.like) add_stages(m, m->out + i * wide + stages, 1 / (double)n);
+            if (!m->o.value_only) add_stages(m, m->out + i * wide + stages, 1 / (double)n);
         }
     }
     if (!words->members) return N2CE_OK;

@@ -42,6 +42,9 @@ static inline double n2_optimize_predicted(const n2_optimize_result *r, size_t i
     return r->t->sign * r->proposals.predicted[i];
 }
 
+/* The mean of the predictions, and its 80 % interval. */
+void n2_optimize_expected(const n2_optimize_result *r, double *mean, double *low, double *high);
+
 /* Whether the device was chosen by the program. */
 static inline bool n2_optimize_chose_device(const n2_optimize_result *r) {
     return strcmp(n2ce_options_get(r->options, "device"), "auto") == 0;

@@ -54,6 +54,26 @@ void n2_optimize_warn(n2ce_ctx *ctx, const n2_optimize_result *r) {
 
 /* ---- text ---------------------------------------------------------------- */
 
+void n2_optimize_expected(const n2_optimize_result *r, double *mean, double *low, double *high) {
+    const bool turned = r->t->sign < 0;
+    *mean = 0;
+    for (size_t i = 0; i < r->proposals.rows; i++)
+        *mean += predicted(r, i) / (double)r->proposals.rows;
+    *low = r->t->sign * (turned ? r->proposals.high : r->proposals.low);
+    *high = r->t->sign * (turned ? r->proposals.low : r->proposals.high);
+}
+
+static void say_expected(const n2_optimize_result *r, n2_text *out) {
+    double mean, low, high;
+    n2_optimize_expected(r, &mean, &low, &high);
+    n2_text_add(out, "expected    %.6g on average; %.6g to %.6g with 80 %%\n", mean, low, high);
+    if (r->record.trials > 0)
+        n2_text_add(out,
+                    "trials      with hidden rows say: believe predictions up to %.3g standard "
+                    "deviations above the best\n",
+                    r->record.ambition);
+}
+
 static void say_backtest(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out,
                 "back-test   the best %.3g %% (%zu rows) were hidden\n"
@@ -91,6 +111,7 @@ static void write_text(const n2_optimize_result *r, const n2_optimize_notes *w, 
                 seen_best(r));
     n2_text_add(out, "predicted   %.6g (best) to %.6g; %.0f %% beyond the best seen\n",
                 predicted(r, 0), predicted(r, n - 1), 100 * r->worth.above);
+    say_expected(r, out);
     n2_text_add(out, "model       explains %.3g of the variance of held-out rows", fmax(a->r2, 0));
     if (strcmp(r->device, "cpu") != 0) n2_text_add(out, ", trained on %s", r->device);
     n2_text_add(out, "\n");
@@ -199,12 +220,24 @@ static void add_backtest(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out, "]}, ");
 }
 
+static void add_expected(const n2_optimize_result *r, n2_text *out) {
+    double mean, low, high;
+    n2_optimize_expected(r, &mean, &low, &high);
+    n2_text_add(out, "\"expected\": {");
+    add_number(out, "mean", mean);
+    add_number(out, "low", low);
+    n2_text_add(out, "\"high\": ");
+    n2_text_add_number(out, high);
+    n2_text_add(out, "}, ");
+}
+
 static void write_json(const n2_optimize_result *r, const n2_optimize_notes *w, n2_text *out) {
     const size_t n = r->proposals.rows;
     n2_text_add(out, "{\"rows\": %zu, ", n);
     add_number(out, "seen", (double)r->record.rows);
     add_number(out, "best_seen", seen_best(r));
     add_number(out, "best_predicted", predicted(r, 0));
+    add_expected(r, out);
     add_number(out, "above", r->worth.above);
     add_number(out, "far", r->worth.far);
     n2_text_add(out, "\"columns\": [");

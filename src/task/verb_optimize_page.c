@@ -314,6 +314,17 @@ static n2ce_status add_rows(n2ce_ctx *ctx, const n2_optimize_result *r, n2_text 
 /* ---- the page ------------------------------------------------------------ */
 
 static void add_words(const n2_optimize_result *r, const n2_optimize_notes *w, n2_text *page) {
+    char value[3][40], note[80];
+    double mean, low, high;
+    n2_optimize_expected(r, &mean, &low, &high);
+    snprintf(value[0], sizeof value[0], "%.5g", n2_optimize_best(r));
+    snprintf(value[1], sizeof value[1], "%.5g", mean);
+    snprintf(value[2], sizeof value[2], "%.0f %%", 100 * r->worth.above);
+    snprintf(note, sizeof note, "%.5g to %.5g with 80 %%", low, high);
+    const n2_page_number numbers[] = {{"best seen", value[0], NULL, r->t->target},
+                                      {"expected of the proposals", value[1], NULL, note},
+                                      {"predicted beyond the best", value[2], NULL, "of them"}};
+    n2_page_numbers(page, numbers, 3);
     n2_page_paragraph(page,
                       "The best design seen has %s = %.6g; the proposals are predicted to have "
                       "%.6g to %.6g. The model explains %.3g of the variance of rows that it was "
