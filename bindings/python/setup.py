@@ -1,7 +1,8 @@
 """What pyproject.toml cannot say: the version is that of include/n2ce.h, and the package carries
 the shared library, which is
 
-- the file that the environment variable N2CE_LIBRARY names, if it is set,
+- the file that the environment variable N2CE_LIBRARY names, if it is set; if it names a folder,
+  the libraries in it, libn2ce.so and those that it needs,
 - else built here with cmake from the checkout that this folder is part of.
 """
 import os
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 try:
@@ -47,10 +48,13 @@ class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         named = os.environ.get("N2CE_LIBRARY")
-        library = named or build_library(HERE / "build" / "cmake")
+        library = Path(named or build_library(HERE / "build" / "cmake"))
         editable = getattr(self, "editable_mode", False)
         target = HERE / "n2ce" if editable else Path(self.build_lib, "n2ce")
-        shutil.copyfile(library, target / "libn2ce.so")
+        if library.is_dir():
+            shutil.copytree(library, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(library, target / "libn2ce.so")
 
 
 class PlatformWheel(bdist_wheel):
@@ -64,4 +68,12 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
-setup(version=version(), cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})
+class WithLibrary(Distribution):
+    """Goes where compiled packages go, though setuptools compiles nothing."""
+
+    def has_ext_modules(self):
+        return True
+
+
+setup(version=version(), distclass=WithLibrary,
+      cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})
