@@ -1,0 +1,80 @@
+#!/bin/sh
+# run_kills.sh PROGRAM [KILLS]: verbs that write are killed (SIGKILL) at moments by chance, then run again.
+#
+# After a kill, every file but a checkpoint and what is temporary is as it was; the next run, which goes on
+# from the checkpoint where there is one, leaves exactly what an undisturbed run leaves, and nothing else.
+# Prints the number of kills, how many of them met a program at work, and what did not hold.
+set -u
+program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+kills=${2:-40}
+cli=$(cd "$(dirname "$0")/../cli" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+met=0 wrong=0 resumed=0
+
+normals() { awk "$@" -f "$cli/normals.awk"; }
+state() { (cd "$1" && find . -type f | sort | xargs -r cksum); }
+complain() {
+    wrong=$((wrong + 1))
+    echo "kill $kill, $verb after $wait s: $1"
+}
+
+# The command of a verb; "again" goes on where that is possible.
+command_of() {
+    case $1 in
+    fit) echo "fit -n a.csv -d b.csv -o model --critic quadratic --force -q" ;;
+    detect) echo "detect --normal a.csv b.csv -o flagged.csv --save odd --force -q" ;;
+    optimize) echo "optimize designs.csv -m y -Q 4 --effort 0.05 -o next.csv --force -q" ;;
+    train) echo "train pictures.idx -o prior --width 4 --codes 2 --batch 8 --noise 2 --phases 60,60,30 --device cpu --force -q" ;;
+    esac
+}
+
+run() { (cd work && exec "$program" "$@" >/dev/null 2>"$scratch/said"); }
+
+again() {
+    # shellcheck disable=SC2046
+    if ls work/*.checkpoint >/dev/null 2>&1; then
+        resumed=$((resumed + 1))
+        run $(command_of "$1") --resume
+    else
+        run $(command_of "$1")
+    fi
+}
+
+mkdir start && cd start || exit 1
+normals -v n=200 -v d=2 -v seed=1 -v mean=1 -v header=1 >a.csv
+normals -v n=200 -v d=2 -v seed=2 -v header=1 >b.csv
+awk 'BEGIN { srand(1); print "u,v,y"; for (i = 0; i < 60; i++) { u = rand(); v = rand(); print u "," v "," u - v * v } }' >designs.csv
+{
+    printf '\0\0\010\003\0\0\0\144\0\0\0\010\0\0\0\010'
+    awk 'BEGIN { srand(3); for (i = 0; i < 6400; i++) printf "%c", 1 + 120 * rand() }'
+} >pictures.idx
+cd ..
+for verb in fit detect optimize train; do
+    rm -rf work && cp -r start work
+    begin=$(date +%s%N)
+    # shellcheck disable=SC2046
+    run $(command_of $verb) || { echo "$verb: $(cat said)" && exit 1; }
+    echo $((($(date +%s%N) - begin) / 1000000)) >"$verb.ms"
+    state work >"$verb.after"
+done
+state start >before
+kill=1
+while [ "$kill" -le "$kills" ]; do
+    verb=$(awk -v n="$kill" 'BEGIN { split("fit detect optimize train", v, " "); print v[n % 4 + 1] }')
+    wait=$(awk -v seed="$kill" -v ms="$(cat "$verb.ms")" 'BEGIN { srand(seed); print ms * rand() / 1000 }')
+    rm -rf work && cp -r start work
+    # shellcheck disable=SC2046
+    (cd work && exec timeout -s KILL "$wait" "$program" $(command_of "$verb") >/dev/null 2>&1)
+    [ $? = 137 ] && met=$((met + 1))
+    state work >now
+    while read -r line; do
+        grep -qxF "$line" now || complain "changed or lost: $line"
+    done <before
+    again "$verb" || complain "the next run failed: $(cat said)"
+    state work | cmp -s - "$verb.after" || complain "other files: $(find work -type f | tr '\n' ' ')"
+    kill=$((kill + 1))
+done
+echo "$kills kills, $met of them at work, $resumed went on from a checkpoint, $wrong wrong"
+[ "$wrong" = 0 ]
