@@ -54,7 +54,8 @@ static void say_time(double seconds, char out[48]) {
                  {0, 1, "seconds"}};
     size_t i = 0;
     while (seconds < units[i].least) i++;
-    snprintf(out, 48, "%.2g %s", seconds / units[i].unit, units[i].name);
+    const double n = seconds / units[i].unit;
+    snprintf(out, 48, "%.*f %s", n < 10, n, units[i].name);
 }
 
 n2ce_status n2_diffusion_check_time(n2ce_ctx *ctx, const n2ce_options *o,
