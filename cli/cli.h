@@ -15,8 +15,11 @@ enum {
     EXIT_OK = 0,
     EXIT_FAILED = 1, /* the computation failed, or its result could not be written */
     EXIT_USAGE = 2,
-    EXIT_DATA = 3,   /* bad input data */
-    EXIT_DEVICE = 4, /* no such device, or it failed */
+    EXIT_DATA = 3, /* bad input data */
+    EXIT_DEVICE = 4,
+    EXIT_DOUBTFUL = 5, /* with --quiet */
+    EXIT_NOTHING = 6,
+    /* likewise: the verdict is failed */ /* no such device, or it failed */
     EXIT_INTERRUPTED = 130
 };
 

@@ -37,6 +37,8 @@ static void print_exit_codes(void) {
            "  2  bad usage, or a file would have been overwritten\n"
            "  3  bad input data\n"
            "  4  a device is missing or failed\n"
+           "  5  with --quiet: the number is doubtful\n"
+           "  6  with --quiet: the number means nothing, its verdict is failed\n"
            "  130  interrupted (Ctrl-C); what was finished is printed and saved\n");
 }
 

@@ -52,7 +52,8 @@ static void print_exit_section(void) {
     printf(".SH EXIT STATUS\n"
            "0 done; 1 the computation failed or its result could not be written; 2 bad usage,\n"
            "or a file would have been overwritten; 3 bad input data; 4 a device is missing or\n"
-           "failed; 130 interrupted, what was finished is printed and saved.\n"
+           "failed; with --quiet 5 the number is doubtful, 6 its verdict is failed; 130 "
+           "interrupted, what was finished is printed and saved.\n"
            ".SH ENVIRONMENT\n.TP\n.B N2CE_ISA\n"
            "portable, avx2 or avx512: use at most these instructions. The result is the same.\n");
 }

@@ -49,13 +49,25 @@ static void say_report(const n2ce_task *task, const n2ce_answer *answer, const a
         printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
 }
 
+/* What scripts are told of an answer's first number: with --strict that it is not trusted, with
+ * --quiet, which prints no verdict, which verdict it is. */
+static int verdict_code(const n2ce_answer *answer, const arguments *args) {
+    const n2ce_estimate *e = n2ce_answer_estimate(answer, "estimate");
+    if (!e || e->trusted) return EXIT_OK;
+    const char *strict = n2ce_options_get(args->own, "strict");
+    if (strict && strcmp(strict, "true") == 0) return EXIT_FAILED;
+    if (!switched_on(args->common, "quiet")) return EXIT_OK;
+    return strcmp(e->verdict, "failed") == 0 ? EXIT_NOTHING : EXIT_DOUBTFUL;
+}
+
 /* What was computed is printed also if its report could not be written. */
 static int finish(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_answer *answer,
                   n2ce_status status, const arguments *args) {
     const int printed = print_answer(answer, args->common);
     if (status != N2CE_OK && status != N2CE_ECANCELED) return fail(ctx, status);
     say_report(task, answer, args);
-    return printed != EXIT_OK ? printed : exit_code(status);
+    if (printed != EXIT_OK || status != N2CE_OK) return printed ? printed : exit_code(status);
+    return verdict_code(answer, args);
 }
 
 static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {

@@ -456,8 +456,9 @@ typedef struct n2ce_estimate {
     double lo, hi;         /**< the interval of the option "level" */
     double standard_error; /**< what the interval was made of */
     const char *unit;      /**< "nats" or "bits" */
-    bool converged;        /**< whether the library's own checks were passed */
-    const char *verdict;   /**< "converged", or a sentence that says why not */
+    bool trusted;          /**< whether all of the library's own checks were passed */
+    const char *verdict;   /**< "trusted", "doubtful" or "failed" */
+    const char *reason;    /**< a sentence that says why, "" if it is trusted */
 } n2ce_estimate;
 
 /** An estimate of the answer, owned by it; NULL if it has none of this name:
@@ -477,7 +478,7 @@ typedef struct n2ce_test_result {
     size_t permutations; /**< of labels; with fewer than 3000 rows a side p is a multiple of
                               1 / (permutations + 1) */
     size_t n_num, n_den; /**< held-out rows */
-    bool converged;      /**< of the ratio that tells them apart */
+    bool trusted;        /**< the ratio that tells them apart */
 } n2ce_test_result;
 
 /** The result of "test", owned by the answer; NULL for other tasks. */

@@ -207,7 +207,9 @@ static double learned_share(const n2_scores *s, size_t side) {
     return all > 0 ? fmin(1, sqrt(learned / all)) : 0;
 }
 
-static const double TAIL_SHARE = 0.6;
+/* Shares of what is extrapolated and of what a smaller penalty adds, and nats for rows that have no
+ * neighbour of the other sample. */
+static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, ALONE_NATS = 0.5;
 
 /* The variance of any estimate that learns the ratio contains that of r over the other sample, here
  * of M r / (M + r) for an M that few ratios exceed. Pairs of rows are as good as without end. */
@@ -219,9 +221,12 @@ static double other_variance(const n2_scores *s, size_t side) {
 }
 
 /* What an interval has to know of a learned part besides. */
-static double fit_variance(const n2_scores *s, size_t side, double gap, n2_quality *q) {
-    q->fitting = 0.5 * fabs(gap);
-    q->tail = TAIL_SHARE * learned_share(s, side) * extrapolated(s, side);
+static double fit_variance(const n2_scores *s, const n2_fit_record *r, size_t side, double gap,
+                           n2_quality *q) {
+    const double loose = s->influence || side ? LOOSE_SHARE * fmax(r->looser[side], 0) : 0;
+    q->fitting = sqrt(0.25 * gap * gap + loose * loose);
+    const double alone = ALONE_NATS * fmax(r->second.alone[side] - 0.1, 0);
+    q->tail = learned_share(s, side) * (TAIL_SHARE * extrapolated(s, side) + alone);
     return q->fitting * q->fitting + q->tail * q->tail;
 }
 
@@ -240,16 +245,17 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
     const bool learned = r->learned;
-    double other = learned || !influence ? q->balance_error * q->balance_error : 0;
+    const bool off = isfinite(gaussian) && fabs(q->balance) > 3 * q->balance_error;
+    double other = learned || off || !influence ? q->balance_error * q->balance_error : 0;
     if (influence) other += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
     if (learned) other = fmax(other, other_variance(s, side));
     e.error += other;
     q->sampling = sqrt(e.error);
+    if (learned || off) e.value -= correction(s, r, side, q);
     if (learned) {
         const double gap = optimism(s, r, side, q);
-        e.value -= correction(s, r, side, q);
         e.value += 0.5 * gap; /* too high by as much as rows that were not seen are too low */
-        e.error += fit_variance(s, side, gap, q);
+        e.error += fit_variance(s, r, side, gap, q);
     }
     e.error = sqrt(e.error);
     return e;
@@ -266,9 +272,8 @@ n2_estimate n2_estimate_kl(const n2_scores *s, const n2_fit_record *r, n2_qualit
     return e;
 }
 
-n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r) {
-    n2_quality q;
-    return kl(s, r, 0, &q);
+n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n2_quality *q) {
+    return kl(s, r, 0, q);
 }
 
 /* (1 + M) D_alpha of the log ratios that were cross-fitted, or of those whose Gaussian

@@ -24,14 +24,15 @@ typedef struct n2_quality {
     double ess;                    /* effective share of the denominator under r */
     double saturated;              /* share of the numerator with r > M */
     double sampling;               /* standard error from which rows were drawn */
-    double fitting; /* half the gap between what rows say that the fit has seen and has not seen */
-    double tail; /* TAIL_SHARE of the part of the mean beyond all but ten rows of the other side */
+    double
+        fitting; /* from the gap between rows that the fit has seen and has not, and its penalty */
+    double tail; /* from rows where the other sample has hardly any */
     double bound, cap; /* KL bound of the objective, and what it cannot exceed */
 } n2_quality;
 
 /* KL(num || den), or the mutual information. */
 n2_estimate n2_estimate_kl(const n2_scores *s, const n2_fit_record *r, n2_quality *q);
-n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r);
+n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n2_quality *q);
 
 /* balance(M) of KL(num || den) and its standard error. */
 n2_estimate n2_estimate_balance(const n2_scores *s, double magnitude);

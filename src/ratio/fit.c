@@ -4,6 +4,7 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 #include "choose.h"
+#include "second_opinion.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,11 +69,20 @@ enum { ROWS_FOR_A_NETWORK = 60 };
 
 static bool promising(const n2_critic_record *r) { return r->gain > 0.5 * r->gain_error; }
 
+/* Of few rows and columns a smooth part that has kernels to spare leaves nothing to a network. */
+enum { FEW_ROWS = 5000, FEW_COLUMNS = 8 };
+static const double RESOLVED = 0.03; /* nats a row that half of the kernels lose */
+
+static bool smooth_is_enough(const n2_fitter *f, size_t n) {
+    return f->ratio->smooths > 0 && n < FEW_ROWS && f->num.d <= FEW_COLUMNS &&
+           f->record->unresolved < RESOLVED;
+}
+
 /* After a first fold in which the network found nothing the others do not try. */
 static bool worth_training(const n2_fitter *f) {
     const size_t n = f->dx || f->num.n < f->den.n ? f->num.n : f->den.n;
     if (f->o.parts == N2_PARTS_QUADRATIC || f->o.estimator != N2_ESTIMATOR_NEURAL) return false;
-    if (n < ROWS_FOR_A_NETWORK) return false;
+    if (n < ROWS_FOR_A_NETWORK || smooth_is_enough(f, n)) return false;
     return f->o.parts == N2_PARTS_NET || f->fold == 0 || f->go_on;
 }
 
@@ -248,6 +258,36 @@ static n2ce_status fit_smooth(n2_fitter *f) {
     return N2CE_OK;
 }
 
+/* Pairs of all rows with the y of the next one in their fold, as the scores have them first. */
+static n2ce_status first_pairs(const n2_fitter *f, double *x) {
+    for (size_t k = 0; k < f->o.folds; k++) {
+        size_t range[2];
+        n2_fold_rows(f->num.n, f->o.folds, k, range);
+        const size_t n = range[1] - range[0];
+        n2_pairing p = {f, range[0], n, 0, n, 1, x + range[0] * f->num.d};
+        N2_TRY(n2_pair_rows(&p));
+    }
+    return N2CE_OK;
+}
+
+enum { MOST_OPINION_COLUMNS = 64 };
+
+static n2ce_status ask_again(n2_fitter *f) {
+    const n2_scores *s = f->scores;
+    n2_opinion_rows of = {{f->den, f->num}, {s->f[0], s->f[1]}};
+    double *pairs = NULL;
+    if (f->o.estimator != N2_ESTIMATOR_NEURAL || f->num.d > MOST_OPINION_COLUMNS) return N2CE_OK;
+    if (f->dx) {
+        pairs = n2_alloc(f->ctx, f->num.n * f->num.d, sizeof *pairs);
+        if (!pairs) return N2CE_ENOMEM;
+        of.rows[0] = (n2_rows_view){pairs, f->num.n, f->num.d};
+    }
+    n2ce_status status = f->dx ? first_pairs(f, pairs) : N2CE_OK;
+    if (status == N2CE_OK) status = n2_second_opinion(f->ctx, &of, &f->record->second);
+    n2_free(f->ctx, pairs);
+    return status;
+}
+
 static n2ce_status run_all(n2_fitter *f) {
     n2_choose_folds(f->num.n, f->dx ? f->num.n : f->den.n, &f->o);
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
@@ -263,6 +303,7 @@ static n2ce_status run_all(n2_fitter *f) {
         keep_or_drop(f);
         N2_TRY(n2_fit_learned(f));
     }
+    N2_TRY(ask_again(f));
     return f->o.explain ? explain(f) : N2CE_OK;
 }
 

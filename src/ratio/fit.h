@@ -14,6 +14,7 @@
 #include "explain.h"
 #include "feature_map.h"
 #include "kernel_ratio.h"
+#include "second_opinion.h"
 #include "smooth.h"
 
 enum { N2_MOST_FOLDS = 10, N2_MOST_STAGES = 32 };
@@ -52,13 +53,16 @@ typedef struct n2_fit_record {
     double gaussian;         /* divergence of the Gaussian parts, nats, unbiased */
     double gaussian_reverse; /* the other way round; NaN with dx */
     n2_critic_record fold[N2_MOST_FOLDS];
-    size_t folds_run; /* in which a network was trained */
-    bool learned;     /* the learned parts are part of the ratio */
-    n2_gain gain;     /* of the blend's NCE loss of held-out rows over the Gaussian part's */
-    double penalty;   /* of the smooth part */
-    size_t mapped;    /* columns given normal margins */
-    bool raced;       /* several magnitudes were tried */
-    char race[48];    /* "1, 15 and 224" */
+    size_t folds_run;  /* in which a network was trained */
+    bool learned;      /* the learned parts are part of the ratio */
+    n2_gain gain;      /* of the blend's NCE loss of held-out rows over the Gaussian part's */
+    double penalty;    /* of the smooth part */
+    double looser[2];  /* how much a smaller penalty adds to the mean log ratio of den and num */
+    double unresolved; /* by how much half of the smooth part's kernels lose, nats a row */
+    n2_opinion second; /* of the nearest rows' votes over the ratio: see second_opinion.h */
+    size_t mapped;     /* columns given normal margins */
+    bool raced;        /* several magnitudes were tried */
+    char race[48];     /* "1, 15 and 224" */
     double seconds;
 } n2_fit_record;
 

@@ -251,6 +251,8 @@ bool n2_networks_pay(const n2_fit_record *r, size_t folds) {
     return r->folds_run == folds && gain > 2 * sqrt(var);
 }
 
+static const double GAIN_ERRORS = 1.5; /* that make a gain */
+
 /* The weights, or those of the Gaussian part alone if they gain too little. Where samples are so
  * far apart that the NCE loss sees nothing, networks may gain in their own. */
 static void weigh(n2_fitter *f) {
@@ -259,7 +261,7 @@ static void weigh(n2_fitter *f) {
     if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
     n2_blend blend = n2_blend_fit(&rows, false);
     f->record->gain = n2_blend_gain(&rows, &none, &blend);
-    f->record->learned = f->record->gain.value > 2 * f->record->gain.error;
+    f->record->learned = f->record->gain.value > GAIN_ERRORS * f->record->gain.error;
     if (!f->record->learned && n2_networks_pay(f->record, f->o.folds)) {
         f->record->learned = true;
         blend = (n2_blend){{1, 0, 1}, 0};

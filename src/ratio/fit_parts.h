@@ -72,7 +72,7 @@ bool n2_fit_is_blended(const n2_fitter *f);
 /* What the network of the first fold gains over its smooth part, on the fold's rows. */
 n2ce_status n2_fit_first_gain(n2_fitter *f, n2_gain *out);
 
-/* Weighs the parts, and puts the ratio together if that gains more than twice the gain's error. */
+/* Weighs the parts, and puts the ratio together if that gains more than chance would. */
 n2ce_status n2_fit_blend(n2_fitter *f);
 
 void n2_fit_free_parts(const n2_fitter *f, n2_part_scores *scores);

@@ -131,31 +131,76 @@ static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
     return gather(f, arena, inside, shifts, f->base[fold], &path->held);
 }
 
-/* The penalty with the least loss of all folds together; there may be none. */
+/* Of penalties whose loss cannot be told from the least one the smallest is taken: too much of a
+ * penalty makes large ratios small, and divergences with them. */
+static const double SAME_LOSS = 0.003;
+
+/* By the loss of all folds together; there may be none. */
 static bool best_penalty(const n2_smooth_path *path, size_t folds, size_t *best) {
     double least = N2_INFINITY;
     for (size_t i = 0; i < path[0].n; i++) {
         double loss = 0;
-        for (size_t k = 0; k < folds; k++) loss += path[k].loss[i];
-        if (!(loss < least)) continue;
-        least = loss;
-        *best = i;
+        for (size_t k = 0; k < folds; k++) loss += path[k].loss[i] / (double)folds;
+        if (loss < least + SAME_LOSS) *best = i;
+        least = fmin(least, loss);
     }
     return isfinite(least);
 }
 
-static void keep_fits(n2_fitter *f, n2_smooth_path *path) {
-    size_t best = 0;
-    const bool found = best_penalty(path, f->o.folds, &best);
+/* Mean of what a fit says of the rows of a side that its fold has held out. */
+static n2ce_status held_mean(const n2_fitter *f, const n2_smooth_path *path, size_t i, size_t side,
+                             double *mean) {
+    const size_t n = path->held.n[side];
+    double *g = n2_alloc(f->ctx, n, sizeof *g);
+    if (!g) return N2CE_ENOMEM;
+    const n2ce_status status = n2_smooth_add(path->fit[i], path->held.x[side], n, g);
+    *mean = 0;
+    for (size_t k = 0; k < n; k++) *mean += g[k] / (double)n;
+    n2_free(f->ctx, g);
+    return status;
+}
+
+/* How much further from 0 the mean log ratios of both sides are with the least penalty of the path.
+ */
+static n2ce_status loosen(n2_fitter *f, const n2_smooth_path *path, size_t best) {
+    const size_t least = path[0].n - 1, folds = f->o.folds;
+    for (size_t k = 0; k < folds; k++)
+        for (size_t side = 0; side < 2; side++) {
+            double loose, mean;
+            if (!path[k].fit[least]) return N2CE_OK;
+            N2_TRY(held_mean(f, &path[k], least, side, &loose));
+            N2_TRY(held_mean(f, &path[k], best, side, &mean));
+            f->record->looser[side] += (side ? loose - mean : mean - loose) / (double)folds;
+        }
+    return N2CE_OK;
+}
+
+static void keep_fits(n2_fitter *f, n2_smooth_path *path, size_t best) {
     for (size_t k = 0; k < f->o.folds; k++)
         for (size_t i = 0; i < path[k].n; i++) {
-            if (found && i == best)
+            if (i == best)
                 f->ratio->smooth[k] = path[k].fit[i];
             else
                 n2_smooth_free(path[k].fit[i]);
+            path[k].fit[i] = NULL;
         }
-    f->ratio->smooths = found ? f->o.folds : 0;
+    f->ratio->smooths = f->o.folds;
     f->record->penalty = n2_smooth_penalty(path[0].first + best);
+}
+
+/* The same with half of the kernels: what they lose says whether all are enough. */
+static n2ce_status halve_kernels(n2_fitter *f, n2_smooth_path *path, size_t best) {
+    double loss = 0;
+    for (size_t k = 0; k < f->o.folds; k++) {
+        loss -= path[k].loss[best] / (double)f->o.folds;
+        path[k].centres = CENTRES / 2;
+        path[k].first += best;
+        path[k].n = 1;
+    }
+    N2_TRY(n2_smooth_paths(f->ctx, path, f->o.folds, false));
+    for (size_t k = 0; k < f->o.folds; k++) loss += path[k].loss[0] / (double)f->o.folds;
+    f->record->unresolved = loss;
+    return N2CE_OK;
 }
 
 static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
@@ -172,8 +217,15 @@ static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
         N2_TRY(gather_fold(f, arena, k, &path[k]));
     }
     N2_TRY(n2_smooth_paths(f->ctx, path, f->o.folds, true));
-    keep_fits(f, path);
-    return N2CE_OK;
+    size_t best = 0;
+    const bool found = best_penalty(path, f->o.folds, &best);
+    const n2ce_status status = found ? loosen(f, path, best) : N2CE_OK;
+    if (!found || status != N2CE_OK) {
+        n2_smooth_drop(path, f->o.folds);
+        return status;
+    }
+    keep_fits(f, path, best);
+    return halve_kernels(f, path, best);
 }
 
 n2ce_status n2_fit_smooth(n2_fitter *f) {

@@ -337,7 +337,7 @@ static n2ce_status take_fit(n2ce_ctx *ctx, const solver *s, size_t i) {
     return N2CE_OK;
 }
 
-static void drop_fits(n2_smooth_path *path, size_t n) {
+void n2_smooth_drop(n2_smooth_path *path, size_t n) {
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < path[k].n; i++) {
             n2_smooth_free(path[k].fit[i]);
@@ -367,6 +367,6 @@ n2ce_status n2_smooth_paths(n2ce_ctx *ctx, n2_smooth_path *path, size_t n, bool 
     for (size_t k = 0; k < made; k++) n2_arena_free(&s[k].arena);
     n2_free(ctx, s);
     if (status == N2CE_OK && n2_cancelled(ctx)) status = N2CE_ECANCELED;
-    if (status != N2CE_OK) drop_fits(path, n);
+    if (status != N2CE_OK) n2_smooth_drop(path, n);
     return status;
 }

@@ -58,6 +58,9 @@ typedef struct n2_smooth_path {
  * N2CE_ECANCELED, and there are no fits then. */
 n2ce_status n2_smooth_paths(n2ce_ctx *ctx, n2_smooth_path *path, size_t n, bool keep);
 
+/* Frees the fits of n paths. */
+void n2_smooth_drop(n2_smooth_path *path, size_t n);
+
 /* Scales and the penalty by which halves of the rows predict one another best: one scale for all
  * columns first, then column by column (of more than N2_SMOOTH_COLUMNS of them by groups: the first
  * dx and the others), doubled or halved as long as that helps. *loss is that of the best. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CENTRES = 64, NEWTON = 3, SWEEPS = 3, MOST_TRIALS = 6, SOME = 200 };
+enum { CENTRES = 128, NEWTON = 3, SWEEPS = 3, MOST_TRIALS = 6, SOME = 200 };
 
 static const double ENOUGH = 0.05;   /* a Newton step as short as this ends a search's fit */
 static const double BETTER = 0.0005; /* a column's scale moves for no less */
@@ -115,6 +115,23 @@ static n2ce_status find_width(searcher *s) {
     return N2CE_OK;
 }
 
+/* One column at a time, the others hardly counting: what a single column says is easily lost among
+ * many. */
+static n2ce_status find_column(searcher *s) {
+    static const double widths[] = {0.4, 1.2}; /* of columns with variance 1 */
+    for (size_t j = 0; j < s->d && s->d <= N2_SMOOTH_COLUMNS; j++) {
+        for (size_t k = 0; k < 2; k++) {
+            trial *t = &s->trial[k];
+            t->first = 2;
+            t->n = 4;
+            for (size_t i = 0; i < s->d; i++) t->scale[i] = i == j ? 1 / widths[k] : 0.02;
+        }
+        N2_TRY(judge(s, 2));
+        take_best(s, 2, BETTER);
+    }
+    return N2CE_OK;
+}
+
 /* The best scales with some columns' multiplied, and the penalties next to the best. */
 static void vary(searcher *s, size_t k, size_t begin, size_t end, double factor) {
     trial *t = &s->trial[k];
@@ -150,6 +167,7 @@ static n2ce_status search(searcher *s) {
         if (!s->trial[k].scale) return N2CE_ENOMEM;
     }
     N2_TRY(find_width(s));
+    if (s->d > 2) N2_TRY(find_column(s));
     for (size_t k = 0; k < SWEEPS && moved && s->d > 1; k++) N2_TRY(sweep(s, &moved));
     vary(s, 0, 0, s->d, 0.7);
     vary(s, 1, 0, s->d, 1.4);

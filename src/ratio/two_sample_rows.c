@@ -123,20 +123,21 @@ static int by_numbers_and_place(const void *a, const void *b) {
     return p->at < q->at ? -1 : 1;
 }
 
-/* Pairs of equal rows, and rows that differ. */
+/* Pairs of equal rows, rows that differ, and the most often one row stands in a sample. */
 typedef struct repeats {
-    double within, between;
+    double within, between, most;
     size_t distinct;
 } repeats;
 
 static repeats count_repeats(const whole_row *row, size_t n) {
-    repeats r = {0, 0, 0};
+    repeats r = {0, 0, 0, 0};
     for (size_t i = 0, end; i < n; i = end) {
         double count[2] = {0, 0};
         for (end = i; end < n && by_numbers(&row[end], &row[i]) == 0; end++)
             count[row[end].sample]++;
         for (int s = 0; s < 2; s++) r.within += 0.5 * count[s] * (count[s] - 1);
         r.between += count[0] * count[1];
+        r.most = fmax(r.most, fmax(count[0], count[1]));
         r.distinct++;
     }
     return r;
@@ -146,7 +147,9 @@ static bool are_copies(const repeats *r, const size_t n[2]) {
     const double a = (double)n[0], b = (double)n[1];
     const double within = r->within / (0.5 * (a * (a - 1) + b * (b - 1)));
     const double between = r->between / (a * b);
-    return r->within >= 5 && within > 3 * between && (double)r->distinct >= (a + b) / 20;
+    const bool special = r->most > fmax(10, 0.05 * fmin(a, b)); /* zeros, say: no copies */
+    return r->within >= 5 && within > 3 * between && (double)r->distinct >= (a + b) / 20 &&
+           !special;
 }
 
 /* The first of equal rows of a sample stays: keep[sample][row]. */

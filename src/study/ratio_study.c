@@ -5,7 +5,7 @@
 #include "base/numerics.h"
 #include "published.h"
 #include "study_runner.h"
-#include "task/ratio_session.h"
+#include "task/ratio_verdict.h"
 
 #include <math.h>
 #include <string.h>
@@ -245,6 +245,7 @@ static n2_fit_options fit_options(const n2_ratio_study *s, const n2_study_method
     return (n2_fit_options){
         .estimator = m->estimator,
         .parts = m->parts,
+        .smooth = m->parts == N2_PARTS_BOTH,
         .scaling = N2_SCALING_AUTO,
         .critic = {.contrast = m->contrast,
                    .magnitude = m->magnitude,
@@ -257,13 +258,12 @@ static n2_fit_options fit_options(const n2_ratio_study *s, const n2_study_method
 
 static void read_estimate(n2_session *s, n2_study_fit *fit) {
     const double z = n2_normal_quantile(0.975);
-    char reason[200];
     n2_quality q;
     const n2_estimate e = n2_estimate_kl(&s->scores, &s->record, &q);
     fit->estimate = e.value;
     fit->lo = e.value - z * e.error;
     fit->hi = e.value + z * e.error;
-    fit->converged = n2_session_converged(s, &q, reason);
+    fit->trusted = n2_judge(s, N2_JUDGED_KL, e, &q, z).trust == N2_TRUSTED;
 }
 
 static n2ce_status fit_session(n2_session *s, const n2_problem *p, size_t n, n2_study_fit *fit) {
@@ -281,7 +281,7 @@ static n2ce_status fit_session(n2_session *s, const n2_problem *p, size_t n, n2_
 static void note_failure(const study_runner *r, const n2_problem *p, const n2_study_method *m,
                          const char *message, n2_study_fit *fit) {
     fit->estimate = fit->lo = fit->hi = fit->log_ratio_mse = N2_NAN;
-    fit->converged = false;
+    fit->trusted = false;
     fit->failed = true;
     n2_log(r->base.ctx, N2CE_LOG_WARNING, "%s by %s with seed %llu gave no result: %s", p->name,
            m->name, (unsigned long long)fit->seed, message);

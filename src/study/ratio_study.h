@@ -34,7 +34,7 @@ typedef struct n2_study_fit {
     double log_ratio_mse;    /* mean squared error of the log ratio at fresh rows of the numerator;
                               * NaN where the true one has no closed form */
     double seconds;
-    bool done, failed, converged; /* converged: by its own account */
+    bool done, failed, trusted; /* trusted: by its own account */
     const char *device;           /* that its networks were trained on */
 } n2_study_fit;
 

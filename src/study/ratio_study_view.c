@@ -63,7 +63,7 @@ n2_study_summary n2_study_summarise(const n2_ratio_study *s, size_t first, size_
         const double truth = s->problems[i / s->n_seeds]->truth;
         sum.done++;
         sum.failed += f->failed;
-        sum.doubtful += !f->failed && !f->converged;
+        sum.doubtful += !f->failed && !f->trusted;
         n2_tally_add(&estimate, f->estimate);
         n2_tally_add(&error, fabs(f->estimate - truth));
         n2_tally_add(&relative, fabs(f->estimate - truth) / truth);
@@ -214,7 +214,7 @@ static void put_count(table_writer *w, size_t count, size_t of) {
 }
 
 static void put_foot(table_writer *w, size_t first, size_t end, foot which) {
-    static const char *const names[] = {"mean |error|", "mean |error| / truth", "not converged",
+    static const char *const names[] = {"mean |error|", "mean |error| / truth", "not trusted",
                                         "failed", "mean seconds"};
     const n2_ratio_study *s = w->study;
     put(w, names[which]);
@@ -354,7 +354,7 @@ static void add_json_row(n2_text *out, const n2_problem *p, const n2_study_metho
     add_json_number(out, "hi", f->hi);
     n2_text_add(out, ", \"device\": \"%s\", \"seconds\": %.3f", f->device, f->seconds);
     add_json_number(out, "log_ratio_mse", f->log_ratio_mse);
-    n2_text_add(out, ", \"converged\": %s}", f->converged ? "true" : "false");
+    n2_text_add(out, ", \"trusted\": %s}", f->trusted ? "true" : "false");
 }
 
 static void add_json_rows(n2_text *out, const n2_ratio_study *s) {

@@ -43,6 +43,7 @@ void n2_note_estimate(n2ce_answer *a, const char *name, const n2ce_estimate *e) 
     *noted = (struct n2_noted_estimate){copy(a, name), *e, a->estimates};
     noted->estimate.unit = copy(a, e->unit);
     noted->estimate.verdict = copy(a, e->verdict);
+    noted->estimate.reason = copy(a, e->reason);
     if (!a->incomplete) a->estimates = noted;
 }
 

@@ -2,7 +2,7 @@
 #ifndef N2_RATIO_ANSWER_H
 #define N2_RATIO_ANSWER_H
 
-#include "ratio_session.h"
+#include "ratio_verdict.h"
 
 /* A number with its interval, in the unit that was asked for. */
 typedef struct n2_interval {
@@ -20,14 +20,20 @@ void n2_interval_say(n2_text *text, const n2ce_options *o, const char *name, n2_
 typedef struct n2_headline {
     n2_interval v;
     n2_quality quality;
-    bool converged;
-    char reason[200]; /* if not */
+    n2_judgement verdict;
 } n2_headline;
 
 n2_headline n2_headline_of(const n2_session *s);
 
-/* An estimate of the session's answer; `h` says whether to trust it. */
-void n2_headline_note(const n2_session *s, const n2_headline *h, const char *name, n2_interval v);
+/* The normal quantile of the option "level". */
+double n2_interval_quantile(const n2ce_options *o);
+
+/* An estimate of the session's answer, and what it is worth. */
+void n2_answer_note(const n2_session *s, const n2_judgement *verdict, const char *name,
+                    n2_interval v);
+
+/* "verdict": .., "reason": .. or null */
+void n2_verdict_json(n2_text *json, const n2_judgement *verdict);
 
 /* The answer's JSON begins with the headline, which is noted as "estimate" and under a name of the
  * verb's; what a verb adds comes between the two. */

@@ -51,8 +51,8 @@ typedef struct n2_report_front {
     const char *verb, *title;
     const n2_page_number *numbers;
     size_t n_numbers;
-    const char *reason;                             /* why it has not converged; "": it has */
-    const char *verdict;                            /* instead of that it has; NULL: no */
+    const n2_judgement *judgement;                  /* of the headline */
+    const char *verdict;                            /* in the place of it, if that is NULL */
     void (*more)(const void *about, n2_text *page); /* sections of the verb's own, or NULL */
     const void *about;
 } n2_report_front;

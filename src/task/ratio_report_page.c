@@ -59,16 +59,16 @@ static void write_subtitle(const n2_session *s, n2_text *out) {
 
 static void add_front(const n2_session *s, const n2_report_front *front, n2_text *page) {
     n2_text subtitle = n2_text_new(page->ctx);
-    char verdict[240];
+    const n2_judgement *j = front->judgement;
+    char verdict[280] = "";
     write_subtitle(s, &subtitle);
     n2_page_begin(page, front->title, part_of(page, &subtitle));
     n2_text_free(&subtitle);
     n2_page_numbers(page, front->numbers, front->n_numbers);
-    snprintf(verdict, sizeof verdict, "not converged: %s", front->reason);
-    n2_page_verdict(page, !*front->reason,
-                    *front->reason   ? verdict
-                    : front->verdict ? front->verdict
-                                     : "converged");
+    if (j)
+        snprintf(verdict, sizeof verdict, "%s%s%s", n2_trust_name(j->trust), *j->reason ? ": " : "",
+                 j->reason);
+    n2_page_verdict(page, !j || j->trust == N2_TRUSTED, j ? verdict : front->verdict);
     if (front->more) front->more(front->about, page);
 }
 

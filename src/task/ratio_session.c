@@ -1,6 +1,7 @@
 #include "ratio_session.h"
 
 #include "base/numerics.h"
+#include "ratio/two_sample.h"
 #include "ratio_report.h"
 
 #include <math.h>
@@ -173,6 +174,22 @@ static n2ce_status same_columns(n2_session *s, const n2_samples *num, const n2_s
     return N2CE_OK;
 }
 
+/* Copies of rows are no new evidence. */
+static n2ce_status drop_copies(n2_session *s) {
+    double *rows[2] = {s->den->x, s->num->x};
+    size_t n[2] = {s->den->rows, s->num->rows};
+    N2_TRY(n2_two_sample_distinct(s->ctx, rows, n, s->num->cols, &s->copies));
+    s->den->rows = s->rows[0] = n[0];
+    s->num->rows = s->rows[1] = n[1];
+    if (s->copies)
+        n2_log(
+            s->ctx, N2CE_LOG_WARNING,
+            "%zu rows stand in their sample more than once, though values hardly repeat: each is "
+            "counted once. Copies are no new evidence.",
+            s->copies);
+    return N2CE_OK;
+}
+
 n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_samples *den) {
     const n2_table_options o = table_options(s, n2ce_options_get(s->options, "columns"), NULL);
     N2_TRY(read_samples(s, num, &o, &s->num));
@@ -182,7 +199,7 @@ n2ce_status n2_session_read_pair(n2_session *s, const n2_samples *num, const n2_
     N2_TRY(too_few(s, s->den, name_of(den)));
     note(s, 1, s->num);
     note(s, 0, s->den);
-    return N2CE_OK;
+    return drop_copies(s);
 }
 
 n2ce_status n2_option_needed(n2ce_ctx *ctx, const n2ce_options *o, const char *verb,
@@ -286,7 +303,11 @@ n2ce_status n2_session_fit(n2_session *s) {
     size_t *levels;
     N2_TRY(n2_opening_look(s->ctx, s->options, &s->choice, &s->opening));
     N2_TRY(check_columns(s));
+    N2_TRY(n2_data_facts_find(s->num, s->den, s->x_cols, &s->facts));
     N2_TRY(n2_session_levels(s, &levels));
+    /* nothing can be learned of a ratio that is infinite */
+    if (s->facts.determined || s->facts.dependent[0] || s->facts.dependent[1])
+        if (s->fit.parts == N2_PARTS_BOTH) s->fit.parts = N2_PARTS_QUADRATIC;
     s->fit.critic.choice = &s->choice;
     n2ce_status status = n2_ratio_fit(s->ctx, s->num, s->den, s->x_cols, levels, &s->fit, &s->ratio,
                                       &s->scores, &s->record);
@@ -300,41 +321,6 @@ n2ce_status n2_session_fit(n2_session *s) {
 }
 
 /* ---- its account of itself ----------------------------------------------- */
-
-static bool ran_out_of_time(const n2_fit_record *r) {
-    for (size_t k = 0; k < r->folds_run; k++)
-        if (r->fold[k].out_of_time) return true;
-    return false;
-}
-
-bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]) {
-    const n2_fit_record *r = &s->record;
-    const bool learned = r->learned || s->ratio->kernel;
-    const size_t n = s->den && s->rows[0] < s->rows[1] ? s->rows[0] : s->rows[1];
-    const size_t need = s->ratio->base ? 2 * (s->ratio->features->width + 3) : 60;
-    reason[0] = '\0';
-    if (n < need && !s->ratio->kernel)
-        snprintf(reason, 200, "%zu rows are too few for %zu columns; it takes at least %zu", n,
-                 s->num->cols, need);
-    else if (ran_out_of_time(r))
-        snprintf(reason, 200, "training was cut short by --time-limit");
-    else if (s->one_sided)
-        snprintf(reason, 200,
-                 "column \"%.60s\" has one value in one of the samples: the divergence is infinite "
-                 "unless it is a count or the like",
-                 s->one_sided);
-    else if (learned && fabs(q->balance) > 0.2 + 4 * q->balance_error)
-        snprintf(reason, 200,
-                 "the ratio is not normalised: its balance is %.3g, it should be 0 within %.2g",
-                 q->balance, 4 * q->balance_error);
-    else if (r->learned && r->used.critic.stages == 1 && q->saturated > 0.8)
-        snprintf(
-            reason, 200,
-            "%.0f %% of the numerator's ratios exceed M: the samples are too far apart for one "
-            "stage; try --stages",
-            100 * q->saturated);
-    return reason[0] == '\0';
-}
 
 void n2_session_samples(const n2_session *s, n2_text *text) {
     const size_t rows = s->rows[0] + s->rows[1], seen = s->seen[0] + s->seen[1];
@@ -415,6 +401,12 @@ void n2_session_json(const n2_session *s, n2_text *out) {
     n2_text_add_number(out, c->rate);
     n2_text_add(out, ", \"gaussian\": ");
     n2_text_add_number(out, r->gaussian);
+    n2_text_add(out, ", \"unresolved\": ");
+    n2_text_add_number(out, r->unresolved);
+    n2_text_add(out, ", \"gain\": ");
+    n2_text_add_number(out, r->gain.value);
+    n2_text_add(out, ", \"gain_error\": ");
+    n2_text_add_number(out, r->gain.error);
     n2_text_add(out, ", \"normal_margins\": %zu, ", r->mapped);
     add_folds(r, out);
     n2_text_add(

@@ -3,6 +3,7 @@
 #define N2_RATIO_SESSION_H
 
 #include "device_options.h"
+#include "ratio/data_facts.h"
 #include "ratio/estimate.h"
 #include "ratio/model_file.h"
 #include "task.h"
@@ -47,7 +48,9 @@
 
 #define N2_INTERVAL_OPTIONS                                                                     \
     {"unit", 'u', N2CE_OPTION_WORD, "nats", 0, 0, "nats|bits", "UNIT", "nats or bits"},         \
-    {"level", 0, N2CE_OPTION_REAL, "0.95", 0.5, 0.9999, NULL, "P", "coverage of the intervals"}
+    {"level", 0, N2CE_OPTION_REAL, "0.95", 0.5, 0.9999, NULL, "P", "coverage of the intervals"}, \
+    {"strict", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                                   \
+     "exit code 1 unless the verdict is trusted; the answer is printed all the same"}
 /* clang-format on */
 
 /* Samples from a file or from the caller's memory. */
@@ -70,7 +73,9 @@ typedef struct n2_session {
     n2_table *num, *den; /* den NULL: joint sample, num's first x_cols columns are x */
     size_t x_cols;
     size_t rows[2], seen[2], dropped; /* den, num */
+    size_t copies;         /* rows that were left out for standing in their sample before */
     const char *one_sided; /* name of a column with one value in one sample only, or NULL */
+    n2_data_facts facts;   /* of the samples, before they were fitted */
     n2_ratio *ratio;
     n2_scores scores;
     n2_fit_record record;
@@ -103,9 +108,6 @@ n2ce_status n2_session_fit(n2_session *s);
 
 /* How many levels each column has, 0 for numbers; memory of the context. */
 n2ce_status n2_session_levels(const n2_session *s, size_t **out);
-
-/* Whether to trust it; the reason if not, else "". */
-bool n2_session_converged(const n2_session *s, const n2_quality *q, char reason[200]);
 
 /* "5000 and 4000 rows, 3 columns", and how many were left out. */
 void n2_session_samples(const n2_session *s, n2_text *text);

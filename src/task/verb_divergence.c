@@ -20,7 +20,25 @@ static const n2ce_option divergence_options[] = {
     {0},
 };
 
-static void write_path(const n2_session *s, const n2_headline *h, const double *m, size_t n,
+/* What is found besides KL(num || den). */
+typedef struct divergences {
+    n2_headline h;
+    n2_interval reverse, js;
+    n2_judgement reverse_verdict, js_verdict;
+} divergences;
+
+/* Under a heading in the text, which says if it is not to be trusted, and a key of the JSON. */
+static void write_named(const n2_session *s, const char *heading, const char *key, n2_interval v,
+                        const n2_judgement *verdict, n2_writer *w) {
+    n2_interval_say(&w->text, s->options, heading, v);
+    n2_text_add(&w->json, ", \"%s\": {", key);
+    n2_interval_json(&w->json, "value", v);
+    n2_verdict_json(&w->json, verdict);
+    n2_text_add(&w->json, "}");
+    n2_answer_note(s, verdict, key, v);
+}
+
+static void write_path(const n2_session *s, const divergences *d, const double *m, size_t n,
                        n2_writer *w) {
     n2_text_add(&w->json, ", \"path\": [");
     for (size_t i = 0; i < n; i++) {
@@ -30,7 +48,7 @@ static void write_path(const n2_session *s, const n2_headline *h, const double *
         snprintf(name, sizeof name, "path at M = %g", m[i]);
         n2_interval_say(&w->text, s->options, name, v);
         snprintf(name, sizeof name, "path %g", m[i]);
-        n2_headline_note(s, h, name, v);
+        n2_answer_note(s, &d->js_verdict, name, v);
         n2_text_add(&w->json, "%s{\"M\": ", i ? ", " : "");
         n2_text_add_number(&w->json, m[i]);
         n2_text_add(&w->json, ", ");
@@ -40,39 +58,39 @@ static void write_path(const n2_session *s, const n2_headline *h, const double *
     n2_text_add(&w->json, "]");
 }
 
-/* Under a heading in the text, and a key of the JSON. */
-static void write_named(const n2_session *s, const char *heading, const char *key, n2_interval v,
-                        n2_writer *w) {
-    n2_interval_say(&w->text, s->options, heading, v);
-    n2_text_add(&w->json, ", \"%s\": {", key);
-    n2_interval_json(&w->json, "value", v);
-    n2_text_add(&w->json, "}");
-}
-
-/* What is found besides KL(num || den). */
-typedef struct divergences {
-    n2_headline h;
-    n2_interval reverse, js;
-} divergences;
-
 static divergences diverge(const n2_session *s) {
-    const n2_estimate back = n2_estimate_reverse_kl(&s->scores, &s->record);
+    const double z = n2_interval_quantile(s->options);
+    n2_quality q = {0};
+    const n2_estimate back = n2_estimate_reverse_kl(&s->scores, &s->record, &q);
     n2_estimate js = n2_estimate_path(&s->scores, 1);
     js = (n2_estimate){js.value / 2, js.error / 2};
-    return (divergences){n2_headline_of(s), n2_interval_of(s->options, back, N2_INFINITY),
-                         n2_interval_of(s->options, js, log(2))};
+    const n2_headline h = n2_headline_of(s);
+    return (divergences){
+        .h = h,
+        .reverse = n2_interval_of(s->options, back, N2_INFINITY),
+        .js = n2_interval_of(s->options, js, log(2)),
+        .reverse_verdict = n2_judge(s, N2_JUDGED_REVERSE, back, &q, z),
+        .js_verdict = n2_judge(s, N2_JUDGED_BOUNDED, js, &(n2_quality){0}, z),
+    };
+}
+
+/* Below the headline's verdict, if it is another. */
+static void say_reverse(const divergences *d, n2_text *text) {
+    const n2_judgement *v = &d->reverse_verdict;
+    if (v->trust != N2_TRUSTED && v->trust != d->h.verdict.trust)
+        n2_text_add(text, "           KL(den || num) is %s: %s\n", n2_trust_name(v->trust),
+                    v->reason);
 }
 
 static void write_divergence(const n2_session *s, const divergences *d, const double *m, size_t n,
                              n2_writer *w) {
     n2_headline_begin(s, &d->h, "kl", w);
-    write_named(s, "KL(num || den)", "kl", d->h.v, w);
-    write_named(s, "KL(den || num)", "kl_reverse", d->reverse, w);
-    write_named(s, "JS(num, den)", "js", d->js, w);
-    n2_headline_note(s, &d->h, "kl_reverse", d->reverse);
-    n2_headline_note(s, &d->h, "js", d->js);
-    write_path(s, &d->h, m, n, w);
+    write_named(s, "KL(num || den)", "kl", d->h.v, &d->h.verdict, w);
+    write_named(s, "KL(den || num)", "kl_reverse", d->reverse, &d->reverse_verdict, w);
+    write_named(s, "JS(num, den)", "js", d->js, &d->js_verdict, w);
+    write_path(s, d, m, n, w);
     n2_headline_say(s, &d->h, &w->text);
+    say_reverse(d, &w->text);
     n2_headline_end(s, &d->h, "nothing", w);
 }
 
@@ -88,7 +106,7 @@ static n2ce_status write_page(const n2_session *s, const divergences *d, n2ce_an
                                    .title = title,
                                    .numbers = numbers,
                                    .n_numbers = 3,
-                                   .reason = d->h.reason};
+                                   .judgement = &d->h.verdict};
     return n2_report_page(s, &front, answer);
 }
 

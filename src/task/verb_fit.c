@@ -33,8 +33,11 @@ static n2ce_status write_page(const n2_session *s, const n2_headline *h, n2ce_an
              n2_report_sample(s, 0));
     const n2_page_number number =
         n2_report_number(s->options, "KL(num || den)", h->v, text[0], text[1]);
-    const n2_report_front front = {
-        .verb = "fit", .title = title, .numbers = &number, .n_numbers = 1, .reason = h->reason};
+    const n2_report_front front = {.verb = "fit",
+                                   .title = title,
+                                   .numbers = &number,
+                                   .n_numbers = 1,
+                                   .judgement = &h->verdict};
     return n2_report_page(s, &front, answer);
 }
 

@@ -72,7 +72,7 @@ static n2ce_status write_page(const n2_session *s, const n2_headline *h, n2ce_an
     const n2_page_number number =
         n2_report_number(s->options, "mutual information", h->v, text[0], text[1]);
     const n2_report_front front = {
-        .verb = "mi", .title = title, .numbers = &number, .n_numbers = 1, .reason = h->reason};
+        .verb = "mi", .title = title, .numbers = &number, .n_numbers = 1, .judgement = &h->verdict};
     return n2_report_page(s, &front, answer);
 }
 

@@ -1,4 +1,5 @@
 /* test: do two samples have one distribution? */
+#include "base/numerics.h"
 #include "ratio/permutation.h"
 #include "ratio/two_sample.h"
 #include "ratio_report.h"
@@ -43,12 +44,11 @@ typedef struct test_result {
     double p;                   /* the answer */
     n2_two_sample of_all;       /* seven statistics of rows as they are */
     bool both;                  /* p combines them with the learned ratio's */
-    size_t copies;              /* rows left out because they stood there before */
     double learned_p, accuracy; /* of held-out rows by the ratio that was learnt from the others;
                                    accuracy: share on the right side, both samples alike */
     size_t n[2];                /* num, den: held out */
     null_distribution null;
-    char reason[200]; /* why the fit has not converged; "": it has */
+    n2_judgement verdict; /* of the ratio */
 } test_result;
 
 /* Scores of held-out rows, bounded so that no single one decides. */
@@ -83,21 +83,6 @@ enum { MANY_ROWS = 3000 };
 static double combine(double p, double learned) {
     const double t = fmin(fmin(p, 2 * learned), 1);
     return 1 - (1 - t) * (1 - t / 2);
-}
-
-static n2ce_status drop_copies(n2_session *s, test_result *t) {
-    double *rows[2] = {s->den->x, s->num->x};
-    size_t n[2] = {s->den->rows, s->num->rows};
-    N2_TRY(n2_two_sample_distinct(s->ctx, rows, n, s->num->cols, &t->copies));
-    s->den->rows = s->rows[0] = n[0];
-    s->num->rows = s->rows[1] = n[1];
-    if (t->copies)
-        n2_log(
-            s->ctx, N2CE_LOG_WARNING,
-            "%zu rows stand in their sample more than once, though values hardly repeat: each is "
-            "counted once. Copies are no new evidence.",
-            t->copies);
-    return N2CE_OK;
 }
 
 /* Rows of the two samples as they are; of many rows those that the ratio is learnt from, so that
@@ -176,7 +161,6 @@ static n2ce_status write_page(const n2_session *s, const test_result *t, n2ce_an
                                    .title = title,
                                    .numbers = numbers,
                                    .n_numbers = 2,
-                                   .reason = "",
                                    .verdict = verdict,
                                    .more = add_null,
                                    .about = t};
@@ -199,7 +183,7 @@ static void add_null_json(const null_distribution *d, n2_text *json) {
     n2_text_add(json, "}");
 }
 
-static void add_statistics_json(const test_result *t, n2_text *json) {
+static void add_statistics_json(const n2_session *s, const test_result *t, n2_text *json) {
     n2_text_add(json, ", \"statistics\": {");
     for (size_t k = 0; k < N2_TS_STATISTICS; k++) {
         n2_text_add(json, "\"%s\": ", n2_two_sample_names[k]);
@@ -210,7 +194,7 @@ static void add_statistics_json(const test_result *t, n2_text *json) {
     n2_text_add_number(json, t->of_all.p);
     n2_text_add(json, ", \"learned\": ");
     n2_text_add_number(json, t->learned_p);
-    n2_text_add(json, "}, \"copies\": %zu", t->copies);
+    n2_text_add(json, "}, \"copies\": %zu", s->copies);
 }
 
 static void note_test(const n2_session *s, const test_result *t) {
@@ -220,7 +204,7 @@ static void note_test(const n2_session *s, const test_result *t) {
                                          (size_t)n2_options_count(s->options, "permutations"),
                                      .n_num = t->n[0],
                                      .n_den = t->n[1],
-                                     .converged = !*t->reason};
+                                     .trusted = t->verdict.trust == N2_TRUSTED};
     n2_note_test(s->answer, &result);
     n2_note_number(s->answer, "p", t->p);
     n2_note_number(s->answer, "accuracy", t->accuracy);
@@ -239,10 +223,10 @@ static void write_test(const n2_session *s, const test_result *t, n2_writer *w) 
     n2_text_add_number(&w->json, t->p);
     n2_text_add(&w->json, ", \"accuracy\": ");
     n2_text_add_number(&w->json, t->accuracy);
-    add_statistics_json(t, &w->json);
-    n2_text_add(&w->json, ", \"permutations\": %llu, \"converged\": %s",
+    add_statistics_json(s, t, &w->json);
+    n2_text_add(&w->json, ", \"permutations\": %llu, \"verdict\": \"%s\"",
                 (unsigned long long)n2_options_count(s->options, "permutations"),
-                *t->reason ? "false" : "true");
+                n2_trust_name(t->verdict.trust));
     if (s->report) {
         n2_report_json(s, &w->json);
         add_null_json(&t->null, &w->json);
@@ -274,15 +258,14 @@ static n2ce_status learn(n2_session *s, test_result *t) {
 static n2ce_status test_session(n2_session *s, const n2ce_matrix *data, n2ce_answer *answer) {
     test_result t = {.p = 1};
     N2_TRY(n2_session_read_num_den(s, "test", data));
-    N2_TRY(drop_copies(s, &t));
     N2_TRY(n2_table_shuffle(s->num, s->fit.seed, 11));
     N2_TRY(n2_table_shuffle(s->den, s->fit.seed, 12));
     N2_TRY(ask_all_rows(s, &t));
     N2_TRY(learn(s, &t));
     t.p = t.both ? combine(t.of_all.p, t.learned_p) : t.of_all.p;
     n2_quality q;
-    n2_estimate_kl(&s->scores, &s->record, &q);
-    n2_session_converged(s, &q, t.reason);
+    const n2_estimate kl = n2_estimate_kl(&s->scores, &s->record, &q);
+    t.verdict = n2_judge(s, N2_JUDGED_KL, kl, &q, n2_normal_quantile(0.975));
     n2_writer w = n2_writer_new(s->ctx);
     note_test(s, &t);
     write_test(s, &t, &w);

@@ -63,9 +63,9 @@ static void two_normals(void **state) {
     double *num = normals(N, 1, 1, 1), *den = normals(N, 0, 1, 2);
     const n2_fit_options o = quick();
     fitted f = fit(ctx, num, N, den, N, 1, 0, &o);
-    n2_quality q;
+    n2_quality q, back;
     assert_estimate(n2_estimate_kl(&f.scores, &f.record, &q), 0.5, 0.01, 0.08);
-    assert_estimate(n2_estimate_reverse_kl(&f.scores, &f.record), 0.5, 0.01, 0.08);
+    assert_estimate(n2_estimate_reverse_kl(&f.scores, &f.record, &back), 0.5, 0.01, 0.08);
     static const double magnitudes[] = {1, 10, 1000};
     for (size_t i = 0; i < COUNT_OF(magnitudes); i++)
         assert_estimate(n2_estimate_path(&f.scores, magnitudes[i]),
@@ -331,7 +331,7 @@ static void estimates_from_the_truth(void **state) {
     assert_close(q.normalisation, 1, 0.1, 0);
     assert_close(q.cap, n2ce_bound_cap(10), 1e-12, 0);
     assert_close(q.bound, n2ce_path_gaussian(1, 10), 0.1, 0);
-    assert_estimate(n2_estimate_reverse_kl(&s, &r), 0.5, 0.005, 0.05);
+    assert_estimate(n2_estimate_reverse_kl(&s, &r, &q), 0.5, 0.005, 0.05);
     assert_estimate(n2_estimate_path(&s, 1), n2ce_path_gaussian(1, 1), 0.001, 0.05);
     assert_close(n2_estimate_kl(&none, &r, &q).value, 0, 0, 1e-12);
     assert_close(q.normalisation, 1, 1e-12, 0);

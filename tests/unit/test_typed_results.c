@@ -31,8 +31,9 @@ static void estimates_have_intervals(void **state) {
         assert_true(e->lo < e->value && e->value < e->hi && e->standard_error > 0);
         assert_close(e->value - e->lo, 1.959964 * e->standard_error, 1e-5, 0);
         assert_string_equal(e->unit, "nats");
-        assert_true(e->converged);
-        assert_string_equal(e->verdict, "converged");
+        assert_true(e->trusted);
+        assert_string_equal(e->verdict, "trusted");
+        assert_string_equal(e->reason, "");
     }
     const n2ce_estimate *kl = n2ce_answer_estimate(a, "kl");
     assert_true(kl->value == n2ce_answer_number(a, "estimate"));

@@ -243,10 +243,10 @@ def run_task(name, data=(), keywords=None, threads=0, caller="run"):
     return result
 
 
-def warn_unless_converged(details):
+def warn_unless_trusted(details):
     """Says why the library does not trust its estimate, to the caller of the caller."""
-    if not details["converged"]:
-        warnings.warn(f"not converged: {spell(details['verdict'])}", LibraryWarning, stacklevel=3)
+    if details["verdict"] != "trusted":
+        warnings.warn(f"{details['verdict']}: {spell(details.get('reason') or '')}", LibraryWarning, stacklevel=3)
 
 
 def _read_answer(context, answer):

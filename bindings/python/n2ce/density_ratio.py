@@ -3,7 +3,7 @@ import numpy as np
 
 from ._arrays import as_samples, column_names
 from ._base import BaseEstimator, NotFittedError
-from ._core import Model, run_task, seed_of, threads_of, warn_unless_converged
+from ._core import Model, run_task, seed_of, threads_of, warn_unless_trusted
 from ._errors import keyword_of
 from .objective import diagnostics
 
@@ -101,7 +101,7 @@ class DensityRatio(BaseEstimator):
         keywords = {name: getattr(self, name) for name in _OPTIONS}
         keywords.update(self.options or {}, seed=seed_of(self.random_state))
         answer = run_task("fit", (num, den), keywords, threads_of(self.n_jobs), "DensityRatio")
-        warn_unless_converged(answer.details)
+        warn_unless_trusted(answer.details)
         self._adopt(answer.model, labels, answer.details)
         if names is not None:
             self.feature_names_in_ = names

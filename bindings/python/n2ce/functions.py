@@ -3,7 +3,7 @@ import math
 from dataclasses import dataclass, field
 
 from ._arrays import as_samples
-from ._core import run_task, seed_of, threads_of, warn_unless_converged
+from ._core import run_task, seed_of, threads_of, warn_unless_trusted
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Estimate:
     lo: float
     hi: float
     unit: str
-    converged: bool
+    trusted: bool
     details: dict = field(repr=False)  # the JSON object of the command line
 
     def __float__(self):
@@ -34,7 +34,7 @@ def _estimate(details, found):
     """The Estimate of a member of the JSON object, where null is NaN."""
     value, lo, hi = (math.nan if found[key] is None else found[key]
                      for key in ("value" if "value" in found else "estimate", "lo", "hi"))
-    return Estimate(value, lo, hi, details["unit"], details["converged"], details)
+    return Estimate(value, lo, hi, details["unit"], details["verdict"] == "trusted", details)
 
 
 def _run(caller, task, samples, random_state, n_jobs, options):
@@ -62,7 +62,7 @@ def kl_divergence(num, den, *, reverse=False, unit="nats", random_state=None, n_
     """
     details = _run("kl_divergence", "divergence", {"num": num, "den": den}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_converged(details)
+    warn_unless_trusted(details)
     return _estimate(details, details["kl_reverse" if reverse else "kl"])
 
 
@@ -70,7 +70,7 @@ def jensen_shannon(num, den, *, unit="nats", random_state=None, n_jobs=None, **o
     """The Jensen-Shannon divergence of two samples, at most ln 2 nats; as kl_divergence()."""
     details = _run("jensen_shannon", "divergence", {"num": num, "den": den}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_converged(details)
+    warn_unless_trusted(details)
     return _estimate(details, details["js"])
 
 
@@ -82,7 +82,7 @@ def mutual_information(x, y, *, unit="nats", random_state=None, n_jobs=None, **o
     """
     details = _run("mutual_information", "mi", {"x": x, "y": y}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_converged(details)
+    warn_unless_trusted(details)
     return _estimate(details, details)
 
 

@@ -32,7 +32,7 @@ class Divergence(unittest.TestCase):
             kl = n2ce.kl_divergence(self.num, self.den, reverse=reverse, **FAST)
             self.assertAlmostEqual(kl.value, 1, delta=0.15)
             self.assertTrue(kl.lo < kl.value < kl.hi)
-            self.assertEqual((float(kl), kl.unit, kl.converged), (kl.value, "nats", True))
+            self.assertEqual((float(kl), kl.unit, kl.trusted), (kl.value, "nats", True))
 
     def test_directions(self):
         """The wide sample against the narrow one costs more than the other way round."""
@@ -105,10 +105,10 @@ class Divergence(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "num, row 3, column 1"):
             n2ce.kl_divergence(self.num, self.den)
 
-    def test_what_has_not_converged_warns(self):
-        details = {"converged": False, "verdict": "cut short by --time-limit"}
-        with self.assertWarnsRegex(n2ce.Warning, "^not converged: cut short by time_limit"):
-            _core.warn_unless_converged(details)
+    def test_what_is_not_trusted_warns(self):
+        details = {"verdict": "doubtful", "reason": "cut short by --time-limit"}
+        with self.assertWarnsRegex(n2ce.Warning, "^doubtful: cut short by time_limit"):
+            _core.warn_unless_trusted(details)
 
     def test_ctrl_c(self):
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
