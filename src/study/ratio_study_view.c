@@ -21,7 +21,7 @@ const char n2_study_caveat[] =
 const char n2_study_legend[] =
     "Estimates are means +- standard deviations over seeds, in nats; \"zero\" is the guess 0, "
     "whose "
-    "error is the truth. \"!\": at least one fit failed, or did not converge by its own account.";
+    "error is the truth. \"!\": at least one fit failed, or is not trusted by its own account.";
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
