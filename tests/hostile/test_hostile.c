@@ -3,6 +3,8 @@
  * that there can be. */
 #include "samples.h"
 
+#include "base/numerics.h"
+
 #include <math.h>
 
 enum { ROWS = 800, MOST_COLUMNS = 100 };
@@ -186,30 +188,32 @@ static void bits(size_t n, double *num, double *den) {
 /* ---- the rule ------------------------------------------------------------ */
 
 static const hostile cases[] = {
-    {"whole numbers and their copy", ROWS, 1, 1, whole_numbers_and_their_copy, true, 1.791759, NAN,
-     NAN, NULL},
-    {"1 % at 30 sigma", ROWS, 2, 2, one_in_a_hundred_at_thirty_sigma, false, 4.44, 0.01005, NAN,
+    {"whole numbers and their copy", ROWS, 1, 1, whole_numbers_and_their_copy, true, 1.791759,
+     N2_NAN, N2_NAN, NULL},
+    {"1 % at 30 sigma", ROWS, 2, 2, one_in_a_hundred_at_thirty_sigma, false, 4.44, 0.01005, N2_NAN,
      NULL},
-    {"half zeros", ROWS, 1, 1, half_zeros, false, INFINITY, 0.693147, 0.215762, "100"},
-    {"half zeros below", ROWS, 1, 1, half_zeros_below, false, 0.693147, INFINITY, 0.215762, "100"},
-    {"U(0, 2) and U(0, 1)", ROWS, 1, 1, wider_support, false, INFINITY, 0.693147, 0.215762, "100"},
-    {"(x, x)", ROWS, 2, 2, columns_that_are_one, false, INFINITY, INFINITY, 0.693147, NULL},
-    {"(x, x) below", ROWS, 2, 2, columns_that_are_one_below, false, INFINITY, INFINITY, 0.693147,
-     NULL},
-    {"100 columns of Laplace", 500, 100, 100, many_columns_of_laplace, false, 1.0712, 1.0712, NAN,
+    {"half zeros", ROWS, 1, 1, half_zeros, false, N2_INFINITY, 0.693147, 0.215762, "100"},
+    {"half zeros below", ROWS, 1, 1, half_zeros_below, false, 0.693147, N2_INFINITY, 0.215762,
      "100"},
+    {"U(0, 2) and U(0, 1)", ROWS, 1, 1, wider_support, false, N2_INFINITY, 0.693147, 0.215762,
+     "100"},
+    {"(x, x)", ROWS, 2, 2, columns_that_are_one, false, N2_INFINITY, N2_INFINITY, 0.693147, NULL},
+    {"(x, x) below", ROWS, 2, 2, columns_that_are_one_below, false, N2_INFINITY, N2_INFINITY,
+     0.693147, NULL},
+    {"100 columns of Laplace", 500, 100, 100, many_columns_of_laplace, false, 1.0712, 1.0712,
+     N2_NAN, "100"},
     {"the same file twice", ROWS, 3, 3, the_same_file_twice, false, 0, 0, 0, NULL},
     {"rows five times", ROWS, 3, 3, rows_five_times, false, 0, 0, 0, NULL},
-    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, NAN, NAN, "100"},
-    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, NAN, NAN, "100"},
-    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, INFINITY, 0.215762, "100"},
+    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, N2_NAN, N2_NAN, "100"},
+    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, N2_NAN, N2_NAN, "100"},
+    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, N2_INFINITY, 0.215762, "100"},
     {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL},
     {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL},
     {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30"},
-    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, NAN, NAN, "100"},
+    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100"},
     {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL},
     {"lognormal", ROWS, 2, 2, positive_columns, false, 0.1395, 0.1886, 0.0380, NULL},
-    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, NAN, NULL},
+    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, N2_NAN, NULL},
 };
 
 static n2ce_answer *ask(n2ce_ctx *ctx, const hostile *h, const n2ce_matrix *data) {
