@@ -50,13 +50,15 @@ static void say_report(const n2ce_task *task, const n2ce_answer *answer, const a
 }
 
 /* What scripts are told of an answer's first number: with --strict that it is not trusted, with
- * --quiet, which prints no verdict, which verdict it is. */
+ * --quiet, which prints no verdict, which verdict it is; what was written to --output is there
+ * either way. */
 static int verdict_code(const n2ce_answer *answer, const arguments *args) {
     const n2ce_estimate *e = n2ce_answer_estimate(answer, "estimate");
     if (!e || e->trusted) return EXIT_OK;
     const char *strict = n2ce_options_get(args->own, "strict");
     if (strict && strcmp(strict, "true") == 0) return EXIT_FAILED;
-    if (!switched_on(args->common, "quiet")) return EXIT_OK;
+    const bool written = n2ce_options_get(args->own, "output") != NULL;
+    if (written || !switched_on(args->common, "quiet")) return EXIT_OK;
     return strcmp(e->verdict, "failed") == 0 ? EXIT_NOTHING : EXIT_DOUBTFUL;
 }
 

@@ -18,7 +18,7 @@ done
 printf 'x0,x1\n0.5,1\n-1,0\n2,2.5\n' >rows.csv
 small='--steps 40 --width 8 --folds 2'
 for kind in '--critic quadratic' "--critic net $small" "--critic net --stages 2 --scaling normal $small" \
-    "--method kliep"; do
+    "--method kliep" "--critic auto"; do
     # shellcheck disable=SC2086
     "$program" fit -q --num 1.csv --den 2.csv -o model -f $kind >/dev/null
     "$program" score model rows.csv | awk '{ printf "%.17g\n", $1 }' >want
