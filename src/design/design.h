@@ -35,6 +35,7 @@ typedef struct n2_proposals {
     double *predicted; /* the value that is expected */
     double *log_prior; /* how usual the design is, nats; NAN where a method has no such thing */
     double inside;     /* share of designs within the bounds before they were moved into them */
+    double *chance;    /* that a design has what is required; NULL: nothing is */
     double *unmoved;   /* designs as they were then, like x; NULL: not wanted */
     double low, high;  /* 80 % interval of the mean value of all; both 0: a method has none */
 } n2_proposals;

@@ -27,17 +27,29 @@ static n2_table_options table_options(const n2_design_table *t, const n2_design_
                               .seed = o->seed};
 }
 
+/* The value and the columns aside, as n2_columns_parse has them. */
+static n2ce_status name_others(n2_design_table *t, const n2_design_table_options *o, char **out) {
+    n2_text text = n2_text_new(t->ctx);
+    n2_text_add(&text, "%s", o->target);
+    for (size_t k = 0; k < o->n_aside; k++) n2_text_add(&text, ",\"%s\"", o->aside[k]);
+    return n2_text_take(&text, out);
+}
+
+/* Where the value is, at[0], and the columns aside, behind it. */
 static n2ce_status read_file(n2_design_table *t, const char *path, const n2_design_table_options *o,
                              size_t *at) {
     n2_table_options to = table_options(t, o);
+    char *then = NULL;
     to.find_texts = true;
-    if (*to.columns) to.then = o->target;
-    N2_TRY(n2_table_read(t->ctx, path, &to, &t->table));
-    if (to.then) {
-        *at = t->table->cols - 1;
-        return N2CE_OK;
+    if (*to.columns) N2_TRY(name_others(t, o, &then));
+    to.then = then;
+    n2ce_status status = n2_table_read(t->ctx, path, &to, &t->table);
+    for (size_t k = 0; k <= o->n_aside && status == N2CE_OK; k++) {
+        at[k] = then ? t->table->first_cols + k : 0;
+        if (!then) status = target_column(t, k ? o->aside[k - 1] : o->target, &at[k]);
     }
-    return target_column(t, o->target, at);
+    n2_free(t->ctx, then);
+    return status;
 }
 
 /* X and y side by side. */
@@ -52,34 +64,67 @@ static n2ce_status read_matrices(n2_design_table *t, const n2ce_matrix *m,
     return n2_table_of_matrices(t->ctx, m, labels, &to, &t->table);
 }
 
-static n2ce_status split(n2_design_table *t, size_t at) {
-    const n2_table *from = t->table;
-    const size_t n = from->cols - 1;
+/* The place of a column among those that are no part of a design; `most` if it is a part. */
+static size_t place_among(const size_t *at, size_t most, size_t column) {
+    size_t k = 0;
+    while (k < most && at[k] != column) k++;
+    return k;
+}
+
+static n2ce_status make_room(n2_design_table *t, size_t rows, size_t n, size_t n_aside) {
     n2_designs *d = &t->designs;
-    if (from->categorical[at])
-        return n2_fail(t->ctx, N2CE_EINVAL, "The value \"%s\" cannot be a category.",
-                       from->names[at]);
-    if (n == 0)
-        return n2_fail(t->ctx, N2CE_EDATA, "There is no column besides \"%s\"; a design needs one.",
-                       from->names[at]);
-    d->rows = from->rows;
+    d->rows = rows;
     d->space.n = n;
     d->space.factor = n2_alloc(t->ctx, n, sizeof *d->space.factor);
-    d->x = n2_alloc(t->ctx, from->rows * n, sizeof *d->x);
-    d->y = n2_alloc(t->ctx, from->rows, sizeof *d->y);
+    d->x = n2_alloc(t->ctx, rows * n, sizeof *d->x);
+    d->y = n2_alloc(t->ctx, rows, sizeof *d->y);
     t->names = n2_alloc(t->ctx, n, sizeof *t->names);
-    if (!d->space.factor || !d->x || !d->y || !t->names) return N2CE_ENOMEM;
-    t->target = from->names[at];
-    for (size_t i = 0; i < from->rows; i++) {
-        const double *row = from->x + i * from->cols;
-        for (size_t j = 0; j < n; j++) d->x[i * n + j] = row[j + (j >= at)];
-        d->y[i] = t->sign * row[at];
+    if (n_aside) t->aside = n2_alloc(t->ctx, n_aside * rows, sizeof *t->aside);
+    return d->space.factor && d->x && d->y && t->names && (t->aside || !n_aside) ? N2CE_OK
+                                                                                 : N2CE_ENOMEM;
+}
+
+static n2ce_status check_values(const n2_design_table *t, const size_t *at, size_t others) {
+    const n2_table *from = t->table;
+    for (size_t k = 0; k < others; k++) {
+        if (from->categorical[at[k]])
+            return n2_fail(t->ctx, N2CE_EINVAL, "The value \"%s\" cannot be a category.",
+                           from->names[at[k]]);
+        if (place_among(at, k, at[k]) < k)
+            return n2_fail(t->ctx, N2CE_EINVAL, "\"%s\" is asked for twice.", from->names[at[k]]);
     }
-    for (size_t j = 0; j < n; j++) {
-        t->names[j] = from->names[j + (j >= at)];
-        if (from->categorical[j + (j >= at)])
+    if (from->cols <= others)
+        return n2_fail(t->ctx, N2CE_EDATA, "There is no column besides \"%s\"; a design needs one.",
+                       from->names[at[0]]);
+    return N2CE_OK;
+}
+
+/* Columns at[0], the value, and those behind it, aside; the rest are designs. */
+static n2ce_status split(n2_design_table *t, const size_t *at, size_t n_aside) {
+    const n2_table *from = t->table;
+    const size_t others = n_aside + 1, n = from->cols - others;
+    n2_designs *d = &t->designs;
+    N2_TRY(check_values(t, at, others));
+    N2_TRY(make_room(t, from->rows, n, n_aside));
+    t->target = from->names[at[0]];
+    size_t j = 0;
+    for (size_t c = 0; c < from->cols; c++) {
+        const size_t k = place_among(at, others, c);
+        for (size_t i = 0; i < from->rows; i++) {
+            const double x = from->x[i * from->cols + c];
+            if (k == 0)
+                d->y[i] = t->sign * x;
+            else if (k < others)
+                t->aside[(k - 1) * from->rows + i] = x;
+            else
+                d->x[i * n + j] = x;
+        }
+        if (k < others) continue;
+        t->names[j] = from->names[c];
+        if (from->categorical[c])
             d->space.factor[j] =
                 (n2_factor){.kind = N2_CATEGORY, .levels = n2_levels_count(t->levels, t->names[j])};
+        j++;
     }
     return N2CE_OK;
 }
@@ -161,18 +206,18 @@ static n2ce_status begin(n2ce_ctx *ctx, const n2_design_table_options *o, n2_des
     return n2_levels_new(ctx, &t->levels);
 }
 
-/* Once the table is there, with the value in column `at`. */
-static n2ce_status finish(n2_design_table *t, const n2_design_table_options *o, size_t at) {
-    N2_TRY(split(t, at));
+/* Once the table is there, with the value in column at[0]. */
+static n2ce_status finish(n2_design_table *t, const n2_design_table_options *o, const size_t *at) {
+    N2_TRY(split(t, at, o->n_aside));
     N2_TRY(describe_space(t, o->continuous));
     return read_bounds(t, o->bounds);
 }
 
 n2ce_status n2_design_table_read(n2ce_ctx *ctx, const char *path, const n2_design_table_options *o,
                                  n2_design_table *t) {
-    size_t at = 0;
+    size_t at[N2_DESIGN_ASIDE + 1];
     N2_TRY(begin(ctx, o, t));
-    N2_TRY(read_file(t, path, o, &at));
+    N2_TRY(read_file(t, path, o, at));
     return finish(t, o, at);
 }
 
@@ -181,12 +226,13 @@ n2ce_status n2_design_table_of_matrices(n2ce_ctx *ctx, const n2ce_matrix x_and_y
     size_t at = 0;
     N2_TRY(begin(ctx, o, t));
     N2_TRY(read_matrices(t, x_and_y, o, &at));
-    return finish(t, o, at);
+    return finish(t, o, &at);
 }
 
 void n2_design_table_close(n2_design_table *t) {
     n2_free(t->ctx, t->designs.x);
     n2_free(t->ctx, t->designs.y);
+    n2_free(t->ctx, t->aside);
     n2_free(t->ctx, t->designs.space.factor);
     n2_free(t->ctx, t->names);
     n2_table_free(t->table);
@@ -222,14 +268,16 @@ void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out
     }
     snprintf(name, sizeof name, "%.280s_predicted", t->target);
     add_field(out, name);
-    n2_text_add(out, ",log_prior\n");
+    n2_text_add(out, p->chance ? ",log_prior,chance\n" : ",log_prior\n");
     for (size_t i = 0; i < p->rows; i++) {
         for (size_t j = 0; j < n; j++) {
             n2_design_value(t, j, p->x[i * n + j], out);
             n2_text_add(out, ",");
         }
         n2_text_add(out, "%s,", n2_format_number(t->sign * p->predicted[i], number));
-        n2_text_add(out, "%s\n", n2_format_number(p->log_prior[i], number));
+        n2_text_add(out, "%s", n2_format_number(p->log_prior[i], number));
+        if (p->chance) n2_text_add(out, ",%.4g", p->chance[i]);
+        n2_text_add(out, "\n");
     }
 }
 

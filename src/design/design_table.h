@@ -8,9 +8,13 @@
 #include "design.h"
 #include "io/table.h"
 
+enum { N2_DESIGN_ASIDE = 8 }; /* the most columns aside */
+
 typedef struct n2_design_table_options {
-    const char *target;  /* column of the value, by its name or number; not for matrices */
-    bool minimize;       /* the smaller the value, the better */
+    const char *target;       /* column of the value, by its name or number; not for matrices */
+    bool minimize;            /* the smaller the value, the better */
+    const char *const *aside; /* names of other columns that are no part of a design, */
+    size_t n_aside;           /* so many; not for matrices */
     const char *columns; /* of the designs; "": all others. Lists as n2_columns_parse has them */
     const char
         *categorical;       /* those that are categories, besides those that hold texts; "": none */
@@ -27,6 +31,7 @@ typedef struct n2_design_table {
     n2_levels *levels;
     n2_table *table;
     n2_designs designs; /* y turned so that larger is better */
+    double *aside;      /* values of the columns aside, one column after the other; NULL: none */
     const char **names; /* of the space's columns */
     char *target;
     double sign; /* -1: minimised */
@@ -43,7 +48,8 @@ void n2_design_table_close(n2_design_table *t);
 /* A value of a column as the file has it: a number, or the text of a level. */
 void n2_design_value(const n2_design_table *t, size_t column, double value, n2_text *out);
 
-/* Proposals as CSV: the file's own columns, TARGET_predicted and log_prior. */
+/* Proposals as CSV: the file's own columns, TARGET_predicted and log_prior, and the chance to meet
+ * what is required, where there is one. */
 void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out);
 
 /* Proposals as the public header has them: in the table's units, with names and levels, for as

@@ -133,18 +133,19 @@ static double shift_of(const n2_latent *m, const n2_latent_trial *t) {
     return sum / t->n;
 }
 
+/* The shift is that of the shallowest trial, which is most like what is asked for; the error knows
+ * all. */
 void n2_latent_learn_shift(n2_latent *m) {
     n2_latent_record *r = &m->record;
-    double sum = 0, size = 0;
+    double size = 0;
     size_t n = 0;
+    r->shift = 0;
     for (size_t i = 0; i < r->trials; i++) {
         if (r->trial[i].ambition != r->ambition) continue;
         const double shift = FURTHER * shift_of(m, &r->trial[i]);
-        sum += shift;
+        if (n++ == 0) r->shift = shift;
         size += fabs(shift);
-        n++;
     }
-    r->shift = n > 0 ? sum / (double)n : 0;
     r->error = n > 0 ? LEAST_ERROR + TRIAL_ERROR * size / (double)n : UNTRIED_ERROR;
     r->error += UNEXPLAINED_ERROR * sqrt(fmin(fmax(1 - r->r2, 0), 1));
 }

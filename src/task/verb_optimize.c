@@ -33,6 +33,8 @@ static const n2ce_option optimize_options[] = {
      "columns that may have fractions although all their values are whole"},
     {"bounds", 'b', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "CSV with rows column,low,high; default: the range of the data"},
+    {"require", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "CONDITIONS",
+     "what other columns, which are no part of a design, must likely be, as \"purity >= 0.9; cost <= 3\""},
     {"fix", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN=VALUE",
      "columns that have one value in every proposal, separated by commas"},
     {"sum", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "COLUMNS=TOTAL",
@@ -77,6 +79,8 @@ typedef struct session {
     n2ce_ctx *ctx;
     const n2ce_options *options;
     n2_design_table t;
+    n2_requirements required;
+    double *chance; /* room for that of the proposals */
     n2_design_rules rules;
     n2_backtest backtest; /* its visible designs are what is learnt from */
     n2_latent_options latent;
@@ -162,7 +166,7 @@ static n2ce_status find_target(n2ce_ctx *ctx, const n2ce_options *from, bool in_
 }
 
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
-                                n2_design_table *out) {
+                                const n2_requirements *aside, n2_design_table *out) {
     const char *path = n2ce_options_get(o, "designs");
     n2_design_table_options to = {.columns = n2ce_options_get(o, "columns"),
                                   .categorical = n2ce_options_get(o, "categorical"),
@@ -171,6 +175,10 @@ n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
                                   .drop_missing = n2_options_flag(o, "drop-missing"),
                                   .max_rows = (size_t)n2_options_count(o, "max-rows"),
                                   .seed = n2_options_count(o, "seed")};
+    if (aside && !data) {
+        to.aside = aside->column;
+        to.n_aside = aside->n;
+    }
     *out = (n2_design_table){.ctx = ctx};
     N2_TRY(find_target(ctx, o, !data, &to));
     if (data) return n2_design_table_of_matrices(ctx, data, &to, out);
@@ -215,7 +223,8 @@ static n2ce_status make_room(session *s) {
     p->predicted = n2_alloc(s->ctx, n, sizeof *p->predicted);
     p->log_prior = n2_alloc(s->ctx, n, sizeof *p->log_prior);
     s->r.spread = n2_alloc(s->ctx, n, sizeof *s->r.spread);
-    return p->x && p->predicted && p->log_prior && s->r.spread ? N2CE_OK : N2CE_ENOMEM;
+    s->chance = p->chance = n2_alloc(s->ctx, n, sizeof *p->chance);
+    return p->x && p->predicted && p->log_prior && s->r.spread && p->chance ? N2CE_OK : N2CE_ENOMEM;
 }
 
 static n2ce_status propose_here(session *s) {
@@ -229,6 +238,9 @@ static n2ce_status propose_here(session *s) {
         status = n2_fail(s->ctx, N2CE_EDATA,
                          "No design was found that is new and plausible: all that the columns "
                          "allow may have been tried.");
+    p->chance = s->chance;
+    if (status == N2CE_OK)
+        status = n2_requirements_keep(s->ctx, m, &s->required, s->t.designs.space.n, p);
     if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
     n2_latent_free(m);
     return status;
@@ -274,6 +286,16 @@ static n2ce_status stopped(session *s, n2ce_answer *answer) {
     return N2CE_ECANCELED;
 }
 
+/* What is required is of all rows, in a file. */
+static n2ce_status read_required(session *s, const n2ce_matrix *data) {
+    N2_TRY(n2_requirements_read(s->ctx, n2ce_options_get(s->options, "require"), &s->required));
+    if (s->required.n > 0 && data)
+        return n2_fail(s->ctx, N2CE_EINVAL, "--require needs a file with the columns it names.");
+    if (s->required.n > 0 && n2ce_options_number(s->options, "backtest") > 0)
+        return n2_fail(s->ctx, N2CE_EINVAL, "Give --backtest or --require, not both.");
+    return N2CE_OK;
+}
+
 static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer *answer) {
     const n2ce_options *o = s->options;
     s->r.path = data ? NULL : n2ce_options_get(o, "output");
@@ -282,7 +304,11 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     N2_TRY(n2_checkpoint_of_options(s->ctx, o, n2ce_options_get(o, "output"), &s->checkpoint));
     if (*s->checkpoint.path) s->latent.checkpoint = s->checkpoint.path;
     N2_TRY(choose_device(s));
-    N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->t));
+    N2_TRY(read_required(s, data));
+    N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->required, &s->t));
+    N2_TRY(n2_requirements_fill(&s->t, &s->required));
+    s->latent.needs = s->required.need;
+    s->latent.n_needs = s->required.n;
     N2_TRY(n2_optimize_rules(o, &s->t, &s->rules));
     s->latent.rules = &s->rules;
     N2_TRY(
@@ -308,12 +334,15 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     *s = (session){.ctx = ctx,
                    .options = o,
                    .t = {.ctx = ctx},
+                   .required = {.arena = n2_arena_new(ctx)},
                    .backtest = {.ctx = ctx},
                    .r = {.worth = {.ctx = ctx}}};
     const n2ce_status status = run_session(s, data, answer);
     void *const blocks[] = {s->r.proposals.x, s->r.proposals.predicted, s->r.proposals.log_prior,
                             s->r.spread};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
+    n2_free(ctx, s->chance);
+    n2_requirements_free(&s->required);
     n2_appraisal_free(&s->r.worth);
     n2_backtest_end(&s->backtest);
     n2_design_rules_free(&s->rules);

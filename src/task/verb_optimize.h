@@ -5,14 +5,16 @@
 #include "design/design_table.h"
 #include "optimize/appraisal.h"
 #include "optimize/latent.h"
+#include "optimize_require.h"
 #include "task.h"
 
 #include <string.h>
 
 /* The designs of the file that the verb's options name, or of matrices X and y, and the model that
- * they describe; where it is trained and kept is another matter. Close the table in any case. */
+ * they describe, with the columns of requirements aside (NULL: none); where it is trained and kept
+ * is another matter. Close the table in any case. */
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
-                                n2_design_table *out);
+                                const n2_requirements *aside, n2_design_table *out);
 
 /* What the options say that proposals must obey; a sum that was found is logged. Free it in any
  * case. */
