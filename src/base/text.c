@@ -153,16 +153,30 @@ void n2_text_add_number(n2_text *text, double value) {
 
 /* ---- escapes ------------------------------------------------------------------------------ */
 
+size_t n2_utf8_length(const char *text, size_t room) {
+    const unsigned char *p = (const unsigned char *)text, c = p[0];
+    if (c < 0x80) return 1;
+    const size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+    if (c < 0xc2 || c > 0xf4 || n > room) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    const bool overlong = (c == 0xe0 && p[1] < 0xa0) || (c == 0xf0 && p[1] < 0x90);
+    const bool surrogate = c == 0xed && p[1] > 0x9f, too_large = c == 0xf4 && p[1] > 0x8f;
+    return overlong || surrogate || too_large ? 0 : n;
+}
+
 void n2_text_add_json_string(n2_text *text, const char *s) {
     n2_text_add_raw(text, "\"", 1);
-    for (; *s; s++) {
+    for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
         const unsigned char c = (unsigned char)*s;
+        n = n2_utf8_length(s, left);
         if (c == '"' || c == '\\')
             n2_text_add(text, "\\%c", c);
         else if (c < 0x20)
             n2_text_add(text, "\\u%04x", c);
         else
-            n2_text_add_raw(text, s, 1);
+            n2_text_add_raw(text, n ? s : "\xef\xbf\xbd", n ? n : 3);
+        if (n == 0) n = 1;
     }
     n2_text_add_raw(text, "\"", 1);
 }

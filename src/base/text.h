@@ -42,8 +42,13 @@ enum { N2_NUMBER_ROOM = 32 };
 char *n2_format_number(double value, char *buffer);
 size_t n2_put_number(double value, char *buffer);
 
-void n2_text_add_json_string(n2_text *text, const char *s); /* quoted, escaped */
-void n2_text_add_xml(n2_text *text, const char *s);         /* & < > " escaped */
+/* Bytes of the character that a text of `room` bytes begins with, 0 if it is not UTF-8 (Unicode,
+ * table 3-7). */
+size_t n2_utf8_length(const char *text, size_t room);
+
+/* Quoted, escaped; bytes that are not UTF-8, as names of files may have, are U+FFFD each. */
+void n2_text_add_json_string(n2_text *text, const char *s);
+void n2_text_add_xml(n2_text *text, const char *s); /* & < > " escaped */
 
 /* Hands the string over (free it with n2_free) and empties the text; N2CE_ENOMEM
  * and NULL if an addition failed. */

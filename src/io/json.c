@@ -48,22 +48,9 @@ static void skip_space(n2_json *json) {
 
 /* ---- UTF-8 and strings ------------------------------------------------------------------ */
 
-/* Bytes of the character at p, 0 if it is not UTF-8 (Unicode, table 3-7). */
-static size_t utf8_length(const unsigned char *p, size_t room) {
-    const unsigned char c = p[0];
-    if (c < 0x80) return 1;
-    const size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-    if (c < 0xc2 || c > 0xf4 || n > room) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    const bool overlong = (c == 0xe0 && p[1] < 0xa0) || (c == 0xf0 && p[1] < 0x90);
-    const bool surrogate = c == 0xed && p[1] > 0x9f, too_large = c == 0xf4 && p[1] > 0x8f;
-    return overlong || surrogate || too_large ? 0 : n;
-}
-
 bool n2_is_utf8(const char *text) {
     for (size_t left = strlen(text); left > 0;) {
-        const size_t n = utf8_length((const unsigned char *)text, left);
+        const size_t n = n2_utf8_length(text, left);
         if (n == 0) return false;
         text += n;
         left -= n;
@@ -143,7 +130,7 @@ static n2ce_status read_plain(n2_json *json) {
     const size_t room = (size_t)(json->end - json->at);
     if (room == 0) return refuse(json, "the closing quote of a string");
     if ((unsigned char)*json->at < 0x20) return refuse(json, "an escaped control character");
-    const size_t n = utf8_length((const unsigned char *)json->at, room);
+    const size_t n = n2_utf8_length(json->at, room);
     if (n == 0) return refuse(json, "a character in UTF-8");
     memcpy(json->strings, json->at, n);
     json->strings += n;

@@ -35,10 +35,20 @@ typedef struct scores_out {
     const char *what, *key; /* they are: in a sentence, and in JSON */
 } scores_out;
 
+static n2ce_status beyond_numbers(const scores_out *out, size_t row) {
+    return n2_fail(
+        out->ctx, N2CE_EDATA,
+        "Row %zu has %s that is no finite number: its values are too far from those that "
+        "the model was fitted to.%s",
+        row, out->weights ? "a weight" : "a score",
+        out->weights ? " Leave --weights out." : " Leave that row out.");
+}
+
 static n2ce_status add_scores(void *user, double *f, size_t n) {
     scores_out *out = user;
     for (size_t i = 0; i < n; i++) {
         if (out->weights) f[i] = exp(f[i]);
+        if (!isfinite(f[i])) return beyond_numbers(out, out->n + i + 1);
         if (out->npy) continue;
         n2_text_add_number(&out->text, f[i]);
         n2_text_add_raw(&out->text, "\n", 1);

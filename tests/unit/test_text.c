@@ -195,6 +195,8 @@ static void json_strings_are_escaped(void **state) {
     assert_text(&text, "\"a \\\"b\\\" \\\\ /\\u000a\\u0009\\u0001\\u001f\x7f \xc3\xa9 %s\"");
     n2_text_add_json_string(&text, "");
     assert_text(&text, "\"\"");
+    n2_text_add_json_string(&text, "caf\xe9/\xe9\x80"); /* Latin-1, as a name of a file may be */
+    assert_text(&text, "\"caf\xef\xbf\xbd/\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
 /* XML: & < > \" become references, the rest stays. */
