@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[N2_ISA_COUNT] = {"portable", "avx2", "avx512"};
+static const char *const names[N2_ISA_COUNT] = {N2_ISA_FIRST, "avx2", "avx512"};
 
 static n2_isa best(void) {
 #ifdef N2CE_X86

@@ -5,12 +5,20 @@
  *
  *     void N2_ISA(fill)(...)   becomes   fill_portable, fill_avx2, fill_avx512
  *
- * and a table picks one at run time. Kernels are compiled without contraction
- * to fused multiply-add, so all three give the same bits. */
+ * and a table picks one at run time. On other machines there is the first alone:
+ * on aarch64 it is NEON's, which every such processor has. Exact kernels are
+ * compiled without contraction to fused multiply-add, so all give the same bits. */
 #ifndef N2_ISA_H
 #define N2_ISA_H
 
 typedef enum n2_isa { N2_ISA_PORTABLE, N2_ISA_AVX2, N2_ISA_AVX512, N2_ISA_COUNT } n2_isa;
+
+/* What the first of them is called. */
+#ifdef __aarch64__
+#define N2_ISA_FIRST "neon"
+#else
+#define N2_ISA_FIRST "portable"
+#endif
 
 /* The best instruction set of this machine; the environment variable N2CE_ISA
  * (portable, avx2, avx512) asks for a lesser one. */

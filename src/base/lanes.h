@@ -14,7 +14,7 @@
 enum { N2_VEC_BYTES = 64 };
 #elif defined(__AVX2__)
 enum { N2_VEC_BYTES = 32 };
-#else
+#else /* SSE2, NEON */
 enum { N2_VEC_BYTES = 16 };
 #endif
 typedef float n2_vec __attribute__((vector_size(N2_VEC_BYTES), may_alias));

@@ -97,6 +97,8 @@ static void sleep_as_caller(n2_pool *pool, job *j) {
 static void relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield" ::: "memory");
 #endif
 }
 

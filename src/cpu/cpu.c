@@ -94,17 +94,17 @@ static bool is_done_whole(const n2_graph *g, const n2_node_data *d) {
     }
 }
 
-#define CPU_BACKEND(ISA)                                                                   \
+#define CPU_BACKEND(NAME, ISA)                                                             \
     {                                                                                      \
-        .name = "cpu, " #ISA, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, \
+        .name = "cpu, " NAME, .bytes = sizeof(float), .row_programs = true, .kernel = ISA, \
         .scratch = scratch, .split = split, .whole = is_done_whole                         \
     }
 
 const n2_backend *n2_cpu_backend(void) {
     static const n2_backend backends[N2_ISA_COUNT] = {
-        CPU_BACKEND(portable),
-        CPU_BACKEND(avx2),
-        CPU_BACKEND(avx512),
+        CPU_BACKEND(N2_ISA_FIRST, portable),
+        CPU_BACKEND("avx2", avx2),
+        CPU_BACKEND("avx512", avx512),
     };
     return &backends[n2_isa_current()];
 }

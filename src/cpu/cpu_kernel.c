@@ -146,8 +146,9 @@ N2_FAST_BINARY(BINARY)
 
 /* ---- matrix product ------------------------------------------------------ */
 
-/* A block of MR x (2 vectors) of the output stays in registers while k runs. */
-#if defined(__AVX512F__)
+/* A block of MR x (2 vectors) of the output stays in registers while k runs: of which AVX-512 and
+ * NEON have 32, the others 16. */
+#if defined(__AVX512F__) || defined(__aarch64__)
 enum { MR = 12 };
 #else
 enum { MR = 6 };

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef void stand_in_test(void **state);
@@ -17,8 +18,9 @@ struct CMUnitTest {
     stand_in_fixture *setup_func, *teardown_func;
     void *initial_state;
 };
-#define cmocka_unit_test(f) \
-    { #f, f, NULL, NULL, NULL }
+#define cmocka_unit_test_setup_teardown(f, setup, teardown) \
+    { #f, f, setup, teardown, NULL }
+#define cmocka_unit_test(f) cmocka_unit_test_setup_teardown(f, NULL, NULL)
 
 static jmp_buf stand_in_end;
 static const char *stand_in_filter = "*";
@@ -44,10 +46,19 @@ __attribute__((noreturn, unused, format(printf, 3, 4))) static void stand_in_fai
 
 __attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stand_in_end, 2); }
 
+__attribute__((unused)) static void stand_in_equal(long long found, long long expected,
+                                                   const char *text, const char *file, int line) {
+    if (found != expected) stand_in_fail(file, line, "%s is %lld, not %lld", text, found, expected);
+}
+
 #define print_error(...)   printf(__VA_ARGS__)
 #define print_message(...) printf(__VA_ARGS__)
+#define fail()             _fail(__FILE__, __LINE__)
 #define fail_msg(...)      stand_in_fail(__FILE__, __LINE__, __VA_ARGS__)
 #define skip()             stand_in_skip()
+#define test_malloc        malloc
+#define test_calloc        calloc
+#define test_free          free
 #define STAND_IN(x)        ((x) ? (void)0 : stand_in_fail(__FILE__, __LINE__, "%s", #x))
 
 #define assert_true(x)                   STAND_IN(x)
@@ -55,12 +66,11 @@ __attribute__((noreturn, unused)) static void stand_in_skip(void) { longjmp(stan
 #define assert_null(x)                   STAND_IN((x) == NULL)
 #define assert_non_null(x)               STAND_IN((x) != NULL)
 #define assert_string_equal(a, b)        STAND_IN(strcmp(a, b) == 0)
+#define assert_string_not_equal(a, b)    STAND_IN(strcmp(a, b) != 0)
 #define assert_memory_equal(a, b, n)     STAND_IN(memcmp(a, b, n) == 0)
 #define assert_memory_not_equal(a, b, n) STAND_IN(memcmp(a, b, n) != 0)
-#define assert_int_equal(a, b)                                                                    \
-    ((long long)(a) == (long long)(b) ? (void)0                                                   \
-                                      : stand_in_fail(__FILE__, __LINE__, "%s is %lld, not %lld", \
-                                                      #a, (long long)(a), (long long)(b)))
+#define assert_int_equal(a, b) \
+    stand_in_equal((long long)(a), (long long)(b), #a, __FILE__, __LINE__)
 #define assert_int_not_equal(a, b) STAND_IN((long long)(a) != (long long)(b))
 #define assert_ptr_equal(a, b)     STAND_IN((const void *)(a) == (const void *)(b))
 #define assert_ptr_not_equal(a, b) STAND_IN((const void *)(a) != (const void *)(b))
@@ -97,7 +107,9 @@ __attribute__((unused)) static int _cmocka_run_group_tests(const char *group,
     printf("%s: %d tests, %d failed\n", group, run, failed);
     return failed;
 }
+#define cmocka_run_group_tests_name(name, tests, setup, teardown) \
+    _cmocka_run_group_tests(name, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown)
 #define cmocka_run_group_tests(tests, setup, teardown) \
-    _cmocka_run_group_tests(#tests, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown)
+    cmocka_run_group_tests_name(#tests, tests, setup, teardown)
 
 #endif
