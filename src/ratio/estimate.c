@@ -304,7 +304,8 @@ n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     n2_estimate e = path(s, magnitude, false);
     if (s->seen[0]) {
         const n2_scores seen = seen_of(s);
-        const double half = 0.5 * (path(&seen, magnitude, false).value - e.value);
+        double half = 0.5 * (path(&seen, magnitude, false).value - e.value);
+        if (s->base[0]) half += 0.5 * (path(s, magnitude, true).value - e.value);
         return (n2_estimate){e.value + half, sqrt(e.error * e.error + half * half)};
     }
     if (s->base[0]) e.value = 0.5 * (e.value + path(s, magnitude, true).value);
