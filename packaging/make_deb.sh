@@ -50,5 +50,6 @@ make_deb() (
     echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers"
     (cd "$root" && find usr -type f | sort | xargs md5sum) >"$work/md5sums"
     mv "$work/md5sums" "$root/DEBIAN/md5sums"
+    find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zxz --build "$root" "$dist/n2ce_${version}_$architecture.deb" >/dev/null
 )
