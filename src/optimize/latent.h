@@ -100,6 +100,7 @@ typedef struct n2_latent_record {
     double y_sd, y_best;                     /* of the values */
     bool y_log;                              /* learnt as logarithms */
     double r2;                               /* of held-out rows: 1 - error / variance */
+    double network_r2;                       /* that of the networks by themselves */
     double forest_share;                     /* of the trees in a network's prediction, 0 to 1 */
     double process_share;                    /* of the Gaussian process in both's, 0 to 1 */
     size_t best_step[N2_LATENT_MEMBERS_MAX]; /* where a member was best */

@@ -65,7 +65,7 @@ static bool read_options(const double x[N_OPTIONS], n2_latent_options *o) {
 }
 
 static void write_record(const n2_latent_record *r, double x[N_RECORD]) {
-    const double all[] = {r->r2,
+    const double all[] = {r->network_r2, /* forests and process are fitted again */
                           r->misfit,
                           r->divergence,
                           r->prior_loss,

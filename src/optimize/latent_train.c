@@ -308,6 +308,7 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(n2_latent_make_networks(m));
     N2_TRY(n2_latent_fit_lines(m));
     N2_TRY(m->o.trained ? take_trained(m) : n2_latent_train(m));
+    m->record.network_r2 = m->record.r2;
     N2_TRY(n2_latent_fit_forests(m));
     N2_TRY(n2_latent_fit_process(m));
     N2_TRY(n2_tensor_pull(m->store, m->x));
