@@ -35,7 +35,7 @@ typedef struct n2_study_fit {
                               * NaN where the true one has no closed form */
     double seconds;
     bool done, failed, trusted; /* trusted: by its own account */
-    const char *device;           /* that its networks were trained on */
+    const char *device;         /* that its networks were trained on */
 } n2_study_fit;
 
 typedef struct n2_ratio_study {
