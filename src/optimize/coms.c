@@ -98,7 +98,7 @@ static n2ce_status train(coms *c) {
     const n2_phase fit = {.build = build_fit,
                           .steps = n2_workspace_steps(c->ws, c->code.rows, BATCH, EPOCHS),
                           .seed = n2_workspace_seed(c->ws),
-                          .inner = {{build_draw, 1, draw}, {build_adverse, ASCENT, up}}};
+                          .inner = {{build_draw, 1, draw, 1}, {build_adverse, ASCENT, up, 1}}};
     return n2_workspace_train(c->ws, c, &fit, 1, 0.98);
 }
 

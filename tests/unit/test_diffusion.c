@@ -357,10 +357,10 @@ static void train_toy(toy *t, uint64_t steps) {
     const n2_phase phase = {.build = build_slow,
                             .steps = steps,
                             .seed = 1,
-                            .inner = {{build_begin, 1, 2},
-                                      {build_draw, N2_DIFFUSION_STEPS, 3},
-                                      {build_move, 20, 4},
-                                      {build_learn, 6, 5}}};
+                            .inner = {{build_begin, 1, 2, 1},
+                                      {build_draw, N2_DIFFUSION_STEPS, 3, 1},
+                                      {build_move, 20, 4, 1},
+                                      {build_learn, 6, 5, 1}}};
     const n2_trainer trainer = {.store = t->store, .user = t, .phases = &phase, .n_phases = 1};
     n2_phase_record record;
     assert_int_equal(n2_train(&trainer, &record), N2CE_OK);

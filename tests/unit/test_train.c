@@ -123,7 +123,7 @@ static n2_phase plain_phase(const problem *p) {
                       .seed = 3,
                       .parameters = &p->parameters,
                       .members = p->members,
-                      .inner = {{build_noise, 3, 4}}};
+                      .inner = {{build_noise, 3, 4, 1}}};
 }
 
 static n2_trainer trainer_of(problem *p, const n2_phase *phases, size_t n) {
