@@ -4,16 +4,17 @@
 #
 #   bash bench/device_diffusion.sh [PART...]     from the repository's root; without parts, speed and teacher
 #
+#   smoke     every training for a few seconds: what fails, fails at once            1 minute
 #   speed     an iteration of SiDA and a step of the teacher beside PyTorch          3 minutes
 #   teacher   the teacher, and 50,000 samples of it beside the pictures              5 minutes
 #   trial     SiDA with N2CE and DxMI, a minute each, at the rates of RATES          3 minutes
 #   study     study distill: arms of STUDENTS with SEEDS seeds, for LIMIT seconds; goes on from $OUT's answer
 #
 # PICTURES is what bench/pack_pictures.py packed; FEATURES a feature network; TEACHER the teacher's file, which `teacher`
-# writes and the others read. Results: $OUT/*.json, samples as $OUT/*.npy, the page in $OUT/study.
+# writes and the others read; N2CE, if set, a program that is built already. Results: $OUT/*.json, samples as $OUT/*.npy, the page in $OUT/study.
 cd "$(dirname "$0")/.." || exit 1
 . bench/device_sections.sh
-N=$BUILD/n2ce
+N=${N2CE:-$BUILD/n2ce}
 PARTS=${*:-speed teacher}
 PICTURES=${PICTURES:-carry/c16.bin}
 FEATURES=${FEATURES:-carry/cifar10_resnet20.f32}
@@ -23,9 +24,19 @@ WITH=(--device cuda --precision bf16)
 wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 
 section unpack 120 python3 bench/pack_pictures.py unpack "$PICTURES" train.npy test.npy &
-section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=OFF -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
-section build 200 bash -c "quiet ninja -C $BUILD n2ce"
+if [ -z "${N2CE:-}" ]; then
+    section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=OFF -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
+    section build 200 bash -c "quiet ninja -C $BUILD n2ce"
+fi
 wait
+
+if wanted smoke; then
+    section 'smoke: teacher' 40 "$N" train --model diffusion train.npy -o smoke.teacher --force --seen 3e5 --looks 2 --watched 500 --features "$FEATURES" "${WITH[@]}"
+    [ -f smoke.teacher ] || { summary; exit 1; }
+    for method in sid sida dxmi; do
+        section "smoke: $method" 40 "$N" distill smoke.teacher train.npy --method $method -o smoke.$method --force --seen 2e4 --looks 2 --watched 500 --features "$FEATURES" "${WITH[@]}"
+    done
+fi
 
 if wanted speed; then
     section 'where the time goes' 60 bash -c "$N bench distill --batch 512 ${WITH[*]} --seconds 1 --plan >$OUT/plan-distill.txt 2>&1
