@@ -26,6 +26,7 @@ typedef struct n2_design_task {
     double low, high;       /* least and largest y of the full data: 0 and 1 after normalising */
     size_t queries;         /* how many designs are usually proposed */
     const char *variant_of; /* the task that this is with something changed; NULL: none */
+    bool further;           /* none of the paper's, nor one in kind */
     double setting;         /* what tells this task from another of its file; see there */
 
     /* Reads the data into bench->data, bench->always; `folder` is the task's own. */
@@ -83,7 +84,9 @@ double n2_branin(double x1, double x2);
 /* ---- for the files of tasks ---- */
 
 extern const n2_design_task n2_branin_task, n2_branin_50_task, n2_branin_all_task,
-    n2_branin_50_all_task, n2_tfbind8_task, n2_tfbind10_task, n2_superconductor_task;
+    n2_branin_50_all_task, n2_tfbind8_task, n2_tfbind10_task, n2_superconductor_task,
+    n2_molecule_task, n2_utr_task, n2_aav_task, n2_rna_task, n2_hairpin_task, n2_grammar_task,
+    n2_recipe_task;
 
 /* A space of n equal factors in the arena; factor is NULL if memory is short. */
 n2_space n2_space_of(n2_arena *arena, size_t n, n2_factor factor);

@@ -8,9 +8,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const n2_design_task *const tasks[] = {
-    &n2_branin_task,  &n2_branin_50_task, &n2_branin_all_task,    &n2_branin_50_all_task,
-    &n2_tfbind8_task, &n2_tfbind10_task,  &n2_superconductor_task};
+static const n2_design_task *const tasks[] = {&n2_branin_task,
+                                              &n2_branin_50_task,
+                                              &n2_branin_all_task,
+                                              &n2_branin_50_all_task,
+                                              &n2_tfbind8_task,
+                                              &n2_tfbind10_task,
+                                              &n2_superconductor_task,
+                                              &n2_molecule_task,
+                                              &n2_utr_task,
+                                              &n2_aav_task,
+                                              &n2_rna_task,
+                                              &n2_hairpin_task,
+                                              &n2_grammar_task,
+                                              &n2_recipe_task};
 
 const n2_design_task *n2_design_task_at(size_t index) {
     return index < sizeof tasks / sizeof tasks[0] ? tasks[index] : NULL;

@@ -18,8 +18,8 @@ static const n2ce_option options_table[] = {
      "settings by name: what makes a table or figure of the paper; options that are given besides "
      "count"},
     {"tasks", 0, N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
-     "tasks to run: branin, branin-50, tfbind8, tfbind10, superconductor, separated by commas; or "
-     "all; variants: "
+     "tasks to run, separated by commas: branin, branin-50, tfbind8, tfbind10, superconductor, "
+     "molecule; or all of these; further: utr, aav, rna, hairpin, grammar, recipe; variants: "
      "branin-all, branin-50-all"},
     {"methods", 0, N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods to compare, separated by commas; all: those that are no variant of another; "
@@ -299,7 +299,10 @@ const n2ce_task n2_bbo_study_task = {
         "\n"
         "Tasks: branin and branin-50 need no data, nor do their variants with the best tenth,\n"
         "branin-all and branin-50-all. tfbind8, tfbind10 and superconductor read theirs from\n"
-        "the folders of these names in --data.\n"
+        "the folders of these names in --data, molecule (the paper's ChEMBL in kind) from\n"
+        "chembl_aux. Further tasks are none of the paper's: utr and aav with data; rna, and\n"
+        "hairpin, grammar and recipe, whose designs are worth nothing unless they pair, are a\n"
+        "formula, or add up.\n"
         "\n"
         "Methods: n2ce, the latent model of n2ce optimize, with the variants n2ce-m1, -m10,\n"
         "-m1000, -k1, -k2, -k4, -k8, -ld, gaussian, mle and mle-ld; gradient-ascent, coms,\n"

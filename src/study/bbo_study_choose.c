@@ -94,28 +94,32 @@ static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name
     return status;
 }
 
-/* Marks what one word asks for: a name, all but variants, or variants. */
+/* Marks what one word asks for: a name, or a group, which is all, variants or further. */
 static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
-                        bool (*variant)(size_t), const char *word, size_t n, bool *marked) {
+                        const char *(*group)(size_t), const char *word, size_t n, bool *marked) {
     bool any = false;
     for (size_t i = 0; name(i); i++)
-        if (is_word(word, n, name(i)) || is_word(word, n, variant(i) ? "variants" : "all"))
-            marked[i] = any = true;
+        if (is_word(word, n, name(i)) || is_word(word, n, group(i))) marked[i] = any = true;
     return any ? N2CE_OK : unknown(ctx, option, name, word, n);
 }
 
 static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *option,
-                             const char *(*name)(size_t), bool (*variant)(size_t), bool *marked) {
+                             const char *(*name)(size_t), const char *(*group)(size_t),
+                             bool *marked) {
     for (const char *at = n2ce_options_get(o, option);; at++) {
         const size_t n = strcspn(at, ",");
-        N2_TRY(mark(ctx, option, name, variant, at, n, marked));
+        N2_TRY(mark(ctx, option, name, group, at, n, marked));
         at += n;
         if (!*at) return N2CE_OK;
     }
 }
 
-static bool is_task_variant(size_t i) { return n2_design_task_at(i)->variant_of != NULL; }
-static bool is_variant(size_t i) { return n2_methods[i].variant_of != NULL; }
+static const char *task_group(size_t i) {
+    const n2_design_task *t = n2_design_task_at(i);
+    return t->variant_of ? "variants" : t->further ? "further" : "all";
+}
+
+static const char *method_group(size_t i) { return n2_methods[i].variant_of ? "variants" : "all"; }
 
 static bool is_there(const n2_bbo_study *s, const n2_design_task *task, size_t queries) {
     for (size_t t = 0; t < s->n_tasks; t++)
@@ -128,7 +132,7 @@ static n2ce_status choose_tasks(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
     bool tasks[N2_BBO_TASKS] = {false};
     double *queries;
     size_t n;
-    N2_TRY(mark_list(ctx, o, "tasks", task_name, is_task_variant, tasks));
+    N2_TRY(mark_list(ctx, o, "tasks", task_name, task_group, tasks));
     N2_TRY(n2_options_reals(o, "queries", s->arena, &queries, &n));
     for (size_t i = 0; n2_design_task_at(i); i++)
         for (size_t k = 0; k < (n ? n : 1) && tasks[i]; k++) {
@@ -152,7 +156,7 @@ n2ce_status n2_bbo_choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s)
     N2_TRY(choose_tasks(ctx, o, s));
     N2_TRY(n2_options_reals(o, "targets", s->arena, &targets, &s->n_targets));
     s->targets = targets;
-    N2_TRY(mark_list(ctx, o, "methods", method_name, is_variant, methods));
+    N2_TRY(mark_list(ctx, o, "methods", method_name, method_group, methods));
     for (size_t i = 0; i < n2_method_count; i++)
         if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
     s->n_asked = s->n_methods;
