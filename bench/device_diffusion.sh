@@ -24,11 +24,12 @@ WITH=(--device cuda --precision bf16)
 wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 
 section unpack 120 python3 bench/pack_pictures.py unpack "$PICTURES" train.npy test.npy &
+unpacking=$!
 if [ -z "${N2CE:-}" ]; then
     section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=OFF -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
     section build 200 bash -c "quiet ninja -C $BUILD n2ce"
 fi
-wait
+wait $unpacking # alone: a bare wait waits for the log as well
 
 if wanted smoke; then
     section 'smoke: teacher' 40 "$N" train --model diffusion train.npy -o smoke.teacher --force --seen 3e5 --looks 2 --watched 500 --features "$FEATURES" "${WITH[@]}"
