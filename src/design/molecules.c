@@ -2,9 +2,9 @@
  *
  * ESOL (Delaney 2004): molecules with their measured solubility in water, log mol per litre; the
  * benchmark's table could not be found. Wanted are molecules that do not dissolve: the others are
- * the shortest strings, which chance finds. A design is a SMILES string of at most 30 tokens, a column a
- * token, and after its end END only counts; molecules that are longer, or need a token that there
- * is not, are left out. Offline are those up to the 40th percentile.
+ * the shortest strings, which chance finds. A design is a SMILES string of at most 30 tokens, a
+ * column a token, and after its end END only counts; molecules that are longer, or need a token
+ * that there is not, are left out. Offline are those up to the 40th percentile.
  *
  * As in the benchmark the oracle is a forest of 100 trees on 2048 bits of circular fingerprints of
  * radius 4, fitted to half of all molecules, which the seed draws; and a string that is no molecule

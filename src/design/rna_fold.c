@@ -78,8 +78,7 @@ static double best_several(const folding *f, size_t i, size_t j) {
 static double best_branches(const folding *f, size_t i, size_t j) {
     double best = f->closed[i][j] + BRANCH + end_cost(f->base[i], f->base[j]);
     if (i < j) best = fmin(best, fmin(f->branches[i + 1][j], f->branches[i][j - 1]));
-    for (size_t k = i + 1; k < j; k++)
-        best = fmin(best, f->branches[i][k - 1] + f->branches[k][j]);
+    for (size_t k = i + 1; k < j; k++) best = fmin(best, f->branches[i][k - 1] + f->branches[k][j]);
     return best;
 }
 
@@ -104,8 +103,8 @@ double n2_rna_energy(const int *base, size_t n) {
         best[j] = best[j - 1];
         for (size_t i = 0; i + 1 < j; i++)
             if (isfinite(f.closed[i][j - 1]))
-                best[j] = fmin(best[j], best[i] + f.closed[i][j - 1] +
-                                            end_cost(base[i], base[j - 1]));
+                best[j] =
+                    fmin(best[j], best[i] + f.closed[i][j - 1] + end_cost(base[i], base[j - 1]));
     }
     return best[n];
 }

@@ -3,8 +3,8 @@
  *
  * Energies are Turner's of 2004 for stacked pairs, and for the beginnings of hairpins, bulges and
  * interior loops; ends by AU or GU cost 0.5, asymmetric loops 0.6 a base, a loop with several
- * branches 3.4 and 0.4 a branch. Mismatches, dangling ends and special loops are left out, so values
- * are near those of folding programs, and not theirs. */
+ * branches 3.4 and 0.4 a branch. Mismatches, dangling ends and special loops are left out, so
+ * values are near those of folding programs, and not theirs. */
 #ifndef N2_RNA_FOLD_H
 #define N2_RNA_FOLD_H
 

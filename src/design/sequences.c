@@ -113,10 +113,10 @@ static n2ce_status open_utr(n2_design_bench *b, const char *folder) {
 static const char residues[] = "ACDEFGHIKLMNPQRSTVWY";
 
 static const double properties[RESIDUES][PROPERTIES] = {
-    {1.8, 88.6, 0},   {2.5, 108.5, 0},   {-3.5, 111.1, -1}, {-3.5, 138.4, -1}, {2.8, 189.9, 0},
-    {-0.4, 60.1, 0},  {-3.2, 153.2, .1}, {4.5, 166.7, 0},   {-3.9, 168.6, 1},  {3.8, 166.7, 0},
-    {1.9, 162.9, 0},  {-3.5, 114.1, 0},  {-1.6, 112.7, 0},  {-3.5, 143.8, 0},  {-4.5, 173.4, 1},
-    {-0.8, 89.0, 0},  {-0.7, 116.1, 0},  {4.2, 140.0, 0},   {-0.9, 227.8, 0},  {-1.3, 193.6, 0},
+    {1.8, 88.6, 0},  {2.5, 108.5, 0},   {-3.5, 111.1, -1}, {-3.5, 138.4, -1}, {2.8, 189.9, 0},
+    {-0.4, 60.1, 0}, {-3.2, 153.2, .1}, {4.5, 166.7, 0},   {-3.9, 168.6, 1},  {3.8, 166.7, 0},
+    {1.9, 162.9, 0}, {-3.5, 114.1, 0},  {-1.6, 112.7, 0},  {-3.5, 143.8, 0},  {-4.5, 173.4, 1},
+    {-0.8, 89.0, 0}, {-0.7, 116.1, 0},  {4.2, 140.0, 0},   {-0.9, 227.8, 0},  {-1.3, 193.6, 0},
 };
 
 static void aav_features(const double *x, double *f) {
@@ -206,14 +206,14 @@ static n2ce_status score(const n2_design_bench *b, const double *x, size_t rows,
     return N2CE_OK;
 }
 
-#define SEQUENCES(title, about, most, reader)                                                    \
-    {                                                                                            \
-        .name = title, .summary = about, .folder = title, .low = 0, .high = most,                \
-        .queries = 256, .further = true, .open = reader, .begin = begin, .score = score,         \
-        .end = n2_forest_oracle_end                                                              \
+#define SEQUENCES(title, about, most, reader)                                                     \
+    {                                                                                             \
+        .name = title, .summary = about, .folder = title, .low = 0, .high = most, .queries = 256, \
+        .further = true, .open = reader, .begin = begin, .score = score,                          \
+        .end = n2_forest_oracle_end                                                               \
     }
 
 const n2_design_task n2_utr_task =
     SEQUENCES("utr", "50 bases before a gene for a high load of ribosomes", 12, open_utr);
-const n2_design_task n2_aav_task = SEQUENCES(
-    "aav", "28 amino acids of a capsid for a high fitness", 19.5364566706, open_aav);
+const n2_design_task n2_aav_task =
+    SEQUENCES("aav", "28 amino acids of a capsid for a high fitness", 19.5364566706, open_aav);

@@ -31,8 +31,8 @@ typedef struct element {
 
 /* Two letters before one. */
 static const element elements[] = {
-    {"Cl", 17, {1}},      {"Br", 35, {1}}, {"B", 5, {3}}, {"C", 6, {4}},  {"N", 7, {3, 5}},
-    {"O", 8, {2}},        {"P", 15, {3, 5}}, {"S", 16, {2, 4, 6}}, {"F", 9, {1}}, {"I", 53, {1}},
+    {"Cl", 17, {1}}, {"Br", 35, {1}},   {"B", 5, {3}},        {"C", 6, {4}}, {"N", 7, {3, 5}},
+    {"O", 8, {2}},   {"P", 15, {3, 5}}, {"S", 16, {2, 4, 6}}, {"F", 9, {1}}, {"I", 53, {1}},
 };
 
 static const element *element_of(uint8_t number) {
@@ -74,8 +74,7 @@ static const char *add_atom(reader *r, n2_atom atom) {
     if (r->last < 0 && m->atoms) return "parts that are not joined";
     if (r->last < 0 && r->order) return "a bond without an atom before it";
     m->atom[m->atoms++] = atom;
-    const char *wrong =
-        r->last < 0 ? NULL : add_bond(m, (size_t)r->last, m->atoms - 1, r->order);
+    const char *wrong = r->last < 0 ? NULL : add_bond(m, (size_t)r->last, m->atoms - 1, r->order);
     r->last = (int)m->atoms - 1;
     r->order = 0;
     return wrong;
@@ -171,16 +170,24 @@ static const char *read_bond(reader *r, uint8_t order) {
 
 static const char *read_next(reader *r) {
     switch (*r->at) {
-    case '(': return open_branch(r);
-    case ')': return end_branch(r);
+    case '(':
+        return open_branch(r);
+    case ')':
+        return end_branch(r);
     case '-':
     case '/':
-    case '\\': return read_bond(r, 1);
-    case '=': return read_bond(r, 2);
-    case '#': return read_bond(r, 3);
-    case ':': return read_bond(r, AROMATIC);
-    case '%': return read_ring(r);
-    default: return isdigit((unsigned char)*r->at) ? read_ring(r) : read_atom(r);
+    case '\\':
+        return read_bond(r, 1);
+    case '=':
+        return read_bond(r, 2);
+    case '#':
+        return read_bond(r, 3);
+    case ':':
+        return read_bond(r, AROMATIC);
+    case '%':
+        return read_ring(r);
+    default:
+        return isdigit((unsigned char)*r->at) ? read_ring(r) : read_atom(r);
     }
 }
 
@@ -323,7 +330,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 static uint64_t atom_kind(const n2_atom *a, size_t degree) {
-    const uint64_t parts[] = {a->number, degree,     a->hydrogens, (uint64_t)(a->charge + 8),
+    const uint64_t parts[] = {a->number,  degree,     a->hydrogens, (uint64_t)(a->charge + 8),
                               a->in_ring, a->aromatic};
     uint64_t h = 1;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) h = mix(h, parts[i]);

@@ -5,8 +5,8 @@
  * known are parts that are not joined ("."), isotopes and stereo centres.
  *
  * A string is a molecule if it can be read, no atom has more bonds than its element allows (C 4; N
- * 3 or 5, as in nitro groups that are written N(=O)=O; O 2; S 2, 4, 6; P 3, 5; B 3; halogens 1), and
- * aromatic atoms lie in rings whose double bonds can be placed. */
+ * 3 or 5, as in nitro groups that are written N(=O)=O; O 2; S 2, 4, 6; P 3, 5; B 3; halogens 1),
+ * and aromatic atoms lie in rings whose double bonds can be placed. */
 #ifndef N2_SMILES_H
 #define N2_SMILES_H
 

@@ -98,13 +98,19 @@ static double term_of(formula *f, int depth) {
     if (token == OPEN) return in_brackets(f, depth);
     f->at++;
     switch (token) {
-    case X: return f->x;
+    case X:
+        return f->x;
     case ONE:
     case TWO:
-    case THREE: return token - ONE + 1;
-    case SIN: return sin(in_brackets(f, depth));
-    case EXP: return exp(in_brackets(f, depth));
-    default: f->wrong = true; return 0;
+    case THREE:
+        return token - ONE + 1;
+    case SIN:
+        return sin(in_brackets(f, depth));
+    case EXP:
+        return exp(in_brackets(f, depth));
+    default:
+        f->wrong = true;
+        return 0;
     }
 }
 
@@ -263,10 +269,10 @@ static n2ce_status score(const n2_design_bench *b, const double *x, size_t rows,
     return N2CE_OK;
 }
 
-#define THIN(title, about, which, least, most)                                                  \
-    {                                                                                           \
-        .name = title, .summary = about, .low = least, .high = most, .queries = 256,            \
-        .setting = which, .further = true, .begin = begin, .score = score                       \
+#define THIN(title, about, which, least, most)                                       \
+    {                                                                                \
+        .name = title, .summary = about, .low = least, .high = most, .queries = 256, \
+        .setting = which, .further = true, .begin = begin, .score = score            \
     }
 
 const n2_design_task n2_rna_task =

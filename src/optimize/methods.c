@@ -27,6 +27,8 @@ const n2_listed_method n2_methods[] = {
     {&n2_reinforce_method, n2_reinforce_with, NULL, NULL, false, 4},
     {&n2_cbas_method, n2_cbas_with, NULL, NULL, false, 5},
     {&n2_ddom_method, n2_ddom_with, NULL, NULL, false, 6},
+    {&n2_gbm_rank_method, n2_gbm_rank_with, NULL, NULL, false, 10},
+    {&n2_mlp_evolve_method, n2_mlp_evolve_with, NULL, NULL, false, 11},
     {&n2_random_method, NULL, NULL, NULL, true, 7},
     {&n2_top_method, NULL, NULL, NULL, true, 8},
     {&n2_cube_05_method, NULL, NULL, "random", true, 9},

@@ -38,6 +38,7 @@ n2ce_status n2_workspace_train(n2_workspace *ws, void *user, const n2_phase *pha
                           .user = user,
                           .phases = phases,
                           .n_phases = n,
+                          .ready = ws->ready,
                           .progress = tell,
                           .progress_user = ws,
                           .choice = ws->effort->choice,

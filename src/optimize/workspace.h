@@ -18,6 +18,7 @@ typedef struct n2_workspace {
     n2_graph *graphs[N2_WORKSPACE_PLANS];
     n2_plan *plans[N2_WORKSPACE_PLANS];
     size_t n_graphs, n_plans;
+    n2ce_status (*ready)(void *user, const n2_backend *backend); /* n2_trainer.ready; or NULL */
     double done, upto; /* shares of the method's work, 0 to 1: done, and after this training */
 } n2_workspace;
 

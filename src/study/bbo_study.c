@@ -24,6 +24,9 @@ static const n2ce_option options_table[] = {
     {"methods", 0, N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods to compare, separated by commas; all: those that are no variant of another; "
      "variants: those"},
+    {"beside", 0, N2CE_OPTION_TEXT, "gbm-rank,mlp-evolve,random,top-offline", 0, 0, NULL, "LIST",
+     "methods that are shown beside those: what an engineer would do with scikit-learn, and what "
+     "learns nothing; none: nothing"},
     {"data", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DIR",
      "folder of the tasks' data; else the environment variable N2CE_DATA"},
     {"seeds", 0, N2CE_OPTION_COUNT, "5", 1, 10000, NULL, "K", "repetitions of every run"},
@@ -295,7 +298,9 @@ const n2ce_task n2_bbo_study_task = {
         "proposes Q new designs; an oracle, which the method does not see, says what they are\n"
         "worth. Printed are the largest value and the median of the Q, normalised as in the\n"
         "paper, over seeds, beside the paper's numbers and what chance (random) and the best\n"
-        "designs offline (top-offline) achieve: what does not beat those has learned nothing.\n"
+        "designs offline (top-offline) achieve: what does not beat those has learned nothing;\n"
+        "and what an engineer would do with scikit-learn: boosted trees rank candidates\n"
+        "(gbm-rank), networks rank and change them (mlp-evolve).\n"
         "\n"
         "Tasks: branin and branin-50 need no data, nor do their variants with the best tenth,\n"
         "branin-all and branin-50-all. tfbind8, tfbind10 and superconductor read theirs from\n"

@@ -53,7 +53,7 @@ typedef struct n2_bbo_study {
     size_t queries[N2_BBO_TASKS];              /* Q */
     const n2_listed_method *methods[N2_BBO_METHODS];
     size_t n_tasks, n_methods, n_seeds;
-    size_t n_asked; /* the first of the methods were asked for, the others are trivial ones */
+    size_t n_asked; /* the first of the methods were asked for, the others are shown beside them */
     uint64_t first_seed;
     const double *targets; /* scaled */
     size_t n_targets;
@@ -80,8 +80,8 @@ static inline n2_bbo_run *n2_bbo_run_at(const n2_bbo_study *s, size_t t, size_t 
 n2ce_status n2_bbo_preset(n2ce_ctx *ctx, const n2ce_options *given, const n2ce_option *table,
                           n2ce_options **out);
 
-/* Tasks with their Q, targets, and methods: those asked for, then the trivial ones that are shown
- * beside any. */
+/* Tasks with their Q, targets, and methods: those asked for, then those that are shown beside
+ * them. */
 n2ce_status n2_bbo_choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s);
 
 /* ---- draws for values (bbo_study_aims.c) ---- */
@@ -117,7 +117,7 @@ typedef struct n2_bbo_row {
     const n2_design_task *task;
     const n2_listed_method *method;
     size_t queries;
-    bool asked; /* not just a trivial method that is shown beside any */
+    bool asked; /* not just shown beside others */
     n2_bbo_run run;
 } n2_bbo_row;
 

@@ -151,17 +151,18 @@ static n2ce_status choose_tasks(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
 }
 
 n2ce_status n2_bbo_choose(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_study *s) {
-    bool methods[N2_BBO_METHODS] = {false};
+    bool methods[N2_BBO_METHODS] = {false}, beside[N2_BBO_METHODS] = {false};
     double *targets;
     N2_TRY(choose_tasks(ctx, o, s));
     N2_TRY(n2_options_reals(o, "targets", s->arena, &targets, &s->n_targets));
     s->targets = targets;
     N2_TRY(mark_list(ctx, o, "methods", method_name, method_group, methods));
+    if (strcmp(n2ce_options_get(o, "beside"), "none") != 0)
+        N2_TRY(mark_list(ctx, o, "beside", method_name, method_group, beside));
     for (size_t i = 0; i < n2_method_count; i++)
         if (methods[i]) s->methods[s->n_methods++] = &n2_methods[i];
     s->n_asked = s->n_methods;
     for (size_t i = 0; i < n2_method_count; i++)
-        if (!methods[i] && n2_methods[i].trivial && !n2_methods[i].variant_of)
-            s->methods[s->n_methods++] = &n2_methods[i];
+        if (!methods[i] && beside[i]) s->methods[s->n_methods++] = &n2_methods[i];
     return N2CE_OK;
 }

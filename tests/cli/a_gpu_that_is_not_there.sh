@@ -34,7 +34,7 @@ propose cpu.csv --device cpu | why
 propose auto.csv --device auto | why
 propose again.csv --device auto --resume | why
 cmp cpu.csv auto.csv && cmp auto.csv again.csv
-n2ce study bbo --tasks branin-50 --methods coms,random --scale 1000 --seeds 2 --device auto --json 2>why |
+n2ce study bbo --tasks branin-50 --methods coms,random --beside none --scale 1000 --seeds 2 --device auto --json 2>why |
     sed -n '/"rows"/,/^  ],/s/.*"method": \(.*\), "max.*"device": "\([a-z]*\)".*/\1 on \2/p'
 sed -n 's/(Th[^.]*\.)/(no other)/p' why
 n2ce mi --x 0 --y 1 a.csv --device gpu

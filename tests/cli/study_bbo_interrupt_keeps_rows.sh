@@ -1,5 +1,5 @@
 # Ctrl-C ends the study early: tables, JSON and page of the finished runs, exit 130.
-n2ce study bbo --methods random --seeds 10000 --report r >text &
+n2ce study bbo --beside random,top-offline --methods random --seeds 10000 --report r >text &
 sleep 2
 kill -INT $!
 wait $!

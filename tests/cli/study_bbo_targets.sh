@@ -22,4 +22,4 @@ n2ce study bbo --merge earlier.json,other.json | sed -n '/^  target/,/^$/p' # va
 n2ce study bbo --merge r --json | sed '/"options"/d' >again
 sed '/"options"/d' r/bbo.json | cmp - again
 sed -n '/^  "targets"/,/^  ],/p; /^  "samples"/,/^  ],/p' r/bbo.json
-n2ce study bbo --methods random --targets 0.5,1 --seeds 1 --json | grep -A1 '"targets": \['
+n2ce study bbo --beside random,top-offline --methods random --targets 0.5,1 --seeds 1 --json | grep -A1 '"targets": \['

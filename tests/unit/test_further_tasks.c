@@ -17,19 +17,30 @@ static void assert_molecule(const char *text, bool is) {
 
 static void molecules_are_read(void **state) {
     (void)state;
-    const char *const good[] = {"C",          "CCO",       "c1ccccc1", "Cc1occc1C(=O)Nc2ccccc2",
-                                "CN(=O)=O",   "c1cc[nH]c1", "n1ccccc1", "c1ccccc1c2ccccc2",
-                                "C1CC1",      "CC(C)(C)C", "C#N",      "CS(=O)(=O)C",
-                                "[NH4+]",     "C%12CC%12", "Nc1cc(nc(N)n1=O)N2CCCCC2"};
+    const char *const good[] = {"C",
+                                "CCO",
+                                "c1ccccc1",
+                                "Cc1occc1C(=O)Nc2ccccc2",
+                                "CN(=O)=O",
+                                "c1cc[nH]c1",
+                                "n1ccccc1",
+                                "c1ccccc1c2ccccc2",
+                                "C1CC1",
+                                "CC(C)(C)C",
+                                "C#N",
+                                "CS(=O)(=O)C",
+                                "[NH4+]",
+                                "C%12CC%12",
+                                "Nc1cc(nc(N)n1=O)N2CCCCC2"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) assert_molecule(good[i], true);
 }
 
 static void what_is_no_molecule_is_not_read(void **state) {
     (void)state;
-    const char *const bad[] = {"",      "C(",      "C)",          "C1CC",     "C()C", "(C)", "=C",
-                               "C==C",  "C=",      "C(C)(C)(C)(C)C", "O(C)(C)C", "c1cccc1",
-                               "cc",    "F=C",     "C11",         "C12CC12",  "C.C",  "Xe",  "[C",
-                               "n1cccc1"};
+    const char *const bad[] = {"",         "C(",      "C)",   "C1CC", "C()C",
+                               "(C)",      "=C",      "C==C", "C=",   "C(C)(C)(C)(C)C",
+                               "O(C)(C)C", "c1cccc1", "cc",   "F=C",  "C11",
+                               "C12CC12",  "C.C",     "Xe",   "[C",   "n1cccc1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_molecule(bad[i], false);
 }
 
@@ -120,8 +131,8 @@ static void the_formula_that_is_sought_is_the_best(void **state) {
 
 static void a_recipe_must_add_up_and_match(void **state) {
     (void)state;
-    const double x[3 * 8] = {40, 16, 30, 6, 8, 0, 0, 0,  40, 16, 31, 6,
-                             8,  0,  0,  0, 40, 14, 32, 6, 8, 0, 0, 0};
+    const double x[3 * 8] = {40, 16, 30, 6, 8,  0,  0,  0, 40, 16, 31, 6,
+                             8,  0,  0,  0, 40, 14, 32, 6, 8,  0,  0,  0};
     n2ce_ctx *ctx = new_ctx(1);
     n2_design_bench *b = begin(ctx, "recipe", 0);
     double y[3];

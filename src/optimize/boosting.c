@@ -1,0 +1,257 @@
+#include "boosting.h"
+
+#include "base/arena.h"
+#include "base/numerics.h"
+#include "base/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TREES = 100, LEAVES = 31, LEAST_ROWS = 20, BINS = 255, NODES = 2 * LEAVES - 1 };
+static const double RATE = 0.1;
+
+/* A leaf has left 0. Rows with x <= threshold go left. */
+typedef struct node {
+    uint32_t column, left;
+    double threshold, value;
+} node;
+
+struct n2_boosting {
+    n2ce_ctx *ctx;
+    size_t cols;
+    double first; /* what is predicted before any tree */
+    node nodes[TREES][NODES];
+};
+
+/* Rows of a leaf while a tree grows, and its best split. */
+typedef struct leaf {
+    size_t begin, end;
+    uint32_t node;
+    double sum, gain;
+    uint32_t column, bin; /* bins up to this one go left */
+} leaf;
+
+typedef struct found {
+    double gain;
+    uint32_t bin;
+} found;
+
+typedef struct growth {
+    n2_arena arena;
+    n2_boosting *model;
+    size_t rows, cols;
+    uint8_t *bin;    /* cols x rows */
+    double *edge;    /* cols x BINS: the largest value of a bin, halfway to the next one */
+    size_t *bins;    /* of a column */
+    double *left;    /* what is still to be explained, of each row */
+    uint32_t *order; /* rows, leaf by leaf */
+    uint32_t *later;
+    found *best; /* of a column, for the leaf that is looked at */
+    const leaf *at;
+    leaf leaves[LEAVES];
+    size_t n_leaves;
+} growth;
+
+/* ---- bins ------------------------------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Edges halfway between distinct values, or between quantiles where there are too many. */
+static void find_edges(growth *g, double *sorted, size_t c) {
+    double *edge = g->edge + c * BINS;
+    size_t distinct = 1, n = 0;
+    qsort(sorted, g->rows, sizeof *sorted, by_value);
+    for (size_t i = 1; i < g->rows; i++) distinct += sorted[i] > sorted[i - 1];
+    for (size_t i = 1; i < g->rows; i++) {
+        const bool quantile =
+            distinct <= BINS || i * BINS / g->rows != (i - 1) * BINS / g->rows;
+        const double middle = sorted[i - 1] / 2 + sorted[i] / 2;
+        if (quantile && sorted[i] > sorted[i - 1] && (n == 0 || middle > edge[n - 1]) &&
+            n + 1 < BINS)
+            edge[n++] = middle;
+    }
+    edge[n++] = N2_INFINITY;
+    g->bins[c] = n;
+}
+
+static size_t bin_of(const double *edge, size_t n, double x) {
+    size_t low = 0, high = n - 1;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (x <= edge[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void bin_columns(growth *g, const double *x, double *column) {
+    for (size_t c = 0; c < g->cols; c++) {
+        for (size_t i = 0; i < g->rows; i++) column[i] = x[i * g->cols + c];
+        find_edges(g, column, c);
+        for (size_t i = 0; i < g->rows; i++)
+            g->bin[c * g->rows + i] =
+                (uint8_t)bin_of(g->edge + c * BINS, g->bins[c], x[i * g->cols + c]);
+    }
+}
+
+/* ---- one tree -------------------------------------------------------------------------------- */
+
+/* The best split of the leaf along a column. */
+static void try_column(void *arg, size_t c, int worker) {
+    growth *g = arg;
+    const leaf *l = g->at;
+    const uint8_t *bin = g->bin + c * g->rows;
+    double sum[BINS] = {0}, left_sum = 0;
+    uint32_t count[BINS] = {0}, left = 0;
+    const uint32_t n = (uint32_t)(l->end - l->begin);
+    (void)worker;
+    g->best[c] = (found){0, 0};
+    for (size_t i = l->begin; i < l->end; i++) {
+        const uint32_t row = g->order[i];
+        sum[bin[row]] += g->left[row];
+        count[bin[row]]++;
+    }
+    for (uint32_t b = 0; b + 1 < g->bins[c]; b++) {
+        left += count[b];
+        left_sum += sum[b];
+        if (left < LEAST_ROWS || n - left < LEAST_ROWS || count[b] == 0) continue;
+        const double right_sum = l->sum - left_sum;
+        const double gain = left_sum * left_sum / left + right_sum * right_sum / (n - left) -
+                            l->sum * l->sum / n;
+        if (gain > g->best[c].gain) g->best[c] = (found){gain, b};
+    }
+}
+
+static n2ce_status look_at(growth *g, leaf *l) {
+    l->sum = 0;
+    l->gain = 0;
+    for (size_t i = l->begin; i < l->end; i++) l->sum += g->left[g->order[i]];
+    if (l->end - l->begin < 2 * LEAST_ROWS) return N2CE_OK;
+    g->at = l;
+    N2_TRY(n2_parallel_for(g->model->ctx, g->cols, try_column, g));
+    for (size_t c = 0; c < g->cols; c++) {
+        if (g->best[c].gain <= l->gain * (1 + 1e-12)) continue;
+        l->gain = g->best[c].gain;
+        l->column = (uint32_t)c;
+        l->bin = g->best[c].bin;
+    }
+    return N2CE_OK;
+}
+
+/* Parts the rows of a leaf, in their order; where those that go right begin. */
+static size_t part(growth *g, const leaf *l) {
+    const uint8_t *bin = g->bin + l->column * g->rows;
+    size_t at = l->begin, n = 0;
+    for (size_t i = l->begin; i < l->end; i++) {
+        const uint32_t row = g->order[i];
+        if (bin[row] <= l->bin)
+            g->order[at++] = row;
+        else
+            g->later[n++] = row;
+    }
+    memcpy(g->order + at, g->later, n * sizeof *g->order);
+    return at;
+}
+
+static n2ce_status split(growth *g, node *nodes, leaf *l, uint32_t *used) {
+    const leaf old = *l;
+    const size_t middle = part(g, &old);
+    nodes[old.node].column = old.column;
+    nodes[old.node].threshold = g->edge[old.column * BINS + old.bin];
+    nodes[old.node].left = *used;
+    *l = (leaf){.begin = old.begin, .end = middle, .node = *used};
+    g->leaves[g->n_leaves] = (leaf){.begin = middle, .end = old.end, .node = *used + 1};
+    *used += 2;
+    N2_TRY(look_at(g, l));
+    return look_at(g, &g->leaves[g->n_leaves++]);
+}
+
+/* Values of leaves, which are taken off what is left. */
+static void settle(growth *g, node *nodes) {
+    for (size_t k = 0; k < g->n_leaves; k++) {
+        const leaf *l = &g->leaves[k];
+        const double value = RATE * l->sum / (double)(l->end - l->begin);
+        nodes[l->node].value = value;
+        for (size_t i = l->begin; i < l->end; i++) g->left[g->order[i]] -= value;
+    }
+}
+
+static n2ce_status grow_tree(growth *g, node *nodes) {
+    uint32_t used = 1;
+    for (size_t i = 0; i < g->rows; i++) g->order[i] = (uint32_t)i;
+    g->leaves[0] = (leaf){.begin = 0, .end = g->rows, .node = 0};
+    g->n_leaves = 1;
+    N2_TRY(look_at(g, &g->leaves[0]));
+    while (g->n_leaves < LEAVES) {
+        leaf *best = &g->leaves[0];
+        for (size_t k = 1; k < g->n_leaves; k++)
+            if (g->leaves[k].gain > best->gain) best = &g->leaves[k];
+        if (!(best->gain > 0)) break;
+        N2_TRY(split(g, nodes, best, &used));
+    }
+    settle(g, nodes);
+    return N2CE_OK;
+}
+
+/* ---- all trees ------------------------------------------------------------------------------- */
+
+static n2ce_status make_room(growth *g) {
+    const size_t n = g->rows, c = g->cols;
+    g->bin = n2_arena_alloc(&g->arena, n * c, sizeof *g->bin);
+    g->edge = n2_arena_alloc(&g->arena, c * BINS, sizeof *g->edge);
+    g->bins = n2_arena_alloc(&g->arena, c, sizeof *g->bins);
+    g->left = n2_arena_alloc(&g->arena, n, sizeof *g->left);
+    g->order = n2_arena_alloc(&g->arena, 2 * n, sizeof *g->order);
+    g->best = n2_arena_alloc(&g->arena, c, sizeof *g->best);
+    g->later = g->order ? g->order + n : NULL;
+    return g->bin && g->edge && g->bins && g->left && g->order && g->best ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status grow_trees(growth *g, const double *x, const double *y) {
+    N2_TRY(make_room(g));
+    bin_columns(g, x, g->left);
+    for (size_t i = 0; i < g->rows; i++) g->model->first += y[i] / (double)g->rows;
+    for (size_t i = 0; i < g->rows; i++) g->left[i] = y[i] - g->model->first;
+    for (size_t t = 0; t < TREES; t++) {
+        if (n2_cancelled(g->model->ctx)) return N2CE_ECANCELED;
+        N2_TRY(grow_tree(g, g->model->nodes[t]));
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_boosting_fit(n2ce_ctx *ctx, const double *x, const double *y, size_t rows,
+                            size_t cols, n2_boosting **out) {
+    growth g = {.arena = n2_arena_new(ctx), .rows = rows, .cols = cols};
+    *out = g.model = n2_alloc(ctx, 1, sizeof *g.model);
+    if (!*out) return N2CE_ENOMEM;
+    memset(*out, 0, sizeof **out);
+    g.model->ctx = ctx;
+    g.model->cols = cols;
+    const n2ce_status status = grow_trees(&g, x, y);
+    n2_arena_free(&g.arena);
+    if (status == N2CE_OK) return N2CE_OK;
+    n2_boosting_free(*out);
+    *out = NULL;
+    return status;
+}
+
+void n2_boosting_free(n2_boosting *b) {
+    if (b) n2_free(b->ctx, b);
+}
+
+void n2_boosting_predict(const n2_boosting *b, const double *x, size_t rows, double *y) {
+    for (size_t i = 0; i < rows; i++) {
+        const double *row = x + i * b->cols;
+        y[i] = b->first;
+        for (size_t t = 0; t < TREES; t++) {
+            const node *n = b->nodes[t];
+            while (n->left) n = &b->nodes[t][n->left + (row[n->column] > n->threshold)];
+            y[i] += n->value;
+        }
+    }
+}
