@@ -235,10 +235,19 @@ static n2ce_status run_digits(anomaly_runner *r) {
     return status;
 }
 
+static n2ce_status show_so_far(n2ce_ctx *ctx, const void *study, n2ce_answer *answer) {
+    const n2_anomaly_study *s = study;
+    return n2_anomaly_study_show(ctx, s, answer);
+}
+
 static n2ce_status run_study(n2ce_ctx *ctx, n2_anomaly_study *s) {
     anomaly_runner r = {.study = s};
     N2_TRY(n2_runner_open(ctx, (double)count_due(s), &r.base));
     n2_runner_done(&r.base, (double)s->n_done);
+    n2_runner_keep(&r.base, &(n2_study_keeper){.options = s->options,
+                                               .file = "anomaly.json",
+                                               .study = s,
+                                               .show = show_so_far});
     const n2ce_status status = run_digits(&r);
     n2_runner_close(&r.base);
     return status;

@@ -250,12 +250,20 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_bbo_stu
     return check_data(ctx, s);
 }
 
+static n2ce_status show_so_far(n2ce_ctx *ctx, const void *study, n2ce_answer *answer) {
+    const n2_bbo_study *s = study;
+    return n2_bbo_study_show(ctx, s, answer);
+}
+
 /* Runs what is to be run. */
 static n2ce_status run_study(n2ce_ctx *ctx, n2_bbo_study *s) {
     bbo_runner r = {.study = s};
     N2_TRY(read_options(ctx, s->options, s));
     N2_TRY(n2_runner_open(ctx, (double)n2_bbo_runs(s), &r.base));
     n2_runner_done(&r.base, (double)s->n_done);
+    n2_runner_keep(&r.base,
+                   &(n2_study_keeper){
+                       .options = s->options, .file = "bbo.json", .study = s, .show = show_so_far});
     const n2ce_status status = run_all(&r);
     n2_runner_close(&r.base);
     return status;

@@ -189,11 +189,20 @@ static n2ce_status run_study(n2_distill_study *s, n2_runner *runner) {
     return run_arms(s, runner);
 }
 
+static n2ce_status show_so_far(n2ce_ctx *ctx, const void *study, n2ce_answer *answer) {
+    const n2_distill_study *s = study;
+    return n2_distill_show(ctx, s, answer);
+}
+
 /* What is the inner context's goes before it. */
 static n2ce_status run_and_close(n2_distill_study *s) {
     n2_runner runner;
     N2_TRY(n2_runner_open(s->ctx, (double)count_due(s) + (double)s->n_done, &runner));
     n2_runner_done(&runner, (double)s->n_done);
+    n2_runner_keep(&runner, &(n2_study_keeper){.options = s->options,
+                                               .file = "distill-study.json",
+                                               .study = s,
+                                               .show = show_so_far});
     const n2ce_status status = run_study(s, &runner);
     n2_distance_watch_close(s->watch);
     n2_denoiser_free(s->teacher);

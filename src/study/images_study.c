@@ -102,11 +102,20 @@ static bool is_due(const n2_images_study *s, size_t seed) {
     return false;
 }
 
+static n2ce_status show_so_far(n2ce_ctx *ctx, const void *study, n2ce_answer *answer) {
+    const n2_images_study *s = study;
+    return n2_images_show(ctx, s, answer);
+}
+
 static n2ce_status run_study(n2_images_study *s) {
     n2_runner runner;
     n2ce_status status = N2CE_OK;
     N2_TRY(n2_runner_open(s->ctx, (double)(count_asked(s) * s->n_seeds), &runner));
     n2_runner_done(&runner, (double)s->n_done);
+    n2_runner_keep(&runner, &(n2_study_keeper){.options = s->options,
+                                               .file = "images.json",
+                                               .study = s,
+                                               .show = show_so_far});
     for (size_t k = 0; k < s->n_seeds && status == N2CE_OK && !s->out_of_time; k++)
         if (is_due(s, k)) status = n2_images_run_seed(s, &runner, k);
     n2_runner_close(&runner);

@@ -1,5 +1,12 @@
 #include "study_runner.h"
 
+#include "base/clock.h"
+#include "io/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
 static void *lend_memory(void *user, void *ptr, size_t size) {
     n2_runner *r = user;
     void *block = NULL;
@@ -44,7 +51,41 @@ n2ce_status n2_runner_open(n2ce_ctx *ctx, double total, n2_runner *r) {
 
 void n2_runner_close(n2_runner *r) { n2ce_ctx_free(r->inner); }
 
+static n2ce_status write_part(n2_runner *r, const char *folder, const char *json) {
+    char path[PATH_MAX], name[NAME_MAX];
+    snprintf(name, sizeof name, "%s" N2_PART, r->keeper.file);
+    N2_TRY(n2_path_join(r->ctx, path, sizeof path, folder, name));
+    N2_TRY(n2_folder_make(r->ctx, folder));
+    return n2_file_write(r->ctx, path, json, strlen(json));
+}
+
+/* Whether it can be written or not, the study goes on. */
+static void keep(n2_runner *r) {
+    enum { SECONDS = 10 };
+    const n2_study_keeper *k = &r->keeper;
+    const char *folder = k->file ? n2ce_options_get(k->options, "report") : NULL;
+    if (!folder || n2_seconds() - k->at < SECONDS) return;
+    n2ce_answer *answer = n2_alloc(r->ctx, 1, sizeof *answer);
+    if (!answer) return;
+    answer->ctx = r->ctx;
+    answer->arena = n2_arena_new(r->ctx);
+    n2ce_status status = k->show(r->ctx, k->study, answer);
+    if (status == N2CE_OK) status = write_part(r, folder, answer->json);
+    if (status != N2CE_OK)
+        n2_log(r->ctx, N2CE_LOG_WARNING, "What is finished so far was not kept: %s",
+               n2ce_errmsg(r->ctx));
+    n2ce_answer_free(answer);
+    r->keeper.at = n2_seconds();
+}
+
+void n2_runner_keep(n2_runner *r, const n2_study_keeper *keeper) {
+    r->keeper = *keeper;
+    r->keeper.at = n2_seconds();
+}
+
 void n2_runner_done(n2_runner *r, double done) {
+    const bool more = done > r->done;
     r->done = done;
     n2_progress(r->ctx, done, r->total);
+    if (more) keep(r);
 }

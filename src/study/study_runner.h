@@ -6,17 +6,31 @@
 #ifndef N2_STUDY_RUNNER_H
 #define N2_STUDY_RUNNER_H
 
-#include "base/ctx.h"
+#include "task/task.h"
+
+/* What is finished, for a study that is killed: its JSON goes to FILE.part in the folder of its
+ * report, as parts are done, but not more often than every few seconds. The report removes it. */
+typedef struct n2_study_keeper {
+    const n2ce_options *options;
+    const char *file; /* NULL: nothing is kept */
+    const void *study;
+    n2ce_status (*show)(n2ce_ctx *ctx, const void *study, n2ce_answer *answer);
+    double at; /* when it was kept last, in seconds of n2_seconds */
+} n2_study_keeper;
 
 typedef struct n2_runner {
     n2ce_ctx *ctx, *inner;
     double done, total; /* parts */
     bool out_of_memory; /* the caller's context had none left */
+    n2_study_keeper keeper;
 } n2_runner;
 
 /* The runner must stay where it is until it is closed. */
 n2ce_status n2_runner_open(n2ce_ctx *ctx, double total, n2_runner *r);
 void n2_runner_close(n2_runner *r);
+
+/* From now on it keeps what is finished. */
+void n2_runner_keep(n2_runner *r, const n2_study_keeper *keeper);
 
 /* So many parts are done. */
 void n2_runner_done(n2_runner *r, double done);

@@ -4,8 +4,10 @@
 #include "io/file.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *n2ce_task_name(const n2ce_task *task) { return task->name; }
 const char *n2ce_task_summary(const n2ce_task *task) { return task->summary; }
@@ -23,12 +25,47 @@ static const char *report_folder(const n2ce_options *options, bool *overwrite) {
     return folder;
 }
 
+static n2ce_status find_part(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
+                             char path[PATH_MAX]) {
+    char name[NAME_MAX];
+    snprintf(name, sizeof name, "%s" N2_PART, task->data);
+    return n2_path_join(ctx, path, PATH_MAX, folder, name);
+}
+
+/* What a task that was killed had finished is not replaced unasked. */
+static n2ce_status check_part(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                              const char *folder) {
+    char path[PATH_MAX];
+    N2_TRY(find_part(ctx, task, folder, path));
+    if (access(path, F_OK) != 0 || n2ce_options_get(options, "reuse")) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EEXIST,
+                   "%s has runs of a study that was killed. --reuse %s takes them over, --force "
+                   "begins anew.",
+                   path, folder);
+}
+
+static n2ce_status check_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                                const char *folder, bool overwrite) {
+    N2_TRY(n2ce_report_check(ctx, task, folder, overwrite));
+    return overwrite ? N2CE_OK : check_part(ctx, task, options, folder);
+}
+
+/* The report, in whose place nothing has to be kept any more. */
+static n2ce_status write_report(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
+                                bool overwrite) {
+    char part[PATH_MAX];
+    N2_TRY(n2ce_report_write(ctx, answer, folder, overwrite));
+    N2_TRY(find_part(ctx, answer->task, folder, part));
+    unlink(part);
+    return N2CE_OK;
+}
+
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                        const n2ce_matrix *data, n2ce_answer **out) {
     bool overwrite;
     const char *folder = report_folder(options, &overwrite);
     *out = NULL;
-    if (folder) N2_TRY(n2ce_report_check(ctx, task, folder, overwrite));
+    if (folder) N2_TRY(check_report(ctx, task, options, folder, overwrite));
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
     if (!answer) return N2CE_ENOMEM;
     answer->ctx = ctx;
@@ -46,7 +83,7 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options 
     else
         n2ce_answer_free(answer);
     if (!usable || !folder) return status;
-    const n2ce_status written = n2ce_report_write(ctx, *out, folder, overwrite);
+    const n2ce_status written = write_report(ctx, *out, folder, overwrite);
     return written == N2CE_OK ? status : written;
 }
 

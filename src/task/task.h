@@ -38,6 +38,10 @@ struct n2ce_answer {
     bool incomplete; /* there was no memory for a note: the task fails */
 };
 
+/* A task that may be killed keeps what it has in FILE.part beside its report's data; see
+ * study/study_runner.h. */
+#define N2_PART ".part"
+
 /* Numbers for n2ce_answer_number and its neighbours; everything is copied. A failure is
  * remembered, and makes the task fail when it is over. */
 void n2_note_number(n2ce_answer *a, const char *name, double value);

@@ -40,3 +40,9 @@ say study --teacher bars
 say study --watched 0
 say study --reuse bars
 say n2ce study distill --images bars --device cpu --effort 3e-6 --students sid | sed 's/[0-9]* steps.*/STEPS/'
+# a study that is killed has kept what was finished, and the next one takes it over
+mkdir killed
+sed 's/"seconds": [0-9.e-]*/"seconds": 777/' kept.json >killed/distill-study.json.part
+say study --teacher model --students teacher --report killed
+study --teacher model --students teacher,sida-m50 --reuse killed --report killed --json -q 2>/dev/null | grep -c '"seconds": 777'
+ls killed
