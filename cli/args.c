@@ -13,6 +13,9 @@ const n2ce_option common_options[] = {
      "print bare numbers, one a line, and nothing on stderr but errors"},
     {"threads", 0, N2CE_OPTION_COUNT, "0", 0, 1024, NULL, "T",
      "threads to use, 0 for one a processor that the process may use; the result is the same"},
+    {"ranks", 0, N2CE_OPTION_COUNT, "1", 1, 256, NULL, "R",
+     "processes of this machine that share the work; mpirun n2ce is the same on many; the result "
+     "is the same"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
     {0},
 };

@@ -5,9 +5,29 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The processes that share the work; the program is one of them. */
+static struct {
+    n2ce_world *world;
+    bool left;
+} ranks;
+
+static bool is_first(void) { return !ranks.world || n2ce_world_rank(ranks.world) == 0; }
+
+/* Whether it is for this rank to say how the task ended. */
+static bool leave_ranks(int code) {
+    if (!ranks.world || ranks.left) return is_first();
+    ranks.left = true;
+    return n2ce_world_leave(ranks.world, code);
+}
+
 static int fail(const n2ce_ctx *ctx, n2ce_status status) {
-    complain("%s", n2ce_errmsg(ctx));
-    return exit_code(status);
+    const int code = exit_code(status);
+    if (!leave_ranks(code)) return code;
+    if (is_first())
+        complain("%s", n2ce_errmsg(ctx));
+    else
+        complain("rank %d: %s", n2ce_world_rank(ranks.world), n2ce_errmsg(ctx));
+    return code;
 }
 
 static void log_to_stderr(void *user, n2ce_log_level level, const char *text) {
@@ -21,15 +41,19 @@ static n2ce_status make_working_ctx(const n2ce_options *common, const n2ce_task 
                                     n2ce_ctx **out) {
     n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
     options.threads = (int)n2ce_options_number(common, "threads");
-    if (!switched_on(common, "quiet")) options.log = log_to_stderr;
-    if (!switched_on(common, "quiet") && stderr_is_terminal()) {
+    if (options.threads == 0) options.threads = n2ce_world_threads(ranks.world);
+    const bool talks = !switched_on(common, "quiet") && is_first();
+    if (talks) options.log = log_to_stderr;
+    if (talks && stderr_is_terminal()) {
         options.progress = show_progress;
         options.progress_user = (void *)(uintptr_t)n2ce_task_name(task);
     }
-    return n2ce_ctx_new(out, &options);
+    const n2ce_status status = n2ce_ctx_new(out, &options);
+    return status == N2CE_OK ? n2ce_ctx_join(*out, ranks.world) : status;
 }
 
 static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
+    if (!is_first()) return EXIT_OK;
     if (switched_on(common, "json"))
         fputs(n2ce_answer_json(answer), stdout);
     else if (switched_on(common, "quiet"))
@@ -45,7 +69,7 @@ static int print_answer(const n2ce_answer *answer, const n2ce_options *common) {
 static void say_report(const n2ce_task *task, const n2ce_answer *answer, const arguments *args) {
     const char *folder = n2ce_options_get(args->own, "report");
     const bool prose = !switched_on(args->common, "json") && !switched_on(args->common, "quiet");
-    if (folder && n2ce_answer_page(answer) && prose)
+    if (is_first() && folder && n2ce_answer_page(answer) && prose)
         printf("\nreport: %s/%s\n", folder, n2ce_report_page(task));
 }
 
@@ -78,11 +102,12 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
     const n2ce_status status = n2ce_task_run(ctx, task, args->own, &answer);
     clear_progress();
     if (status == N2CE_ECANCELED && !answer) {
-        complain("interrupted before anything was finished; nothing was written.");
+        if (leave_ranks(EXIT_INTERRUPTED))
+            complain("interrupted before anything was finished; nothing was written.");
         return EXIT_INTERRUPTED;
     }
     if (!answer) return fail(ctx, status);
-    if (status == N2CE_ECANCELED)
+    if (status == N2CE_ECANCELED && is_first())
         complain("interrupted; kept what was finished: %.*s.",
                  (int)strcspn(n2ce_answer_kept(answer), "\n"), n2ce_answer_kept(answer));
     const int code = finish(ctx, task, answer, status, args);
@@ -90,11 +115,8 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
     return code;
 }
 
-static int with_arguments(const n2ce_task *task, const arguments *args) {
-    if (switched_on(args->common, "help")) {
-        char *name = (char *)(uintptr_t)n2ce_task_name(task);
-        return cmd_help(1, &name);
-    }
+/* In a context of its own, which knows the other ranks. */
+static int work(const n2ce_task *task, const arguments *args) {
     n2ce_ctx *ctx;
     const n2ce_status status = make_working_ctx(args->common, task, &ctx);
     if (status != N2CE_OK) {
@@ -107,6 +129,22 @@ static int with_arguments(const n2ce_task *task, const arguments *args) {
     return code;
 }
 
+static int with_arguments(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
+    if (switched_on(args->common, "help")) {
+        char *name = (char *)(uintptr_t)n2ce_task_name(task);
+        return cmd_help(1, &name);
+    }
+    const int wanted = (int)n2ce_options_number(args->common, "ranks");
+    const n2ce_status status = n2ce_world_join(ctx, wanted, &ranks.world);
+    if (status != N2CE_OK) return fail(ctx, status);
+    const int code = work(task, args);
+    fflush(stdout);
+    leave_ranks(code);
+    n2ce_world_free(ranks.world, code);
+    ranks.world = NULL;
+    return code;
+}
+
 int cmd_task(const n2ce_task *task, int argc, char **argv) {
     n2ce_ctx *ctx;
     const n2ce_status status = n2ce_ctx_new(&ctx, NULL);
@@ -116,7 +154,7 @@ int cmd_task(const n2ce_task *task, int argc, char **argv) {
     }
     arguments args = {NULL, NULL};
     int code = read_arguments(ctx, argc, argv, task, &args);
-    if (code == EXIT_OK) code = with_arguments(task, &args);
+    if (code == EXIT_OK) code = with_arguments(ctx, task, &args);
     n2ce_options_free(args.own);
     n2ce_options_free(args.common);
     n2ce_ctx_free(ctx);

@@ -3,6 +3,9 @@
 set_target_properties(n2ce_shared PROPERTIES EXPORT_NAME n2ce)
 set_target_properties(n2ce_static PROPERTIES EXPORT_NAME static)
 install(TARGETS n2ce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(n2ce_has_mpi)
+  install(TARGETS n2ce_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS n2ce_shared n2ce_static EXPORT n2ce_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/n2ce.h include/n2ce_engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -131,6 +131,34 @@ N2CE_API const char *n2ce_errmsg(const n2ce_ctx *ctx);
  *  what it had finished. Safe in signal handlers and from other threads. */
 N2CE_API void n2ce_ctx_cancel(n2ce_ctx *ctx);
 
+/** Several processes, called ranks, that run the same program on the same task.
+ *  What a context that has joined them does is shared between them: folds,
+ *  members and rows. All have the results, which are the same bytes for any
+ *  number of ranks; rank 0 alone writes files. */
+typedef struct n2ce_world n2ce_world;
+
+/** Joins the processes that mpirun or srun started, if one of them did; or, with
+ *  `ranks` > 1, forks so many less one of this one, each of which returns from
+ *  here: before there are threads. `ctx` has the memory and must stay. Fails
+ *  with N2CE_EINVAL, N2CE_ENOMEM, or N2CE_EDEVICE if there is no MPI. */
+N2CE_API n2ce_status n2ce_world_join(n2ce_ctx *ctx, int ranks, n2ce_world **out);
+N2CE_API int n2ce_world_rank(const n2ce_world *world);    /**< 0 .. ranks - 1 */
+N2CE_API int n2ce_world_ranks(const n2ce_world *world);   /**< at least 1 */
+N2CE_API int n2ce_world_threads(const n2ce_world *world); /**< a good number for a
+                                                               rank; 0: the default */
+
+/** From now on this context's work is shared. */
+N2CE_API n2ce_status n2ce_ctx_join(n2ce_ctx *ctx, n2ce_world *world);
+
+/** Tells the others that this rank ends, with an exit code, and waits for them;
+ *  not for ever if the code is not 0. True: it is for this rank to say why the
+ *  job ended; of several that failed the others keep quiet. */
+N2CE_API bool n2ce_world_leave(n2ce_world *world, int code);
+
+/** After that. If some ranks did not leave they are ended, with this code. NULL
+ *  is fine. */
+N2CE_API void n2ce_world_free(n2ce_world *world, int code);
+
 /* ---------------------------------------------------------------------------
  * 2. The objective
  * ------------------------------------------------------------------------ */

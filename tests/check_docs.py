@@ -13,7 +13,7 @@ import sys
 ROOT, PROGRAM = sys.argv[1], sys.argv[2]
 MISSPELT = {"--rnus"}  # the README shows what the program says to it
 FOREIGN_OPTIONS = {  # of cmake, ctest, git, pkg-config, compute-sanitizer, mpirun, pip
-    "--build", "--install", "--prefix", "--cflags", "--libs", "--tool", "--test-dir", "--output-on-failure"}
+    "--build", "--install", "--prefix", "--cflags", "--libs", "--tool", "--test-dir", "--output-on-failure", "--oversubscribe"}
 SOURCE_FOLDERS = ("src", "include", "cli", "tests", "bench", "bindings", "cmake", "examples", "packaging")
 PATH = re.compile(r"(?<![\w/.])((?:src|include|cli|tests|bench|docs|examples|cmake|bindings|packaging|tools)/[\w./*-]*\w)")
 FILE = re.compile(r"`(?:\w+/)*(\w[\w*]*\.(?:c|h|cu|cuh|py|sh|md|cmake))`")

@@ -11,12 +11,13 @@ set -eu
 # room: rooms whose headers it may include, or single headers of a room
 rooms='
 base:
-io:        base
+comm:      base
+io:        base comm
 objective: base
 report:    base
-design:    base io
+design:    base comm io
 image:     base io
-engine:     base
+engine:     base comm
 engine/ops: base engine
 rewrite:   base engine
 ref:       base engine objective
@@ -28,17 +29,17 @@ cuda/fused_mlp: base engine cuda/runtime cuda/kernels
 cuda/library:   base engine cuda cuda/runtime cuda/kernels
 cuda/wide:      base engine cuda/runtime cuda/kernels
 nn:        base engine rewrite io
-train:     base engine rewrite io cpu cuda nn
+train:     base comm engine rewrite io cpu cuda nn
 sampler:   base engine rewrite nn
 model:     base engine rewrite nn objective sampler
-ratio:     base io objective engine rewrite nn train model
+ratio:     base comm io objective engine rewrite nn train model
 metric:    base io image engine rewrite nn train
-lebm:      base io image engine rewrite nn train objective sampler model metric detect/calibration.h
-diffusion: base io image engine rewrite nn train objective model metric
-detect:    base io objective engine rewrite nn train model ratio
-optimize:  base io design engine rewrite nn train objective sampler model ratio
-task:      base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize
-study:     base io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize task
+lebm:      base comm io image engine rewrite nn train objective sampler model metric detect/calibration.h
+diffusion: base comm io image engine rewrite nn train objective model metric
+detect:    base comm io objective engine rewrite nn train model ratio
+optimize:  base comm io design engine rewrite nn train objective sampler model ratio
+task:      base comm io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize
+study:     base comm io objective report engine rewrite ref cpu cuda nn train sampler model ratio image metric lebm diffusion design detect optimize task
 api:       base io engine rewrite nn train sampler image design detect optimize task study
 cli:
 '

@@ -23,6 +23,7 @@ struct n2ce_ctx {
     n2_zeroed_fn *zeroed; /* NULL: blocks of `alloc` are cleared */
     int threads;
     struct n2_pool *pool;
+    struct n2_comm *comm;
     pthread_mutex_t lock; /* of the list */
     attached *attached;   /* the last made first */
     atomic_bool cancelled;
@@ -127,6 +128,11 @@ void n2_cancel_reset(n2ce_ctx *ctx) {
 struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx) {
     return &ctx->pool;
 }
+
+struct n2_comm *n2_ctx_comm(const n2ce_ctx *ctx) {
+    return ctx->comm;
+}
+void n2_ctx_set_comm(n2ce_ctx *ctx, struct n2_comm *comm) { ctx->comm = comm; }
 
 int n2_ctx_threads(const n2ce_ctx *ctx) { return ctx->threads; }
 

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 
 struct n2_pool;
+struct n2_comm;
 
 #if defined(__GNUC__)
 #define N2_PRINTF(at, first) __attribute__((format(printf, at, first)))
@@ -64,5 +65,9 @@ void *n2_ctx_attached(n2ce_ctx *ctx, const void *key, size_t bytes, n2_attached_
 /* The worker pool of this context, made on first use (pool.c). */
 struct n2_pool **n2_ctx_pool(n2ce_ctx *ctx);
 int n2_ctx_threads(const n2ce_ctx *ctx); /* resolved, at least 1 */
+
+/* What it knows of other processes (src/comm); NULL: there are none. */
+struct n2_comm *n2_ctx_comm(const n2ce_ctx *ctx);
+void n2_ctx_set_comm(n2ce_ctx *ctx, struct n2_comm *comm);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/pool.h"
 #include "plan_data.h"
+#include "plan_ranks.h"
 #include "recompute.h"
 
 #include <string.h>
@@ -266,6 +267,7 @@ static n2_plan *new_plan(n2_graph *g, const n2_backend *backend, const n2_node *
     n2_plan *p = n2_alloc(ctx, 1, sizeof *p);
     if (!p) return NULL;
     p->ctx = ctx;
+    p->ranks = 1;
     p->graph = g;
     p->backend = backend;
     p->arena = n2_arena_new(ctx);
@@ -315,7 +317,9 @@ static n2ce_status compile(n2_graph *g, const n2_node *outputs, n2_recompute whe
     }
     N2_TRY(room);
     N2_TRY(n2_plan_memory(*plan));
-    return n2_plan_split(*plan);
+    N2_TRY(n2_plan_split(*plan));
+    if (n2_ctx_comm((*plan)->ctx)) n2_plan_share(*plan);
+    return N2CE_OK;
 }
 
 n2ce_status n2_plan_compile_with(n2_graph *g, const n2_backend *backend, const n2_node *outputs,

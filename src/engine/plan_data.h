@@ -1,7 +1,6 @@
 /* Inside a plan: shared by plan.c (stages), plan_steps.c, plan_storage.c (types), plan_memory.c
  * (places), plan_split.c (shares), walk.c (running), watch.c (numbers that are not finite),
- * plan_device.c, plan_room.c and
- * plan_print.c. */
+ * plan_device.c, plan_ranks.c (several processes), plan_room.c and plan_print.c. */
 #ifndef N2_PLAN_DATA_H
 #define N2_PLAN_DATA_H
 
@@ -69,6 +68,8 @@ typedef struct n2_instruction {
     double slope;
     char *partials;      /* sums over rows: of all chunks but the first; NULL: none */
     size_t fold_numbers; /* of one partial sum */
+    size_t sum_at;       /* numbers from the start of p->rank_sums */
+    bool passed_on;      /* to other ranks, row by row */
     double flops;
     _Atomic int64_t nanoseconds; /* of all threads, while the plan is timed */
 } n2_instruction;
@@ -98,6 +99,8 @@ typedef struct n2_step {
     int n_chunks;
     size_t tile_numbers; /* per row */
     size_t tile_at;      /* where its tile begins in a worker's memory */
+    bool is_shared;      /* between ranks (plan_ranks.h) */
+    size_t sum_numbers;  /* of all its sums */
     /* accounts */
     double flops, seconds;
 } n2_step;
@@ -127,6 +130,11 @@ struct n2_plan {
     uint64_t seed;
     uint32_t runs;
     int workers;
+    /* ranks that run it together */
+    int rank, ranks;
+    n2ce_status ranks_status; /* of the exchanges of a run */
+    char *rank_sums;          /* sums of a step on their way; NULL: not needed so far */
+    size_t sum_numbers;       /* that it has room for */
     bool timing;
     uint64_t timed_runs;
     double phase_began; /* seconds, of the step that is being timed */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "plan_ranks.h"
 #include "watch.h"
 
 /* ---- time ---------------------------------------------------------------- */
@@ -101,45 +102,82 @@ static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, int worker)
         }
 }
 
-#define ADD_PARTIALS(TYPE)                                         \
-    for (int c = 1; c < s->n_chunks; c++) {                        \
-        const TYPE *partial = partial_sum(p, i, c);                \
-        TYPE *out = (void *)i->out.base;                           \
-        for (size_t k = begin; k < end; k++) out[k] += partial[k]; \
-    }
+/* Neighbours first, then pairs of them: ((0 + 1) + (2 + 3)) + ((4 + 5) + ...). A branch of chunks
+ * that begins at a multiple of its size, a power of two, is one of the tree's. */
+#define ADD_PARTIALS(TYPE)                                          \
+    for (int step = 1; step < b.end - b.begin; step *= 2)           \
+        for (int c = b.begin; c + step < b.end; c += 2 * step) {    \
+            TYPE *sum = partial_sum(p, i, c);                       \
+            const TYPE *more = partial_sum(p, i, c + step);         \
+            for (size_t k = begin; k < end; k++) sum[k] += more[k]; \
+        }
 
-void n2_add_partials(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
-                     int parts) {
-    const n2_range r = n2_part_of((int64_t)i->fold_numbers, part, parts);
-    const size_t begin = (size_t)r.begin, end = (size_t)r.end;
+static void add_branch(const n2_plan *p, const n2_instruction *i, n2_branch b, size_t begin,
+                       size_t end) {
     if (p->backend->bytes == sizeof(float))
         ADD_PARTIALS(float)
     else
         ADD_PARTIALS(double)
 }
 
+void n2_add_partials(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
+                     int parts) {
+    const n2_range r = n2_part_of((int64_t)i->fold_numbers, part, parts);
+    add_branch(p, i, (n2_branch){0, s->n_chunks}, (size_t)r.begin, (size_t)r.end);
+}
+
+/* Of this rank's chunks. */
+static void add_own_partials(const n2_plan *p, const n2_step *s, const n2_instruction *i, int part,
+                             int parts) {
+    const n2_range r = n2_part_of((int64_t)i->fold_numbers, part, parts);
+    const size_t begin = (size_t)r.begin, end = (size_t)r.end;
+    const n2_branch b = n2_branch_at(p, s);
+    add_branch(p, i, b, begin, end);
+    if (p->ranks == 1 || !s->is_shared) return;
+    n2_lend_sum(p, i, b.begin < b.end ? partial_sum(p, i, b.begin) : NULL, begin, end);
+}
+
+static void take_sum(const n2_plan *p, const n2_instruction *i, int part, int parts) {
+    const n2_range r = n2_part_of((int64_t)i->fold_numbers, part, parts);
+    n2_take_sum(p, i, (size_t)r.begin, (size_t)r.end);
+}
+
 /* ---- the walk ------------------------------------------------------------ */
 
-/* Step k is phase 2 k, the sums of its chunks are phase 2 k + 1. */
+/* A step's phases: its work, the sums of its chunks, and those of ranks. */
+enum { WORK, SUMS, RANKS, PHASES };
 
 static void note_time(n2_plan *p, size_t phase) {
     const double now = n2_seconds();
-    if (phase > 0) p->steps[(phase - 1) / 2].seconds += now - p->phase_began;
+    if (phase > 0) p->steps[(phase - 1) / PHASES].seconds += now - p->phase_began;
     p->phase_began = now;
 }
 
-static size_t open_phase(void *arg, size_t phase) {
-    n2_plan *p = arg;
-    const n2_step *s = &p->steps[phase / 2];
-    if (p->timing) note_time(p, phase);
-    return phase % 2 ? s->sums.n : s->kind == N2_STEP_ROWS ? (size_t)s->n_chunks : s->shares.n;
+static size_t items_of_work(const n2_plan *p, const n2_step *s) {
+    if (s->kind != N2_STEP_ROWS) return s->shares.n;
+    const n2_branch b = n2_branch_at(p, s);
+    return (size_t)(b.end - b.begin);
 }
 
-static void run_share(const n2_plan *p, const n2_step *s, n2_share share, bool sum, int worker) {
+/* Without the other ranks nothing that follows is of use. */
+static size_t open_phase(void *arg, size_t phase) {
+    n2_plan *p = arg;
+    const n2_step *s = &p->steps[phase / PHASES];
+    if (p->timing) note_time(p, phase);
+    if (p->ranks_status != N2CE_OK) return 0;
+    if (phase % PHASES == WORK) return items_of_work(p, s);
+    if (phase % PHASES == SUMS) return s->sums.n;
+    return n2_plan_exchange(p, s) ? s->sums.n : 0;
+}
+
+static void run_share(const n2_plan *p, const n2_step *s, n2_share share, size_t phase,
+                      int worker) {
     for (size_t i = share.first; i < share.first + share.n; i++) {
         const double start = began(p);
-        if (sum)
-            n2_add_partials(p, s, &s->code[i], share.part, share.parts);
+        if (phase == SUMS)
+            add_own_partials(p, s, &s->code[i], share.part, share.parts);
+        else if (phase == RANKS)
+            take_sum(p, &s->code[i], share.part, share.parts);
         else
             n2_run_whole(p, &s->code[i], share.part, share.parts, worker);
         ended(p, &s->code[i], start);
@@ -148,24 +186,25 @@ static void run_share(const n2_plan *p, const n2_step *s, n2_share share, bool s
 
 static void run_item(void *arg, size_t phase, size_t item, int worker) {
     const n2_plan *p = arg;
-    const n2_step *s = &p->steps[phase / 2];
-    if (phase % 2)
-        run_share(p, s, s->sums.list[item], true, worker);
+    const n2_step *s = &p->steps[phase / PHASES];
+    if (phase % PHASES != WORK)
+        run_share(p, s, s->sums.list[item], phase % PHASES, worker);
     else if (s->kind == N2_STEP_ROWS)
-        run_chunk(p, s, (int)item, worker);
+        run_chunk(p, s, n2_branch_at(p, s).begin + (int)item, worker);
     else
-        run_share(p, s, s->shares.list[item], false, worker);
+        run_share(p, s, s->shares.list[item], WORK, worker);
 }
 
 n2ce_status n2_walk(n2_plan *p) {
-    const n2_phases phases = {2 * p->n_steps, open_phase, run_item, p};
+    const n2_phases phases = {PHASES * p->n_steps, open_phase, run_item, p};
+    N2_TRY(n2_plan_gather_ranks(p));
     N2_TRY(n2_parallel_phases(p->ctx, &phases));
-    if (p->timing) note_time(p, 2 * p->n_steps);
-    return N2CE_OK;
+    if (p->timing) note_time(p, PHASES * p->n_steps);
+    return p->ranks_status;
 }
 
 void n2_walk_alone(n2_plan *p) {
-    for (size_t phase = 0; phase < 2 * p->n_steps; phase++)
+    for (size_t phase = 0; phase < PHASES * p->n_steps; phase++)
         for (size_t item = 0, n = open_phase(p, phase); item < n; item++)
             run_item(p, phase, item, 0);
 }

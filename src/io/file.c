@@ -2,6 +2,7 @@
 
 #include "file.h"
 
+#include "comm/comm.h"
 #include "input.h"
 
 #include <dirent.h>
@@ -14,12 +15,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Rank 0 alone writes. Others find every place free and put nothing there: whether it is free, and
+ * whether that worked, is rank 0's to say. */
+static bool is_silent(const n2ce_ctx *ctx) { return ctx && n2_world_rank(ctx) > 0; }
+
 static n2ce_status io_failure(n2ce_ctx *ctx, const char *what, const char *path, int error) {
     return n2_fail(ctx, N2CE_EIO, "%s: %s: %s. Check the path, your permissions and free space.",
                    path, what, strerror(error));
 }
 
 n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path) {
+    if (is_silent(ctx)) return N2CE_OK;
     if (mkdir(path, 0777) == 0) return N2CE_OK;
     const int error = errno;
     struct stat info;
@@ -123,6 +129,7 @@ static void remove_orphans(const char *place) {
 
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     char name[PATH_MAX], temporary[PATH_MAX];
+    if (is_silent(ctx)) return N2CE_OK;
     N2_TRY(n2_path_join(ctx, name, sizeof name, path, ".n2ce"));
     const bool existed = access(path, F_OK) == 0;
     N2_TRY(n2_folder_make(ctx, path));
@@ -142,6 +149,7 @@ static n2ce_status already_there(n2ce_ctx *ctx, const char *path) {
 
 n2ce_status n2_file_check_absent(n2ce_ctx *ctx, const char *path) {
     struct stat info;
+    if (is_silent(ctx)) return N2CE_OK;
     return lstat(path, &info) != 0 ? N2CE_OK : already_there(ctx, path);
 }
 
@@ -158,7 +166,8 @@ static bool write_all(int file, const char *bytes, size_t n) {
 
 n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out) {
     struct stat before;
-    *out = (n2_new_file){.ctx = ctx, .path = path};
+    *out = (n2_new_file){.ctx = ctx, .path = path, .file = -1};
+    if (is_silent(ctx)) return N2CE_OK;
     N2_TRY(find_place(ctx, path, out->place));
     remove_orphans(out->place);
     out->file = open_temporary(out->place, out->temporary);
@@ -178,10 +187,12 @@ static void sync_folder(const char *place) {
 }
 
 void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n) {
+    if (is_silent(f->ctx)) return;
     if (f->error == 0 && !write_all(f->file, bytes, n)) f->error = errno;
 }
 
 void n2_new_file_sync(n2_new_file *f) {
+    if (is_silent(f->ctx)) return;
     if (f->error == 0 && fsync(f->file) != 0) f->error = errno;
 }
 
@@ -203,6 +214,7 @@ static bool name_file(const n2_new_file *f) {
 
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
     const bool wanted = status == N2CE_OK;
+    if (is_silent(f->ctx)) return status;
     if (wanted) n2_new_file_sync(f);
     if (wanted && f->error == 0 && !name_file(f)) f->error = errno;
     (void)close(f->file); /* and unlocked, now that it has its name; the bytes are safe */
@@ -245,13 +257,19 @@ static n2ce_status check_folder(n2ce_ctx *ctx, const char *path) {
                    path, folder);
 }
 
-n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
+static n2ce_status check_output(n2ce_ctx *ctx, const char *path, bool replace) {
     n2_new_file trial;
+    if (is_silent(ctx)) return N2CE_OK;
     if (!replace) N2_TRY(n2_file_check_absent(ctx, path));
     N2_TRY(check_folder(ctx, path));
     N2_TRY(n2_new_file_begin(ctx, path, &trial));
     (void)n2_new_file_end(&trial, N2CE_ECANCELED); /* it was to be possible, no more */
     return N2CE_OK;
+}
+
+/* If rank 0 cannot write, nobody need work. */
+n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
+    return n2_comm_outcome(ctx, 0, check_output(ctx, path, replace));
 }
 
 n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text) {

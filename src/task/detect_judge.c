@@ -2,6 +2,7 @@
 #include "detect_session.h"
 
 #include "base/numerics.h"
+#include "comm/comm.h"
 #include "detect_write.h"
 
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static n2ce_status blame_worst(n2_detect_session *s) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
+/* A block for each rank; all ranks read all of them. */
 typedef struct block {
     double *x, *score, *by_fold;
     size_t n;
@@ -83,26 +85,58 @@ static n2ce_status take_row(n2_detect_session *s, const block *b, size_t i) {
     return consider(s, &found, b->x + i * s->detector->cols);
 }
 
-static n2ce_status judge_block(n2_detect_session *s, block *b) {
+static n2ce_status score_rows(n2_detect_session *s, const block *b, size_t first, size_t n) {
     n2_detector *d = s->detector;
-    const n2_own_rows own = {.x = b->x, .n = b->n, .first = s->judged};
-    if (s->own)
-        N2_TRY(n2_detector_score_own(d, &own, b->score));
-    else
-        N2_TRY(n2_detector_score(d, b->x, b->n, b->score, b->by_fold));
+    const double *x = b->x + first * d->cols;
+    const n2_own_rows own = {.x = x, .n = n, .first = s->judged + first};
+    if (s->own) return n2_detector_score_own(d, &own, b->score + first);
+    return n2_detector_score(d, x, n, b->score + first, b->by_fold + first * d->folds);
+}
+
+/* Where the rows of rank r begin, in numbers of so many a row. */
+static void find_shares(n2ce_ctx *ctx, size_t n, size_t numbers, size_t *begin) {
+    const size_t ranks = (size_t)n2_ranks(ctx);
+    for (size_t r = 0; r <= ranks; r++) {
+        const size_t row = r * READ_ROWS < n ? r * READ_ROWS : n;
+        begin[r] = row * numbers * sizeof(double);
+    }
+}
+
+/* Each rank scores some of the rows, and all have the scores. */
+static n2ce_status share_scores(n2_detect_session *s, const block *b) {
+    enum { MOST = 1024 };
+    size_t begin[MOST + 1];
+    if (n2_ranks(s->ctx) == 1) return score_rows(s, b, 0, b->n);
+    if (n2_ranks(s->ctx) > MOST) return n2_fail(s->ctx, N2CE_EINVAL, "More than %d ranks.", MOST);
+    const size_t rank = (size_t)n2_rank(s->ctx);
+    find_shares(s->ctx, b->n, 1, begin);
+    const size_t first = begin[rank] / sizeof(double), end = begin[rank + 1] / sizeof(double);
+    n2_comm_alone(s->ctx);
+    const n2ce_status status = first < end ? score_rows(s, b, first, end - first) : N2CE_OK;
+    n2_comm_together(s->ctx);
+    N2_TRY(status);
+    N2_TRY(n2_comm_gather(s->ctx, b->score, begin));
+    if (s->own) return N2CE_OK;
+    find_shares(s->ctx, b->n, s->detector->folds, begin);
+    return n2_comm_gather(s->ctx, b->by_fold, begin);
+}
+
+static n2ce_status judge_block(n2_detect_session *s, block *b) {
+    N2_TRY(share_scores(s, b));
     for (size_t i = 0; i < b->n; i++) N2_TRY(take_row(s, b, i));
     return N2CE_OK;
 }
 
 static n2ce_status judge_all(n2_detect_session *s, n2_reader *r) {
     const n2_detector *d = s->detector;
-    block b = {.x = n2_alloc(s->ctx, READ_ROWS * d->cols, sizeof *b.x),
-               .score = n2_alloc(s->ctx, READ_ROWS, sizeof *b.score),
-               .by_fold = n2_alloc(s->ctx, READ_ROWS * d->folds, sizeof *b.by_fold),
+    const size_t rows = READ_ROWS * (size_t)n2_ranks(s->ctx);
+    block b = {.x = n2_alloc(s->ctx, rows * d->cols, sizeof *b.x),
+               .score = n2_alloc(s->ctx, rows, sizeof *b.score),
+               .by_fold = n2_alloc(s->ctx, rows * d->folds, sizeof *b.by_fold),
                .n = 1};
     n2ce_status status = b.x && b.score && b.by_fold ? N2CE_OK : N2CE_ENOMEM;
     while (status == N2CE_OK && b.n > 0) {
-        status = n2_reader_next(r, b.x, READ_ROWS, &b.n);
+        status = n2_reader_next(r, b.x, rows, &b.n);
         if (status == N2CE_OK && b.n > 0) status = judge_block(s, &b);
     }
     n2_free(s->ctx, b.x);

@@ -1,5 +1,6 @@
 #include "detect_write.h"
 
+#include "comm/comm.h"
 #include "io/csv.h"
 #include "io/npy.h"
 
@@ -11,6 +12,7 @@
 /* ---- the spool ----------------------------------------------------------- */
 
 n2ce_status n2_spool_begin(n2_detect_session *s, const char *path) {
+    if (n2_world_rank(s->ctx) > 0) return N2CE_OK; /* rank 0 alone writes */
     N2_TRY(n2_new_file_begin(s->ctx, path, &s->spool));
     s->spooled = open(s->spool.temporary, O_RDONLY);
     s->spooling = s->spooled >= 0;
@@ -167,6 +169,7 @@ static n2ce_status copy_rows(copier *c) {
 }
 
 n2ce_status n2_detect_write(n2_detect_session *s, const char *path) {
+    if (n2_world_rank(s->ctx) > 0) return N2CE_OK;
     if (s->spool.error)
         return n2_fail(s->ctx, N2CE_EIO, "Scores could not be kept beside %s: %s.", path,
                        strerror(s->spool.error));

@@ -3,8 +3,9 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "comm/comm.h"
 
-enum { AT_ONCE = 64, SAVE_SECONDS = 20, TOLD = 1000 };
+enum { AT_ONCE = 64, SAVE_SECONDS = 20, TOLD = 1000, AGREE_EVERY = 8 };
 
 /* ---- checks ---------------------------------------------------------------- */
 
@@ -67,10 +68,26 @@ static void tell(n2_training *r) {
         n2_progress(r->ctx, done, total);
 }
 
+/* Ranks have a clock and a Ctrl-C each, and agree on both now and then: the others' wishes are
+ * theirs, the time is rank 0's. */
+static bool is_time_to_agree(const n2_training *r) {
+    return n2_ranks(r->ctx) == 1 || r->step % AGREE_EVERY == 0;
+}
+
+static n2ce_status look_at_clock(n2_training *r) {
+    const double deadline = n2_phase_at(r)->deadline;
+    if (deadline <= 0 || !is_time_to_agree(r)) return N2CE_OK;
+    bool over = n2_seconds() > deadline;
+    N2_TRY(n2_comm_decide(r->ctx, &over));
+    r->records[r->which].out_of_time = over;
+    return N2CE_OK;
+}
+
 /* After what was due: somebody may have had enough, and a checkpoint holds whole steps. */
 static n2ce_status look_up(n2_training *r) {
     const double every = r->t->save_seconds > 0 ? r->t->save_seconds : SAVE_SECONDS;
-    const bool stop = n2_cancelled(r->ctx);
+    bool stop = is_time_to_agree(r) && n2_cancelled(r->ctx);
+    if (is_time_to_agree(r)) N2_TRY(n2_comm_any(r->ctx, &stop));
     if (stop || (r->t->checkpoint && n2_seconds() - r->saved > every)) N2_TRY(n2_training_save(r));
     return stop ? N2CE_ECANCELED : N2CE_OK;
 }
@@ -127,7 +144,7 @@ static n2ce_status go_on(n2_training *r) {
     if (p->renew && r->step % p->renew_every == 0) N2_TRY(p->renew(r->t->user, r->step));
     N2_TRY(run_some(r, n));
     r->records[r->which].steps = r->step += n;
-    r->records[r->which].out_of_time = p->deadline > 0 && n2_seconds() > p->deadline;
+    N2_TRY(look_at_clock(r));
     const bool due = p->check && (is_over(r) || r->step % p->check_every == 0);
     if (due && in_first_round && p->check_later) N2_TRY(check_start(r));
     tell(r);

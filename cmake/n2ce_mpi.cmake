@@ -1,0 +1,17 @@
+# The MPI plugin: a library of its own, built where MPI is found and loaded at run time (src/comm/world.c).
+# N2CE_MPI: auto, on or off.
+set(N2CE_MPI auto CACHE STRING "MPI plugin: auto, on or off")
+set(n2ce_has_mpi OFF)
+if(NOT N2CE_MPI STREQUAL "off" AND NOT CMAKE_CROSSCOMPILING)
+  find_package(MPI QUIET COMPONENTS C)
+  if(MPI_C_FOUND)
+    set(n2ce_has_mpi ON)
+    add_library(n2ce_mpi MODULE src/comm/mpi_plugin.c)
+    target_include_directories(n2ce_mpi PRIVATE src)
+    target_include_directories(n2ce_mpi SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
+    target_link_libraries(n2ce_mpi PRIVATE n2ce_flags ${MPI_C_LIBRARIES})
+    set_target_properties(n2ce_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  elseif(N2CE_MPI STREQUAL "on")
+    message(FATAL_ERROR "N2CE_MPI is on, but no MPI was found. Install libopenmpi-dev, or another MPI.")
+  endif()
+endif()

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Usage: check_ranks.sh PROGRAM forked|mpi
+#
+# What several processes do together: the same bytes as one, sentences said once, files whole. With
+# processes that the program forks itself, or with mpirun, if there is one.
+set -u
+program=$1
+how=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+OMPI_MCA_btl_base_warn_component_unused=0
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export OMPI_MCA_btl_base_warn_component_unused
+if [ "$how" = mpi ]; then
+    command -v mpirun >/dev/null 2>&1 && [ -e "$(dirname "$program")/libn2ce_mpi.so" ] || {
+        echo "skipped: no mpirun here, or the plugin was not built (Debian: openmpi-bin libopenmpi-dev)"
+        exit 77
+    }
+fi
+failed=0
+complain() {
+    echo "$*"
+    failed=1
+}
+
+# ranks N WORDS...: n2ce on N ranks of one thread.
+ranks() {
+    n=$1
+    shift
+    if [ "$how" = mpi ]; then
+        timeout 300 mpirun --oversubscribe -n "$n" "$program" "$@" --threads 1
+    else
+        timeout 300 "$program" "$@" --threads 1 --ranks "$n"
+    fi
+}
+
+# rows N SHIFT: numbers that depend on their place alone.
+rows() {
+    awk -v n="$1" -v shift="$2" 'BEGIN {
+        srand(7 + shift); print "a,b,c"
+        for (i = 0; i < n; i++) {
+            x = rand() + rand() + rand() - 1.5; y = rand() + rand() + rand() - 1.5
+            printf "%.5f,%.5f,%.5f\n", x + shift, y * (1 + shift), x * y + rand()
+        }
+    }'
+}
+rows 400 0 >den.csv
+rows 400 0.3 >num.csv
+rows 5000 0.1 >new.csv
+
+# same NAME WORDS...: what NAME becomes on 1, 2 and 4 ranks.
+same() {
+    name=$1
+    shift
+    for n in 1 2 4; do
+        rm -rf "$n" && mkdir -p "$n"
+        (cd "$n" && ranks "$n" "$@" >out 2>err) || complain "$name: $n ranks: exit $? $(cat "$n/err")"
+        for file in "$n"/*; do
+            cmp -s "$file" "1/${file#*/}" || complain "$name: ${file#*/} of $n ranks is not that of one"
+        done
+    done
+}
+same fit fit -n ../num.csv -d ../den.csv --critic both --steps 6 --folds 2 --width 128 --blocks 2 --batch 256 -M 20 \
+    --noise 4 -o model.st
+cp 1/model.st model.st
+same score score ../model.st ../new.csv -o scores.txt
+same detect detect --normal ../den.csv ../new.csv -o flagged.csv
+
+# What is wrong is said once, with one exit code.
+code=0
+ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
+[ "$code" = 1 ] || complain "a file that is not there: exit $code"
+[ "$(grep -c '^n2ce:.*missing.csv' err)" = 1 ] || complain "a file that is not there: $(cat err)"
+touch there.st
+code=0
+ranks 2 fit -n num.csv -d den.csv -o there.st >out 2>err || code=$?
+[ "$code" = 2 ] || complain "a file that is there: exit $code"
+[ "$(grep -c '^n2ce: there.st exists' err)" = 1 ] || complain "a file that is there: $(cat err)"
+exit "$failed"
