@@ -116,7 +116,7 @@ def text_of(value):
 
 def key_of(name, seed, method, a):
     """What a result depends on."""
-    made = (ROOT / "bench" / "tables" / "designs.py").read_bytes()
+    made = b"".join((ROOT / "bench" / "tables" / n).read_bytes() for n in ("designs.py", "formulas.py"))
     if method == "n2ce":
         made += pathlib.Path(a.program).read_bytes() + a.options.encode()
     elif method in peers.METHODS:
@@ -187,6 +187,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--tables", help="names, comma separated; default: all")
     p.add_argument("--quick", action="store_true", help="eight tables, one seed")
+    p.add_argument("--kept", action="store_true", help="the tables that no setting was chosen on")
     p.add_argument("--data", type=pathlib.Path, help="folder with real tables, in its folder anomaly")
     p.add_argument("--methods", default=",".join(METHODS))
     p.add_argument("--count", type=int, default=128)
@@ -198,8 +199,8 @@ def arguments():
     p.add_argument("--summary", action="store_true", help="what is known already")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
-    names = list(tables.QUICK if a.quick else tables.TABLES)
-    names += [f"real-{t}" for t in tables.REAL] if a.data and not a.quick else []
+    names = list(tables.KEPT if a.kept else tables.QUICK if a.quick else tables.TABLES)
+    names += [f"real-{t}" for t in tables.REAL] if a.data and not (a.quick or a.kept) else []
     a.tables = a.tables.split(",") if a.tables else names
     a.seeds = a.seeds or (1 if a.quick else 2)
     return a

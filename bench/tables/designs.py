@@ -13,6 +13,7 @@ import math
 import zlib
 
 import numpy as np
+from formulas import FORMULAS
 
 
 class Table:
@@ -118,6 +119,11 @@ def functions(rng, family, d, rows, noise, hidden):
                  lambda r, y: y + noise * sd * r.normal(size=len(y)), hidden, rng)
 
 
+def formula(rng, name, d, rows, noise, hidden):
+    """One of formulas.py; the columns beyond its own do nothing."""
+    return functions(rng, lambda r, n: FORMULAS[name], d, rows, noise, hidden)
+
+
 # ---- columns of several kinds -------------------------------------------------------------------------------
 
 
@@ -192,6 +198,19 @@ def real(rng, folder, name, column, hidden):
     return Table(space, forest.predict, x, lambda r, worth: y, hidden, rng)
 
 
+def shipped(rng, name, column, hidden):
+    """A table that comes with scikit-learn; the value is its target, or one of its columns."""
+    import sklearn.datasets
+    from sklearn.ensemble import RandomForestRegressor
+    given = getattr(sklearn.datasets, f"load_{name}")()
+    x, y = given.data.astype(float), given.target.astype(float)
+    if column >= 0:
+        y, x = x[:, column], np.delete(x, column, 1)
+    forest = RandomForestRegressor(100, random_state=0).fit(x, y)
+    space = [("whole" if (c == np.round(c)).all() else "number", c.min(), c.max()) for c in x.T]
+    return Table(space, forest.predict, x, lambda r, worth: y, hidden, rng)
+
+
 # ---- the tables by their names ---------------------------------------------------------------------------------
 
 TABLES = {
@@ -221,6 +240,29 @@ TABLES = {
     "heavy": (heavy,),
     "recipe": (recipe, 12, 5000, 0.1, 0.1),
 }
+# No setting of the program was chosen on these.
+KEPT = {
+    "borehole": (formula, "borehole", 8, 2000, 0.05, 0.2),
+    "circuit": (formula, "circuit", 6, 1000, 0.1, 0.3),
+    "piston": (formula, "piston", 7, 2000, 0.05, 0.2),
+    "wing": (formula, "wing", 10, 5000, 0.3, 0.1),
+    "arm": (formula, "arm", 8, 4000, 0.1, 0.2),
+    "hartmann": (formula, "hartmann", 6, 2000, 0.05, 0.2),
+    "hartmann-few": (formula, "hartmann", 6, 400, 0.2, 0.1),
+    "ackley": (formula, "ackley", 10, 2000, 0.05, 0.2),
+    "rastrigin": (formula, "rastrigin", 5, 3000, 0.1, 0.1),
+    "rosenbrock": (formula, "rosenbrock", 6, 2000, 0.05, 0.2),
+    "rosenbrock-wide": (formula, "rosenbrock", 20, 5000, 0.1, 0.3),
+    "friedman": (formula, "friedman", 10, 600, 0.3, 0.4),
+    "friedman-noisy": (formula, "friedman", 15, 2000, 1.0, 0.2),
+    "levy": (formula, "levy", 8, 1000, 0.0, 0.2),
+    "borehole-many": (formula, "borehole", 30, 20000, 0.5, 0.05),
+    "circuit-noisy": (formula, "circuit", 10, 3000, 1.0, 0.2),
+    "diabetes": (shipped, "diabetes", -1, 0.3),
+    "wine": (shipped, "wine", 0, 0.3),
+    "breast-cancer": (shipped, "breast_cancer", 3, 0.3),
+    "breast-texture": (shipped, "breast_cancer", 1, 0.3),
+}
 REAL = {"Wilt": 0, "fault": 24, "Cardiotocography": 7, "magic.gamma": 0, "letter": 3, "Pima": 1, "pendigits": 5,
         "annthyroid": 1}
 QUICK = ("monotone-8", "monotone-10", "bumps-4", "bumps-6", "ripples-10", "valleys-8", "waves-10", "mixed-hidden")
@@ -230,5 +272,5 @@ def make(name, seed, folder=None):
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if name.startswith("real-"):
         return real(rng, folder, name[5:], REAL[name[5:]], 0.3)
-    maker, *rest = TABLES[name]
+    maker, *rest = {**TABLES, **KEPT}[name]
     return maker(rng, *rest)

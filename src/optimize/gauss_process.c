@@ -3,6 +3,7 @@
 #include "base/linalg.h"
 #include "base/numerics.h"
 #include "base/pool.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,12 +14,22 @@ static const double RATE = 0.12, LEAST_NOISE = 1e-4, JITTER = 1e-6;
 /* Logarithms of what is tuned: weights of columns first, then these. */
 enum { SIGNAL, LINE, NOISE, OTHERS };
 
+/* Functions that are drawn: waves with weights, lines, and what makes them fit the rows. */
+enum { WAVES = 256 };
+typedef struct drawn {
+    size_t n;
+    float *often, *phase; /* width x WAVES; WAVES */
+    double *weight, *slope,
+        *bend; /* n x WAVES; n x width; n x rows, K^-1 of what a draw is off by */
+} drawn;
+
 struct n2_gauss_process {
     n2ce_ctx *ctx;
     size_t rows, width;
     double *theta;                 /* width + OTHERS */
     float *turned;                 /* the rows, width x rows */
     double *alpha, *factor, *left; /* K^-1 y, Cholesky factor of K, leave-one-out predictions */
+    drawn draws;
 };
 
 static double signal_of(const n2_gauss_process *p) { return exp(p->theta[p->width + SIGNAL]); }
@@ -244,9 +255,88 @@ n2ce_status n2_gauss_process_evidence(n2ce_ctx *ctx, const float *x, const float
 
 void n2_gauss_process_free(n2_gauss_process *p) {
     if (!p) return;
-    void *const blocks[] = {p->theta, p->turned, p->alpha, p->factor, p->left};
+    void *const blocks[] = {p->theta,       p->turned,      p->alpha,       p->factor,
+                            p->left,        p->draws.often, p->draws.phase, p->draws.weight,
+                            p->draws.slope, p->draws.bend};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(p->ctx, blocks[i]);
     n2_free(p->ctx, p);
+}
+
+/* ---- drawing ------------------------------------------------------------- */
+
+/* The kernel is a mixture of Gaussian ones, whose sharpness has a gamma distribution of shape and
+ * rate 2; so are its waves. */
+static void draw_waves(n2_gauss_process *p, n2_stream s) {
+    const size_t d = p->width;
+    float u[3], *often = p->draws.often;
+    for (size_t f = 0; f < WAVES; f++) {
+        n2_fill_uniform(s, 3 * f, 3, u);
+        const double sharp = sqrt(-(log((double)u[0]) + log((double)u[1])) / 2);
+        p->draws.phase[f] = (float)(2 * acos(-1) * (double)u[2]);
+        for (size_t j = 0; j < d; j++)
+            often[j * WAVES + f] *= (float)(sharp * exp(p->theta[j] / 2));
+    }
+}
+
+/* What the draws say before they know of any row; wave is room for WAVES. */
+static void ask_waves(const n2_gauss_process *p, const float *x, float *restrict wave,
+                      double *out) {
+    const drawn *w = &p->draws;
+    const double size = sqrt(2 * signal_of(p) / WAVES), steep = sqrt(line_of(p));
+    memcpy(wave, w->phase, WAVES * sizeof *wave);
+    for (size_t j = 0; j < p->width; j++) {
+        const float *restrict often = w->often + j * WAVES;
+        for (size_t f = 0; f < WAVES; f++) wave[f] += x[j] * often[f];
+    }
+    for (size_t f = 0; f < WAVES; f++) wave[f] = cosf(wave[f]);
+    for (size_t e = 0; e < w->n; e++) {
+        double sum = 0, line = 0;
+        for (size_t f = 0; f < WAVES; f++) sum += w->weight[e * WAVES + f] * (double)wave[f];
+        for (size_t j = 0; j < p->width; j++) line += w->slope[e * p->width + j] * (double)x[j];
+        out[e] = size * sum + steep * line;
+    }
+}
+
+static void fill_normal(n2_stream s, size_t n, double *out) {
+    for (size_t i = 0; i < n; i++) {
+        float z;
+        n2_fill_normal(s, i, 1, &z);
+        out[i] = (double)z;
+    }
+}
+
+/* What each draw, with noise, is off by at the rows: what is added makes it 0 there. */
+static void fit_draws(n2_gauss_process *p, float *row) {
+    const drawn *w = &p->draws;
+    const size_t n = p->rows, d = p->width;
+    float wave[WAVES];
+    double said[N2_PROCESS_DRAWS];
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < d; j++) row[j] = p->turned[j * n + i];
+        ask_waves(p, row, wave, said);
+        for (size_t e = 0; e < w->n; e++)
+            w->bend[e * n + i] = -said[e] - sqrt(noise_of(p)) * w->bend[e * n + i];
+    }
+    for (size_t e = 0; e < w->n; e++) n2_cholesky_solve(p->factor, n, w->bend + e * n, 1);
+}
+
+n2ce_status n2_gauss_process_draw(n2_gauss_process *p, uint64_t seed, size_t n) {
+    drawn *w = &p->draws;
+    const size_t d = p->width;
+    w->n = n < N2_PROCESS_DRAWS ? n : N2_PROCESS_DRAWS;
+    w->often = n2_alloc(p->ctx, WAVES * d, sizeof *w->often);
+    w->phase = n2_alloc(p->ctx, WAVES + d, sizeof *w->phase); /* and a row */
+    w->weight = n2_alloc(p->ctx, w->n * WAVES, sizeof *w->weight);
+    w->slope = n2_alloc(p->ctx, w->n * d, sizeof *w->slope);
+    w->bend = n2_alloc(p->ctx, w->n * p->rows, sizeof *w->bend);
+    if (!w->often || !w->phase || !w->weight || !w->slope || !w->bend) return N2CE_ENOMEM;
+    n2_fill_normal((n2_stream){seed, 81, 0}, 0, WAVES * d, w->often);
+    draw_waves(p, (n2_stream){seed, 81, 1});
+    fill_normal((n2_stream){seed, 81, 2}, w->n * WAVES, w->weight);
+    fill_normal((n2_stream){seed, 81, 3}, w->n * d, w->slope);
+    fill_normal((n2_stream){seed, 81, 4}, w->n * p->rows, w->bend);
+    fit_draws(p, w->phase + WAVES);
+    return N2CE_OK;
 }
 
 /* ---- asking -------------------------------------------------------------- */
@@ -255,8 +345,8 @@ typedef struct question {
     const n2_gauss_process *p;
     const float *x;
     size_t n;
-    double *mean, *deviation;
-    float *scratch;  /* 2 x rows a worker */
+    double *mean, *apart;
+    float *scratch;  /* 2 x rows and WAVES a worker */
     double *between; /* rows a worker */
 } question;
 
@@ -282,24 +372,28 @@ static void reach(const n2_gauss_process *p, const float *x, float *restrict far
     }
 }
 
-static double own_variance(const n2_gauss_process *p, const float *x) {
-    double dot = 0;
-    for (size_t j = 0; j < p->width; j++) dot += (double)x[j] * (double)x[j];
-    return signal_of(p) + line_of(p) * dot;
+/* Draws less their mean, as wide as if that were not taken from them. */
+static void spread_out(double *apart, size_t n) {
+    double mean = 0;
+    for (size_t e = 0; e < n; e++) mean += apart[e] / (double)n;
+    const double wider = n > 1 ? sqrt((double)n / ((double)n - 1)) : 0;
+    for (size_t e = 0; e < n; e++) apart[e] = wider * (apart[e] - mean);
 }
 
 static void ask_one(const question *q, size_t i, int worker) {
     const n2_gauss_process *p = q->p;
-    const size_t n = p->rows;
+    const size_t n = p->rows, draws = p->draws.n;
     const float *x = q->x + i * p->width;
-    float *k = q->scratch + (size_t)worker * 2 * n;
+    float *k = q->scratch + (size_t)worker * (2 * n + WAVES);
     double *b = q->between + (size_t)worker * n;
     reach(p, x, k, k + n);
     for (size_t r = 0; r < n; r++) b[r] = (double)k[r];
     q->mean[i] = n2_dot(b, p->alpha, n);
-    if (!q->deviation) return;
-    n2_lower_solve(p->factor, n, b, 1);
-    q->deviation[i] = sqrt(fmax(own_variance(p, x) - n2_dot(b, b, n), 0));
+    if (!q->apart) return;
+    double *apart = q->apart + i * draws;
+    ask_waves(p, x, k + 2 * n, apart);
+    for (size_t e = 0; e < draws; e++) apart[e] += n2_dot(b, p->draws.bend + e * n, n);
+    spread_out(apart, draws);
 }
 
 static void ask_block(void *arg, size_t block, int worker) {
@@ -309,10 +403,10 @@ static void ask_block(void *arg, size_t block, int worker) {
 }
 
 n2ce_status n2_gauss_process_ask(const n2_gauss_process *p, const float *x, size_t n, double *mean,
-                                 double *deviation) {
+                                 double *apart) {
     const size_t threads = (size_t)n2_ctx_threads(p->ctx);
-    question q = {.p = p, .x = x, .n = n, .mean = mean, .deviation = deviation};
-    q.scratch = n2_alloc(p->ctx, threads * 2 * p->rows, sizeof *q.scratch);
+    question q = {.p = p, .x = x, .n = n, .mean = mean, .apart = apart};
+    q.scratch = n2_alloc(p->ctx, threads * (2 * p->rows + WAVES), sizeof *q.scratch);
     q.between = n2_alloc(p->ctx, threads * p->rows, sizeof *q.between);
     n2ce_status status = q.scratch && q.between ? N2CE_OK : N2CE_ENOMEM;
     if (status == N2CE_OK) status = n2_parallel_for(p->ctx, (n + BLOCK - 1) / BLOCK, ask_block, &q);

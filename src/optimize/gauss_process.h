@@ -14,7 +14,7 @@
 
 typedef struct n2_gauss_process n2_gauss_process;
 
-enum { N2_PROCESS_ROWS = 1000 }; /* the most that are learnt from */
+enum { N2_PROCESS_ROWS = 1000, N2_PROCESS_DRAWS = 8 }; /* the most that are learnt from, drawn */
 
 /* x is rows x width, row-major, of a size near 1; y is standardised. The first N2_PROCESS_ROWS rows
  * are learnt from: they should be in a random order. Fails with N2CE_ENOMEM, N2CE_ECANCELED, or
@@ -29,10 +29,15 @@ void n2_gauss_process_free(n2_gauss_process *p); /* NULL is fine */
 size_t n2_gauss_process_rows(const n2_gauss_process *p);
 const double *n2_gauss_process_left_out(const n2_gauss_process *p);
 
-/* Expected values of rows; and their standard deviations, noise aside, unless that is NULL, which
- * takes so much longer as there are rows. */
+/* Makes n functions that could be the truth as well, given the rows: draws of the process, by
+ * waves that are conditioned on the rows. Once a process. */
+n2ce_status n2_gauss_process_draw(n2_gauss_process *p, uint64_t seed, size_t n);
+
+/* Expected values of rows; and how far each of the functions that were drawn is from them, rows x
+ * draws, unless that is NULL. These add up to nothing over the draws, and have the variance of the
+ * process, noise aside. */
 n2ce_status n2_gauss_process_ask(const n2_gauss_process *p, const float *x, size_t n, double *mean,
-                                 double *deviation);
+                                 double *apart);
 
 /* ln p of a few hundred rows under a process that is tuned for them, roughly. */
 n2ce_status n2_gauss_process_evidence(n2ce_ctx *ctx, const float *x, const float *y, size_t rows,

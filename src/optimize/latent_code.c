@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const double ATOM_SHARE = 0.1;
+static const double EVEN = 0.25; /* shares of rows and of the range that may lie apart */
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -43,8 +44,19 @@ static double beyond(double gap, double range) {
     return share > 0.25 ? 0.25 : share;
 }
 
+/* Whether n sorted values are spread evenly enough to be taken as they are. Quantiles of few rows
+ * are rough, and where the best rows are not among them they leave out just what is sought. */
+static bool is_even(const double *x, size_t n) {
+    const double first = x[0], range = x[n - 1] - first;
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((x[i] - first) / range - (double)i / (double)(n - 1)));
+    return range > 0 && most < EVEN;
+}
+
 static void make_knots(n2_latent_code_column *c, const double *x, size_t n) {
-    const size_t knots = n / 4 + 2 < N2_CODE_KNOTS ? n / 4 + 2 : N2_CODE_KNOTS;
+    const size_t most = n / 4 + 2 < N2_CODE_KNOTS ? n / 4 + 2 : N2_CODE_KNOTS;
+    const size_t knots = is_even(x, n) ? 2 : most;
     const double first = x[0], last = x[n - 1], range = last - first;
     const double below = beyond(first - c->factor.low, range);
     const double above = beyond(c->factor.high - last, range), all = below + 1 + above;

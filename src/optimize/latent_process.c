@@ -1,4 +1,5 @@
-/* The third part of the value: a Gaussian process beside networks and trees. Where rows are few and
+/* The third part of the value: a Gaussian process beside networks and trees, of which each member
+ * has a draw of its own. Where rows are few and
  * the truth is smooth it is the best of the three; rows that none of them has seen tell. */
 #include "gauss_process.h"
 #include "latent_model.h"
@@ -13,11 +14,11 @@ n2ce_status n2_latent_ask_process(const n2_latent *m, const float *rows, size_t 
     const size_t e = m->o.members;
     const double share = m->record.process_share;
     if (!(share > 0)) return N2CE_OK;
-    double *said = n2_alloc(m->ctx, n, sizeof *said);
+    double *said = n2_alloc(m->ctx, n * (1 + e), sizeof *said), *apart = said + n;
     if (!said) return N2CE_ENOMEM;
-    const n2ce_status status = n2_gauss_process_ask(m->process, rows, n, said, NULL);
+    const n2ce_status status = n2_gauss_process_ask(m->process, rows, n, said, apart);
     for (size_t i = 0; i < n * e && status == N2CE_OK; i++)
-        members[i] += share * (said[i / e] - members[i]);
+        members[i] += share * (said[i / e] + apart[i] - members[i]);
     n2_free(m->ctx, said);
     return status;
 }
@@ -59,6 +60,7 @@ n2ce_status n2_latent_fit_process(n2_latent *m) {
     if (width > WIDEST || (m->o.like && !(m->o.like->record.process_share > 0))) return N2CE_OK;
     N2_TRY(n2_gauss_process_fit(m->ctx, m->x->data, m->y->data, m->designs->rows, width,
                                 m->o.like ? m->o.like->process : NULL, &m->process));
+    N2_TRY(n2_gauss_process_draw(m->process, m->o.seed, e));
     const size_t n = n2_gauss_process_rows(m->process);
     double *members = n2_alloc(m->ctx, n * e, sizeof *members);
     n2ce_status status = members ? N2CE_OK : N2CE_ENOMEM;

@@ -177,9 +177,22 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* One of eight chains explores: it keeps far from the others, believes one member instead of the
- * mean of all, and is never moved elsewhere, in case all others are wrong together. */
-static bool is_explorer(size_t i) { return i % 8 == 7; }
+/* One of four chains explores: it keeps far from the others, believes a value of its own that could
+ * be the truth as well as the mean of all members, and is never moved elsewhere, in case all
+ * others are wrong together. */
+static bool is_explorer(size_t i) { return i % 4 == 3; }
+
+/* A mixture of what the members are off by, as wide as that is, drawn once a chain. */
+static double belief(const search *s, size_t i, const double *members) {
+    const size_t e = s->m->o.members;
+    const double mean = mean_of(members, e);
+    float weight[N2_LATENT_MEMBERS_MAX];
+    if (!is_explorer(i) || e < 2) return mean;
+    n2_fill_normal((n2_stream){s->m->o.seed, 80, (uint32_t)i}, 0, e, weight);
+    double off = 0;
+    for (size_t k = 0; k < e; k++) off += (double)weight[k] * (members[k] - mean);
+    return mean + off / sqrt((double)e - 1);
+}
 
 /* Whether another chain's design is nearer than proposals should be. */
 static bool is_crowded(const search *s, size_t i, const double *x) {
@@ -217,18 +230,16 @@ static n2ce_status choose_spacing(search *s) {
     return N2CE_OK;
 }
 
-/* Where columns depend on one another, three of four chains stay with designs that the code can
+/* Where columns depend on one another, one of four chains stays with designs that the code can
  * hold; the others go further, in case the best is nothing like what was tried. */
 static bool is_careful(const search *s, size_t i) {
-    return s->m->record.structure > STRUCTURED && i % 4 != 0;
+    return s->m->record.structure > STRUCTURED && !s->m->o.value_only && i % 4 == 0;
 }
 
-/* Where columns have nothing to do with one another, whatever is within the bounds is plausible. */
 static bool is_plausible(const search *s, size_t i, size_t k) {
     const n2_latent_record *r = &s->m->record;
-    if (s->m->o.value_only || !(r->structure > STRUCTURED)) return true;
-    return s->prior[k] >= r->prior_floor &&
-           (!is_careful(s, i) || s->misfit[k] <= r->misfit_ceiling);
+    if (!is_careful(s, i)) return true;
+    return s->prior[k] >= r->prior_floor && s->misfit[k] <= r->misfit_ceiling;
 }
 
 /* A design as it would be proposed, and its code. */
@@ -243,7 +254,7 @@ static void settle(search *s, size_t k) {
 static void consider(search *s, size_t i, size_t k) {
     const size_t e = s->m->o.members;
     const double *x = s->found + k * s->columns;
-    double value = is_explorer(i) ? s->members[k * e + i / 8 % e] : mean_of(s->members + k * e, e);
+    double value = belief(s, i, s->members + k * e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
     value -= s->penalty[k];
     if (!(value > s->value[i]) || !is_plausible(s, i, k) || n2_design_set_has(&s->known, x)) return;
