@@ -523,7 +523,7 @@ typedef struct n2ce_proposals {
     const char *const *const *levels; /**< levels[column][number] is a category's
                                            text */
     const double *predicted;          /**< the value that is expected of each row */
-    const double *spread;             /**< how much the model's members disagree on it */
+    const double *spread;             /**< standard deviation of its error, as members and trials say */
     const double *log_prior;          /**< how usual the design is, nats, up to a
                                            constant */
     const double *distance;           /**< from the nearest known design: root mean

@@ -16,8 +16,8 @@
  *     -(target - E[y|x(z)])^2 / (2 doubt^2) + ln p(z)
  *
  * by SVGD (or Langevin dynamics), decodes, and keeps a decoded design that the value networks
- * predict to be better, that nobody has tried or proposed, and whose prior density is not
- * further below that of the median design than twice the lowest 1 % are. Predictions more than
+ * predict to be better and that nobody has tried or proposed; where columns depend on one another,
+ * some chains keep to designs that the code can hold. Predictions more than
  * `ambition` standard deviations of y above the best are not believed: they count as that. */
 #ifndef N2_LATENT_H
 #define N2_LATENT_H
@@ -140,8 +140,9 @@ n2ce_status n2_latent_propose(n2_latent *m, n2_proposals *out);
  * among them, and none is refused. */
 n2ce_status n2_latent_draw(n2_latent *m, double target, size_t rows, double *x);
 
-/* Prediction and its spread over members, in units of y, and ln p(z) of n designs; any but
- * the designs may be NULL. */
+/* Prediction, the standard deviation of its error (what the members disagree by, and what trials
+ * say that all are off by together), in units of y, and ln p(z) of n designs; any but the designs
+ * may be NULL. */
 n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
                                double *spread, double *log_prior);
 

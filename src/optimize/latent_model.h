@@ -166,4 +166,7 @@ typedef struct n2_latent_words {
 } n2_latent_words;
 n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words);
 
+/* How much the members disagree about the mean of n designs, standardised. */
+n2ce_status n2_latent_sway(n2_latent *m, const double *designs, size_t n, double *sway);
+
 #endif

@@ -116,7 +116,7 @@ static const n2_latent_scale kinds[] = {{.bend_low = true},
                                         {.log = true, .margin = 0.05},
                                         {.log = true, .margin = 0.5},
                                         {.log = true, .margin = 0.05, .bend_low = true}};
-static const double CLEARLY = 6; /* nats */
+static const double CLEARLY = 2; /* nats */
 
 static n2ce_status choose(n2_latent *m, const double *sorted, double *room, const sample *s) {
     n2_latent_scale best = m->scale;

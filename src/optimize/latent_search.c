@@ -207,9 +207,15 @@ static bool is_crowded(const search *s, size_t i, const double *x) {
     return false;
 }
 
-/* Half the distance that a typical design has from the nearest other one, squared, and less the
- * more of the values is explained: who knows where the best is need not spread. More than none, so
- * that no proposal is another one. */
+/* The distance that proposals keep, squared, over that which a typical design has from the nearest
+ * other one: less the more of the values is explained. Who knows where the best is need not
+ * spread; who knows nothing should, since what is like a failure will fail as well. */
+static double roominess(double explained) {
+    const double left = fmin(fmax(1 - explained, 0), 1);
+    return left / 4 + 1.25 * pow(left, 4);
+}
+
+/* More than none, so that no proposal is another one. */
 static n2ce_status choose_spacing(search *s) {
     enum { SOME = 200 };
     const n2_designs *d = s->m->designs;
@@ -224,9 +230,8 @@ static n2ce_status choose_spacing(search *s) {
                     nearest[i], n2_space_distance(&d->space, x, d->x + k * d->space.n, nearest[i]));
     }
     qsort(nearest, n, sizeof *nearest, by_size);
-    const double unexplained = fmin(fmax(1 - s->m->record.r2, 0), 1);
-    s->wide_spacing = fmax(nearest[n / 2] / 4, LEAST_SPACING);
-    s->spacing = fmax(unexplained * nearest[n / 2] / 4, LEAST_SPACING);
+    s->spacing = fmax(roominess(s->m->record.r2) * nearest[n / 2], LEAST_SPACING);
+    s->wide_spacing = fmax(nearest[n / 2] / 4, s->spacing);
     return N2CE_OK;
 }
 
@@ -461,9 +466,9 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
 }
 
 /* Predictions, corrected by what trials were off by, and an interval of their mean. */
-static void expect_of(const n2_latent *m, const double *predicted, n2_proposals *out) {
+static void expect_of(const n2_latent *m, const double *predicted, double sway, n2_proposals *out) {
     const n2_latent_record *r = &m->record;
-    const double half = n2_normal_quantile(0.9) * r->error;
+    const double half = n2_normal_quantile(0.9) * hypot(r->error, sway);
     out->low = out->high = 0;
     for (size_t i = 0; i < out->rows; i++) {
         const double v = n2_latent_scaled(m, predicted[i]) + r->shift;
@@ -480,7 +485,7 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
     const size_t n = out->rows, columns = m->designs->space.n;
     double *x = n2_alloc(m->ctx, n * (columns + 2), sizeof *x);
     ranked *list = n2_alloc(m->ctx, n, sizeof *list);
-    double *predicted = x + n * columns, *prior = predicted + n;
+    double *predicted = x + n * columns, *prior = predicted + n, sway = 0;
     n2ce_status status = x && list ? N2CE_OK : N2CE_ENOMEM;
     if (status == N2CE_OK) status = n2_latent_appraise(m, out->x, n, predicted, NULL, prior);
     if (status == N2CE_OK) {
@@ -493,7 +498,8 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
         if (out->predicted) out->predicted[i] = list[i].value;
         if (out->log_prior) out->log_prior[i] = prior[list[i].index];
     }
-    if (status == N2CE_OK) expect_of(m, predicted, out);
+    if (status == N2CE_OK) status = n2_latent_sway(m, out->x, n, &sway);
+    if (status == N2CE_OK) expect_of(m, predicted, sway, out);
     if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
     n2_free(m->ctx, x);
     n2_free(m->ctx, list);

@@ -46,35 +46,54 @@ n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_la
     return n2_latent_ask_process(m, rows, n, words->members);
 }
 
+/* What the members say of designs, n x members, from the context. */
+static n2ce_status ask_members(n2_latent *m, const double *designs, size_t n, double *log_prior,
+                               double **out) {
+    const size_t e = m->o.members, width = m->code->width, columns = m->code->columns;
+    float *rows = n2_alloc(m->ctx, n * width, sizeof *rows);
+    double *members = *out = n2_alloc(m->ctx, n * e, sizeof *members);
+    n2ce_status status = rows && members ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t i = 0; i < n && status == N2CE_OK; i++)
+        n2_latent_code_write(m->code, designs + i * columns, rows + i * width);
+    if (status == N2CE_OK)
+        status = n2_latent_say(m, rows, n,
+                               &(n2_latent_words){.members = members, .log_prior = log_prior});
+    n2_free(m->ctx, rows);
+    return status;
+}
+
 static void summarise(const double *members, size_t n, double *mean, double *spread) {
     double sum = 0, square = 0;
     for (size_t k = 0; k < n; k++) sum += members[k];
     *mean = sum / (double)n;
     for (size_t k = 0; k < n; k++) square += (members[k] - *mean) * (members[k] - *mean);
-    *spread = sqrt(square / (double)n);
+    *spread = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
 }
 
 n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
                                double *spread, double *log_prior) {
-    const size_t e = m->o.members, width = m->code->width, columns = m->code->columns;
-    float *rows = n2_alloc(m->ctx, n * width, sizeof *rows);
-    double *members = n2_alloc(m->ctx, n * e, sizeof *members);
-    n2ce_status status = rows && members ? N2CE_OK : N2CE_ENOMEM;
-    if (status == N2CE_OK) {
-        for (size_t i = 0; i < n; i++)
-            n2_latent_code_write(m->code, designs + i * columns, rows + i * width);
-        const n2_latent_words words = {.members = members, .log_prior = log_prior};
-        status = n2_latent_say(m, rows, n, &words);
-    }
+    const size_t e = m->o.members;
+    double *members = NULL;
+    const n2ce_status status = ask_members(m, designs, n, log_prior, &members);
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;
         summarise(members + i * e, e, &mean, &wide);
+        wide = hypot(wide, m->record.error); /* all may be off together */
         if (predicted) predicted[i] = n2_latent_unscaled(m, mean);
         if (spread)
             spread[i] =
                 (n2_latent_unscaled(m, mean + wide) - n2_latent_unscaled(m, mean - wide)) / 2;
     }
-    n2_free(m->ctx, rows);
+    n2_free(m->ctx, members);
+    return status;
+}
+
+n2ce_status n2_latent_sway(n2_latent *m, const double *designs, size_t n, double *sway) {
+    const size_t e = m->o.members;
+    double *members = NULL, each[N2_LATENT_MEMBERS_MAX] = {0}, mean;
+    const n2ce_status status = ask_members(m, designs, n, NULL, &members);
+    for (size_t i = 0; i < n * e && status == N2CE_OK; i++) each[i % e] += members[i] / (double)n;
+    summarise(each, e, &mean, sway);
     n2_free(m->ctx, members);
     return status;
 }

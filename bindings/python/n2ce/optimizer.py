@@ -14,7 +14,7 @@ class Proposals:
     """Designs to try next, best prediction first."""
     designs: np.ndarray  # a row each, in the columns and units of X
     predicted: np.ndarray  # the value that is expected
-    spread: np.ndarray  # how much the members of the model disagree about it
+    spread: np.ndarray  # standard deviation of its error, as members and trials say
     log_prior: np.ndarray  # how usual the design is, nats, up to a constant
     distance: np.ndarray  # from the nearest design of X, in ranges of the columns
     details: dict = field(repr=False)  # what the model is: rows it saw, how well it explains them
