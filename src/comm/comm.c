@@ -11,15 +11,17 @@ enum { SMALL = 4096 }; /* bytes below which fewer messages beat fewer bytes */
 
 static n2_comm *comm_of(const n2ce_ctx *ctx) { return n2_ctx_comm(ctx); }
 
+static int ranks_of(const n2_comm *c) { return c->few ? c->few : c->world->transport.size; }
+
 static bool is_together(const n2ce_ctx *ctx) {
     const n2_comm *c = comm_of(ctx);
-    return c && c->alone == 0 && c->world->transport.size > 1;
+    return c && c->alone == 0 && ranks_of(c) > 1;
 }
 
-int n2_rank(const n2ce_ctx *ctx) { return is_together(ctx) ? comm_of(ctx)->world->transport.rank : 0; }
-int n2_ranks(const n2ce_ctx *ctx) {
-    return is_together(ctx) ? comm_of(ctx)->world->transport.size : 1;
+int n2_rank(const n2ce_ctx *ctx) {
+    return is_together(ctx) ? comm_of(ctx)->world->transport.rank : 0;
 }
+int n2_ranks(const n2ce_ctx *ctx) { return is_together(ctx) ? ranks_of(comm_of(ctx)) : 1; }
 int n2_world_rank(const n2ce_ctx *ctx) {
     return comm_of(ctx) ? comm_of(ctx)->world->transport.rank : 0;
 }
@@ -30,6 +32,10 @@ void n2_comm_alone(n2ce_ctx *ctx) {
 
 void n2_comm_together(n2ce_ctx *ctx) {
     if (comm_of(ctx)) comm_of(ctx)->alone--;
+}
+
+void n2_comm_few(n2ce_ctx *ctx, int ranks) {
+    if (comm_of(ctx)) comm_of(ctx)->few = ranks;
 }
 
 n2_comm_traffic n2_comm_sent(const n2ce_ctx *ctx) {
@@ -61,10 +67,11 @@ static n2ce_status no_exchange(n2ce_ctx *ctx, n2_exchanged how) {
         comm_of(ctx)->world->is_echo = true;
         return n2_fail(ctx, N2CE_EIO, "Another rank has ended; this one cannot go on without it.");
     case N2_EXCHANGE_DIED:
-        return n2_fail(ctx, N2CE_EIO,
-                       "A rank is gone: it was killed, or its machine is down. Files that were "
-                       "written are whole; with --state, --resume goes on from the last checkpoint, "
-                       "with any number of ranks.");
+        return n2_fail(
+            ctx, N2CE_EIO,
+            "A rank is gone: it was killed, or its machine is down. Files that were "
+            "written are whole; with --state, --resume goes on from the last checkpoint, "
+            "with any number of ranks.");
     case N2_EXCHANGE_STOPPED:
         return n2_fail(ctx, N2CE_ECANCELED, "Interrupted while other ranks were waited for.");
     case N2_EXCHANGE_MISMATCH:
@@ -75,15 +82,14 @@ static n2ce_status no_exchange(n2ce_ctx *ctx, n2_exchanged how) {
                    "version of n2ce?");
 }
 
-static n2ce_status exchange(n2ce_ctx *ctx, int to, const void *out, size_t n_out, int from, void *in,
-                            size_t n_in) {
+static n2ce_status exchange(n2ce_ctx *ctx, int to, const void *out, size_t n_out, int from,
+                            void *in, size_t n_in) {
     n2_comm *c = comm_of(ctx);
     const n2_transport *t = &c->world->transport;
     waiting w = {ctx, 0};
     if (to >= 0) c->sent.bytes += (double)n_out;
     c->sent.exchanges++;
-    return no_exchange(ctx,
-                       t->exchange(t->state, to, out, n_out, from, in, n_in, had_enough, &w));
+    return no_exchange(ctx, t->exchange(t->state, to, out, n_out, from, in, n_in, had_enough, &w));
 }
 
 static n2ce_status room_for(n2ce_ctx *ctx, size_t bytes) {
@@ -159,8 +165,7 @@ static n2ce_status sum_large(n2ce_ctx *ctx, char *x, size_t n, size_t bytes, int
 /* Who had nothing to add is told by somebody who had. */
 static n2ce_status tell_others(n2ce_ctx *ctx, void *x, size_t bytes, int contributors) {
     const int rank = n2_rank(ctx), ranks = n2_ranks(ctx);
-    if (rank >= contributors)
-        return exchange(ctx, -1, NULL, 0, rank % contributors, x, bytes);
+    if (rank >= contributors) return exchange(ctx, -1, NULL, 0, rank % contributors, x, bytes);
     for (int to = rank + contributors; to < ranks; to += contributors)
         N2_TRY(exchange(ctx, to, x, bytes, -1, NULL, 0));
     return N2CE_OK;

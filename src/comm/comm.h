@@ -25,6 +25,10 @@ int n2_world_rank(const n2ce_ctx *ctx);
 void n2_comm_alone(n2ce_ctx *ctx);
 void n2_comm_together(n2ce_ctx *ctx);
 
+/* Until it is called with 0, ranks 0 .. ranks - 1 are all there are: for measurements. The others
+ * do nothing meanwhile. */
+void n2_comm_few(n2ce_ctx *ctx, int ranks);
+
 /* ---- collectives ---- */
 
 /* x[i] becomes the sum of what ranks 0 .. contributors - 1, a power of two of them, have there:

@@ -79,7 +79,8 @@ static void wait_a_little(patience *p) {
     nanosleep(&pause, NULL);
 }
 
-/* Whether anybody has failed or is no longer there. Who is done may be gone: what it sent is there. */
+/* Whether anybody has failed or is no longer there. Who is done may be gone: what it sent is there.
+ */
 static n2_exchanged who_is_there(const forked *f, patience *p) {
     const double now = n2_seconds();
     if (now - p->looked < 2e-3) return N2_EXCHANGED;
@@ -277,7 +278,7 @@ int n2_fork_transport(n2ce_ctx *ctx, int n, n2_transport *out) {
         n2_free(ctx, f);
         return -1;
     }
-    *out = (n2_transport){"processes", f->rank, n, f->rank, n, f,
+    *out = (n2_transport){"processes",     f->rank,      n,           f->rank, n, f,
                           forked_exchange, forked_leave, forked_close};
     return 0;
 }

@@ -147,8 +147,8 @@ __attribute__((visibility("default"))) int n2ce_mpi_join(n2_transport *out) {
     MPI_Comm_set_errhandler(world.comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world.comm, &world.rank);
     MPI_Comm_size(world.comm, &world.size);
-    *out = (n2_transport){"MPI", world.rank, world.size, 0, 1, &world,
-                          mpi_exchange, mpi_leave, mpi_close};
+    *out = (n2_transport){"MPI",  world.rank,   world.size, 0,        1,
+                          &world, mpi_exchange, mpi_leave,  mpi_close};
     find_neighbours(out);
     return 0;
 }

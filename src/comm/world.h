@@ -17,6 +17,7 @@ struct n2ce_world {
 typedef struct n2_comm {
     n2ce_world *world;
     int alone; /* how deep */
+    int few;   /* ranks that there are; 0: all */
     n2_comm_traffic sent;
     char *scratch;
     size_t room;

@@ -318,7 +318,7 @@ static n2ce_status compile(n2_graph *g, const n2_node *outputs, n2_recompute whe
     N2_TRY(room);
     N2_TRY(n2_plan_memory(*plan));
     N2_TRY(n2_plan_split(*plan));
-    if (n2_ctx_comm((*plan)->ctx)) n2_plan_share(*plan);
+    n2_plan_share(*plan);
     return N2CE_OK;
 }
 

@@ -177,3 +177,12 @@ void n2_take_sum(const n2_plan *p, const n2_instruction *i, size_t begin, size_t
     memcpy(i->out.base + begin * bytes, p->rank_sums + (i->sum_at + begin) * bytes,
            (end - begin) * bytes);
 }
+
+double n2_plan_shared_time(const n2_plan *p) {
+    double shared = 0, all = 0;
+    for (size_t k = 0; k < p->n_steps; k++) {
+        all += p->steps[k].seconds;
+        if (p->steps[k].is_shared) shared += p->steps[k].seconds;
+    }
+    return all > 0 ? shared / all : 0;
+}

@@ -66,8 +66,7 @@ static void find_edges(growth *g, double *sorted, size_t c) {
     qsort(sorted, g->rows, sizeof *sorted, by_value);
     for (size_t i = 1; i < g->rows; i++) distinct += sorted[i] > sorted[i - 1];
     for (size_t i = 1; i < g->rows; i++) {
-        const bool quantile =
-            distinct <= BINS || i * BINS / g->rows != (i - 1) * BINS / g->rows;
+        const bool quantile = distinct <= BINS || i * BINS / g->rows != (i - 1) * BINS / g->rows;
         const double middle = sorted[i - 1] / 2 + sorted[i] / 2;
         if (quantile && sorted[i] > sorted[i - 1] && (n == 0 || middle > edge[n - 1]) &&
             n + 1 < BINS)
@@ -121,8 +120,8 @@ static void try_column(void *arg, size_t c, int worker) {
         left_sum += sum[b];
         if (left < LEAST_ROWS || n - left < LEAST_ROWS || count[b] == 0) continue;
         const double right_sum = l->sum - left_sum;
-        const double gain = left_sum * left_sum / left + right_sum * right_sum / (n - left) -
-                            l->sum * l->sum / n;
+        const double gain =
+            left_sum * left_sum / left + right_sum * right_sum / (n - left) - l->sum * l->sum / n;
         if (gain > g->best[c].gain) g->best[c] = (found){gain, b};
     }
 }

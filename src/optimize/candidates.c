@@ -25,9 +25,7 @@ static n2ce_status find_range(n2_candidates *c) {
     return N2CE_OK;
 }
 
-static n2_stream next_stream(n2_candidates *c) {
-    return (n2_stream){c->seed, STREAM, c->draws++};
-}
+static n2_stream next_stream(n2_candidates *c) { return (n2_stream){c->seed, STREAM, c->draws++}; }
 
 /* Changes of designs into `rows` rows; levels are drawn into them beforehand. */
 static void change(n2_candidates *c, const double *parents, size_t n, double size, size_t rows,
@@ -88,8 +86,7 @@ n2ce_status n2_candidates_rank(n2_candidates *c, n2_rank_fn *rank, void *user) {
     place *places = n2_alloc(c->arena->ctx, c->rows, sizeof *places);
     if (!places) return N2CE_ENOMEM;
     const n2ce_status status = rank(user, c->x, c->rows, c->score);
-    for (size_t i = 0; i < c->rows && status == N2CE_OK; i++)
-        places[i] = (place){c->score[i], i};
+    for (size_t i = 0; i < c->rows && status == N2CE_OK; i++) places[i] = (place){c->score[i], i};
     if (status == N2CE_OK) qsort(places, c->rows, sizeof *places, best_first);
     for (size_t i = 0; i < c->rows && status == N2CE_OK; i++) c->order[i] = places[i].row;
     n2_free(c->arena->ctx, places);

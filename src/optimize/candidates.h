@@ -1,8 +1,8 @@
 /* What an engineer ranks: designs by chance, and the best ones changed a little.
  *
- * A change leaves a number as it is with probability 0.6, and else adds a normal of `size` times the
- * range of the data; a category is drawn anew with probability `size`. Designs stay in the range of
- * the data. */
+ * A change leaves a number as it is with probability 0.6, and else adds a normal of `size` times
+ * the range of the data; a category is drawn anew with probability `size`. Designs stay in the
+ * range of the data. */
 #ifndef N2_CANDIDATES_H
 #define N2_CANDIDATES_H
 

@@ -2,8 +2,8 @@
  * by their mean are changed a little, and ranked again, three times.
  *
  * Networks are scikit-learn's MLPRegressor: two hidden layers of 64, ReLU, Adam 0.001, batches of
- * 200, at most 150 epochs, stopped when 10 epochs have not lowered the error on a tenth of the rows,
- * which are those of the best epoch then. */
+ * 200, at most 150 epochs, stopped when 10 epochs have not lowered the error on a tenth of the
+ * rows, which are those of the best epoch then. */
 #include "base/random.h"
 #include "candidates.h"
 #include "design_code.h"
@@ -21,11 +21,11 @@ typedef struct networks {
     n2_code code;
     n2_parameters parameters;
     n2_mlp member[MEMBERS];
-    size_t train, check;                  /* rows to learn from, and to check by */
-    double *check_x, *check_y;            /* coded */
-    n2_tensor *x, *y, *rows;              /* rows: what is asked */
+    size_t train, check;       /* rows to learn from, and to check by */
+    double *check_x, *check_y; /* coded */
+    n2_tensor *x, *y, *rows;   /* rows: what is asked */
     n2_plan *ask;
-    double *coded, *means;                /* of a block */
+    double *coded, *means; /* of a block */
 } networks;
 
 /* ---- learning -------------------------------------------------------------------------------- */
@@ -77,8 +77,8 @@ static n2ce_status held_out_error(void *user, uint64_t step, double *losses) {
         const size_t rows = n->check - i < BLOCK ? n->check - i : BLOCK;
         N2_TRY(ask_block(n, n->check_x + i * n->code.width, rows));
         for (size_t k = 0; k < rows * MEMBERS; k++) {
-            const double off = n->means[k % MEMBERS * BLOCK + k / MEMBERS] -
-                               n->check_y[i + k / MEMBERS];
+            const double off =
+                n->means[k % MEMBERS * BLOCK + k / MEMBERS] - n->check_y[i + k / MEMBERS];
             losses[k % MEMBERS] += off * off / (double)n->check;
         }
     }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "comm/comm.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "rewrite/rewrites.h"
@@ -48,6 +49,12 @@ static n2ce_status warm_up(n2_plan *plan) {
     return n2_seconds() - start < 0.1 ? n2_plan_run_many(plan, 64) : N2CE_OK;
 }
 
+/* Ranks go on together: the clock is rank 0's. */
+static n2ce_status wants_more(n2ce_ctx *ctx, const n2_bench *b, const timing *t, bool *more) {
+    *more = !n2_cancelled(ctx) && (b->runs ? t->runs < b->runs : t->seconds < b->seconds);
+    return n2_comm_decide(ctx, more);
+}
+
 /* Runs until the time or the number of runs is over (0: no such limit). A device is asked for
  * ever more runs at once, up to a twentieth of a second. */
 static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *plan,
@@ -59,7 +66,9 @@ static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *
     t->first_value = n2_plan_scalar(plan, 0);
     if (backend->device) N2_TRY(warm_up(plan));
     start = n2_seconds();
-    while (!n2_cancelled(ctx) && (b->runs ? t->runs < b->runs : t->seconds < b->seconds)) {
+    bool more;
+    N2_TRY(wants_more(ctx, b, t, &more));
+    while (more) {
         const double before = t->seconds;
         if (b->runs && batch > b->runs - t->runs) batch = b->runs - t->runs;
         N2_TRY(n2_plan_run_many(plan, batch));
@@ -69,6 +78,7 @@ static n2ce_status time_plan(n2ce_ctx *ctx, const n2_backend *backend, n2_plan *
         if (backend->device && t->seconds - before < 0.05) batch *= 2;
         n2_progress(ctx, b->runs ? (double)t->runs : t->seconds,
                     b->runs ? (double)b->runs : b->seconds);
+        N2_TRY(wants_more(ctx, b, t, &more));
     }
     if (t->runs == 0) return N2CE_ECANCELED;
     qsort(t->sample, t->n_samples < SAMPLES ? t->n_samples : SAMPLES, sizeof t->sample[0], by_size);
