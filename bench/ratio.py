@@ -3,17 +3,18 @@
 covers, and what a verdict means; beside nearest neighbours and classifiers of scikit-learn on the same samples.
 
     ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
-                      [--seeds 1] [--jobs 1] [--without program]
+                      [--group chosen|fresh|all] [--seeds 1] [--jobs 1] [--without program]
 
 Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
 program gets all its defaults. `covers` counts the 95 % intervals with the truth inside; `far` those that are off by more than
 four standard errors although the answer was trusted. With --seeds the program answers the same files several times, and `seeds` is
 the standard deviation over its seeds in units of the standard error that it says. What was chosen for the program (shares of
-intervals, rules of verdicts) was chosen on triangle, ring, sharp, bumps, sine, grid, beta and hidden; the other problems had no part in it, but
-were looked at.
+intervals, rules of verdicts) was chosen on problems of the group `chosen`, below; the group `fresh` (ratio_fresh.py) is there to judge.
+The last lines are over all problems: mean errors of those with one, coverage of trusted answers, and answers far off.
 The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each.
 """
 import argparse
+import collections
 import concurrent.futures
 import functools
 import json
@@ -28,6 +29,8 @@ import numpy as np
 from scipy.special import digamma, logsumexp
 from scipy.spatial import cKDTree
 from scipy.stats import beta, multivariate_normal, norm, t as student
+
+import ratio_fresh
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANY = 2_000_000
@@ -298,7 +301,7 @@ def peer_answer(peer, num, den, joint):
 
 # ---- the program ------------------------------------------------------------------------------------------------
 
-def ask(args, num, den, seed, joint, folder):
+def ask(args, options, num, den, seed, joint, folder):
     """The numbers (value, lo, hi, whether it is trusted) by name."""
     program = os.environ.get("N2CE_BIN", str(ROOT / "build" / "n2ce"))
     if joint:
@@ -310,19 +313,20 @@ def ask(args, num, den, seed, joint, folder):
         np.save(folder + "/den.npy", den)
         what = ["divergence", "-n", folder + "/num.npy", "-d", folder + "/den.npy"]
     threads = ["--threads", "1"] if args.jobs > 1 else []
-    command = [program, *what, "--json", "--seed", str(seed), *threads, *shlex.split(args.options)]
+    command = [program, *what, "--json", "--seed", str(seed), *threads, *shlex.split(args.options + " " + options)]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     numbers = {"mi": found} if joint else {name: found[name] for name in ("kl", "kl_reverse", "js")}
     return {name: (v.get("value", v.get("estimate")), v["lo"], v["hi"], v["verdict"] == "trusted") for name, v in numbers.items()}
 
 
-def answer_draw(args, rows, draw, joint, number):
+def answer_draw(args, p, number):
     """What the program says of a draw, by seed, what peers say, and the program's seconds."""
-    num, den = draw(np.random.default_rng([number, 11]), rows)
+    num, den = p.draw(np.random.default_rng([number + args.first, 11]), p.rows)
+    joint = p.joint
     begin, said = time.perf_counter(), []
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(args.seeds if "program" not in args.without else 0):
-            said.append(ask(args, num, den, number + 1000 * seed, joint, folder))
+            said.append(ask(args, p.options, num, den, number + args.first + 1000 * seed, joint, folder))
     seconds = (time.perf_counter() - begin) / max(len(said), 1)
     return said, {peer: peer_answer(peer, num, den, joint) for peer in args.peers}, seconds
 
@@ -340,10 +344,11 @@ def judge(said, key, true):
             "answers": [[round(float(x), 5) for x in row] for row in np.c_[value[:, 0], low[:, 0], high[:, 0], trusted[:, 0]]]}
 
 
-def measure(args, name, rows, draw, truth, joint):
+def measure(args, p):
+    truth = p.truth()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        draws = list(pool.map(lambda k: answer_draw(args, rows, draw, joint, k), range(args.draws)))
-    out = {"problem": name, "rows": rows, "truth": truth, "n2ce": {}, "peers": {}, "seconds": float(np.mean([d[2] for d in draws]))}
+        draws = list(pool.map(lambda k: answer_draw(args, p, k), range(args.draws)))
+    out = {"problem": p.name, "rows": p.rows, "truth": truth, "n2ce": {}, "peers": {}, "seconds": float(np.mean([d[2] for d in draws]))}
     for key, true in truth.items():
         if draws[0][0]:
             out["n2ce"][key] = judge([d[0] for d in draws], key, true)
@@ -353,12 +358,42 @@ def measure(args, name, rows, draw, truth, joint):
     return out
 
 
-def problems(args):
-    for name, (rows, num, den) in pairs_of().items():
-        yield name, rows, lambda rng, n, num=num, den=den: (num.draw(rng, n), den.draw(rng, n)), \
-            lambda num=num, den=den: divergences(num, den), False
-    for name, (rows, draw, truth) in joints_of().items():
-        yield name, rows, draw, lambda truth=truth: {"mi": float(truth())}, True
+Problem = collections.namedtuple("Problem", "name rows draw truth joint options")
+
+
+def pair_problem(name, rows, num, den, options=""):
+    def draw(rng, n):
+        sizes = n if isinstance(n, tuple) else (n, n)
+        return num.draw(rng, sizes[0]), den.draw(rng, sizes[1])
+    return Problem(name, rows, draw, lambda: divergences(num, den), False, options)
+
+
+def problems(group):
+    if group != "fresh":
+        for name, (rows, num, den) in pairs_of().items():
+            yield pair_problem(name, rows, num, den)
+        for name, (rows, draw, truth) in joints_of().items():
+            yield Problem(name, rows, draw, lambda truth=truth: {"mi": float(truth())}, True, "")
+    if group != "chosen":
+        for name, (n, m, num, den, options) in ratio_fresh.fresh_pairs().items():
+            yield pair_problem(name, (n, m), num, den, options)
+        for name, (rows, draw, _, options) in ratio_fresh.fresh_joints().items():
+            yield Problem(name, rows, draw, lambda name=name: {"mi": ratio_fresh.mutual_information(name)}, True, options)
+
+
+def summarise(args, rows):
+    """Over all problems: mean absolute errors of KL (both ways) and of MI, and what trust was worth."""
+    for what, keys in (("KL", ("kl", "kl_reverse")), ("MI", ("mi",))):
+        cells = [(r["n2ce"].get(k), [r["peers"].get(p, {}).get(k) for p in args.peers]) for r in rows for k in keys if k in r["truth"]]
+        if not cells or not cells[0][0]:
+            continue
+        means = [np.mean([v["error"] for v, _ in cells])] + [np.mean([p[i] for _, p in cells]) for i in range(len(args.peers))]
+        print(f"mean error, {what}: " + ", ".join(f"{who} {e:.4f}" for who, e in zip(["n2ce", *args.peers], means)))
+    found = [v for r in rows for v in r["n2ce"].values()]
+    if found:
+        total = {k: sum(v[k] for v in found) for k in ("covers", "trusted", "covers_trusted", "far")}
+        print(f"{len(found) * args.draws} answers: {total['covers']} cover; {total['trusted']} trusted, {total['covers_trusted']} of them cover, "
+              f"{total['far']} are off by more than four standard errors")
 
 
 def show(args, row):
@@ -376,6 +411,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="some problems, by the beginnings of their names, with commas between them")
+    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh"])
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw: others are other samples")
     parser.add_argument("--peers", default="knn,boosting,mlp")
     parser.add_argument("--options", default="", help="of the program")
     parser.add_argument("--seeds", type=int, default=1, help="of the program, for the same files")
@@ -389,14 +426,16 @@ def main():
         said = ["mean error", "bias", "spread", "said", "covers", "covers, trusted", "far, trusted"]
         head = ["", "truth", *(said if not args.without else []), *(["seeds"] if args.seeds > 1 else []), *args.peers, "s"]
         print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for name, size, draw, truth, joint in problems(args):
-        if not any(name.startswith(begin) for begin in args.only.split(",")):
+    for problem in problems(args.group):
+        if not any(problem.name.startswith(begin) for begin in args.only.split(",")):
             continue
-        rows.append(measure(args, name, size, draw, truth(), joint))
+        rows.append(measure(args, problem))
         if not args.json:
             show(args, rows[-1])
     if args.json:
         print(json.dumps(rows))
+    else:
+        summarise(args, rows)
 
 
 if __name__ == "__main__":

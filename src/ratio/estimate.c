@@ -220,6 +220,13 @@ static double other_variance(const n2_scores *s, size_t side) {
     return error * error;
 }
 
+/* What is learned belongs into the ratio with probability c, of which f has c times as much: so the
+ * number is c times what it would be with all of it, and has a standard deviation of its own. */
+static double choice_error(const n2_scores *s, double with, double without) {
+    const double c = s->certainty;
+    return c > 0 && c < 1 ? fabs(with - without) * sqrt((1 - c) / c) : 0;
+}
+
 /* What an interval has to know of a learned part besides. */
 static double fit_variance(const n2_scores *s, const n2_fit_record *r, size_t side, double gap,
                            n2_quality *q) {
@@ -255,7 +262,8 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned) {
         const double gap = optimism(s, r, side, q);
         e.value += 0.5 * gap; /* too high by as much as rows that were not seen are too low */
-        e.error += fit_variance(s, r, side, gap, q);
+        q->choice = isfinite(gaussian) ? choice_error(s, e.value, gaussian) : 0;
+        e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
     }
     e.error = sqrt(e.error);
     return e;
@@ -276,18 +284,25 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n
     return kl(s, r, 0, q);
 }
 
-/* (1 + M) D_alpha of the log ratios that were cross-fitted, or of those whose Gaussian
- * part has seen all rows. */
-static n2_estimate path(const n2_scores *s, double magnitude, bool seen) {
+/* Which log ratios a path is of: those that were cross-fitted, those whose Gaussian part has seen
+ * all rows, or the cross-fitted Gaussian part alone. */
+typedef enum path_of { PATH_HELD, PATH_SEEN_BASE, PATH_BASE } path_of;
+
+static double path_log_ratio(const n2_scores *s, size_t side, size_t i, path_of of) {
+    const double learned = s->learned[side][i];
+    return of == PATH_BASE ? s->f[side][i] - learned : s->base[side][i] + learned;
+}
+
+/* (1 + M) D_alpha. */
+static n2_estimate path(const n2_scores *s, double magnitude, path_of of) {
     double value = n2ce_bound_cap(magnitude), var = 0;
     for (size_t side = 0; side < 2; side++) {
         n2_sum sum = {0, 0}, square = {0, 0};
         term_fn *const fn = side ? num_term : den_term;
         const double arg[2] = {magnitude, 0};
-        const terms of_side = seen ? (terms){0} : terms_of(s, side, fn, magnitude, 0);
+        const terms of_side = of ? (terms){0} : terms_of(s, side, fn, magnitude, 0);
         for (size_t i = 0; i < s->n[side]; i++) {
-            const double t =
-                seen ? fn(s->base[side][i] + s->learned[side][i], arg) : term_at(&of_side, i);
+            const double t = of ? fn(path_log_ratio(s, side, i, of), arg) : term_at(&of_side, i);
             n2_sum_add(&sum, t);
             n2_sum_add(&square, t * t);
         }
@@ -299,15 +314,20 @@ static n2_estimate path(const n2_scores *s, double magnitude, bool seen) {
 }
 
 /* Rows that a fit has seen flatter it as much as rows that it has not seen wrong it: the
- * mean of both is free of that to first order. */
+ * mean of both is free of that to first order, and a part of that is the error that is left. */
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
-    n2_estimate e = path(s, magnitude, false);
+    static const double SECOND_ORDER = 0.5;
+    n2_estimate e = path(s, magnitude, PATH_HELD);
+    const double held = e.value, sampling = e.error;
+    const double base = s->base[0] ? 0.5 * (path(s, magnitude, PATH_SEEN_BASE).value - held) : 0;
+    double fitting = 0, choice = 0;
     if (s->seen[0]) {
         const n2_scores seen = seen_of(s);
-        double half = 0.5 * (path(&seen, magnitude, false).value - e.value);
-        if (s->base[0]) half += 0.5 * (path(s, magnitude, true).value - e.value);
-        return (n2_estimate){e.value + half, sqrt(e.error * e.error + half * half)};
+        fitting = 0.5 * (path(&seen, magnitude, PATH_HELD).value - held);
+        if (s->certainty < 1) choice = choice_error(s, held, path(s, magnitude, PATH_BASE).value);
     }
-    if (s->base[0]) e.value = 0.5 * (e.value + path(s, magnitude, true).value);
+    e.value = held + base + fitting;
+    const double left = s->seen[0] ? base + fitting : SECOND_ORDER * base;
+    e.error = sqrt(sampling * sampling + left * left + choice * choice);
     return e;
 }

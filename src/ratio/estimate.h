@@ -27,6 +27,7 @@ typedef struct n2_quality {
     double
         fitting; /* from the gap between rows that the fit has seen and has not, and its penalty */
     double tail; /* from rows where the other sample has hardly any */
+    double choice;     /* from whether what was learned belongs there at all */
     double bound, cap; /* KL bound of the objective, and what it cannot exceed */
 } n2_quality;
 

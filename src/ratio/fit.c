@@ -33,7 +33,7 @@ enum { SHIFTS = 20, MOST_PAIRS = 100000 };
 static n2ce_status scores_new(n2ce_ctx *ctx, size_t n_num, size_t n_den, size_t dx, n2_scores *s) {
     size_t shifts = MOST_PAIRS / n_num;
     shifts = shifts < 1 ? 1 : shifts > SHIFTS ? SHIFTS : shifts;
-    *s = (n2_scores){.ctx = ctx, .n = {dx ? shifts * n_num : n_den, n_num}};
+    *s = (n2_scores){.ctx = ctx, .n = {dx ? shifts * n_num : n_den, n_num}, .certainty = 1};
     for (size_t side = 0; side < 2; side++) {
         s->f[side] = n2_alloc(ctx, s->n[side], sizeof(double));
         s->learned[side] = n2_alloc(ctx, s->n[side], sizeof(double));

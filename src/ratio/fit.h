@@ -101,6 +101,7 @@ typedef struct n2_scores {
     double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */
+    double certainty;   /* that the learned parts belong there: the share of them that is in f */
     double *terms;      /* room for a number for each row of either side; NULL: none */
     n2_explanation explanation; /* if it was asked for */
 } n2_scores;

@@ -251,21 +251,39 @@ bool n2_networks_pay(const n2_fit_record *r, size_t folds) {
     return r->folds_run == folds && gain > 2 * sqrt(var);
 }
 
-static const double GAIN_ERRORS = 1.5; /* that make a gain */
+/* Gains, in their standard errors, from which on something is learned, and all of it. */
+static const double SOME_GAIN = 0.25, CLEAR_GAIN = 1.5;
 
-/* The weights, or those of the Gaussian part alone if they gain too little. Where samples are so
- * far apart that the NCE loss sees nothing, networks may gain in their own. */
+/* How far the gain is on the way from nothing to a clear one. */
+static double certainty_of(const n2_gain *g) {
+    const double errors = g->error > 0 ? g->value / g->error : 0;
+    return fmin(1, fmax(0, (errors - SOME_GAIN) / (CLEAR_GAIN - SOME_GAIN)));
+}
+
+/* That share of what is learned. */
+static n2_blend share_of(n2_blend b, double share) {
+    for (size_t p = 1; p < N2_BLEND_PARTS; p++) b.weight[p] *= share;
+    b.constant *= share;
+    return b;
+}
+
+/* The weights, less of them if they gain too little to be sure, or those of the Gaussian part
+ * alone. Where samples are so far apart that the NCE loss sees nothing, networks may gain in their
+ * own. */
 static void weigh(n2_fitter *f) {
     const n2_blend none = {{1, 0, 0}, 0};
     n2_blend_rows rows = rows_of_parts(f, &f->held);
     if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
     n2_blend blend = n2_blend_fit(&rows, false);
     f->record->gain = n2_blend_gain(&rows, &none, &blend);
-    f->record->learned = f->record->gain.value > GAIN_ERRORS * f->record->gain.error;
-    if (!f->record->learned && n2_networks_pay(f->record, f->o.folds)) {
-        f->record->learned = true;
+    double certainty = certainty_of(&f->record->gain);
+    if (certainty < 1 && n2_networks_pay(f->record, f->o.folds)) {
+        certainty = 1;
         blend = (n2_blend){{1, 0, 1}, 0};
     }
+    f->record->learned = certainty > 0;
+    f->scores->certainty = certainty;
+    blend = share_of(blend, certainty);
     f->ratio->blend = f->record->learned ? blend : none;
     drop_parts(f);
 }

@@ -91,6 +91,7 @@ static n2ce_status gather(const n2_fitter *f, n2_arena *arena, const pick from[2
 
 typedef struct chosen {
     double *scale;
+    n2_smooth_singles singles;
     size_t penalty;
     double loss;
 } chosen;
@@ -112,8 +113,8 @@ static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, chosen *out)
         N2_TRY(gather(f, arena, from, SEARCH_PAIRS, f->ratio->base, &half[k]));
     }
     const n2_smooth_rows other[2] = {half[1], half[0]};
-    return n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, out->scale, &out->penalty,
-                            &out->loss);
+    return n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, out->scale, &out->singles,
+                            &out->penalty, &out->loss);
 }
 
 /* ---- folds --------------------------------------------------------------- */
@@ -209,6 +210,7 @@ static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
     for (size_t k = 0; k < f->o.folds; k++) {
         path[k] = (n2_smooth_path){.d = f->num.d,
                                    .scale = c->scale,
+                                   .singles = c->singles,
                                    .centres = CENTRES,
                                    .first = first,
                                    .n = left < N2_SMOOTH_PATH ? left : N2_SMOOTH_PATH,
@@ -230,7 +232,7 @@ static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
 
 n2ce_status n2_fit_smooth(n2_fitter *f) {
     n2_arena arena = n2_arena_new(f->ctx);
-    chosen c = {n2_arena_alloc(&arena, f->num.d, sizeof(double)), 0, N2_INFINITY};
+    chosen c = {.scale = n2_arena_alloc(&arena, f->num.d, sizeof(double)), .loss = N2_INFINITY};
     n2ce_status status = c.scale ? find_scales(f, &arena, &c) : N2CE_ENOMEM;
     if (status == N2CE_OK && isfinite(c.loss)) status = fit_folds(f, &arena, &c);
     n2_arena_free(&arena);

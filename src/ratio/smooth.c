@@ -44,14 +44,38 @@ n2ce_status n2_smooth_new(n2ce_ctx *ctx, size_t d, size_t centres, n2_smooth **o
     return N2CE_ENOMEM;
 }
 
-static double kernel(const double *x, const double *centre, size_t d) {
+/* What a kernel is made of. */
+typedef struct shape {
+    size_t d;
+    const double *scale;
+    n2_smooth_singles singles;
+} shape;
+
+static double all_columns(const shape *k, const double *x, const double *centre) {
     double square = 0;
-    for (size_t j = 0; j < d; j++) square += (x[j] - centre[j]) * (x[j] - centre[j]);
+    for (size_t j = 0; j < k->d; j++) {
+        const double step = k->scale[j] * (x[j] - centre[j]);
+        square += step * step;
+    }
     return exp(-0.5 * square);
 }
 
-static void scale_row(const double *x, const double *scale, size_t d, double *out) {
-    for (size_t j = 0; j < d; j++) out[j] = x[j] * scale[j];
+/* Mean over columns, each alone. */
+static double single_columns(const double *x, const double *centre, size_t d, double half) {
+    double sum = 0;
+    for (size_t j = 0; j < d; j++) sum += 1 / (1 + half * (x[j] - centre[j]) * (x[j] - centre[j]));
+    return sum / (double)d;
+}
+
+static double kernel(const shape *k, const double *x, const double *centre) {
+    const n2_smooth_singles *one = &k->singles;
+    const double half = 0.5 * one->scale * one->scale;
+    double value = one->share < 1 ? (1 - one->share) * all_columns(k, x, centre) : 0;
+    if (!(one->share > 0)) return value;
+    const size_t dx = one->dx;
+    double alone = single_columns(x + dx, centre + dx, k->d - dx, half);
+    if (dx > 0) alone *= single_columns(x, centre, dx, half);
+    return value + one->share * alone;
 }
 
 enum { ROWS_AT_ONCE = 128 };
@@ -61,32 +85,26 @@ typedef struct adding {
     const double *x;
     size_t n;
     double *f;
-    double *scaled; /* a row for each worker */
 } adding;
 
 static void add_rows(void *arg, size_t item, int worker) {
+    (void)worker;
     const adding *a = arg;
     const n2_smooth *s = a->s;
+    const shape k = {s->d, s->scale, s->singles};
     const size_t begin = item * ROWS_AT_ONCE, left = a->n - begin;
     const size_t end = begin + (left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE);
-    double *x = a->scaled + (size_t)worker * s->d;
     for (size_t i = begin; i < end; i++) {
         double sum = s->constant;
-        scale_row(a->x + i * s->d, s->scale, s->d, x);
         for (size_t l = 0; l < s->centres; l++)
-            sum += s->weight[l] * kernel(x, s->centre + l * s->d, s->d);
+            sum += s->weight[l] * kernel(&k, a->x + i * s->d, s->centre + l * s->d);
         a->f[i] += sum;
     }
 }
 
 n2ce_status n2_smooth_add(const n2_smooth *s, const double *x, size_t n, double *f) {
-    adding a = {s, x, n, f, NULL};
-    a.scaled = n2_alloc(s->ctx, (size_t)n2_ctx_threads(s->ctx) * s->d, sizeof *a.scaled);
-    if (!a.scaled) return N2CE_ENOMEM;
-    const n2ce_status status =
-        n2_parallel_for(s->ctx, (n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, add_rows, &a);
-    n2_free(s->ctx, a.scaled);
-    return status;
+    adding a = {s, x, n, f};
+    return n2_parallel_for(s->ctx, (n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, add_rows, &a);
 }
 
 /* ---- fitting ------------------------------------------------------------- */
@@ -104,14 +122,15 @@ typedef struct solver {
     n2_smooth_path *path;
     n2_arena arena;
     size_t centres, width; /* centres + 1, padded */
-    double *centre;        /* centres x d, scaled */
-    double *back;          /* L'^-1, width x width, zeros beyond */
+    shape shape;
+    double *centre; /* centres x d */
+    double *back;   /* L'^-1, width x width, zeros beyond */
     design train, held;
     size_t n[2], held_n[2];
     double *weighted; /* rows of a block of the design, by their curvature */
     double *hessian, *gradient, *coef, *step;
-    double *scaled, *square, *inverse, *kernels; /* on the way */
-    double *found;                               /* coefficients of each penalty */
+    double *square, *inverse, *kernels; /* on the way */
+    double *found;                      /* coefficients of each penalty */
 } solver;
 
 static size_t whole_tiles(size_t n) { return (n + N2_TILE - 1) / N2_TILE * N2_TILE; }
@@ -129,7 +148,7 @@ static void choose_centres(solver *s) {
     double *at = s->centre;
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < centres_of(s, side); i++, at += d)
-            scale_row(s->path->train.x[side] + i * d, s->path->scale, d, at);
+            memcpy(at, s->path->train.x[side] + i * d, d * sizeof *at);
 }
 
 /* Rows that are alike make the kernels' matrix singular: its diagonal is raised a little. */
@@ -139,7 +158,7 @@ static bool factor_centres(solver *s) {
     const size_t m = s->centres, d = s->path->d;
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < i; j++)
-            s->square[i * m + j] = kernel(s->centre + i * d, s->centre + j * d, d);
+            s->square[i * m + j] = kernel(&s->shape, s->centre + i * d, s->centre + j * d);
         s->square[i * m + i] = 1 + RAISED;
     }
     if (!n2_cholesky(s->square, m)) return false;
@@ -153,8 +172,7 @@ static bool factor_centres(solver *s) {
 /* Kernels of a row with the centres, and 1. */
 static void fill_kernels(const solver *s, const double *x, double *out) {
     const size_t d = s->path->d;
-    scale_row(x, s->path->scale, d, s->scaled);
-    for (size_t l = 0; l < s->centres; l++) out[l] = kernel(s->scaled, s->centre + l * d, d);
+    for (size_t l = 0; l < s->centres; l++) out[l] = kernel(&s->shape, x, s->centre + l * d);
     out[s->centres] = 1;
 }
 
@@ -297,7 +315,8 @@ static bool room_for_design(solver *s, const size_t n[2], design *out) {
 }
 
 static n2ce_status solver_new(n2ce_ctx *ctx, n2_smooth_path *path, solver *s) {
-    *s = (solver){.path = path, .arena = n2_arena_new(ctx)};
+    *s = (solver){
+        .path = path, .arena = n2_arena_new(ctx), .shape = {path->d, path->scale, path->singles}};
     memcpy(s->n, path->train.n, sizeof s->n);
     memcpy(s->held_n, path->held.n, sizeof s->held_n);
     s->centres = centres_of(s, 0) + centres_of(s, 1);
@@ -305,7 +324,6 @@ static n2ce_status solver_new(n2ce_ctx *ctx, n2_smooth_path *path, solver *s) {
     const bool designs =
         room_for_design(s, s->n, &s->train) && room_for_design(s, s->held_n, &s->held);
     s->centre = room(s, m, path->d);
-    s->scaled = room(s, path->d, 1);
     s->square = room(s, m, m);
     s->inverse = room(s, m, m);
     s->back = room(s, w, w);
@@ -316,9 +334,8 @@ static n2ce_status solver_new(n2ce_ctx *ctx, n2_smooth_path *path, solver *s) {
     s->coef = room(s, 1, w);
     s->step = room(s, 1, w);
     s->found = room(s, path->n, w);
-    const bool all = designs && s->centre && s->scaled && s->square && s->inverse && s->back &&
-                     s->kernels && s->weighted && s->hessian && s->gradient && s->coef && s->step &&
-                     s->found;
+    const bool all = designs && s->centre && s->square && s->inverse && s->back && s->kernels &&
+                     s->weighted && s->hessian && s->gradient && s->coef && s->step && s->found;
     return all ? N2CE_OK : N2CE_ENOMEM;
 }
 
@@ -328,6 +345,7 @@ static n2ce_status take_fit(n2ce_ctx *ctx, const solver *s, size_t i) {
     const double *coef = s->found + i * s->width;
     n2_smooth *out;
     N2_TRY(n2_smooth_new(ctx, d, s->centres, &out));
+    out->singles = s->path->singles;
     memcpy(out->scale, s->path->scale, d * sizeof(double));
     memcpy(out->centre, s->centre, s->centres * d * sizeof(double));
     for (size_t l = 0; l < s->centres; l++)

@@ -1,9 +1,11 @@
 /* The smooth part of a log ratio: kernel logistic regression on what the Gaussian part misses.
  *
- *     g(x) = c + sum_l w_l exp(-|s (x - z_l)|^2 / 2)
+ *     g(x) = c + sum_l w_l k(x, z_l)
  *
- * with centres z_l among the rows of both samples and a scale s_j for every column, so that
- * columns without a say get a scale near 0. The weights minimise the NCE loss (M = 1) of base + g,
+ * with centres z_l among the rows of both samples. k is a Gaussian kernel with a scale for every
+ * column, so that columns without a say get a scale near 0, or a sum over single columns (of pairs
+ * of them, one of x and one of y), which finds in many columns what each of them says alone, or
+ * part of both. The weights minimise the NCE loss (M = 1) of base + g,
  * each sample counting one half, plus lambda |g|^2 / n, the norm being that of the kernel: a convex
  * problem, so there is nothing to start from and nothing to draw. For some thousand rows of few
  * columns it is more exact than a network and takes seconds. */
@@ -23,11 +25,19 @@ typedef struct n2_smooth_rows {
 enum { N2_SMOOTH_PENALTIES = 13, N2_SMOOTH_PATH = 4 };
 double n2_smooth_penalty(size_t index);
 
+/* k(x, z) = (1 - share) exp(-|s (x - z)|^2 / 2) + share mean_j 1 / (1 + |t (x_j - z_j)|^2 / 2),
+ * with dx > 0 the product of such a mean over the first dx columns and one over the others. */
+typedef struct n2_smooth_singles {
+    double share, scale; /* t; the columns' variance is 1 */
+    size_t dx;
+} n2_smooth_singles;
+
 typedef struct n2_smooth {
     n2ce_ctx *ctx;
     size_t d, centres;
-    double *scale;  /* d */
-    double *centre; /* centres x d, times scale */
+    n2_smooth_singles singles;
+    double *scale;  /* s: d */
+    double *centre; /* centres x d */
     double *weight; /* centres */
     double constant;
 } n2_smooth;
@@ -45,10 +55,11 @@ n2ce_status n2_smooth_add(const n2_smooth *s, const double *x, size_t n, double 
 typedef struct n2_smooth_path {
     size_t d;
     const double *scale; /* d */
-    size_t centres;      /* at most; half of them from each side, their first rows */
-    size_t first, n;     /* penalties first .. first + n - 1, n at most N2_SMOOTH_PATH */
-    size_t newton;       /* steps at most for each penalty */
-    double enough;       /* a step that moves no log ratio by more is the last one */
+    n2_smooth_singles singles;
+    size_t centres;  /* at most; half of them from each side, their first rows */
+    size_t first, n; /* penalties first .. first + n - 1, n at most N2_SMOOTH_PATH */
+    size_t newton;   /* steps at most for each penalty */
+    double enough;   /* a step that moves no log ratio by more is the last one */
     n2_smooth_rows train, held;
     double loss[N2_SMOOTH_PATH];    /* found; infinite where no fit was */
     n2_smooth *fit[N2_SMOOTH_PATH]; /* NULL, unless they are asked for */
@@ -61,13 +72,14 @@ n2ce_status n2_smooth_paths(n2ce_ctx *ctx, n2_smooth_path *path, size_t n, bool 
 /* Frees the fits of n paths. */
 void n2_smooth_drop(n2_smooth_path *path, size_t n);
 
-/* Scales and the penalty by which halves of the rows predict one another best: one scale for all
- * columns first, then column by column (of more than N2_SMOOTH_COLUMNS of them by groups: the first
- * dx and the others), doubled or halved as long as that helps. *loss is that of the best. */
+/* Scales, single columns' part and the penalty by which halves of the rows predict one another
+ * best: one scale for all columns first, then column by column (of more than N2_SMOOTH_COLUMNS of
+ * them by groups: the first dx and the others), doubled or halved as long as that helps. *loss is
+ * that of the best. */
 enum { N2_SMOOTH_COLUMNS = 16 };
 n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
-                             const n2_smooth_rows held[2], double *scale, size_t *penalty,
-                             double *loss);
+                             const n2_smooth_rows held[2], double *scale,
+                             n2_smooth_singles *singles, size_t *penalty, double *loss);
 
 /* NCE loss of log ratios: mean softplus(-f) over the numerator + mean softplus(f) over the
  * denominator. */

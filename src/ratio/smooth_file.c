@@ -7,12 +7,22 @@ static const char *name_of(size_t k, const char *what, char text[64]) {
     return text;
 }
 
+static void put_singles(n2_bundle *b, const n2_smooth_singles *s, const char *name) {
+    double *numbers = n2_bundle_room(b, 3);
+    if (!numbers) return;
+    numbers[0] = s->share;
+    numbers[1] = s->scale;
+    numbers[2] = (double)s->dx;
+    n2_bundle_put_doubles(b, name, 3, 0, numbers);
+}
+
 n2ce_status n2_smooth_put(n2_bundle *b, const n2_smooth *s, size_t k) {
     char name[64];
     n2_bundle_put_doubles(b, name_of(k, "scale", name), s->d, 0, s->scale);
-    n2_bundle_put_doubles(b, name_of(k, "centre", name), s->centres, s->d, s->centre);
+    n2_bundle_put_doubles(b, name_of(k, "row", name), s->centres, s->d, s->centre);
     n2_bundle_put_doubles(b, name_of(k, "weight", name), s->centres, 0, s->weight);
     n2_bundle_put_doubles(b, name_of(k, "constant", name), 1, 0, &s->constant);
+    if (s->singles.share > 0) put_singles(b, &s->singles, name_of(k, "singles", name));
     return b->failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
@@ -25,12 +35,25 @@ static n2ce_status take_tensors(n2ce_ctx *ctx, const n2_st_file *f, size_t k, n2
     char name[64];
     double *constant = NULL;
     N2_TRY(n2_bundle_take(ctx, f, name_of(k, "scale", name), s->d, &s->scale));
-    N2_TRY(n2_bundle_take(ctx, f, name_of(k, "centre", name), s->centres * s->d, &s->centre));
+    N2_TRY(n2_bundle_take(ctx, f, name_of(k, "row", name), s->centres * s->d, &s->centre));
     N2_TRY(n2_bundle_take(ctx, f, name_of(k, "weight", name), s->centres, &s->weight));
     N2_TRY(n2_bundle_take(ctx, f, name_of(k, "constant", name), 1, &constant));
     s->constant = *constant;
     n2_free(ctx, constant);
     return N2CE_OK;
+}
+
+/* What single columns say, if the file has it. */
+static n2ce_status take_singles(n2ce_ctx *ctx, const n2_st_file *f, size_t k, n2_smooth *s) {
+    char name[64];
+    double *found = NULL;
+    if (!n2_st_find(f, name_of(k, "singles", name))) return N2CE_OK;
+    N2_TRY(n2_bundle_take(ctx, f, name, 3, &found));
+    const bool sound = found[0] >= 0 && found[0] <= 1 && found[2] >= 0 && found[2] < (double)s->d;
+    if (sound) s->singles = (n2_smooth_singles){found[0], found[1], (size_t)found[2]};
+    n2_free(ctx, found);
+    return sound ? N2CE_OK
+                 : n2_fail(ctx, N2CE_EDATA, "tensor \"%s\" has numbers that no model has", name);
 }
 
 n2ce_status n2_smooth_take(n2ce_ctx *ctx, const n2_st_file *f, size_t k, size_t d,
@@ -41,7 +64,8 @@ n2ce_status n2_smooth_take(n2ce_ctx *ctx, const n2_st_file *f, size_t k, size_t 
     if (!s) return N2CE_ENOMEM;
     const size_t centres = n2_st_elements(n2_st_find(f, name_of(k, "weight", name)));
     *s = (n2_smooth){.ctx = ctx, .d = d, .centres = centres};
-    const n2ce_status status = take_tensors(ctx, f, k, s);
+    n2ce_status status = take_tensors(ctx, f, k, s);
+    if (status == N2CE_OK) status = take_singles(ctx, f, k, s);
     if (status == N2CE_OK)
         *out = s;
     else

@@ -17,6 +17,7 @@ static const double BETTER = 0.0005; /* a column's scale moves for no less */
 /* Scales that are tried, with penalties first .. first + n - 1. */
 typedef struct trial {
     double *scale;
+    n2_smooth_singles singles;
     size_t first, n;
     double loss; /* of the best penalty */
     size_t penalty;
@@ -38,6 +39,7 @@ static n2ce_status judge(searcher *s, size_t n) {
         const trial *t = &s->trial[k / 2];
         path[k] = (n2_smooth_path){.d = s->d,
                                    .scale = t->scale,
+                                   .singles = t->singles,
                                    .centres = CENTRES,
                                    .first = t->first,
                                    .n = t->n,
@@ -68,6 +70,7 @@ static bool take_best(searcher *s, size_t n, double margin) {
     const trial *t = &s->trial[best];
     if (!(t->loss < s->best.loss - margin)) return false;
     memcpy(s->best.scale, t->scale, s->d * sizeof *t->scale);
+    s->best.singles = t->singles;
     s->best.loss = t->loss;
     s->best.penalty = t->penalty;
     return true;
@@ -107,6 +110,7 @@ static n2ce_status find_width(searcher *s) {
             trial *t = &s->trial[k];
             t->first = first;
             t->n = 4;
+            t->singles = (n2_smooth_singles){0, 1, s->dx};
             for (size_t j = 0; j < s->d; j++) t->scale[j] = 1 / (widths[k] * distance);
         }
         N2_TRY(judge(s, WIDTHS));
@@ -124,10 +128,29 @@ static n2ce_status find_column(searcher *s) {
             trial *t = &s->trial[k];
             t->first = 2;
             t->n = 4;
+            t->singles.share = 0;
             for (size_t i = 0; i < s->d; i++) t->scale[i] = i == j ? 1 / widths[k] : 0.02;
         }
         N2_TRY(judge(s, 2));
         take_best(s, 2, BETTER);
+    }
+    return N2CE_OK;
+}
+
+/* Single columns, alone or beside all together. */
+static n2ce_status find_singles(searcher *s) {
+    static const double widths[] = {0.4, 0.8, 1.6}; /* of columns with variance 1 */
+    const double product = s->best.singles.share;
+    for (size_t first = 2; first + 3 < N2_SMOOTH_PENALTIES; first += 4) {
+        for (size_t k = 0; k < 6; k++) {
+            trial *t = &s->trial[k];
+            memcpy(t->scale, s->best.scale, s->d * sizeof *t->scale);
+            t->singles = (n2_smooth_singles){k < 3 ? 1 : 0.5, 1 / widths[k % 3], s->dx};
+            t->first = first;
+            t->n = 4;
+        }
+        N2_TRY(judge(s, 6));
+        take_best(s, 6, s->best.singles.share > product ? 0 : BETTER);
     }
     return N2CE_OK;
 }
@@ -137,6 +160,8 @@ static void vary(searcher *s, size_t k, size_t begin, size_t end, double factor)
     trial *t = &s->trial[k];
     memcpy(t->scale, s->best.scale, s->d * sizeof *t->scale);
     for (size_t j = begin; j < end; j++) t->scale[j] *= factor;
+    t->singles = s->best.singles;
+    if (end - begin == s->d) t->singles.scale *= factor;
     t->first = s->best.penalty > 0 ? s->best.penalty - 1 : 0;
     t->n = t->first + 3 > N2_SMOOTH_PENALTIES ? N2_SMOOTH_PENALTIES - t->first : 3;
 }
@@ -169,6 +194,7 @@ static n2ce_status search(searcher *s) {
     N2_TRY(find_width(s));
     if (s->d > 2) N2_TRY(find_column(s));
     for (size_t k = 0; k < SWEEPS && moved && s->d > 1; k++) N2_TRY(sweep(s, &moved));
+    if (s->d > (s->dx ? 2 : 1)) N2_TRY(find_singles(s));
     vary(s, 0, 0, s->d, 0.7);
     vary(s, 1, 0, s->d, 1.4);
     N2_TRY(judge(s, 2));
@@ -177,18 +203,19 @@ static n2ce_status search(searcher *s) {
 }
 
 n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
-                             const n2_smooth_rows held[2], double *scale, size_t *penalty,
-                             double *loss) {
+                             const n2_smooth_rows held[2], double *scale,
+                             n2_smooth_singles *singles, size_t *penalty, double *loss) {
     searcher s = {.ctx = ctx,
                   .arena = n2_arena_new(ctx),
                   .d = d,
                   .dx = dx,
                   .train = train,
                   .held = held,
-                  .best = {.scale = scale, .loss = N2_INFINITY}};
+                  .best = {.scale = scale, .singles = {0, 1, dx}, .loss = N2_INFINITY}};
     for (size_t j = 0; j < d; j++) scale[j] = 1;
     const n2ce_status status = search(&s);
     n2_arena_free(&s.arena);
+    *singles = s.best.singles;
     *penalty = s.best.penalty;
     *loss = s.best.loss;
     return status;

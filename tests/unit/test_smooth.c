@@ -5,6 +5,10 @@
 #include "base/random.h"
 #include "ratio/blend.h"
 #include "ratio/smooth.h"
+#include "ratio/smooth_file.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { N = 400 };
 
@@ -77,13 +81,81 @@ static void a_column_without_a_say_gets_a_small_scale(void **state) {
     n2ce_ctx *ctx = new_ctx(2);
     static bumps half[2];
     double scale[2], loss;
+    n2_smooth_singles singles;
     size_t penalty;
     for (uint32_t k = 0; k < 2; k++) draw_bumps(&half[k], k);
     const n2_smooth_rows train[2] = {rows_of(&half[0]), rows_of(&half[1])};
     const n2_smooth_rows held[2] = {rows_of(&half[1]), rows_of(&half[0])};
-    assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, scale, &penalty, &loss), N2CE_OK);
+    assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, scale, &singles, &penalty, &loss),
+                     N2CE_OK);
     assert_true(scale[0] > 3 * scale[1]);
     assert_true(loss < 2 * log(2) - 0.1);
+    n2ce_ctx_free(ctx);
+}
+
+/* Six columns, each of which tells a little, the same in all. */
+enum { MANY = 6 };
+
+typedef struct columns {
+    double x[2][MANY * N], base[2][N];
+} columns;
+
+static void draw_columns(columns *c, uint32_t stream) {
+    float z[3 * MANY * N];
+    n2_fill_normal((n2_stream){.seed = 9, .stream = stream}, 0, 3 * MANY * N, z);
+    for (size_t i = 0; i < MANY * N; i++) {
+        c->x[0][i] = (double)z[i];
+        c->x[1][i] = 0.7 * (double)z[MANY * N + i] + (z[2 * MANY * N + i] > 0 ? 0.7 : -0.7);
+    }
+    memset(c->base, 0, sizeof c->base);
+}
+
+static void what_single_columns_say_is_found(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(2);
+    static columns half[2];
+    n2_smooth_rows train[2];
+    double scale[MANY], loss;
+    n2_smooth_singles singles;
+    size_t penalty;
+    for (uint32_t k = 0; k < 2; k++) {
+        draw_columns(&half[k], k);
+        train[k] = (n2_smooth_rows){
+            {half[k].x[0], half[k].x[1]}, {half[k].base[0], half[k].base[1]}, {N, N}};
+    }
+    const n2_smooth_rows held[2] = {train[1], train[0]};
+    assert_int_equal(n2_smooth_search(ctx, MANY, 0, train, held, scale, &singles, &penalty, &loss),
+                     N2CE_OK);
+    assert_true(singles.share > 0);
+    n2ce_ctx_free(ctx);
+}
+
+/* Of x and y the kernel is a product of two means over columns. */
+static void single_columns_are_read_back(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_smooth *s, *again;
+    n2_st_file *file;
+    const double x[3] = {0.1, -0.2, 0.4};
+    double f[2] = {0, 0};
+    assert_int_equal(n2_smooth_new(ctx, 3, 1, &s), N2CE_OK);
+    s->scale[0] = s->scale[1] = s->scale[2] = s->weight[0] = 1;
+    s->singles = (n2_smooth_singles){1, 2, 1};
+    assert_int_equal(n2_smooth_add(s, x, 1, &f[0]), N2CE_OK);
+    const double of_y = 0.5 / (1 + 2 * 0.04) + 0.5 / (1 + 2 * 0.16);
+    assert_true(fabs(f[0] - of_y / (1 + 2 * 0.01)) < 1e-12);
+    n2_bundle b = n2_bundle_new(ctx);
+    assert_int_equal(n2_smooth_put(&b, s, 0), N2CE_OK);
+    assert_int_equal(n2_bundle_write(&b, "smooth test", "smooth_test.safetensors", true), N2CE_OK);
+    n2_bundle_free(&b);
+    assert_int_equal(n2_st_open(ctx, "smooth_test.safetensors", &file), N2CE_OK);
+    assert_int_equal(n2_smooth_take(ctx, file, 0, 3, &again), N2CE_OK);
+    assert_int_equal(n2_smooth_add(again, x, 1, &f[1]), N2CE_OK);
+    assert_true(f[0] == f[1]);
+    n2_st_close(file);
+    remove("smooth_test.safetensors");
+    n2_smooth_free(s);
+    n2_smooth_free(again);
     n2ce_ctx_free(ctx);
 }
 
@@ -96,9 +168,11 @@ static void threads_do_not_matter(void **state) {
     const n2_smooth_rows held[2] = {rows_of(&half[1]), rows_of(&half[0])};
     for (size_t k = 0; k < 2; k++) {
         n2ce_ctx *ctx = new_ctx(k ? 3 : 1);
+        n2_smooth_singles singles;
         size_t penalty;
-        assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, scale[k], &penalty, &loss[k]),
-                         N2CE_OK);
+        assert_int_equal(
+            n2_smooth_search(ctx, 2, 0, train, held, scale[k], &singles, &penalty, &loss[k]),
+            N2CE_OK);
         n2ce_ctx_free(ctx);
     }
     assert_memory_equal(scale[0], scale[1], sizeof scale[0]);
@@ -153,6 +227,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mixture_is_found),
         cmocka_unit_test(a_column_without_a_say_gets_a_small_scale),
+        cmocka_unit_test(what_single_columns_say_is_found),
+        cmocka_unit_test(single_columns_are_read_back),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(a_part_that_is_too_bold_is_shrunk),
         cmocka_unit_test(the_base_keeps_its_weight_unless_asked),
