@@ -523,11 +523,11 @@ typedef struct n2ce_proposals {
     const char *const *const *levels; /**< levels[column][number] is a category's
                                            text */
     const double *predicted;          /**< the value that is expected of each row */
-    const double *spread;             /**< standard deviation of its error, as members and trials say */
-    const double *log_prior;          /**< how usual the design is, nats, up to a
-                                           constant */
-    const double *distance;           /**< from the nearest known design: root mean
-                                           square over columns, in ranges of the data */
+    const double *spread;    /**< standard deviation of its error, as members and trials say */
+    const double *log_prior; /**< how usual the design is, nats, up to a
+                                  constant */
+    const double *distance;  /**< from the nearest known design: root mean
+                                  square over columns, in ranges of the data */
 } n2ce_proposals;
 
 /** The proposals of "optimize", owned by the answer; NULL for other tasks. */

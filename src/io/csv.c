@@ -178,6 +178,7 @@ void n2_csv_close(n2_csv *csv) {
 }
 
 size_t n2_csv_line(const n2_csv *csv) { return csv->row_line; }
+size_t n2_csv_place(const n2_csv *csv) { return csv->origin + csv->at; }
 
 /* Moves what is left to `buffer`, which is the old one or larger, and its fields with it. */
 static void move_row(n2_csv *c, char *buffer) {

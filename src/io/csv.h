@@ -38,6 +38,9 @@ n2ce_status n2_csv_next(n2_csv *csv, const n2_csv_field **fields, size_t *n);
 /* The physical line in which the last row began, from 1. */
 size_t n2_csv_line(const n2_csv *csv);
 
+/* Bytes up to the end of that row. */
+size_t n2_csv_place(const n2_csv *csv);
+
 /* ---- many rows at once --------------------------------------------------- */
 
 /* Rows that are in the buffer. A part begins behind a newline, which may turn out to be

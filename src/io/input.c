@@ -141,11 +141,33 @@ const unsigned char *n2_input_head(const n2_input *in, size_t *n) {
     return in->memory ? in->memory : in->head;
 }
 
+void n2_input_cut(n2_input *in, size_t head, size_t begin, size_t end) {
+    in->gap = head;
+    in->resume = begin;
+    in->stop = end;
+    in->chunk = SIZE_MAX; /* no map */
+    if (in->n_head > head) in->n_head = head;
+    lseek(in->file, (off_t)in->n_head, SEEK_SET);
+    in->start = 0;
+}
+
+/* Jumps over the gap; the room that is left before it, or before the end. */
+static size_t room_in_cut(n2_input *in, size_t room) {
+    if (in->at == in->gap && in->start == 0) {
+        in->start = in->resume - in->gap;
+        lseek(in->file, (off_t)in->resume, SEEK_SET);
+    }
+    const size_t left = in->at < in->gap ? in->gap - in->at : in->stop - in->start - in->at;
+    return left < room ? left : room;
+}
+
 n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n) {
     const unsigned char *stored = in->memory ? in->memory : in->head;
     const size_t n_stored = in->memory ? in->memory_bytes : in->n_head;
     if (in->chunk > 0 && room > in->chunk) room = in->chunk;
     *n = 0;
+    if (in->stop > 0) room = room_in_cut(in, room);
+    if (room == 0) return N2CE_OK;
     if (in->at < n_stored || in->memory) {
         *n = n_stored - in->at < room ? n_stored - in->at : room;
         memcpy(buffer, stored + in->at, *n);
@@ -155,6 +177,60 @@ n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n) {
     }
     in->at += *n;
     return N2CE_OK;
+}
+
+/* ---- lines of a part ---- */
+
+size_t n2_input_bytes(const n2_input *in) {
+    struct stat info;
+    if (!in->plain || !in->owned || fstat(in->file, &info) != 0) return 0;
+    return (size_t)info.st_size;
+}
+
+enum { LOOK_BYTES = 1 << 16 };
+
+static n2ce_status look(const n2_input *in, size_t at, size_t room, char *bytes, size_t *n) {
+    const ssize_t got = pread(in->file, bytes, room, (off_t)at);
+    if (got <= 0) return io_failure(in, got < 0 ? errno : EIO);
+    *n = (size_t)got;
+    return N2CE_OK;
+}
+
+/* Where the first line begins at or behind a byte. */
+static n2ce_status next_line(const n2_input *in, size_t at, size_t *line) {
+    char some[LOOK_BYTES];
+    const size_t bytes = n2_input_bytes(in);
+    *line = at == 0 ? 0 : bytes;
+    for (size_t n = 0; at > 0 && at < bytes; at += n) {
+        N2_TRY(look(in, at - 1, sizeof some, some, &n));
+        const char *newline = memchr(some, '\n', n);
+        if (newline) *line = at + (size_t)(newline - some);
+        if (newline) break;
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status check_quotes(const n2_input *in, size_t begin, size_t end) {
+    char some[LOOK_BYTES];
+    bool odd = false;
+    for (size_t n = 0; begin < end; begin += n) {
+        N2_TRY(look(in, begin, end - begin < sizeof some ? end - begin : sizeof some, some, &n));
+        for (const char *at = some; (at = memchr(at, '"', (size_t)(some + n - at))); at++)
+            odd = !odd;
+    }
+    if (!odd) return N2CE_OK;
+    return n2_fail(
+        in->ctx, N2CE_EDATA,
+        "%s has line breaks inside quotes: it cannot be cut for several ranks. Run it on "
+        "one.",
+        in->label);
+}
+
+n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size_t *begin,
+                                size_t *stop) {
+    N2_TRY(next_line(in, from, begin));
+    N2_TRY(next_line(in, to, stop));
+    return check_quotes(in, *begin, *stop);
 }
 
 static bool map_file(n2_input *in) {

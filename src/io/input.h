@@ -24,6 +24,8 @@ typedef struct n2_input {
 
     void *map; /* n2_input_map */
     size_t map_bytes;
+
+    size_t gap, resume, stop; /* n2_input_cut; stop 0: it is whole */
 } n2_input;
 
 /* A file as the system has it. Nobody may ever write to a pipe that has a name: who waits for that
@@ -45,6 +47,18 @@ const unsigned char *n2_input_head(const n2_input *in, size_t *n);
 /* Up to `room` bytes; *n is 0 only at the end. Many bytes of a file are read on all
  * threads. */
 n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n);
+
+/* Bytes 0 .. head - 1 of a file, and then begin .. end - 1, are all that there is: before any are
+ * read. It cannot be mapped then. */
+void n2_input_cut(n2_input *in, size_t head, size_t begin, size_t end);
+
+/* Of a file that was opened by its name; 0: it has no places, as a pipe. */
+size_t n2_input_bytes(const n2_input *in);
+
+/* Bytes [begin, stop) of such a file: the lines that begin in [from, to). N2CE_EDATA if there is an
+ * odd number of quotes among them, since then one of the ends is inside of quotes. */
+n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size_t *begin,
+                                size_t *stop);
 
 /* All that is left, without a copy: *n bytes that stay until the input is
  * closed. False if there is no way, as for a pipe. Not to be read from then on.

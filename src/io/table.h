@@ -91,6 +91,7 @@ typedef struct n2_table_options {
     size_t max_bytes; /* the same as a limit on memory, but never fewer than N2_TABLE_ROWS rows */
     uint64_t seed;    /* decides which; the same seed keeps the same rows */
     size_t csv_part;  /* n2_csv_open; nothing depends on it but time */
+    size_t from, to;  /* of a reader: n2_reader_open_piece; to 0: the whole file */
 } n2_table_options;
 
 typedef struct n2_table {
@@ -154,6 +155,17 @@ size_t n2_reader_cols(const n2_reader *r);
 size_t n2_reader_first_cols(const n2_reader *r);          /* those not from `then` */
 const char *n2_reader_name(const n2_reader *r, size_t c); /* NULL beyond the last */
 bool n2_reader_categorical(const n2_reader *r, size_t c);
+
+/* Pieces of a CSV file, one after the other, that can be read apart from one another: rows that
+ * begin in bytes [from, to). *can is false for a file that cannot be cut: NPY, a pipe, standard
+ * input. */
+n2ce_status n2_reader_can_cut(n2ce_ctx *ctx, const char *path, size_t *bytes, bool *can);
+
+/* *out is NULL if no row begins there. Lines are counted from the piece's first, which is said. A
+ * line that ends inside quotes is an error: such a file cannot be cut. A piece whose rows were all
+ * dropped is none. */
+n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                                 size_t from, size_t to, n2_reader **out);
 
 /* The next rows, at most max_rows of them, into x; *rows is 0 only at the end. A file without
  * rows, or all of whose rows were dropped, is an error. After an error only close. */

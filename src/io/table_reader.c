@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is read of a file: its header, and bytes [begin, stop); stop 0: all of it. */
+typedef struct n2_cut {
+    size_t head, begin, stop;
+} n2_cut;
+
 struct n2_reader {
     n2ce_ctx *ctx;
     n2_arena arena; /* label, names, and what is kept of the columns */
@@ -26,6 +31,9 @@ struct n2_reader {
     size_t csv_part;
 
     bool has_header;
+    bool is_piece; /* of its file */
+    n2_cut cut;
+    size_t header_ends; /* bytes of the file */
     char **file_names;
     size_t file_cols;
 
@@ -276,6 +284,7 @@ static n2ce_status start_csv(n2_reader *r) {
     if (!fields)
         return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
     r->has_header = n2_csv_is_header(fields, n);
+    r->header_ends = r->has_header ? n2_csv_place(r->csv) : 0;
     if (!r->has_header) r->first = fields;
     if (n2_csv_is_numbered(fields, n))
         n2_log(r->ctx, N2CE_LOG_WARNING,
@@ -295,11 +304,25 @@ static n2ce_status start_input(n2_reader *r) {
     return start_npy(r);
 }
 
+/* Lines are counted from the cut on, and messages say so. */
+static n2ce_status use_cut(n2_reader *r) {
+    const size_t room = strlen(r->label) + 64;
+    char *label = n2_arena_alloc(&r->arena, room, 1);
+    if (!label) return N2CE_ENOMEM;
+    snprintf(label, room, r->cut.begin > r->cut.head ? "%s from byte %zu on" : "%s", r->label,
+             r->cut.begin);
+    r->label = r->input.label = label;
+    n2_input_cut(&r->input, r->cut.head, r->cut.begin, r->cut.stop);
+    return N2CE_OK;
+}
+
 static n2ce_status start_path(n2_reader *r, const char *path) {
     const char *copy = n2_arena_strdup(&r->arena, path);
     if (!copy) return N2CE_ENOMEM;
     N2_TRY(n2_input_open(r->ctx, copy, &r->input));
     r->label = r->input.label;
+    r->is_piece = r->cut.stop > 0;
+    if (r->is_piece) N2_TRY(use_cut(r));
     return start_input(r);
 }
 
@@ -353,8 +376,43 @@ static n2ce_status finish(n2_reader *r, n2ce_status status, const n2_table_optio
 
 n2ce_status n2_reader_open(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
                            n2_reader **out) {
+    if (o && o->to > 0) {
+        n2_table_options whole = *o;
+        whole.from = whole.to = 0;
+        return n2_reader_open_piece(ctx, path, &whole, o->from, o->to, out);
+    }
     n2_reader *r = *out = reader_new(ctx, o);
     return r ? finish(r, start_path(r, path), o, out) : N2CE_ENOMEM;
+}
+
+/* ---- pieces ---- */
+
+n2ce_status n2_reader_can_cut(n2ce_ctx *ctx, const char *path, size_t *bytes, bool *can) {
+    n2_input in;
+    size_t n;
+    N2_TRY(n2_input_open(ctx, path, &in));
+    const unsigned char *head = n2_input_head(&in, &n);
+    *bytes = n2_input_bytes(&in);
+    *can = *bytes > 0 && !n2_is_npy(head, n);
+    n2_input_close(&in);
+    return N2CE_OK;
+}
+
+n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                                 size_t from, size_t to, n2_reader **out) {
+    n2_reader *whole;
+    *out = NULL;
+    N2_TRY(n2_reader_open(ctx, path, o, &whole));
+    n2_cut cut = {.head = whole->header_ends};
+    const n2ce_status status = n2_input_find_lines(&whole->input, from, to, &cut.begin, &cut.stop);
+    n2_reader_close(whole);
+    N2_TRY(status);
+    if (cut.begin < cut.head) cut.begin = cut.head;
+    if (cut.begin >= cut.stop) return N2CE_OK;
+    n2_reader *r = *out = reader_new(ctx, o);
+    if (!r) return N2CE_ENOMEM;
+    r->cut = cut;
+    return finish(r, start_path(r, path), o, out);
 }
 
 n2ce_status n2_reader_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,
@@ -648,7 +706,7 @@ static n2ce_status next_npy(n2_reader *r, double *x, size_t max_rows, size_t *ro
 
 /* At the end there must have been something. */
 static n2ce_status check_some(const n2_reader *r) {
-    if (r->seen > r->dropped) return N2CE_OK;
+    if (r->seen > r->dropped || r->is_piece) return N2CE_OK;
     if (r->seen == 0)
         return n2_fail(r->ctx, N2CE_EDATA, "%s has a header and no rows. Name a file with samples.",
                        r->label);

@@ -100,7 +100,7 @@ n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) 
 }
 
 n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_missing,
-                               const char *columns, n2_reader **out) {
+                               const char *columns, const size_t piece[2], n2_reader **out) {
     char *names = NULL, *categorical = NULL;
     *out = NULL;
     n2ce_status status = n2_columns_quote(m->ctx, m->names, NULL, m->cols, &names);
@@ -110,10 +110,12 @@ n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_
         const n2_table_options o = {.columns = columns && *columns ? columns : names,
                                     .categorical = categorical,
                                     .levels = m->levels,
-                                    .drop_missing = drop_missing};
+                                    .drop_missing = drop_missing,
+                                    .from = piece ? piece[0] : 0,
+                                    .to = piece ? piece[1] : 0};
         status = n2_reader_open(m->ctx, path, &o, out);
     }
-    if (status == N2CE_OK && n2_reader_cols(*out) != m->cols) {
+    if (status == N2CE_OK && *out && n2_reader_cols(*out) != m->cols) {
         status =
             n2_fail(m->ctx, N2CE_EDATA, "%s: %zu of its columns are chosen; the model has %zu.",
                     path, n2_reader_cols(*out), m->cols);

@@ -27,8 +27,9 @@ n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *re
 n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const struct n2_st_file *file,
                              n2ce_model **out);
 
-/* Reads rows of a file block by block, as this model needs them. */
+/* Reads rows of a file block by block, as this model needs them: those that begin in bytes piece[0]
+ * .. piece[1] - 1, where there may be none (*out NULL), or all, if piece is NULL. */
 n2ce_status n2_model_open_rows(const n2ce_model *model, const char *path, bool drop_missing,
-                               const char *columns, n2_reader **out);
+                               const char *columns, const size_t piece[2], n2_reader **out);
 
 #endif

@@ -1,5 +1,5 @@
-/* "bench scale": what a training step costs on 1, 2, 4 ... ranks, what they send each other, and what
- * that makes of more ranks than were measured. */
+/* "bench scale": what a training step costs on 1, 2, 4 ... ranks, what they send each other, and
+ * what that makes of more ranks than were measured. */
 #include "base/clock.h"
 #include "base/numerics.h"
 #include "bench_model.h"

@@ -1,4 +1,5 @@
 /* score: log ratios of new rows, by a model that was fitted. */
+#include "comm/comm.h"
 #include "detect/detector_file.h"
 #include "io/file.h"
 #include "io/npy.h"
@@ -25,9 +26,13 @@ static const n2ce_option score_options[] = {
     {0},
 };
 
+enum { FLUSH = 1 << 20 }; /* bytes */
+
 typedef struct scores_out {
     n2ce_ctx *ctx;
-    n2_text text;
+    n2_text text;     /* not yet in the file */
+    n2_new_file file; /* of text; if there is one, */
+    bool streams;     /* it is written along the way */
     double *x;
     size_t n, room;
     bool npy, weights;
@@ -44,6 +49,22 @@ static n2ce_status beyond_numbers(const scores_out *out, size_t row) {
         out->weights ? " Leave --weights out." : " Leave that row out.");
 }
 
+static void flush(scores_out *out, size_t more_than) {
+    if (!out->streams || out->text.length <= more_than) return;
+    n2_new_file_add(&out->file, out->text.data, out->text.length);
+    out->text.length = 0;
+}
+
+static n2ce_status make_room(scores_out *out, size_t n) {
+    if (out->n + n <= out->room) return N2CE_OK;
+    const size_t room = 2 * (out->n + n);
+    double *x = n2_realloc(out->ctx, out->x, room, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    out->x = x;
+    out->room = room;
+    return N2CE_OK;
+}
+
 static n2ce_status add_scores(void *user, double *f, size_t n) {
     scores_out *out = user;
     for (size_t i = 0; i < n; i++) {
@@ -53,15 +74,10 @@ static n2ce_status add_scores(void *user, double *f, size_t n) {
         n2_text_add_number(&out->text, f[i]);
         n2_text_add_raw(&out->text, "\n", 1);
     }
-    if (out->npy && out->n + n > out->room) {
-        const size_t room = 2 * (out->n + n);
-        double *x = n2_realloc(out->ctx, out->x, room, sizeof *x);
-        if (!x) return N2CE_ENOMEM;
-        out->x = x;
-        out->room = room;
-    }
+    if (out->npy) N2_TRY(make_room(out, n));
     if (out->npy) memcpy(out->x + out->n, f, n * sizeof *f);
     out->n += n;
+    flush(out, FLUSH);
     return N2CE_OK;
 }
 
@@ -71,9 +87,6 @@ static n2ce_status write_scores(n2ce_ctx *ctx, const char *path, bool force, sco
     n2_writer w = n2_writer_new(ctx);
     n2ce_status status = N2CE_OK;
     if (path && out->npy) status = n2_npy_write(ctx, path, out->x, out->n, force);
-    if (path && !out->npy)
-        status =
-            (force ? n2_file_write : n2_file_create)(ctx, path, out->text.data, out->text.length);
     if (path) {
         n2_text_add(&w.text, "%s: %zu %s\n", path, out->n, out->what);
         n2_text_add(&w.brief, "%zu\n", out->n);
@@ -104,24 +117,95 @@ static bool ends_with(const char *text, const char *end) {
 /* Gives the scores of all rows to out. */
 typedef n2ce_status score_fn(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out);
 
-static n2ce_status score_by_ratio(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out) {
-    n2_device_choice choice;
+/* A model and how its rows are opened. */
+typedef struct ratio_scoring {
+    n2ce_ctx *ctx;
+    const n2ce_options *o;
     n2ce_model *m;
+    n2_device_choice choice;
+} ratio_scoring;
+
+/* All rows of the file, or those of a piece of it; there may be none. */
+static n2ce_status score_rows(ratio_scoring *s, const size_t piece[2], scores_out *out) {
     n2_reader *r;
-    N2_TRY(n2_choice_of_options(ctx, o, &choice));
-    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
+    N2_TRY(n2_model_open_rows(s->m, n2ce_options_get(s->o, "rows"),
+                              n2_options_flag(s->o, "drop-missing"),
+                              n2ce_options_get(s->o, "columns"), piece, &r));
+    if (!r) return N2CE_OK;
+    const n2ce_status status = n2_model_score_rows(s->m, r, &s->choice, add_scores, out);
+    n2_reader_close(r);
+    return status;
+}
+
+/* ---- several ranks: pieces of the file, dealt out, in turns ---- */
+
+enum { PIECE = 8 << 20 }; /* bytes */
+
+/* Rank 0 adds what a rank has of its piece; the ranks come in order. */
+static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n) {
+    scores_out *out = user;
+    (void)rank;
+    if (out->npy) {
+        N2_TRY(make_room(out, n / sizeof *out->x));
+        memcpy(out->x + out->n, bytes, n);
+        out->n += n / sizeof *out->x;
+        return N2CE_OK;
+    }
+    const char *text = bytes;
+    for (size_t i = 0; i < n; i++) out->n += text[i] == '\n';
+    n2_text_add_raw(&out->text, text, n);
+    flush(out, FLUSH);
+    return out->text.failed ? N2CE_ENOMEM : N2CE_OK;
+}
+
+static n2ce_status score_turn(ratio_scoring *s, size_t first, size_t bytes, scores_out *mine,
+                              scores_out *out) {
+    const size_t from = (first + (size_t)n2_rank(s->ctx)) * PIECE;
+    const size_t piece[2] = {from, from + PIECE < bytes ? from + PIECE : bytes};
+    mine->n = mine->text.length = 0;
+    n2_comm_alone(s->ctx);
+    const n2ce_status status = from < bytes ? score_rows(s, piece, mine) : N2CE_OK;
+    n2_comm_together(s->ctx);
+    N2_TRY(status);
+    if (mine->text.failed) return N2CE_ENOMEM;
+    const size_t n = mine->npy ? mine->n * sizeof *mine->x : mine->text.length;
+    const void *scored = mine->npy ? (const void *)mine->x : mine->text.data;
+    return n2_comm_collect(s->ctx, scored, n, take_piece, out);
+}
+
+static n2ce_status score_pieces(ratio_scoring *s, size_t bytes, scores_out *out) {
+    scores_out mine = {.ctx = s->ctx, .text = n2_text_new(s->ctx), .npy = out->npy};
+    mine.weights = out->weights;
+    n2ce_status status = N2CE_OK;
+    const size_t pieces = (bytes + PIECE - 1) / PIECE, ranks = (size_t)n2_ranks(s->ctx);
+    for (size_t first = 0; first < pieces && status == N2CE_OK; first += ranks) {
+        status = score_turn(s, first, bytes, &mine, out);
+        n2_progress(s->ctx, (double)first, (double)pieces);
+    }
+    n2_text_free(&mine.text);
+    n2_free(s->ctx, mine.x);
+    if (status != N2CE_OK || out->n > 0 || n2_rank(s->ctx) > 0) return status;
+    return n2_fail(s->ctx, N2CE_EDATA, "%s has no rows to score.", n2ce_options_get(s->o, "rows"));
+}
+
+static n2ce_status score_shared(ratio_scoring *s, scores_out *out) {
+    size_t bytes = 0;
+    bool can = false;
+    if (n2_ranks(s->ctx) > 1)
+        N2_TRY(n2_reader_can_cut(s->ctx, n2ce_options_get(s->o, "rows"), &bytes, &can));
+    return can ? score_pieces(s, bytes, out) : score_rows(s, NULL, out);
+}
+
+static n2ce_status score_by_ratio(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out) {
+    ratio_scoring s = {.ctx = ctx, .o = o};
+    N2_TRY(n2_choice_of_options(ctx, o, &s.choice));
+    N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &s.m));
     out->what =
         out->weights ? "importance weights p_num/p_den" : "log ratios ln p_num/p_den in nats";
     out->key = out->weights ? "weights" : "log_ratios";
-    n2ce_status status =
-        n2_model_open_rows(m, n2ce_options_get(o, "rows"), n2_options_flag(o, "drop-missing"),
-                           n2ce_options_get(o, "columns"), &r);
-    if (status == N2CE_OK) {
-        status = n2_model_score_rows(m, r, &choice, add_scores, out);
-        n2_reader_close(r);
-    }
-    out->device = n2_choice_name(m->ratio->critics > 0 ? &choice : NULL);
-    n2ce_model_free(m);
+    const n2ce_status status = score_shared(&s, out);
+    out->device = n2_choice_name(s.m->ratio->critics > 0 ? &s.choice : NULL);
+    n2ce_model_free(s.m);
     return status;
 }
 
@@ -162,12 +246,26 @@ static n2ce_status score_by_detector(n2ce_ctx *ctx, const n2ce_options *o, score
     return status;
 }
 
+/* The file that text goes to has its name when all is in it. */
+static n2ce_status score_into(n2ce_ctx *ctx, const n2ce_options *o, score_fn *score,
+                              scores_out *out) {
+    const char *path = n2ce_options_get(o, "output");
+    out->streams = path && !out->npy;
+    if (!out->streams) return score(ctx, o, out);
+    N2_TRY(n2_new_file_begin(ctx, path, &out->file));
+    out->file.keep = !n2_options_flag(o, "force");
+    n2ce_status status = score(ctx, o, out);
+    if (status == N2CE_OK && out->text.failed) status = N2CE_ENOMEM;
+    if (status == N2CE_OK) flush(out, 0);
+    return n2_new_file_end(&out->file, status);
+}
+
 static n2ce_status score_file(n2ce_ctx *ctx, const n2ce_options *o, score_fn *score,
                               n2ce_answer *answer) {
     const char *path = n2ce_options_get(o, "output");
     scores_out out = {.ctx = ctx, .text = n2_text_new(ctx), .npy = path && ends_with(path, ".npy")};
     out.weights = n2_options_flag(o, "weights");
-    n2ce_status status = score(ctx, o, &out);
+    n2ce_status status = score_into(ctx, o, score, &out);
     if (status == N2CE_OK && out.text.failed) status = N2CE_ENOMEM;
     if (status == N2CE_OK)
         status = write_scores(ctx, path, n2_options_flag(o, "force"), &out, answer);

@@ -65,7 +65,10 @@ same() {
 same fit fit -n ../num.csv -d ../den.csv --critic both --steps 6 --folds 2 --width 128 --blocks 2 --batch 256 -M 20 \
     --noise 4 -o model.st
 cp 1/model.st model.st
-same score score ../model.st ../new.csv -o scores.txt
+"$program" fit -n num.csv -d den.csv --critic quadratic -o quick.st >out || complain "$(cat out)"
+{ cat new.csv; for i in $(seq 80); do tail -n +2 new.csv; done; } >long.csv # of more than one piece
+same score score ../quick.st ../long.csv -o scores.txt
+same 'score without names' score ../quick.st ../new.csv -o scores.npy
 same detect detect --normal ../den.csv ../new.csv -o flagged.csv
 
 # What is wrong is said once, with one exit code.
@@ -73,6 +76,11 @@ code=0
 ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
 [ "$code" = 1 ] || complain "a file that is not there: exit $code"
 [ "$(grep -c '^n2ce:.*missing.csv' err)" = 1 ] || complain "a file that is not there: $(cat err)"
+{ cat long.csv; echo 1,2,x; } >broken.csv
+code=0
+ranks 2 score quick.st broken.csv -o broken.txt >out 2>err || code=$?
+[ "$code" = 3 ] && [ ! -e broken.txt ] || complain "a bad line: exit $code"
+[ "$(grep -c 'n2ce: .*from byte [0-9]* on, line [0-9]*, column 3' err)" = 1 ] || complain "a bad line: $(cat err)"
 touch there.st
 code=0
 ranks 2 fit -n num.csv -d den.csv -o there.st >out 2>err || code=$?
