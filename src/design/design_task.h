@@ -29,6 +29,10 @@ typedef struct n2_design_task {
     bool further;           /* none of the paper's, nor one in kind */
     double setting;         /* what tells this task from another of its file; see there */
 
+    /* Whether the program has what the task needs besides data, with a sentence if not; NULL: it
+     * needs nothing. */
+    n2ce_status (*needs)(n2ce_ctx *ctx);
+
     /* Reads the data into bench->data, bench->always; `folder` is the task's own. */
     n2ce_status (*open)(struct n2_design_bench *bench, const char *folder);
 
@@ -85,8 +89,8 @@ double n2_branin(double x1, double x2);
 
 extern const n2_design_task n2_branin_task, n2_branin_50_task, n2_branin_all_task,
     n2_branin_50_all_task, n2_tfbind8_task, n2_tfbind10_task, n2_superconductor_task,
-    n2_molecule_task, n2_utr_task, n2_aav_task, n2_rna_task, n2_hairpin_task, n2_grammar_task,
-    n2_recipe_task;
+    n2_molecule_task, n2_ant_task, n2_dkitty_task, n2_utr_task, n2_aav_task, n2_rna_task,
+    n2_hairpin_task, n2_grammar_task, n2_recipe_task;
 
 /* A space of n equal factors in the arena; factor is NULL if memory is short. */
 n2_space n2_space_of(n2_arena *arena, size_t n, n2_factor factor);

@@ -16,6 +16,8 @@ static const n2_design_task *const tasks[] = {&n2_branin_task,
                                               &n2_tfbind10_task,
                                               &n2_superconductor_task,
                                               &n2_molecule_task,
+                                              &n2_ant_task,
+                                              &n2_dkitty_task,
                                               &n2_utr_task,
                                               &n2_aav_task,
                                               &n2_rna_task,
@@ -67,6 +69,7 @@ n2ce_status n2_design_bench_open(n2ce_ctx *ctx, const n2_design_task *task, cons
                                  n2_design_bench **out) {
     char path[PATH_MAX] = "";
     *out = NULL;
+    if (task->needs) N2_TRY(task->needs(ctx));
     if (task->folder) N2_TRY(find_folder(ctx, task, folder, path));
     n2_design_bench *b = n2_alloc(ctx, 1, sizeof *b);
     if (!b) return N2CE_ENOMEM;

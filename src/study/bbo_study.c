@@ -19,8 +19,8 @@ static const n2ce_option options_table[] = {
      "count"},
     {"tasks", 0, N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
      "tasks to run, separated by commas: branin, branin-50, tfbind8, tfbind10, superconductor, "
-     "molecule; or all of these; further: utr, aav, rna, hairpin, grammar, recipe; variants: "
-     "branin-all, branin-50-all"},
+     "molecule; or all of these; robots: ant, dkitty; further: utr, aav, rna, hairpin, grammar, "
+     "recipe; variants: branin-all, branin-50-all"},
     {"methods", 0, N2CE_OPTION_TEXT, "n2ce,random,top-offline", 0, 0, NULL, "LIST",
      "methods to compare, separated by commas; all: those that are no variant of another; "
      "variants: those"},
@@ -313,7 +313,8 @@ const n2ce_task n2_bbo_study_task = {
         "Tasks: branin and branin-50 need no data, nor do their variants with the best tenth,\n"
         "branin-all and branin-50-all. tfbind8, tfbind10 and superconductor read theirs from\n"
         "the folders of these names in --data, molecule (the paper's ChEMBL in kind) from\n"
-        "chembl_aux. Further tasks are none of the paper's: utr and aav with data; rna, and\n"
+        "chembl_aux. The robots, ant and dkitty, are in kind, too, and need MuJoCo and data that\n"
+        "are made. Further tasks are none of the paper's: utr and aav with data; rna, and\n"
         "hairpin, grammar and recipe, whose designs are worth nothing unless they pair, are a\n"
         "formula, or add up.\n"
         "\n"

@@ -94,7 +94,7 @@ static n2ce_status unknown(n2ce_ctx *ctx, const char *option, const char *(*name
     return status;
 }
 
-/* Marks what one word asks for: a name, or a group, which is all, variants or further. */
+/* Marks what one word asks for: a name, or a group: all, robots, further, variants. */
 static n2ce_status mark(n2ce_ctx *ctx, const char *option, const char *(*name)(size_t),
                         const char *(*group)(size_t), const char *word, size_t n, bool *marked) {
     bool any = false;
@@ -116,7 +116,7 @@ static n2ce_status mark_list(n2ce_ctx *ctx, const n2ce_options *o, const char *o
 
 static const char *task_group(size_t i) {
     const n2_design_task *t = n2_design_task_at(i);
-    return t->variant_of ? "variants" : t->further ? "further" : "all";
+    return t->variant_of ? "variants" : t->further ? "further" : t->needs ? "robots" : "all";
 }
 
 static const char *method_group(size_t i) { return n2_methods[i].variant_of ? "variants" : "all"; }
