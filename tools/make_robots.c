@@ -4,9 +4,10 @@
  *     make_robots policy ant|dkitty GENERATIONS >src/design/NAME_policy.h
  *     make_robots data ant|dkitty GENERATIONS [NAME_policy.h] >DIR/NAME/designs.csv
  *
- * GENERATIONS of a policy may be seconds: 600s. A generation of the former tries 32 changes of the policy, each way, on a design of its own that is
- * as far from the usual one as the data's first designs are; the policy moves along the differences,
- * weighted by rank. Data are the designs of four searches that start there, each generation 16. */
+ * GENERATIONS of a policy may be seconds: 600s. A generation of the former tries 32 changes of the
+ * policy, each way, on a design of its own that is as far from the usual one as the data's first
+ * designs are; the policy moves along the differences, weighted by rank. Data are the designs of
+ * four searches that start there, each generation 16. */
 #include "base/clock.h"
 #include "base/ctx.h"
 #include "base/numerics.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 
 enum { PAIRS = 32, TRIES = 2 * PAIRS, SEARCHES = 4, TEST = 32 };
+enum { OWN = 6, SHARED = 16, LEGS = 4, OF_JOINT = SHARED + 3 * LEGS, LEARNT = 3 * OF_JOINT };
 enum { DESIGN_STREAM = 1, CHANGE_STREAM, START_STREAM, TEST_STREAM };
 static const double CHANGE = 0.1, RATE = 0.02, STEP = 0.02;
 
@@ -42,23 +44,43 @@ static n2ce_status fail(n2ce_ctx *ctx, n2ce_status status) {
 /* ---- policies -------------------------------------------------------------------------------- */
 
 typedef struct training {
-    double policy[N2_ROBOT_WEIGHTS], m[N2_ROBOT_WEIGHTS], v[N2_ROBOT_WEIGHTS];
-    float change[PAIRS][N2_ROBOT_WEIGHTS];
+    double learnt[LEARNT], m[LEARNT], v[LEARNT];
+    double policy[N2_ROBOT_WEIGHTS];
+    float change[PAIRS][LEARNT];
     double tried[TRIES][N2_ROBOT_WEIGHTS], value[TRIES];
     double designs[TRIES * N2_ROBOT_COLUMNS_MAX];
 } training;
+
+/* All weights from those that are learnt. A leg senses its own joints, the torso, its clock. */
+static void expand(const double *learnt, double *policy) {
+    enum { ACTIONS = N2_ROBOT_ACTIONS, TORSO = 2 * ACTIONS, CLOCK = TORSO + SHARED - OWN };
+    memset(policy, 0, N2_ROBOT_WEIGHTS * sizeof *policy);
+    for (size_t a = 0; a < ACTIONS; a++) {
+        const size_t leg = a / 3;
+        const double *from = learnt + a % 3 * OF_JOINT;
+        double *to = policy + a * N2_ROBOT_SENSES;
+        for (size_t i = 0; i < 3; i++) {
+            to[leg * 3 + i] = from[i];
+            to[ACTIONS + leg * 3 + i] = from[3 + i];
+            to[i < 2 ? CLOCK + i : N2_ROBOT_SENSES - 1] = from[SHARED + i * LEGS + leg];
+        }
+        for (size_t i = OWN; i < SHARED; i++) to[TORSO + i - OWN] = from[i];
+    }
+}
 
 static void draw_generation(const n2_robot *r, training *t, uint32_t generation) {
     for (size_t p = 0; p < PAIRS; p++) {
         double design[N2_ROBOT_COLUMNS_MAX];
         const uint32_t step = generation * PAIRS + (uint32_t)p;
         draw_design(r, (n2_stream){0, DESIGN_STREAM, step}, design);
-        n2_fill_normal((n2_stream){0, CHANGE_STREAM, step}, 0, N2_ROBOT_WEIGHTS, t->change[p]);
+        n2_fill_normal((n2_stream){0, CHANGE_STREAM, step}, 0, LEARNT, t->change[p]);
         for (size_t way = 0; way < 2; way++) {
             const double sign = way ? -CHANGE : CHANGE;
             memcpy(t->designs + (2 * p + way) * r->columns, design, r->columns * sizeof *design);
-            for (size_t i = 0; i < N2_ROBOT_WEIGHTS; i++)
-                t->tried[2 * p + way][i] = t->policy[i] + sign * (double)t->change[p][i];
+            double tried[LEARNT];
+            for (size_t i = 0; i < LEARNT; i++)
+                tried[i] = t->learnt[i] + sign * (double)t->change[p][i];
+            expand(tried, t->tried[2 * p + way]);
         }
     }
 }
@@ -75,7 +97,7 @@ static double place(const training *t, size_t k) {
 static void move_policy(training *t, uint32_t generation) {
     double weight[PAIRS];
     for (size_t p = 0; p < PAIRS; p++) weight[p] = place(t, 2 * p) - place(t, 2 * p + 1);
-    for (size_t i = 0; i < N2_ROBOT_WEIGHTS; i++) {
+    for (size_t i = 0; i < LEARNT; i++) {
         double slope = 0;
         for (size_t p = 0; p < PAIRS; p++) slope += weight[p] * (double)t->change[p][i];
         slope /= PAIRS * CHANGE;
@@ -83,8 +105,9 @@ static void move_policy(training *t, uint32_t generation) {
         t->v[i] = 0.99 * t->v[i] + 0.01 * slope * slope;
         const double m = t->m[i] / (1 - pow(0.9, generation + 1));
         const double v = t->v[i] / (1 - pow(0.99, generation + 1));
-        t->policy[i] += RATE * m / (sqrt(v) + 1e-8);
+        t->learnt[i] += RATE * m / (sqrt(v) + 1e-8);
     }
+    expand(t->learnt, t->policy);
 }
 
 static n2ce_status test_policy(n2ce_ctx *ctx, const n2_robot *r, const training *t,
@@ -93,7 +116,8 @@ static n2ce_status test_policy(n2ce_ctx *ctx, const n2_robot *r, const training 
     for (uint32_t i = 0; i < TEST; i++)
         draw_design(r, (n2_stream){0, TEST_STREAM, i}, designs + i * r->columns);
     n2ce_status status = n2_robot_walk(ctx, r, designs, TEST, t->policy, false, value);
-    if (status == N2CE_OK) status = n2_robot_walk(ctx, r, r->usual, 1, t->policy, false, value + TEST);
+    if (status == N2CE_OK)
+        status = n2_robot_walk(ctx, r, r->usual, 1, t->policy, false, value + TEST);
     for (size_t i = 0; i < TEST; i++) mean += value[i] / TEST;
     if (status == N2CE_OK)
         fprintf(stderr, "%u: %g on designs kept aside, %g on the usual one\n", generation, mean,
@@ -105,7 +129,8 @@ static void print_policy(const n2_robot *r, const training *t) {
     char upper[16] = "";
     for (size_t i = 0; r->name[i] && i < 15; i++) upper[i] = (char)(r->name[i] - 'a' + 'A');
     printf("/* The policy of %s, made by make_robots (docs/bbo.md). */\n", r->name);
-    printf("#ifndef N2_%s_POLICY_H\n#define N2_%s_POLICY_H\n\n/* clang-format off */\n", upper, upper);
+    printf("#ifndef N2_%s_POLICY_H\n#define N2_%s_POLICY_H\n\n/* clang-format off */\n", upper,
+           upper);
     printf("static const double n2_%s_policy[12 * 39] = {", r->name);
     for (size_t i = 0; i < N2_ROBOT_WEIGHTS; i++)
         printf("%s%.4g,", i % 13 ? " " : "\n    ", t->policy[i]);
@@ -166,8 +191,7 @@ static n2ce_status record(void *user, const double *x, size_t rows, double *valu
         const double middle = (r->low[k] + r->high[k]) / 2, half = (r->high[k] - r->low[k]) / 2;
         designs[i] = fmax(r->low[k], fmin(r->high[k], middle + half * x[i]));
     }
-    const n2ce_status status =
-        n2_robot_walk(rec->ctx, r, designs, rows, rec->policy, false, value);
+    const n2ce_status status = n2_robot_walk(rec->ctx, r, designs, rows, rec->policy, false, value);
     for (size_t i = 0; i < rows && status == N2CE_OK; i++)
         print_row(r, designs + i * r->columns, value[i]);
     fflush(stdout);
@@ -184,11 +208,8 @@ static n2ce_status make_data(n2ce_ctx *ctx, const n2_robot *r, uint32_t generati
         fprintf(stderr, "make_robots: %s is no policy.\n", policy);
         return N2CE_EDATA;
     }
-    const n2_cma cma = {.dim = r->columns,
-                        .generations = generations,
-                        .sigma = STEP,
-                        .ask = record,
-                        .user = &rec};
+    const n2_cma cma = {
+        .dim = r->columns, .generations = generations, .sigma = STEP, .ask = record, .user = &rec};
     for (size_t c = 0; c < r->columns; c++) printf("x%zu,", c);
     printf("value\n");
     for (uint32_t s = 0; s < SEARCHES; s++) {

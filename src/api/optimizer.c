@@ -74,7 +74,7 @@ static n2ce_status describe(n2ce_optimizer *o) {
 static n2ce_status fit(n2ce_optimizer *o, const n2ce_options *options, const n2ce_matrix data[2]) {
     if (*n2ce_options_get(options, "require"))
         return n2_fail(o->ctx, N2CE_EINVAL, "--require needs a file with the columns it names.");
-    N2_TRY(n2_optimize_designs(o->ctx, options, data, NULL, &o->t));
+    N2_TRY(n2_optimize_designs(o->ctx, options, data, NULL, NULL, &o->t));
     N2_TRY(n2_choice_of_options(o->ctx, options, &o->choice));
     N2_TRY(n2_optimize_rules(options, &o->t, &o->rules));
     n2_optimize_model(options, &o->latent);

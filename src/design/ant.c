@@ -1,5 +1,6 @@
-/* Ant: a sphere on four legs of 15 numbers each: where a leg begins and how it is turned, centres and
- * ranges of its three joints, in degrees, and the lengths of its three parts. It is to walk along x.
+/* Ant: a sphere on four legs of 15 numbers each: where a leg begins and how it is turned, centres
+ * and ranges of its three joints, in degrees, and the lengths of its three parts. It is to walk
+ * along x.
  *
  * At the start the joints are at their centres. */
 #include "ant_policy.h"
@@ -34,14 +35,13 @@ static void write_leg(const double *leg, size_t k, n2_text *xml) {
 static void write_ant(const double *design, n2_text *xml) {
     static const char *const joints[] = {"hip", "thigh", "ankle"};
     const n2_c_locale scope = n2_c_locale_enter();
-    n2_text_add(xml,
-                "<mujoco><compiler angle='degree' inertiafromgeom='true'/>"
-                "<option integrator='RK4' timestep='.01'/><default>"
-                "<joint armature='1' damping='1' limited='true'/>"
-                "<geom contype='1' conaffinity='0' condim='3' density='5' friction='1 .5 .5' "
-                "margin='.01'/></default><worldbody>"
-                "<geom type='plane' size='40 40 1' contype='0' conaffinity='1'/>"
-                "<body pos='0 0 1.25'><freejoint/><geom type='sphere' size='.25'/>");
+    n2_text_add(xml, "<mujoco><compiler angle='degree' inertiafromgeom='true'/>"
+                     "<option integrator='RK4' timestep='.01'/><default>"
+                     "<joint armature='1' damping='1' limited='true'/>"
+                     "<geom contype='1' conaffinity='0' condim='3' density='5' friction='1 .5 .5' "
+                     "margin='.01'/></default><worldbody>"
+                     "<geom type='plane' size='40 40 1' contype='0' conaffinity='1'/>"
+                     "<body pos='0 0 1.25'><freejoint/><geom type='sphere' size='.25'/>");
     for (size_t k = 0; k < 4; k++) write_leg(design + k * LEG, k, xml);
     n2_text_add(xml, "</body></worldbody><actuator>");
     for (size_t i = 0; i < N2_ROBOT_ACTIONS; i++)

@@ -52,6 +52,57 @@ static n2ce_status read_file(n2_design_table *t, const char *path, const n2_desi
     return status;
 }
 
+/* ---- more rows ----------------------------------------------------------- */
+
+/* Rows of another table with the same columns behind those that are there. */
+static n2ce_status add_rows(n2_design_table *t, const n2_table *more) {
+    n2_table *to = t->table;
+    const size_t n = to->rows * to->cols, m = more->rows * more->cols;
+    double *x = n2_realloc(t->ctx, to->x, n + m, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    memcpy(x + n, more->x, m * sizeof *x);
+    to->x = x;
+    to->rows += more->rows;
+    t->appended += more->rows;
+    t->unfinished += more->dropped;
+    return N2CE_OK;
+}
+
+/* The columns are known by their names, in any order, and others may be there: proposals that were
+ * tried, with their values in a column more. */
+static n2ce_status append_file(n2_design_table *t, const char *path) {
+    n2_table_options o = {.levels = t->levels, .drop_missing = true};
+    char *columns = NULL, *categories = NULL;
+    n2_table *more = NULL;
+    n2ce_status status = n2_columns_quote(t->ctx, t->table->names, NULL, t->table->cols, &columns);
+    if (status == N2CE_OK)
+        status = n2_columns_quote(t->ctx, t->table->names, t->table->categorical, t->table->cols,
+                                  &categories);
+    o.columns = columns;
+    o.categorical = categories;
+    if (status == N2CE_OK) status = n2_table_read(t->ctx, path, &o, &more);
+    if (status == N2CE_OK) status = add_rows(t, more);
+    n2_table_free(more);
+    n2_free(t->ctx, columns);
+    n2_free(t->ctx, categories);
+    return status;
+}
+
+static n2ce_status append_files(n2_design_table *t, const char *paths) {
+    while (paths && *paths) {
+        const size_t n = strcspn(paths, ",");
+        char *path = n2_alloc(t->ctx, n + 1, 1);
+        if (!path) return N2CE_ENOMEM;
+        memcpy(path, paths, n);
+        path[n] = '\0';
+        const n2ce_status status = append_file(t, path);
+        n2_free(t->ctx, path);
+        N2_TRY(status);
+        paths += n + (paths[n] == ',');
+    }
+    return N2CE_OK;
+}
+
 /* X and y side by side. */
 static n2ce_status read_matrices(n2_design_table *t, const n2ce_matrix *m,
                                  const n2_design_table_options *o, size_t *at) {
@@ -218,6 +269,7 @@ n2ce_status n2_design_table_read(n2ce_ctx *ctx, const char *path, const n2_desig
     size_t at[N2_DESIGN_ASIDE + 1];
     N2_TRY(begin(ctx, o, t));
     N2_TRY(read_file(t, path, o, at));
+    N2_TRY(append_files(t, o->append));
     return finish(t, o, at);
 }
 
@@ -268,7 +320,12 @@ void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out
     }
     snprintf(name, sizeof name, "%.280s_predicted", t->target);
     add_field(out, name);
-    n2_text_add(out, p->chance ? ",log_prior,chance\n" : ",log_prior\n");
+    n2_text_add(out, p->chance ? ",log_prior,chance" : ",log_prior");
+    for (size_t k = 0; k < t->n_also; k++) {
+        n2_text_add(out, ",");
+        add_field(out, t->also_name[k]);
+    }
+    n2_text_add(out, "\n");
     for (size_t i = 0; i < p->rows; i++) {
         for (size_t j = 0; j < n; j++) {
             n2_design_value(t, j, p->x[i * n + j], out);
@@ -277,6 +334,8 @@ void n2_design_csv(const n2_design_table *t, const n2_proposals *p, n2_text *out
         n2_text_add(out, "%s,", n2_format_number(t->sign * p->predicted[i], number));
         n2_text_add(out, "%s", n2_format_number(p->log_prior[i], number));
         if (p->chance) n2_text_add(out, ",%.4g", p->chance[i]);
+        for (size_t k = 0; k < t->n_also; k++)
+            n2_text_add(out, ",%s", n2_format_number(t->also[k * p->rows + i], number));
         n2_text_add(out, "\n");
     }
 }

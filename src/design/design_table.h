@@ -20,6 +20,9 @@ typedef struct n2_design_table_options {
         *categorical;       /* those that are categories, besides those that hold texts; "": none */
     const char *continuous; /* those that may have fractions although no value has; "": none */
     const char *bounds;     /* a CSV file with rows column, low, high; NULL: the data's range */
+    const char *append;     /* files with more rows of these columns, separated by commas, of which
+                             * rows without a value are left out; NULL or "": none. Not for
+                             * matrices */
     bool drop_missing;
     size_t max_rows; /* a random subset of a longer table; 0: all */
     uint64_t seed;   /* decides which */
@@ -34,7 +37,15 @@ typedef struct n2_design_table {
     double *aside;      /* values of the columns aside, one column after the other; NULL: none */
     const char **names; /* of the space's columns */
     char *target;
-    double sign; /* -1: minimised */
+    double sign;       /* -1: minimised */
+    size_t appended;   /* rows that came from files of `append`, */
+    size_t unfinished; /* and rows of these that had no value */
+
+    /* More columns of proposals, which n2_design_csv writes: names, and values one column after the
+     * other. */
+    size_t n_also;
+    const char *also_name[N2_DESIGN_ASIDE];
+    const double *also;
 } n2_design_table;
 
 /* Reads a file as n2_table_read does, or takes matrices X and y. Fails as that does, or with

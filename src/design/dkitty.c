@@ -1,10 +1,10 @@
-/* D'Kitty: a torso on four legs of 14 numbers each: where a leg begins and how it is turned, centres
- * and ranges of its three joints, in radians, and the lengths of thigh and shin. It is to walk to a
- * place 2 m ahead, along y, upright and looking there.
+/* D'Kitty: a torso on four legs of 14 numbers each: where a leg begins and how it is turned,
+ * centres and ranges of its three joints, in radians, and the lengths of thigh and shin. It is to
+ * walk to a place 2 m ahead, along y, upright and looking there.
  *
  * Parts are ROBEL's boxes and capsules that collide, with their masses; what has a mesh there is a
- * box. As in the benchmark the range that the model allows the thigh is the hip's, while actions are
- * scaled by the thigh's own. At the start the joints are at their centres. */
+ * box. As in the benchmark the range that the model allows the thigh is the hip's, while actions
+ * are scaled by the thigh's own. At the start the joints are at their centres. */
 #include "dkitty_policy.h"
 #include "mujoco.h"
 #include "robot.h"
@@ -41,12 +41,10 @@ static void write_leg(const double *leg, size_t k, n2_text *xml) {
                 leg[0], leg[1], leg[2], leg[TURN], leg[TURN + 1], leg[TURN + 2], k, j[0] - j[1],
                 j[0] + j[1]);
     write_part(xml, true);
-    n2_text_add(xml,
-                "<body pos='0 0 %.9g'><joint name='thigh%zu' axis='1 0 0' range='%.9g %.9g'/>",
+    n2_text_add(xml, "<body pos='0 0 %.9g'><joint name='thigh%zu' axis='1 0 0' range='%.9g %.9g'/>",
                 leg[SIZES], k, j[2] - j[1], j[2] + j[1]);
     write_part(xml, false);
-    n2_text_add(xml,
-                "<body pos='0 0 %.9g'><joint name='ankle%zu' axis='1 0 0' range='%.9g %.9g'/>",
+    n2_text_add(xml, "<body pos='0 0 %.9g'><joint name='ankle%zu' axis='1 0 0' range='%.9g %.9g'/>",
                 leg[SIZES + 1], k, j[4] - j[5], j[4] + j[5]);
     write_bracket(xml, false);
     n2_text_add(xml, "<geom type='box' pos='0 0 .058' size='.025 .014 .003' mass='.002'/>"
@@ -59,23 +57,22 @@ static void write_actuators(const double *design, n2_text *xml) {
     for (size_t i = 0; i < N2_ROBOT_ACTIONS; i++) {
         const double *j = design + i / 3 * LEG + JOINTS;
         const double centre = j[2 * (i % 3)], range = i % 3 == 1 ? j[1] : j[2 * (i % 3) + 1];
-        n2_text_add(
-            xml, "<position joint='%s%zu' kp='5' ctrllimited='true' ctrlrange='%.9g %.9g'/>",
-            joints[i % 3], i / 3, centre - range, centre + range);
+        n2_text_add(xml,
+                    "<position joint='%s%zu' kp='5' ctrllimited='true' ctrlrange='%.9g %.9g'/>",
+                    joints[i % 3], i / 3, centre - range, centre + range);
     }
 }
 
 static void write_dkitty(const double *design, n2_text *xml) {
     const n2_c_locale scope = n2_c_locale_enter();
-    n2_text_add(xml,
-                "<mujoco><compiler angle='radian' inertiafromgeom='true'/>"
-                "<option timestep='.0025'/><default>"
-                "<joint limited='true' damping='1' armature='.001'/>"
-                "<geom contype='1' conaffinity='0' condim='4' margin='.001' solref='.02 1' "
-                "solimp='.8 .9 .01'/></default><worldbody>"
-                "<geom type='plane' size='40 40 1' contype='0' conaffinity='1'/>"
-                "<body pos='0 0 .3'><freejoint/>"
-                "<geom type='box' size='.05 .1 .02' mass='.386'/>");
+    n2_text_add(xml, "<mujoco><compiler angle='radian' inertiafromgeom='true'/>"
+                     "<option timestep='.0025'/><default>"
+                     "<joint limited='true' damping='1' armature='.001'/>"
+                     "<geom contype='1' conaffinity='0' condim='4' margin='.001' solref='.02 1' "
+                     "solimp='.8 .9 .01'/></default><worldbody>"
+                     "<geom type='plane' size='40 40 1' contype='0' conaffinity='1'/>"
+                     "<body pos='0 0 .3'><freejoint/>"
+                     "<geom type='box' size='.05 .1 .02' mass='.386'/>");
     for (int corner = 0; corner < 4; corner++)
         n2_text_add(xml, "<geom type='box' pos='%s %s 0' size='.024 .018 .015' mass='.086'/>",
                     corner % 2 ? ".078" : "-.078", corner / 2 ? ".122" : "-.122");
@@ -102,7 +99,7 @@ static double reward(const mjModel *m, const mjData *d, const double *action, do
     const double *turn = d->xmat + 9, dx = -d->qpos[0], dy = TARGET - d->qpos[1];
     const double far = sqrt(dx * dx + dy * dy), up = turn[8];
     const double heading = (turn[1] * dx + turn[4] * dy) / fmax(far, 1e-9);
-    const bool near_it = far < NEAR, looks = heading > UPRIGHT;
+    const bool near_it = far<NEAR, looks = heading> UPRIGHT;
     (void)m;
     (void)action;
     (void)forward;
@@ -112,7 +109,8 @@ static double reward(const mjModel *m, const mjData *d, const double *action, do
            10 * (near_it && looks);
 }
 
-#define DKITTY_IN_MUJOCO .write = write_dkitty, .start = start, .control = control, .reward = reward,
+#define DKITTY_IN_MUJOCO \
+    .write = write_dkitty, .start = start, .control = control, .reward = reward,
 #else
 #define DKITTY_IN_MUJOCO
 #endif

@@ -47,9 +47,9 @@ static void find_all(void) {
     }
     found = FIND(load_xml, "mj_loadXML") && FIND(delete_model, "mj_deleteModel") &&
             FIND(make_data, "mj_makeData") && FIND(delete_data, "mj_deleteData") &&
-            FIND(reset, "mj_resetData") && FIND(forward, "mj_forward") &&
-            FIND(step, "mj_step") && FIND(forces, "mj_rnePostConstraint") &&
-            FIND(default_vfs, "mj_defaultVFS") && FIND(delete_vfs, "mj_deleteVFS") &&
+            FIND(reset, "mj_resetData") && FIND(forward, "mj_forward") && FIND(step, "mj_step") &&
+            FIND(forces, "mj_rnePostConstraint") && FIND(default_vfs, "mj_defaultVFS") &&
+            FIND(delete_vfs, "mj_deleteVFS") &&
 #if mjVERSION_HEADER < 300
             FIND(make_file, "mj_makeEmptyFileVFS") && FIND(find_file, "mj_findFileVFS") &&
 #else

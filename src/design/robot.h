@@ -1,9 +1,9 @@
-/* Robots whose shape is a design, walked by a fixed policy in a simulation by MuJoCo: the paper's Ant
- * and D'Kitty, in kind.
+/* Robots whose shape is a design, walked by a fixed policy in a simulation by MuJoCo: the paper's
+ * Ant and D'Kitty, in kind.
  *
- * Morphologies, bounds, rewards and episodes are those of Design-Bench; the policies, which could not
- * be found, are our own: 12 actions, each the hyperbolic tangent of a linear function of what the
- * robot senses and of two clocks, trained by evolution strategies over random designs
+ * Morphologies, bounds, rewards and episodes are those of Design-Bench; the policies, which could
+ * not be found, are our own: 12 actions, each the hyperbolic tangent of a linear function of what
+ * the robot senses and of two clocks, trained by evolution strategies over random designs
  * (tools/make_robots.c). D'Kitty's parts are boxes and capsules of the real masses, without meshes,
  * and parts collide with the floor alone.
  *
@@ -22,13 +22,13 @@ struct mjData_;
 
 typedef struct n2_robot {
     const char *name;
-    size_t columns;                                      /* of a design */
-    size_t legs_columns;                                 /* of a leg; four legs follow one another */
+    size_t columns;      /* of a design */
+    size_t legs_columns; /* of a leg; four legs follow one another */
     double low[N2_ROBOT_COLUMNS_MAX / 4], high[N2_ROBOT_COLUMNS_MAX / 4]; /* of a leg */
-    double usual[N2_ROBOT_COLUMNS_MAX];                  /* the design that people built */
-    double noise;    /* of first designs, in halves of the ranges: recipe of the data */
-    size_t frames;   /* steps of the simulation for an action */
-    double clock;    /* Hz, of the slower one that the policy has */
+    double usual[N2_ROBOT_COLUMNS_MAX]; /* the design that people built */
+    double noise;         /* of first designs, in halves of the ranges: recipe of the data */
+    size_t frames;        /* steps of the simulation for an action */
+    double clock;         /* Hz, of the slower one that the policy has */
     const double *policy; /* N2_ROBOT_WEIGHTS, action by action */
 
     /* The model as MuJoCo's XML; designs are within the bounds. */

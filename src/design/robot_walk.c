@@ -52,7 +52,8 @@ static void sense(const n2_robot *robot, const mjData *d, double *sense) {
 static void act(const double *policy, const double *sense, double *action) {
     for (size_t a = 0; a < N2_ROBOT_ACTIONS; a++) {
         double sum = 0;
-        for (size_t i = 0; i < N2_ROBOT_SENSES; i++) sum += policy[a * N2_ROBOT_SENSES + i] * sense[i];
+        for (size_t i = 0; i < N2_ROBOT_SENSES; i++)
+            sum += policy[a * N2_ROBOT_SENSES + i] * sense[i];
         action[a] = tanh(sum);
     }
 }

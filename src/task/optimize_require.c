@@ -63,6 +63,8 @@ n2ce_status n2_requirements_fill(const n2_design_table *t, n2_requirements *r) {
             met += y[i] >= 0;
         }
         r->need[k].y = y;
+        r->met[k] = met;
+        r->rows = rows;
         if (met == 0)
             n2_log(t->ctx, N2CE_LOG_WARNING,
                    "No row has %s: that is asking for what was never seen.", r->text[k]);
@@ -70,12 +72,19 @@ n2ce_status n2_requirements_fill(const n2_design_table *t, n2_requirements *r) {
     return N2CE_OK;
 }
 
+/* Names every condition, and how many rows have it: the rarest is what to ask less of. */
 static n2ce_status tell_too_much(n2ce_ctx *ctx, const n2_requirements *r) {
-    return n2_fail(
-        ctx, N2CE_EDATA,
-        "No design was found that is likely to have %s%s. Ask for less, or for fewer things at "
-        "once.",
-        r->text[0], r->n > 1 ? " and the others" : "");
+    n2_text list = n2_text_new(ctx);
+    for (size_t k = 0; k < r->n; k++)
+        n2_text_add(&list, "%s%s (%zu of %zu rows do)", k ? " and " : "", r->text[k], r->met[k],
+                    r->rows);
+    const n2ce_status status =
+        n2_fail(ctx, N2CE_EDATA,
+                "No design was found that is likely to have %s. Ask for less, or for fewer things "
+                "at once.",
+                list.data ? list.data : r->text[0]);
+    n2_text_free(&list);
+    return status;
 }
 
 n2ce_status n2_requirements_keep(n2ce_ctx *ctx, n2_latent *m, const n2_requirements *r,

@@ -10,6 +10,7 @@ typedef struct n2_requirements {
     const char *text[N2_LATENT_NEEDS_MAX], *column[N2_LATENT_NEEDS_MAX]; /* as it was given */
     double sign[N2_LATENT_NEEDS_MAX], limit[N2_LATENT_NEEDS_MAX];        /* -1: at most */
     n2_latent_need need[N2_LATENT_NEEDS_MAX];
+    size_t met[N2_LATENT_NEEDS_MAX], rows; /* so many of the rows have it */
     size_t n;
 } n2_requirements;
 

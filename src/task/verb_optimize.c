@@ -18,9 +18,17 @@ static const n2ce_option optimize_options[] = {
     {"designs", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "DESIGNS",
      "designs that were tried, one a row, with their values: CSV or NPY, - for standard input"},
     {"maximize", 'm', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
-     "the column to make large"},
+     "the column to make large; several, also of --minimize and --target, count in standard deviations, "
+     "with weights as in \"yield,2*purity\""},
     {"minimize", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN",
-     "the column to make small"},
+     "the column to make small, or several"},
+    {"target", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN=VALUE",
+     "a column that is to be near a value, or several"},
+    {"pareto", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
+     "with several objectives: proposals for five weightings of them, a fifth of Q each, instead of one"},
+    {"append", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILES",
+     "more rows, in files of the same columns: what was tried since; separated by commas. Rows without a value are "
+     "left out"},
     {"count", 'Q', N2CE_OPTION_COUNT, "256", 1, 100000, NULL, "Q", "designs to propose"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "write the proposals here, as CSV; default: standard output"},
@@ -80,6 +88,7 @@ typedef struct session {
     const n2ce_options *options;
     n2_design_table t;
     n2_requirements required;
+    n2_objectives objectives;
     double *chance; /* room for that of the proposals */
     n2_design_rules rules;
     n2_backtest backtest; /* its visible designs are what is learnt from */
@@ -151,39 +160,75 @@ static n2ce_status identify(session *s) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static n2ce_status find_target(n2ce_ctx *ctx, const n2ce_options *from, bool in_file,
-                               n2_design_table_options *o) {
+/* Of matrices: y is the value, to be made large or small. */
+static n2ce_status find_direction(n2ce_ctx *ctx, const n2ce_options *from,
+                                  n2_design_table_options *o) {
     const char *max = n2ce_options_get(from, "maximize");
     const char *min = n2ce_options_get(from, "minimize");
+    static const char *const files_only[] = {"append", "target"};
     o->minimize = *min;
     o->target = *min ? min : max;
     if (*max && *min) return n2_fail(ctx, N2CE_EINVAL, "Give --maximize or --minimize, not both.");
-    if (in_file && !*o->target)
-        return n2_fail(ctx, N2CE_EINVAL,
-                       "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
-                       "optimize");
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = n2ce_options_get(from, files_only[i]);
+        if (value && *value)
+            return n2_fail(ctx, N2CE_EINVAL, "--%s needs a file of designs.", files_only[i]);
+    }
     return N2CE_OK;
 }
 
+/* The first objective is the value, the others and what is required are aside. */
+static n2ce_status find_columns(n2ce_ctx *ctx, const n2_requirements *r, const n2_objectives *w,
+                                const char **aside, n2_design_table_options *o) {
+    if (w->n == 0)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "optimize needs --maximize COLUMN or --minimize COLUMN. Try: n2ce help "
+                       "optimize");
+    o->target = w->each[0].column;
+    o->minimize = w->each[0].sign < 0;
+    if (r->n + w->n - 1 > N2_DESIGN_ASIDE)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "--require and several objectives name %zu columns; at "
+                       "most %d may be.",
+                       r->n + w->n - 1, (int)N2_DESIGN_ASIDE);
+    for (size_t k = 0; k < r->n; k++) aside[k] = r->column[k];
+    for (size_t k = 1; k < w->n; k++) aside[r->n + k - 1] = w->each[k].column;
+    o->aside = aside;
+    o->n_aside = r->n + w->n - 1;
+    return N2CE_OK;
+}
+
+static n2ce_status read_designs(n2ce_ctx *ctx, const char *path, const n2_requirements *r,
+                                n2_objectives *w, n2_design_table_options *o,
+                                n2_design_table *out) {
+    const char *aside[N2_DESIGN_ASIDE];
+    if (!path)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "optimize needs a file of designs. Try: n2ce help optimize");
+    N2_TRY(find_columns(ctx, r, w, aside, o));
+    N2_TRY(n2_design_table_read(ctx, path, o, out));
+    if (o->append && *o->append)
+        n2_log(ctx, N2CE_LOG_INFO, "%zu rows were appended; %zu without a value were left out.",
+               out->appended, out->unfinished);
+    return n2_objectives_take(w, out, r->n);
+}
+
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
-                                const n2_requirements *aside, n2_design_table *out) {
-    const char *path = n2ce_options_get(o, "designs");
+                                const n2_requirements *required, n2_objectives *objectives,
+                                n2_design_table *out) {
     n2_design_table_options to = {.columns = n2ce_options_get(o, "columns"),
                                   .categorical = n2ce_options_get(o, "categorical"),
                                   .continuous = n2ce_options_get(o, "continuous"),
                                   .bounds = n2ce_options_get(o, "bounds"),
+                                  .append = n2ce_options_get(o, "append"),
                                   .drop_missing = n2_options_flag(o, "drop-missing"),
                                   .max_rows = (size_t)n2_options_count(o, "max-rows"),
                                   .seed = n2_options_count(o, "seed")};
-    if (aside && !data) {
-        to.aside = aside->column;
-        to.n_aside = aside->n;
-    }
     *out = (n2_design_table){.ctx = ctx};
-    N2_TRY(find_target(ctx, o, !data, &to));
-    if (data) return n2_design_table_of_matrices(ctx, data, &to, out);
-    if (path) return n2_design_table_read(ctx, path, &to, out);
-    return n2_fail(ctx, N2CE_EINVAL, "optimize needs a file of designs. Try: n2ce help optimize");
+    if (!data)
+        return read_designs(ctx, n2ce_options_get(o, "designs"), required, objectives, &to, out);
+    N2_TRY(find_direction(ctx, o, &to));
+    return n2_design_table_of_matrices(ctx, data, &to, out);
 }
 
 n2ce_status n2_optimize_rules(const n2ce_options *o, const n2_design_table *t,
@@ -216,8 +261,15 @@ static n2ce_status appraise(session *s) {
 
 /* ---- the run ------------------------------------------------------------- */
 
+enum { NEAR_TRIES = 4 }; /* proposals for each that is kept, where a column is to be near a value */
+
+static bool is_near(const session *s) {
+    return s->objectives.n == 1 && s->objectives.each[0].sign == 0;
+}
+
 static n2ce_status make_room(session *s) {
-    const size_t n = (size_t)n2_options_count(s->options, "count"), c = s->t.designs.space.n;
+    const size_t tries = is_near(s) ? NEAR_TRIES : 1, c = s->t.designs.space.n;
+    const size_t n = tries * (size_t)n2_options_count(s->options, "count");
     n2_proposals *p = &s->r.proposals;
     p->x = n2_alloc(s->ctx, n * c, sizeof *p->x);
     p->predicted = n2_alloc(s->ctx, n, sizeof *p->predicted);
@@ -227,10 +279,9 @@ static n2ce_status make_room(session *s) {
     return p->x && p->predicted && p->log_prior && s->r.spread && p->chance ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2ce_status propose_here(session *s) {
+/* Fills p, which says how many are wanted, and the spread of its predictions. */
+static n2ce_status propose_some(session *s, n2_proposals *p, double *spread) {
     n2_latent *m;
-    n2_proposals *p = &s->r.proposals;
-    p->rows = (size_t)n2_options_count(s->options, "count");
     N2_TRY(n2_latent_fit(s->ctx, &s->backtest.visible, &s->latent, &m));
     s->r.record = *n2_latent_seen(m);
     n2ce_status status = n2_latent_propose(m, p);
@@ -238,12 +289,118 @@ static n2ce_status propose_here(session *s) {
         status = n2_fail(s->ctx, N2CE_EDATA,
                          "No design was found that is new and plausible: all that the columns "
                          "allow may have been tried.");
-    p->chance = s->chance;
     if (status == N2CE_OK)
         status = n2_requirements_keep(s->ctx, m, &s->required, s->t.designs.space.n, p);
-    if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, s->r.spread, NULL);
+    if (status == N2CE_OK) status = n2_latent_appraise(m, p->x, p->rows, NULL, spread, NULL);
     n2_latent_free(m);
     return status;
+}
+
+/* A weighting of the objectives after the other, a share of the proposals each, into what is left
+ * of the room. */
+static n2ce_status propose_weighted(session *s, size_t k, n2_proposals *all) {
+    const size_t q = (size_t)n2_options_count(s->options, "count"), cols = s->t.designs.space.n;
+    const size_t done = all->rows, rows = q * (k + 1) / N2_WEIGHTINGS - q * k / N2_WEIGHTINGS;
+    double factor[N2_OBJECTIVES_MAX];
+    n2_proposals p = *all;
+    p.rows = rows;
+    p.x += done * cols;
+    p.predicted += done;
+    p.log_prior += done;
+    p.chance = s->chance + done;
+    if (rows == 0) return N2CE_OK;
+    n2_objectives_weighting(&s->objectives, k, factor);
+    n2_objectives_weigh(&s->objectives, factor, &s->t);
+    n2_backtest_end(&s->backtest);
+    N2_TRY(n2_backtest_begin(s->ctx, &s->t.designs, 0, &s->backtest));
+    N2_TRY(propose_some(s, &p, s->r.spread + done));
+    all->rows += p.rows;
+    all->chance = p.chance ? s->chance : NULL;
+    return N2CE_OK;
+}
+
+/* What is predicted of the column itself, which has no kink where it is wanted. */
+static n2ce_status predict_column(session *s, const n2_proposals *p, double *value) {
+    n2_designs seen = s->t.designs;
+    n2_latent_options o = s->latent;
+    n2_latent *m;
+    seen.y = (double *)(uintptr_t)s->objectives.each[0].value;
+    o.value_only = true;
+    o.checkpoint = NULL;
+    o.needs = NULL;
+    o.n_needs = 0;
+    N2_TRY(n2_latent_fit(s->ctx, &seen, &o, &m));
+    const n2ce_status status = n2_latent_appraise(m, p->x, p->rows, value, NULL, NULL);
+    n2_latent_free(m);
+    return status;
+}
+
+static void swap(double *a, double *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const double kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+}
+
+/* Of more proposals than were asked for, those that are predicted to be nearest. */
+static n2ce_status propose_near(session *s) {
+    const size_t q = (size_t)n2_options_count(s->options, "count"), cols = s->t.designs.space.n;
+    n2_proposals *p = &s->r.proposals;
+    p->rows = NEAR_TRIES * q;
+    N2_TRY(propose_some(s, p, s->r.spread));
+    N2_TRY(predict_column(s, p, p->predicted));
+    for (size_t i = 0; i < p->rows; i++)
+        p->predicted[i] = -fabs(p->predicted[i] - s->objectives.each[0].aim);
+    const size_t kept = p->rows < q ? p->rows : q;
+    for (size_t i = 0; i < kept; i++) {
+        size_t best = i;
+        for (size_t k = i + 1; k < p->rows; k++)
+            if (p->predicted[k] > p->predicted[best]) best = k;
+        swap(p->x + i * cols, p->x + best * cols, cols);
+        swap(p->predicted + i, p->predicted + best, 1);
+        swap(p->log_prior + i, p->log_prior + best, 1);
+        swap(s->r.spread + i, s->r.spread + best, 1);
+        if (p->chance) swap(p->chance + i, p->chance + best, 1);
+    }
+    p->rows = kept;
+    p->low = p->high = 0;
+    return N2CE_OK;
+}
+
+static n2ce_status propose_here(session *s) {
+    n2_proposals *p = &s->r.proposals;
+    p->chance = s->chance;
+    p->rows = (size_t)n2_options_count(s->options, "count");
+    if (is_near(s)) return propose_near(s);
+    if (!n2_options_flag(s->options, "pareto")) return propose_some(s, p, s->r.spread);
+    p->rows = 0;
+    for (size_t k = 0; k < N2_WEIGHTINGS; k++) N2_TRY(propose_weighted(s, k, p));
+    p->low = p->high = 0;
+    return N2CE_OK;
+}
+
+/* What is to be said of each objective. */
+static n2ce_status predict_objectives(session *s) {
+    const size_t rows = s->r.proposals.rows;
+    n2_objectives *w = &s->objectives;
+    double *predicted, *front;
+    if (!w->combined) return N2CE_OK;
+    N2_TRY(n2_objectives_predict(w, &s->t.designs, s->r.proposals.x, rows, &predicted, &front));
+    double *all = n2_arena_alloc(&w->arena, (w->n + 1) * rows, sizeof *all);
+    if (!all) return N2CE_ENOMEM;
+    memcpy(all, predicted, w->n * rows * sizeof *all);
+    memcpy(all + w->n * rows, front, rows * sizeof *all);
+    for (size_t k = 0; k < w->n; k++) {
+        char *name = n2_arena_alloc(&w->arena, strlen(w->each[k].column) + 16, 1);
+        if (!name) return N2CE_ENOMEM;
+        snprintf(name, strlen(w->each[k].column) + 16, "%s_predicted", w->each[k].column);
+        s->t.also_name[k] = name;
+    }
+    s->t.also_name[w->n] = "front";
+    s->t.n_also = w->n + (w->n > 1);
+    s->t.also = all;
+    return N2CE_OK;
 }
 
 /* All of it once more on the processor, if a device that nobody insists on failed. */
@@ -296,6 +453,18 @@ static n2ce_status read_required(session *s, const n2ce_matrix *data) {
     return N2CE_OK;
 }
 
+/* Several models leave no one state of training, and hide no rows. */
+static n2ce_status read_objectives(session *s, const n2ce_matrix *data) {
+    if (!data) N2_TRY(n2_objectives_read(s->ctx, s->options, &s->objectives));
+    if (!n2_options_flag(s->options, "pareto")) return N2CE_OK;
+    if (s->objectives.n < 2)
+        return n2_fail(s->ctx, N2CE_EINVAL, "--pareto needs a file and at least two objectives.");
+    if (n2_options_flag(s->options, "resume") || n2ce_options_number(s->options, "backtest") > 0)
+        return n2_fail(s->ctx, N2CE_EINVAL, "Give --pareto, or --resume or --backtest, not both.");
+    s->latent.checkpoint = NULL;
+    return N2CE_OK;
+}
+
 static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer *answer) {
     const n2ce_options *o = s->options;
     s->r.path = data ? NULL : n2ce_options_get(o, "output");
@@ -305,8 +474,10 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     if (*s->checkpoint.path) s->latent.checkpoint = s->checkpoint.path;
     N2_TRY(choose_device(s));
     N2_TRY(read_required(s, data));
-    N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->required, &s->t));
+    N2_TRY(read_objectives(s, data));
+    N2_TRY(n2_optimize_designs(s->ctx, s->options, data, &s->required, &s->objectives, &s->t));
     N2_TRY(n2_requirements_fill(&s->t, &s->required));
+    if (isnan(s->latent.ambition)) s->latent.ambition = n2_objectives_reach(&s->objectives);
     s->latent.needs = s->required.need;
     s->latent.n_needs = s->required.n;
     N2_TRY(n2_optimize_rules(o, &s->t, &s->rules));
@@ -319,6 +490,7 @@ static n2ce_status run_session(session *s, const n2ce_matrix *data, n2ce_answer 
     if (status == N2CE_ECANCELED) return stopped(s, answer);
     N2_TRY(status);
     N2_TRY(appraise(s));
+    N2_TRY(predict_objectives(s));
     N2_TRY(write_proposals(s));
     s->r.t = &s->t;
     s->r.backtest = &s->backtest;
@@ -335,6 +507,7 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
                    .options = o,
                    .t = {.ctx = ctx},
                    .required = {.arena = n2_arena_new(ctx)},
+                   .objectives = {.arena = n2_arena_new(ctx)},
                    .backtest = {.ctx = ctx},
                    .r = {.worth = {.ctx = ctx}}};
     const n2ce_status status = run_session(s, data, answer);
@@ -343,6 +516,7 @@ static n2ce_status run_optimize(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_free(ctx, s->chance);
     n2_requirements_free(&s->required);
+    n2_objectives_free(&s->objectives);
     n2_appraisal_free(&s->r.worth);
     n2_backtest_end(&s->backtest);
     n2_design_rules_free(&s->rules);
@@ -367,7 +541,9 @@ const n2ce_task n2_optimize_task = {
         "and gives what an uninterrupted run gives.\n",
     .examples = "n2ce optimize designs.csv --maximize y --count 256 -o proposals.csv\n"
                 "n2ce optimize designs.csv --minimize cost --categorical colour --bounds box.csv\n"
-                "n2ce optimize designs.csv --maximize y --backtest 20\n",
+                "n2ce optimize designs.csv --maximize y --backtest 20\n"
+                "n2ce optimize designs.csv --maximize yield --minimize cost --pareto -o next.csv\n"
+                "n2ce optimize designs.csv --maximize y --append tried.csv -o next.csv\n",
     .page = "optimize.html",
     .data = "optimize.json",
     .options = optimize_options,

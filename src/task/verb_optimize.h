@@ -5,16 +5,18 @@
 #include "design/design_table.h"
 #include "optimize/appraisal.h"
 #include "optimize/latent.h"
+#include "optimize_objectives.h"
 #include "optimize_require.h"
 #include "task.h"
 
 #include <string.h>
 
 /* The designs of the file that the verb's options name, or of matrices X and y, and the model that
- * they describe, with the columns of requirements aside (NULL: none); where it is trained and kept
- * is another matter. Close the table in any case. */
+ * they describe, with the columns of requirements and of further objectives aside (NULL: none);
+ * where it is trained and kept is another matter. Close the table in any case. */
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
-                                const n2_requirements *aside, n2_design_table *out);
+                                const n2_requirements *required, n2_objectives *objectives,
+                                n2_design_table *out);
 
 /* What the options say that proposals must obey; a sum that was found is logged. Free it in any
  * case. */
@@ -44,7 +46,7 @@ static inline double n2_optimize_predicted(const n2_optimize_result *r, size_t i
     return r->t->sign * r->proposals.predicted[i];
 }
 
-/* The mean of the predictions, and its 80 % interval. */
+/* The mean of the predictions, and its 80 % interval; NaN: there is none. */
 void n2_optimize_expected(const n2_optimize_result *r, double *mean, double *low, double *high);
 
 /* Whether the device was chosen by the program. */

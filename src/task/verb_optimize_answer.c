@@ -1,6 +1,8 @@
 /* optimize: the answer, as text, JSON, bare numbers and a page. */
 #include "verb_optimize.h"
 
+#include "base/numerics.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,12 +63,15 @@ void n2_optimize_expected(const n2_optimize_result *r, double *mean, double *low
         *mean += predicted(r, i) / (double)r->proposals.rows;
     *low = r->t->sign * (turned ? r->proposals.high : r->proposals.low);
     *high = r->t->sign * (turned ? r->proposals.low : r->proposals.high);
+    if (*low == 0 && *high == 0) *low = *high = N2_NAN;
 }
 
 static void say_expected(const n2_optimize_result *r, n2_text *out) {
     double mean, low, high;
     n2_optimize_expected(r, &mean, &low, &high);
-    n2_text_add(out, "expected    %.6g on average; %.6g to %.6g with 80 %%\n", mean, low, high);
+    n2_text_add(out, "expected    %.6g on average", mean);
+    if (!isnan(low)) n2_text_add(out, "; %.6g to %.6g with 80 %%", low, high);
+    n2_text_add(out, "\n");
     if (r->record.trials > 0)
         n2_text_add(out,
                     "trials      with hidden rows say: believe predictions up to %.3g standard "

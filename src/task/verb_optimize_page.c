@@ -320,7 +320,8 @@ static void add_words(const n2_optimize_result *r, const n2_optimize_notes *w, n
     snprintf(value[0], sizeof value[0], "%.5g", n2_optimize_best(r));
     snprintf(value[1], sizeof value[1], "%.5g", mean);
     snprintf(value[2], sizeof value[2], "%.0f %%", 100 * r->worth.above);
-    snprintf(note, sizeof note, "%.5g to %.5g with 80 %%", low, high);
+    snprintf(note, sizeof note, isnan(low) ? "without an interval" : "%.5g to %.5g with 80 %%", low,
+             high);
     const n2_page_number numbers[] = {{"best seen", value[0], NULL, r->t->target},
                                       {"expected of the proposals", value[1], NULL, note},
                                       {"predicted beyond the best", value[2], NULL, "of them"}};
