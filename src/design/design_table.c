@@ -19,7 +19,8 @@ static n2ce_status target_column(const n2_design_table *t, const char *name, siz
 /* ---- reading ------------------------------------------------------------- */
 
 static n2_table_options table_options(const n2_design_table *t, const n2_design_table_options *o) {
-    return (n2_table_options){.columns = o->columns,
+    return (n2_table_options){.header = o->header,
+                              .columns = o->columns,
                               .categorical = o->categorical,
                               .levels = t->levels,
                               .drop_missing = o->drop_missing,

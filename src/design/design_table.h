@@ -23,6 +23,7 @@ typedef struct n2_design_table_options {
     const char *append;     /* files with more rows of these columns, separated by commas, of which
                              * rows without a value are left out; NULL or "": none. Not for
                              * matrices */
+    n2_header header;       /* of the file of designs */
     bool drop_missing;
     size_t max_rows; /* a random subset of a longer table; 0: all */
     uint64_t seed;   /* decides which */

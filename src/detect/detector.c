@@ -263,12 +263,15 @@ size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i)
 
 /* ---- files --------------------------------------------------------------- */
 
-static n2ce_status reader_options(const n2_detector *d, char **names, char **categorical,
-                                  n2_table_options *out) {
+static n2ce_status reader_options(const n2_detector *d, n2_header header, char **names,
+                                  char **categorical, n2_table_options *out) {
     N2_TRY(n2_columns_quote(d->ctx, d->names, NULL, d->cols, names));
     N2_TRY(n2_columns_quote(d->ctx, d->names, d->categorical, d->cols, categorical));
-    *out = (n2_table_options){
-        .columns = *names, .categorical = *categorical, .levels = d->levels, .keep_missing = true};
+    *out = (n2_table_options){.header = header,
+                              .columns = *names,
+                              .categorical = *categorical,
+                              .levels = d->levels,
+                              .keep_missing = true};
     return N2CE_OK;
 }
 
@@ -280,11 +283,12 @@ static n2ce_status blame_columns(const n2_detector *d, const char *label, n2ce_s
     return n2_fail(d->ctx, N2CE_EDATA, "%s has other columns than the normal rows. %s", label, why);
 }
 
-n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_reader **out) {
+n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_header header,
+                                  n2_reader **out) {
     char *names = NULL, *categorical = NULL;
     n2_table_options o;
     *out = NULL;
-    n2ce_status status = reader_options(d, &names, &categorical, &o);
+    n2ce_status status = reader_options(d, header, &names, &categorical, &o);
     if (status == N2CE_OK) status = n2_reader_open(d->ctx, path, &o, out);
     n2_free(d->ctx, names);
     n2_free(d->ctx, categorical);

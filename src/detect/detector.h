@@ -94,7 +94,8 @@ n2ce_status n2_detector_score_own(n2_detector *d, const n2_own_rows *own, double
 size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i);
 
 /* Reads rows of a file, or a matrix, block by block, as this detector needs them. */
-n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_reader **out);
+n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_header header,
+                                  n2_reader **out);
 n2ce_status n2_detector_open_matrix(const n2_detector *d, const n2ce_matrix *m, n2_reader **out);
 
 #endif

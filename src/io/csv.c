@@ -478,18 +478,25 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     return N2CE_OK;
 }
 
-bool n2_csv_is_numbered(const n2_csv_field *fields, size_t n) {
-    char number[24];
+double n2_csv_counts_from(const n2_csv_field *fields, size_t n) {
+    double from = -1;
     for (size_t i = 0; i < n; i++) {
-        const int length = snprintf(number, sizeof number, "%zu", i);
-        if (fields[i].n != (size_t)length || memcmp(fields[i].text, number, fields[i].n) != 0)
-            return false;
+        double number = 0;
+        if (fields[i].n == 0 || fields[i].n > 9) return -1;
+        for (size_t k = 0; k < fields[i].n; k++) {
+            const char c = fields[i].text[k];
+            if (c < '0' || c > '9' || (c == '0' && k == 0 && fields[i].n > 1)) return -1;
+            number = 10 * number + (c - '0');
+        }
+        if (i == 0) from = number;
+        if (number != from + (double)i) return -1;
     }
-    return n >= 3;
+    return from;
 }
 
-bool n2_csv_is_header(const n2_csv_field *fields, size_t n) {
-    if (n2_csv_is_numbered(fields, n)) return true;
+bool n2_csv_is_header(const n2_csv_field *fields, size_t n, n2_header header) {
+    if (header != N2_HEADER_AUTO) return header == N2_HEADER_YES;
+    if (n >= 3 && n2_csv_counts_from(fields, n) == 0) return true;
     const n2_c_locale scope = n2_c_locale_enter();
     size_t counts[N2_VALUE_TEXT + 1] = {0};
     double number;

@@ -11,6 +11,7 @@
 #ifndef N2_CSV_H
 #define N2_CSV_H
 
+#include "header.h"
 #include "input.h"
 
 #define N2_CSV_ROW_MAX    ((size_t)64 << 20) /* bytes */
@@ -79,11 +80,12 @@ bool n2_csv_is_before(const n2_csv *csv, size_t byte);
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A header has texts and no numbers; or it numbers its columns. */
-bool n2_csv_is_header(const n2_csv_field *fields, size_t n);
+/* Whether a first row has names of columns. */
+bool n2_csv_is_header(const n2_csv_field *fields, size_t n, n2_header header);
 
-/* 0,1,2 and so on, of three columns and more: names as programs make them that have none. */
-bool n2_csv_is_numbered(const n2_csv_field *fields, size_t n);
+/* The first number of a row such as 0,1,2 or 2019,2020,2021, which counts its columns; -1: it does
+ * not. From 0, of three columns and more, these are names as programs make them that have none. */
+double n2_csv_counts_from(const n2_csv_field *fields, size_t n);
 
 typedef enum n2_value {
     N2_VALUE_NUMBER,

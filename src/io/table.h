@@ -13,6 +13,7 @@
 #define N2_TABLE_H
 
 #include "base/ctx.h"
+#include "header.h"
 
 /* ---- levels -------------------------------------------------------------- */
 
@@ -78,6 +79,8 @@ n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *whic
 enum { N2_TABLE_ROWS = 131072 };
 
 typedef struct n2_table_options {
+    n2_header header;        /* of a CSV file; where it is told by the first line, and that may be
+                              * either, what was assumed is logged */
     const char *columns;     /* which to keep, and their order; NULL or "": all */
     const char *then;        /* more of them, kept after those; NULL or "": none */
     const char *categorical; /* which of them are categories; NULL or "": none */

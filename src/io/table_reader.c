@@ -30,6 +30,7 @@ struct n2_reader {
     n2_levels *levels;
     size_t csv_part;
 
+    n2_header header;
     bool has_header;
     bool is_piece; /* of its file */
     n2_cut cut;
@@ -108,8 +109,11 @@ static n2ce_status refuse_value(const n2_reader *r, size_t row, size_t k, n2_val
     else
         n2_fail(r->ctx, N2CE_EDATA,
                 "\"%s\" is not a number. Leave the column out with --columns, or name it in "
-                "--categorical.",
-                shown.text);
+                "--categorical%s.",
+                shown.text,
+                r->header == N2_HEADER_AUTO && r->seen == 0 && !r->has_header && r->csv
+                    ? "; if the first line has names, say --header yes"
+                    : "");
     return fail_at(r, row, k, N2CE_EDATA);
 }
 
@@ -149,9 +153,11 @@ static n2ce_status check_unique(n2_reader *r) {
     for (size_t i = 1; i < r->file_cols; i++) {
         if (strcmp(*sorted[i - 1], *sorted[i]) != 0) continue;
         return n2_fail(r->ctx, N2CE_EDATA,
-                       "%s, line %zu: columns %zu and %zu are both named \"%s\". Rename one.",
+                       "%s, line %zu: columns %zu and %zu are both named \"%s\". Rename one%s.",
                        r->label, n2_csv_line(r->csv), (size_t)(sorted[i - 1] - r->file_names) + 1,
-                       (size_t)(sorted[i] - r->file_names) + 1, show(*sorted[i]).text);
+                       (size_t)(sorted[i] - r->file_names) + 1, show(*sorted[i]).text,
+                       r->header == N2_HEADER_AUTO ? ", or say --header no if the line is data"
+                                                   : "");
     }
     return N2CE_OK;
 }
@@ -276,6 +282,21 @@ static n2ce_status start_npy(n2_reader *r) {
                    n2_npy_rows(r->npy), n2_npy_cols(r->npy));
 }
 
+/* A first line of whole numbers that count may be names or data. */
+static void tell_assumed(const n2_reader *r, const n2_csv_field *fields, size_t n) {
+    const double from = n2_csv_counts_from(fields, n);
+    if (from < 0 || (n == 1 && from > 0)) return;
+    char line[80];
+    int at = 0;
+    for (size_t i = 0; i < n && i < 3; i++)
+        at +=
+            snprintf(line + at, sizeof line - (size_t)at, "%s%.0f", i ? "," : "", from + (double)i);
+    n2_log(r->ctx, N2CE_LOG_WARNING,
+           "%s: the first line, %s%s, is taken for %s. If it is %s, say --header %s.", r->label,
+           line, n > 3 ? ".." : "", r->has_header ? "the names of columns" : "data",
+           r->has_header ? "data" : "names", r->has_header ? "no" : "yes");
+}
+
 static n2ce_status start_csv(n2_reader *r) {
     const n2_csv_field *fields;
     size_t n;
@@ -283,14 +304,10 @@ static n2ce_status start_csv(n2_reader *r) {
     N2_TRY(n2_csv_next(r->csv, &fields, &n));
     if (!fields)
         return n2_fail(r->ctx, N2CE_EDATA, "%s is empty. Name a CSV or NPY file.", r->label);
-    r->has_header = n2_csv_is_header(fields, n);
+    r->has_header = n2_csv_is_header(fields, n, r->header);
     r->header_ends = r->has_header ? n2_csv_place(r->csv) : 0;
     if (!r->has_header) r->first = fields;
-    if (n2_csv_is_numbered(fields, n))
-        n2_log(r->ctx, N2CE_LOG_WARNING,
-               "%s: the first line, 0,1,2%s, is taken for the names of columns. If it is data, put "
-               "a line of names before it.",
-               r->label, n > 3 ? ".." : "");
+    if (r->header == N2_HEADER_AUTO) tell_assumed(r, fields, n);
     N2_TRY(make_names(r, r->has_header ? fields : NULL, n));
     return r->has_header ? check_header(r, fields) : N2CE_OK;
 }
@@ -349,6 +366,7 @@ static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
     r->drop_missing = o && o->drop_missing;
     r->keep_missing = o && o->keep_missing;
     r->find_texts = o && o->find_texts;
+    r->header = o ? o->header : N2_HEADER_AUTO;
     r->levels = o ? o->levels : NULL;
     r->csv_part = o ? o->csv_part : 0;
     return r;
@@ -535,6 +553,16 @@ static void count_rows(n2_reader *r, size_t seen, size_t kept, size_t *rows) {
     *rows += kept;
 }
 
+/* Of a file of texts alone, the first line may be data as well as names. */
+static void doubt_header(const n2_reader *r, const n2_csv_field *fields) {
+    for (size_t i = 0; i < r->file_cols; i++)
+        if (!is_of_kind(&fields[i], N2_VALUE_TEXT)) return;
+    n2_log(r->ctx, N2CE_LOG_WARNING,
+           "%s: the first line is taken for the names of columns, though the next one has texts "
+           "alone, too. If it is data, say --header no.",
+           r->label);
+}
+
 /* The next row, behind those that x has. */
 static n2ce_status next_row(n2_reader *r, double *x, size_t *rows, bool *ended) {
     const n2_csv_field *fields;
@@ -542,6 +570,7 @@ static n2ce_status next_row(n2_reader *r, double *x, size_t *rows, bool *ended) 
     N2_TRY(next_fields(r, &fields));
     *ended = !fields;
     if (*ended) return N2CE_OK;
+    if (r->seen == 0 && r->has_header && r->header == N2_HEADER_AUTO) doubt_header(r, fields);
     x += *rows * r->cols;
     if (r->find_texts) N2_TRY(find_texts(r, fields));
     const verdict found = convert_plain(r, fields, x, &odd);

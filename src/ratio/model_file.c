@@ -99,15 +99,17 @@ n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) 
     return status;
 }
 
-n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, bool drop_missing,
-                               const char *columns, const size_t piece[2], n2_reader **out) {
+n2ce_status n2_model_open_rows(const n2ce_model *m, const char *path, n2_header header,
+                               bool drop_missing, const char *columns, const size_t piece[2],
+                               n2_reader **out) {
     char *names = NULL, *categorical = NULL;
     *out = NULL;
     n2ce_status status = n2_columns_quote(m->ctx, m->names, NULL, m->cols, &names);
     if (status == N2CE_OK)
         status = n2_columns_quote(m->ctx, m->names, m->categorical, m->cols, &categorical);
     if (status == N2CE_OK) {
-        const n2_table_options o = {.columns = columns && *columns ? columns : names,
+        const n2_table_options o = {.header = header,
+                                    .columns = columns && *columns ? columns : names,
                                     .categorical = categorical,
                                     .levels = m->levels,
                                     .drop_missing = drop_missing,

@@ -29,7 +29,8 @@ n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const struct n2_st
 
 /* Reads rows of a file block by block, as this model needs them: those that begin in bytes piece[0]
  * .. piece[1] - 1, where there may be none (*out NULL), or all, if piece is NULL. */
-n2ce_status n2_model_open_rows(const n2ce_model *model, const char *path, bool drop_missing,
-                               const char *columns, const size_t piece[2], n2_reader **out);
+n2ce_status n2_model_open_rows(const n2ce_model *model, const char *path, n2_header header,
+                               bool drop_missing, const char *columns, const size_t piece[2],
+                               n2_reader **out);
 
 #endif

@@ -156,7 +156,7 @@ n2ce_status n2_detect_judge(n2_detect_session *s) {
     n2_reader *r;
     N2_TRY(prepare(s));
     if (output) N2_TRY(n2_spool_begin(s, output));
-    N2_TRY(n2_detector_open_rows(s->detector, s->rows, &r));
+    N2_TRY(n2_detector_open_rows(s->detector, s->rows, n2_header_of(s->options), &r));
     const n2ce_status status = judge_all(s, r);
     n2_reader_close(r);
     N2_TRY(status);

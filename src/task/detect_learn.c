@@ -13,7 +13,8 @@ static size_t most_rows(const n2ce_options *o) {
 }
 
 n2_table_options n2_detect_table_options(const n2ce_options *o, n2_levels *levels) {
-    return (n2_table_options){.columns = n2ce_options_get(o, "columns"),
+    return (n2_table_options){.header = n2_header_of(o),
+                              .columns = n2ce_options_get(o, "columns"),
                               .categorical = n2ce_options_get(o, "categorical"),
                               .find_texts = true,
                               .levels = levels,

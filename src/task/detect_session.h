@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "report/histogram.h"
 #include "task.h"
+#include "vocabulary.h"
 
 enum { N2_WORST_ROWS = 100 };
 

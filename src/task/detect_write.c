@@ -110,7 +110,8 @@ static n2ce_status copy_csv(copier *c, n2_input *in) {
     size_t n;
     N2_TRY(n2_csv_open(c->s->ctx, in, 0, &csv));
     n2ce_status status = n2_csv_next(csv, &fields, &n);
-    const bool header = status == N2CE_OK && fields && n2_csv_is_header(fields, n);
+    const bool header =
+        status == N2CE_OK && fields && n2_csv_is_header(fields, n, n2_header_of(c->s->options));
     if (header) {
         add_fields(&c->text, fields, n);
         n2_text_add(&c->text, "%s", ADDED);

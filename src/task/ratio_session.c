@@ -122,7 +122,8 @@ n2ce_status n2_session_run(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matr
 enum { TABLE_BYTES = 96 << 20 };
 
 static n2_table_options table_options(const n2_session *s, const char *columns, const char *then) {
-    return (n2_table_options){.columns = columns,
+    return (n2_table_options){.header = n2_header_of(s->options),
+                              .columns = columns,
                               .then = then,
                               .categorical = n2ce_options_get(s->options, "categorical"),
                               .levels = s->levels,

@@ -13,6 +13,7 @@
 #define N2_SAMPLE_OPTIONS                                                                       \
     {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                \
      "columns whose values are names of levels, not numbers"},                                  \
+    N2_HEADER_OPTION,                                                                           \
     N2_DROP_MISSING_OPTION,                                                                     \
     {"max-rows", 0, N2CE_OPTION_COUNT, "auto", 10, 1e12, NULL, "N",                             \
      "use a random subset of so many rows a file; auto: what fits into 96 MiB, at least 131072"}

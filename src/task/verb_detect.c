@@ -22,6 +22,7 @@ static const n2ce_option detect_options[] = {
     {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
      "a model that --save wrote, instead of --normal"},
     N2_COLUMNS_OPTION,
+    N2_HEADER_OPTION,
     {"categorical", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
      "columns whose values are names of levels, besides those that hold no number"},
     {"max-rows", 0, N2CE_OPTION_COUNT, "auto", 10, 1e6, NULL, "N",

@@ -48,6 +48,7 @@ static const n2ce_option optimize_options[] = {
     {"sum", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "COLUMNS=TOTAL",
      "columns that add up in every proposal, as \"a,b,c = 100\"; several sums separated by semicolons; auto: one that "
      "holds in all rows, if there is one; none"},
+    N2_HEADER_OPTION,
     N2_DROP_MISSING_OPTION,
     {"max-rows", 0, N2CE_OPTION_COUNT, "50000", 8, 10000000, NULL, "N",
      "use a random subset of so many rows of a longer file"},
@@ -216,7 +217,8 @@ static n2ce_status read_designs(n2ce_ctx *ctx, const char *path, const n2_requir
 n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_matrix *data,
                                 const n2_requirements *required, n2_objectives *objectives,
                                 n2_design_table *out) {
-    n2_design_table_options to = {.columns = n2ce_options_get(o, "columns"),
+    n2_design_table_options to = {.header = n2_header_of(o),
+                                  .columns = n2ce_options_get(o, "columns"),
                                   .categorical = n2ce_options_get(o, "categorical"),
                                   .continuous = n2ce_options_get(o, "continuous"),
                                   .bounds = n2ce_options_get(o, "bounds"),

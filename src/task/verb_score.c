@@ -18,6 +18,7 @@ static const n2ce_option score_options[] = {
      "write the log ratios here, as NPY if it ends in .npy; default: standard output"},
     N2_FORCE_OPTION,
     N2_COLUMNS_OPTION,
+    N2_HEADER_OPTION,
     N2_DROP_MISSING_OPTION,
     {"weights", 'w', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "write importance weights p_num/p_den instead of their logarithms"},
@@ -128,7 +129,7 @@ typedef struct ratio_scoring {
 /* All rows of the file, or those of a piece of it; there may be none. */
 static n2ce_status score_rows(ratio_scoring *s, const size_t piece[2], scores_out *out) {
     n2_reader *r;
-    N2_TRY(n2_model_open_rows(s->m, n2ce_options_get(s->o, "rows"),
+    N2_TRY(n2_model_open_rows(s->m, n2ce_options_get(s->o, "rows"), n2_header_of(s->o),
                               n2_options_flag(s->o, "drop-missing"),
                               n2ce_options_get(s->o, "columns"), piece, &r));
     if (!r) return N2CE_OK;
@@ -236,7 +237,7 @@ static n2ce_status score_by_detector(n2ce_ctx *ctx, const n2ce_options *o, score
     N2_TRY(n2_detector_load(ctx, n2ce_options_get(o, "model"), &choice, &d));
     out->what = "scores, larger is odder";
     out->key = "scores";
-    n2ce_status status = n2_detector_open_rows(d, n2ce_options_get(o, "rows"), &r);
+    n2ce_status status = n2_detector_open_rows(d, n2ce_options_get(o, "rows"), n2_header_of(o), &r);
     if (status == N2CE_OK) {
         status = detect_all(d, r, out);
         n2_reader_close(r);

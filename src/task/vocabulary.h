@@ -4,6 +4,7 @@
 #define N2_VOCABULARY_H
 
 #include "base/options.h"
+#include "io/header.h"
 
 /* clang-format off */
 #define N2_SEED_OPTION                                                                           \
@@ -30,9 +31,20 @@
     {"columns", 'c', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",                                   \
      "columns to use, by name or zero-based number or range: temp,3,5-9; default: all"}
 
+#define N2_HEADER_OPTION                                                                         \
+    {"header", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|yes|no", "WHICH",                        \
+     "whether the first line of a CSV file has names of columns. auto: if it has texts and no "  \
+     "number; says what it assumed where both may be"}
+
 #define N2_DROP_MISSING_OPTION                                                                   \
     {"drop-missing", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,                             \
      "leave out rows with missing values instead of refusing them"}
 /* clang-format on */
+
+/* What N2_HEADER_OPTION says. */
+static inline n2_header n2_header_of(const n2ce_options *o) {
+    const char *which = n2ce_options_get(o, "header");
+    return *which == 'y' ? N2_HEADER_YES : *which == 'n' ? N2_HEADER_NO : N2_HEADER_AUTO;
+}
 
 #endif

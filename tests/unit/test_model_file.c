@@ -238,7 +238,7 @@ static void names_and_levels_survive(void **state) {
     snprintf(rows, sizeof rows, "%s/rows.csv", f->folder);
     const char text[] = "x,\xc3\xa9t\xc3\xa9,colour,\"a, \"\"b\"\"\"\n9,0.5,gr\xc3\xbcn,1.5\n";
     write_file(rows, text, sizeof text - 1);
-    assert_int_equal(n2_model_open_rows(m, rows, false, "", NULL, &r), N2CE_OK);
+    assert_int_equal(n2_model_open_rows(m, rows, N2_HEADER_AUTO, false, "", NULL, &r), N2CE_OK);
     double x[3], direct, read;
     size_t n, code;
     assert_int_equal(n2_reader_next(r, x, 1, &n), N2CE_OK);
@@ -271,7 +271,7 @@ static void unknown_levels_are_refused(void **state) {
     n2_reader *r;
     double x[3];
     size_t n;
-    assert_int_equal(n2_model_open_rows(m, rows, false, NULL, &r), N2CE_OK);
+    assert_int_equal(n2_model_open_rows(m, rows, N2_HEADER_AUTO, false, NULL, NULL, &r), N2CE_OK);
     assert_int_equal(n2_reader_next(r, x, 1, &n), N2CE_EDATA);
     assert_non_null(strstr(n2ce_errmsg(f->ctx), "pink"));
     assert_non_null(strstr(n2ce_errmsg(f->ctx), "line 2"));
