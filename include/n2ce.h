@@ -21,7 +21,13 @@
  *
  *  Threads. A context, and what was made from it, is used by one thread at a
  *  time; different contexts are independent. n2ce_ctx_cancel() is the one
- *  function that any thread, or a signal handler, may call at any time. */
+ *  function that any thread, or a signal handler, may call at any time.
+ *
+ *  Forks. A child has its parent's contexts, models and what else was made; it
+ *  may use them as its parent does, with threads of its own, and frees them.
+ *  Of a context that another thread was using at that moment a model can
+ *  score, be saved and freed; a fit or an optimisation that was running is
+ *  not. What lives on a GPU does not survive a fork. */
 #ifndef N2CE_H
 #define N2CE_H
 

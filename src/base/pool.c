@@ -54,9 +54,21 @@ struct n2_pool {
     atomic_bool caller_asleep, closing;
     pthread_mutex_t lock; /* of falling asleep and waking */
     pthread_cond_t wake, wake_caller;
-    int n_workers; /* besides the caller's thread */
+    unsigned forks; /* when it was made: a child has the memory of a pool and not its threads */
+    int n_workers;  /* besides the caller's thread */
     worker workers[];
 };
+
+/* ---- forks --------------------------------------------------------------- */
+
+/* How often a process of our line was forked. */
+static atomic_uint forks;
+
+static void count_fork(void) { atomic_fetch_add(&forks, 1); }
+
+static void count_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+static bool is_of_parent(const n2_pool *pool) { return pool->forks != atomic_load(&forks); }
 
 /* ---- falling asleep and waking ------------------------------------------- */
 
@@ -198,8 +210,11 @@ static void start_workers(n2ce_ctx *ctx, n2_pool *pool, int wanted) {
 }
 
 static n2_pool *pool_new(n2ce_ctx *ctx, int wanted) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_forks);
     n2_pool *pool = n2_alloc(ctx, 1, sizeof *pool + (size_t)wanted * sizeof(worker));
     if (!pool) return NULL;
+    pool->forks = atomic_load(&forks);
     atomic_init(&pool->front.over, true);
     atomic_init(&pool->back.over, true);
     pthread_mutex_init(&pool->lock, NULL);
@@ -209,8 +224,7 @@ static n2_pool *pool_new(n2ce_ctx *ctx, int wanted) {
     return pool;
 }
 
-void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
-    if (!pool) return;
+static void end_workers(n2_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->closing, true);
     pthread_cond_broadcast(&pool->wake);
@@ -219,13 +233,29 @@ void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
     pthread_cond_destroy(&pool->wake_caller);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
+}
+
+/* A child has nobody to join, and a lock that a thread of its parent may have held for ever. */
+void n2_pool_free(n2ce_ctx *ctx, n2_pool *pool) {
+    if (pool && !is_of_parent(pool)) end_workers(pool);
     n2_free(ctx, pool);
+}
+
+/* What was running in the background when the process was forked is not finished in the child. */
+static n2_pool *pool_if_any(n2ce_ctx *ctx) {
+    n2_pool **slot = n2_ctx_pool(ctx);
+    if (*slot && is_of_parent(*slot)) {
+        n2_pool_free(ctx, *slot);
+        *slot = NULL;
+    }
+    return *slot;
 }
 
 /* The context's pool, made when it is first needed; NULL without memory. */
 static n2_pool *pool_of(n2ce_ctx *ctx) {
     n2_pool **slot = n2_ctx_pool(ctx);
-    if (!*slot) *slot = pool_new(ctx, n2_ctx_threads(ctx) - 1);
+    if (pool_if_any(ctx)) return *slot;
+    *slot = pool_new(ctx, n2_ctx_threads(ctx) - 1);
     return *slot;
 }
 
@@ -286,12 +316,12 @@ n2ce_status n2_background_begin(n2ce_ctx *ctx, size_t n, n2_item_fn *fn, void *a
 }
 
 void n2_background_end(n2ce_ctx *ctx) {
-    n2_pool *pool = *n2_ctx_pool(ctx);
+    n2_pool *pool = pool_if_any(ctx);
     if (pool) see_through(pool, &pool->back);
 }
 
 void n2_background_drop(n2ce_ctx *ctx) {
-    n2_pool *pool = *n2_ctx_pool(ctx);
+    n2_pool *pool = pool_if_any(ctx);
     if (!pool) return;
     const size_t dropped = atomic_exchange(&pool->back.left, 0);
     if (dropped > 0) finish_items(pool, &pool->back, dropped, 0);

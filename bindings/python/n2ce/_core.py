@@ -266,6 +266,18 @@ class _Handle:
         free_with(self, free, handle, context)
 
 
+_models = weakref.WeakSet()
+
+
+def _unlock_after_fork():
+    """Who held a lock when the process was forked is not in the child."""
+    for model in list(_models):
+        model._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlock_after_fork)
+
+
 class _Model:
     """What can be saved and loaded. May be used from any thread; they take turns."""
 
@@ -274,6 +286,7 @@ class _Model:
     def __init__(self, context, handle):
         self._live = _Handle(context, handle, self._function("free"))
         self._lock = threading.Lock()
+        _models.add(self)
 
     @classmethod
     def _function(cls, name):
@@ -435,6 +448,7 @@ class DetectorModel(_Model):
         """Scores of the rows that it was fitted to, each by what was learnt from others."""
         scores = np.empty(len(array))
         with self._lock:
+            self._renew_after_fork()
             self._live.context.check(lib.n2ce_detector_score_fitted(
                 self._live.handle, matrix(array), pointer(scores, ctypes.c_double)))
         return scores

@@ -21,6 +21,12 @@ def _labels(y, n):
     if y.shape != (n,):
         raise ValueError(f"y should be a 1d array of {n} labels, one for each row of X; its shape "
                          f"is {y.shape}.")
+    missing = np.flatnonzero([label is None or label != label for label in y]
+                             if y.dtype == object else y != y)
+    if len(missing):
+        raise ValueError(f"y has no label (NaN) for row {missing[0]}"
+                         + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+                         + ". Leave such rows out of X and y, or label them.")
     return y
 
 

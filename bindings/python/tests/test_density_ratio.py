@@ -170,6 +170,30 @@ class Keeping(unittest.TestCase):
         np.testing.assert_array_equal(queue.get(timeout=60), self.expected)
         child.join()
 
+    def test_forked_while_a_thread_scores(self):
+        """Nobody is in the child who could let go of the model's lock."""
+        rows, enough = np.tile(self.X, (50, 1)), threading.Event()
+
+        def score_on_and_on():
+            while not enough.is_set():
+                self.ratio.score_samples(rows)
+
+        worker = threading.Thread(target=score_on_and_on)
+        worker.start()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                context = multiprocessing.get_context("fork")
+                for _ in range(4):
+                    queue = context.Queue()
+                    child = context.Process(target=forked_scores, args=(self.ratio, self.X, queue))
+                    child.start()
+                    np.testing.assert_array_equal(queue.get(timeout=60), self.expected)
+                    child.join()
+        finally:
+            enough.set()
+            worker.join()
+
     def test_many_rows(self):
         """More than are scored in one call."""
         rows = np.tile(self.X, (200, 1))
@@ -180,6 +204,15 @@ class Keeping(unittest.TestCase):
         model = ratio._model
         del ratio
         self.assertEqual(len(model.columns), 2)
+
+
+class Labels(unittest.TestCase):
+    def test_missing_labels(self):
+        X, y = labelled(20)
+        for labels in (np.where(y == 1, np.nan, 0.0), np.where(np.arange(40) == 7, np.nan, y),
+                       np.where(y == 1, None, 0)):
+            with self.assertRaisesRegex(ValueError, "no label .NaN. for row"):
+                DensityRatio(options=FAST).fit(X, labels)
 
 
 class Parameters(unittest.TestCase):
