@@ -88,8 +88,10 @@ static n2ce_status look_up(n2_training *r) {
     const double every = r->t->save_seconds > 0 ? r->t->save_seconds : SAVE_SECONDS;
     bool stop = is_time_to_agree(r) && n2_cancelled(r->ctx);
     if (is_time_to_agree(r)) N2_TRY(n2_comm_any(r->ctx, &stop));
-    if (stop || (r->t->checkpoint && n2_seconds() - r->saved > every)) N2_TRY(n2_training_save(r));
-    return stop ? N2CE_ECANCELED : N2CE_OK;
+    if (stop) N2_TRY(n2_training_save(r));
+    if (stop) return N2CE_ECANCELED;
+    return r->t->checkpoint && n2_seconds() - r->saved > every ? n2_training_try_to_save(r)
+                                                               : N2CE_OK;
 }
 
 /* ---- steps ----------------------------------------------------------------- */
@@ -207,7 +209,7 @@ static n2ce_status run_phases(n2_training *r) {
         r->which++;
         r->step = 0;
     }
-    return n2_training_save(r);
+    return n2_training_try_to_save(r);
 }
 
 n2ce_status n2_train(const n2_trainer *t, n2_phase_record *records) {

@@ -167,6 +167,15 @@ n2ce_status n2_training_save(n2_training *r) {
     return status;
 }
 
+n2ce_status n2_training_try_to_save(n2_training *r) {
+    const n2ce_status status = n2_training_save(r);
+    if (status != N2CE_EIO && status != N2CE_EEXIST) return status;
+    n2_log(r->ctx, N2CE_LOG_WARNING,
+           "The state of training could not be saved. %s Training goes on without it%s",
+           n2ce_errmsg(r->ctx), r->which < r->t->n_phases ? ", and tries again." : ".");
+    return N2CE_OK;
+}
+
 static n2ce_status find_where(n2_training *r) {
     const char *path = r->t->checkpoint;
     n2_text note = n2_text_new(r->ctx);

@@ -52,6 +52,10 @@ n2ce_status n2_keep_member(const n2_training *r, size_t member);
 n2ce_status n2_end_weights(const n2_training *r);
 
 n2ce_status n2_training_save(n2_training *r);
+
+/* The same in between and at the end, where a full disk is no reason to lose the work: that is
+ * logged. */
+n2ce_status n2_training_try_to_save(n2_training *r);
 n2ce_status n2_training_resume(n2_training *r);
 
 /* ---- average.c ---- */

@@ -384,6 +384,33 @@ static void a_checkpoint_of_something_else_is_refused(void **state) {
     finish(&p);
 }
 
+static int warnings;
+static void count_warning(void *user, n2ce_log_level level, const char *message) {
+    (void)user;
+    warnings += level == N2CE_LOG_WARNING && strstr(message, "could not be saved") != NULL;
+}
+
+/* In a folder that is not there: the training goes on, and says so; only who stops it loses. */
+static void a_checkpoint_that_cannot_be_written_stops_nothing(void **state) {
+    (void)state;
+    n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
+    options.log = count_warning;
+    problem p;
+    n2_phase_record record[2];
+    assert_int_equal(make(new_ctx(&options), 1, &p), N2CE_OK);
+    n2_phase phase = plain_phase(&p);
+    n2_trainer t = trainer_of(&p, &phase, 1);
+    t.checkpoint = "no_such_folder/checkpoint";
+    t.save_seconds = 1e-9;
+    warnings = 0;
+    assert_int_equal(n2_train(&t, record), N2CE_OK);
+    assert_true(warnings > 1);
+    finish(&p);
+    problem stopped = start(1);
+    assert_int_equal(train_both(&stopped, t.checkpoint, 0.5, record), N2CE_EIO);
+    finish(&stopped);
+}
+
 /* Goes on from a checkpoint; what it says if that is refused is in the context of p. */
 static n2ce_status go_on(problem *p, const char *path, const char *identity) {
     n2_phase phase = plain_phase(p);
@@ -608,6 +635,7 @@ int main(void) {
         cmocka_unit_test(a_deadline_ends_a_phase),
         cmocka_unit_test(stopped_and_resumed_is_the_same),
         cmocka_unit_test(a_checkpoint_of_something_else_is_refused),
+        cmocka_unit_test(a_checkpoint_that_cannot_be_written_stops_nothing),
         cmocka_unit_test(a_checkpoint_of_other_options_is_refused),
         cmocka_unit_test(a_flipped_bit_is_refused),
         cmocka_unit_test(nan_stops_at_the_last_good_step),
