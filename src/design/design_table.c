@@ -212,6 +212,41 @@ static n2ce_status describe_space(n2_design_table *t, const char *words) {
     return N2CE_OK;
 }
 
+/* Numbers beyond these, or so near to one another, have no squares, or no quotients. */
+static const double LARGEST = 1e300, LEAST = 1e-300, WIDEST = 1e30;
+
+static n2ce_status check_size(const n2_design_table *t, const char *name, double low, double high) {
+    const double range = high - low;
+    if (range == 0 || (range <= LARGEST && range >= LEAST)) return N2CE_OK;
+    return n2_fail(t->ctx, N2CE_EDATA,
+                   "Column \"%s\" has values from %.6g to %.6g, which are too %s to compute with. "
+                   "Rescale it, or leave it out with --columns.",
+                   name, low, high, range < LEAST ? "near to one another" : "far apart");
+}
+
+static n2ce_status check_sizes(const n2_design_table *t) {
+    const n2_space *s = &t->designs.space;
+    double low = N2_INFINITY, high = -N2_INFINITY;
+    for (size_t j = 0; j < s->n; j++)
+        if (s->factor[j].kind != N2_CATEGORY)
+            N2_TRY(check_size(t, t->names[j], s->factor[j].low, s->factor[j].high));
+    for (size_t i = 0; i < t->designs.rows; i++) {
+        low = fmin(low, t->sign * t->designs.y[i]);
+        high = fmax(high, t->sign * t->designs.y[i]);
+    }
+    return check_size(t, t->target, low, high);
+}
+
+/* What keeps a column with the data's range from having these bounds; NULL: nothing. */
+static const char *mistake_in(const n2_factor *f, double low, double high) {
+    const double farthest = fmax(fabs(f->low), fabs(f->high));
+    if (!(low <= high)) return "the lower one comes first";
+    if (!(high - low <= LARGEST)) return "they are too far apart to compute with";
+    if (f->kind == N2_WHOLE && ceil(low) > floor(high)) return "no whole number lies between";
+    if (farthest / (high - low) > WIDEST) return "they are too near to one another for these data";
+    return NULL;
+}
+
 static n2ce_status set_bound(n2_design_table *t, const char *path, const char *name, double low,
                              double high) {
     n2_space *s = &t->designs.space;
@@ -220,11 +255,15 @@ static n2ce_status set_bound(n2_design_table *t, const char *path, const char *n
     if (j == s->n || s->factor[j].kind == N2_CATEGORY)
         return n2_fail(t->ctx, N2CE_EDATA, "%s: \"%s\" is not a number column of the designs.",
                        path, name);
-    if (!(low <= high))
+    if (low == high)
         return n2_fail(t->ctx, N2CE_EDATA,
-                       "%s: the bounds of \"%s\" are %.6g and %.6g; the lower "
-                       "one comes first.",
-                       path, name, low, high);
+                       "%s: the bounds of \"%s\" are both %.6g. Use --fix \"%s=%.6g\" for a column "
+                       "with one value.",
+                       path, name, low, name, low);
+    const char *mistake = mistake_in(&s->factor[j], low, high);
+    if (mistake)
+        return n2_fail(t->ctx, N2CE_EDATA, "%s: the bounds of \"%s\" are %.6g and %.6g; %s.", path,
+                       name, low, high, mistake);
     s->factor[j].low = low;
     s->factor[j].high = high;
     return N2CE_OK;
@@ -253,6 +292,24 @@ static n2ce_status read_bounds(n2_design_table *t, const char *path) {
     return status;
 }
 
+/* Whether proposals have a design to start from. */
+static n2ce_status check_bounds(const n2_design_table *t) {
+    const n2_designs *d = &t->designs;
+    for (size_t i = 0; i < d->rows; i++) {
+        bool within = true;
+        for (size_t j = 0; j < d->space.n && within; j++) {
+            const n2_factor *f = &d->space.factor[j];
+            const double x = d->x[i * d->space.n + j];
+            within = f->kind == N2_CATEGORY || (x >= f->low && x <= f->high);
+        }
+        if (within) return N2CE_OK;
+    }
+    return n2_fail(t->ctx, N2CE_EDATA,
+                   "The bounds exclude all %zu designs; widen them, so that there is one to start "
+                   "from.",
+                   d->rows);
+}
+
 static n2ce_status begin(n2ce_ctx *ctx, const n2_design_table_options *o, n2_design_table *t) {
     *t = (n2_design_table){.ctx = ctx, .sign = o->minimize ? -1 : 1};
     return n2_levels_new(ctx, &t->levels);
@@ -262,7 +319,9 @@ static n2ce_status begin(n2ce_ctx *ctx, const n2_design_table_options *o, n2_des
 static n2ce_status finish(n2_design_table *t, const n2_design_table_options *o, const size_t *at) {
     N2_TRY(split(t, at, o->n_aside));
     N2_TRY(describe_space(t, o->continuous));
-    return read_bounds(t, o->bounds);
+    N2_TRY(check_sizes(t));
+    N2_TRY(read_bounds(t, o->bounds));
+    return o->bounds ? check_bounds(t) : N2CE_OK;
 }
 
 n2ce_status n2_design_table_read(n2ce_ctx *ctx, const char *path, const n2_design_table_options *o,

@@ -244,6 +244,7 @@ n2ce_status n2_session_read_joint(n2_session *s, const n2_samples *joint, const 
 /* ---- columns that no fit can deal with ----------------------------------- */
 
 static const double LARGEST = 1e100; /* its square is still a number */
+static const double LEAST = 1e-100;  /* so is its inverse's */
 
 static n2ce_status check_column(n2_session *s, size_t c, n2_extent a, n2_extent b, bool *varies) {
     const double size = fmax(fmax(-a.min, a.max), fmax(-b.min, b.max));
@@ -252,7 +253,13 @@ static n2ce_status check_column(n2_session *s, size_t c, n2_extent a, n2_extent 
                        "Column \"%s\" has values of size %.3g. Rescale it, or leave it out with "
                        "--columns.",
                        s->num->names[c], size);
-    *varies = fmin(a.min, b.min) < fmax(a.max, b.max);
+    const double range = fmax(a.max, b.max) - fmin(a.min, b.min);
+    *varies = range > 0;
+    if (*varies && range < LEAST)
+        return n2_fail(s->ctx, N2CE_EDATA,
+                       "Column \"%s\" has values that differ by %.3g at most. Rescale it, or leave "
+                       "it out with --columns.",
+                       s->num->names[c], range);
     const bool one_value = !(a.min < a.max) || !(b.min < b.max);
     if (*varies && one_value && !s->one_sided) s->one_sided = s->num->names[c];
     return N2CE_OK;
