@@ -16,7 +16,8 @@
  *
  *  Conventions. The ratio is always  numerator / denominator  ("num", "den");
  *  f is a log ratio  ln p_num(x)/p_den(x)  in nats; M >= 1 is the noise
- *  magnitude. Functions that can fail return n2ce_status, 0 for success.
+ *  magnitude. Functions that can fail return n2ce_status, 0 for success; NULL
+ *  where it makes no sense, and sizes that no memory has, are N2CE_EINVAL.
  *  Nothing here prints, exits, or keeps global state.
  *
  *  Threads. A context, and what was made from it, is used by one thread at a

@@ -17,7 +17,7 @@ void n2ce_detector_free(n2ce_detector *d) {
     n2_free(d->ctx, d);
 }
 
-const char *n2ce_detector_json(const n2ce_detector *d) { return d->json; }
+const char *n2ce_detector_json(const n2ce_detector *d) { return d ? d->json : NULL; }
 
 static n2ce_status describe(n2ce_detector *d) {
     const n2_detector *inner = d->detector;
@@ -64,6 +64,7 @@ static n2ce_status fit_table(n2ce_detector *d, const n2ce_options *options,
 
 static n2ce_status fit(n2ce_detector *d, const n2ce_options *options, const n2ce_matrix *normal) {
     n2_levels *levels;
+    N2_TRY(n2_options_check_table(d->ctx, options, n2ce_task_options(n2ce_task_find("detect"))));
     N2_TRY(n2_choice_of_options(d->ctx, options, &d->choice));
     N2_TRY(n2_levels_new(d->ctx, &levels));
     const n2ce_status status = fit_table(d, options, normal, levels);
@@ -81,6 +82,7 @@ static n2ce_status fit_with_defaults(n2ce_detector *d, const n2ce_matrix *normal
 
 n2ce_status n2ce_detector_fit(n2ce_ctx *ctx, const n2ce_options *options, const n2ce_matrix *normal,
                               n2ce_detector **out) {
+    if (!ctx || !normal || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2ce_detector *d;
     *out = NULL;
     N2_TRY(new_detector(ctx, &d));
@@ -146,12 +148,14 @@ static n2ce_status judge(n2ce_detector *d, const n2ce_matrix *rows, judging *j) 
 
 n2ce_status n2ce_detector_score(n2ce_detector *d, const n2ce_matrix *rows, size_t first,
                                 double *scores, double *p_values) {
+    if (!d || !rows) return n2_fail(d ? d->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     judging j = {.first = first, .scores = scores, .p_values = p_values};
     return judge(d, rows, &j);
 }
 
 n2ce_status n2ce_detector_score_fitted(n2ce_detector *d, const n2ce_matrix *normal,
                                        double *scores) {
+    if (!d || !normal || !scores) return n2_fail(d ? d->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     judging j = {.fitted = true, .scores = scores};
     return judge(d, normal, &j);
 }
@@ -159,10 +163,12 @@ n2ce_status n2ce_detector_score_fitted(n2ce_detector *d, const n2ce_matrix *norm
 /* ---- files --------------------------------------------------------------- */
 
 n2ce_status n2ce_detector_save(const n2ce_detector *d, const char *path, bool overwrite) {
+    if (!d || !path) return n2_fail(d ? d->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     return n2_detector_save(d->detector, path, overwrite);
 }
 
 n2ce_status n2ce_detector_load(n2ce_ctx *ctx, const char *path, n2ce_detector **out) {
+    if (!ctx || !path || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2ce_detector *d;
     *out = NULL;
     N2_TRY(new_detector(ctx, &d));

@@ -41,7 +41,7 @@ void n2ce_optimizer_free(n2ce_optimizer *o) {
     n2_free(o->ctx, o);
 }
 
-const char *n2ce_optimizer_json(const n2ce_optimizer *o) { return o->json; }
+const char *n2ce_optimizer_json(const n2ce_optimizer *o) { return o ? o->json : NULL; }
 
 static void add_number(n2_text *out, const char *name, double value) {
     n2_text_add(out, ", \"%s\": ", name);
@@ -72,6 +72,7 @@ static n2ce_status describe(n2ce_optimizer *o) {
 /* ---- fitting ------------------------------------------------------------- */
 
 static n2ce_status fit(n2ce_optimizer *o, const n2ce_options *options, const n2ce_matrix data[2]) {
+    N2_TRY(n2_options_check_table(o->ctx, options, n2ce_task_options(n2ce_task_find("optimize"))));
     if (*n2ce_options_get(options, "require"))
         return n2_fail(o->ctx, N2CE_EINVAL, "--require needs a file with the columns it names.");
     N2_TRY(n2_optimize_designs(o->ctx, options, data, NULL, NULL, &o->t));
@@ -106,6 +107,7 @@ static n2ce_status fit_with_defaults(n2ce_optimizer *o, const n2ce_matrix data[2
 n2ce_status n2ce_optimizer_fit(n2ce_ctx *ctx, const n2ce_options *options,
                                const n2ce_matrix *designs, const n2ce_matrix *values,
                                n2ce_optimizer **out) {
+    if (!ctx || !designs || !values || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     const n2ce_matrix data[] = {*designs, *values};
     n2ce_optimizer *o;
     *out = NULL;
@@ -167,6 +169,7 @@ static n2ce_status rename_columns(n2ce_optimizer *o, const char *const *names,
 
 n2ce_status n2ce_optimizer_name(n2ce_optimizer *o, const char *const *names,
                                 const char *const *const *levels, const size_t *n_levels) {
+    if (!o || !names) return n2_fail(o ? o->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_levels *renamed, *old = o->t.levels;
     for (size_t j = 0; j < o->t.designs.space.n; j++)
         if (!names || !names[j] || (n_levels && n_levels[j] && (!levels || !levels[j])))
@@ -224,6 +227,7 @@ static n2ce_status propose(n2ce_optimizer *o, size_t n) {
 }
 
 n2ce_status n2ce_optimizer_propose(n2ce_optimizer *o, size_t n, const n2ce_proposals **out) {
+    if (!o || !out) return n2_fail(o ? o->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     *out = NULL;
     if (n == 0) return n2_fail(o->ctx, N2CE_EINVAL, "0 designs are wanted; ask for one at least.");
     n2_arena_free(&o->answer);
@@ -280,6 +284,7 @@ static n2ce_status name_columns(const n2_design_table *t, char **out) {
 }
 
 n2ce_status n2ce_optimizer_save(n2ce_optimizer *o, const char *path, bool overwrite) {
+    if (!o || !path) return n2_fail(o ? o->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_bundle b = n2_bundle_new(o->ctx);
     char *columns = NULL;
     put_designs(o, &b);
@@ -422,6 +427,7 @@ static n2ce_status load_file(n2ce_ctx *ctx, const char *path, const n2_st_file *
 }
 
 n2ce_status n2ce_optimizer_load(n2ce_ctx *ctx, const char *path, n2ce_optimizer **out) {
+    if (!ctx || !path || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_st_file *f;
     *out = NULL;
     N2_TRY(n2_st_open(ctx, path, &f));

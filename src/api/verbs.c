@@ -17,6 +17,7 @@ const n2ce_task *n2ce_task_at(size_t index) {
 }
 
 const n2ce_task *n2ce_task_find(const char *name) {
+    if (!name) return NULL;
     for (size_t i = 0; verbs[i]; i++)
         if (strcmp(verbs[i]->name, name) == 0) return verbs[i];
     return NULL;

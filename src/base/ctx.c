@@ -114,6 +114,7 @@ void n2ce_ctx_free(n2ce_ctx *ctx) {
 const char *n2ce_errmsg(const n2ce_ctx *ctx) { return ctx ? ctx->message : ""; }
 
 void n2ce_ctx_cancel(n2ce_ctx *ctx) {
+    if (!ctx) return;
     atomic_store_explicit(&ctx->cancelled, true, memory_order_relaxed);
 }
 

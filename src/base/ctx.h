@@ -46,6 +46,9 @@ void n2_free(n2ce_ctx *ctx, void *ptr); /* NULL is fine */
  * ctx may be NULL: then only the status travels. */
 n2ce_status n2_fail(n2ce_ctx *ctx, n2ce_status status, const char *format, ...) N2_PRINTF(3, 4);
 
+/* What public functions say of NULL where it may not be. */
+#define N2_NULL_ARGUMENT "An argument is NULL."
+
 void n2_log(n2ce_ctx *ctx, n2ce_log_level level, const char *format, ...) N2_PRINTF(3, 4);
 
 /* Reports progress; throttling is the caller's business. */

@@ -22,6 +22,7 @@ static size_t table_size(const n2ce_option *table) {
 }
 
 n2ce_status n2ce_options_new(n2ce_ctx *ctx, const n2ce_option *table, n2ce_options **out) {
+    if (!ctx || !table || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     *out = NULL;
     const size_t n = table_size(table);
     n2ce_options *o = n2_alloc(ctx, 1, sizeof *o + n * sizeof o->values[0]);
@@ -40,6 +41,7 @@ void n2ce_options_free(n2ce_options *o) {
 }
 
 const n2ce_option *n2ce_option_find(const n2ce_option *table, const char *name) {
+    if (!table || !name) return NULL;
     const n2ce_option *by_letter = NULL;
     for (const n2ce_option *row = table; row->name; row++) {
         if (strcmp(row->name, name) == 0) return row;
@@ -73,6 +75,7 @@ static size_t edit_distance(const char *a, const char *b) {
 }
 
 const char *n2ce_nearest_word(const char *word, const char *const *words, size_t n) {
+    if (!word || !words) return NULL;
     const char *nearest = NULL;
     size_t least = strlen(word) / 3;
     if (least < 1) least = 1;
@@ -194,7 +197,13 @@ static n2ce_status check_value(n2ce_ctx *ctx, const n2ce_option *row, const char
     return *text ? N2CE_OK : n2_fail(ctx, N2CE_EINVAL, "--%s needs a path.", row->name);
 }
 
+n2ce_status n2_options_check_table(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_option *table) {
+    if (o->table == table) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL, "The options are those of another task.");
+}
+
 n2ce_status n2ce_options_set(n2ce_options *o, const char *name, const char *text) {
+    if (!o || !name || !text) return n2_fail(o ? o->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     const n2ce_option *row = n2ce_option_find(o->table, name);
     if (!row) return unknown_option(o, name);
     N2_TRY(check_value(o->ctx, row, text));
@@ -211,6 +220,7 @@ n2ce_status n2ce_options_set(n2ce_options *o, const char *name, const char *text
 /* ---- typed access -------------------------------------------------------- */
 
 const char *n2ce_options_get(const n2ce_options *o, const char *name) {
+    if (!o || !name) return NULL;
     const n2ce_option *row = n2ce_option_find(o->table, name);
     if (!row) return NULL;
     const char *value = o->values[row - o->table];
@@ -233,6 +243,7 @@ bool n2_options_is_auto(const n2ce_options *o, const char *name) {
 bool n2_options_flag(const n2ce_options *o, const char *name) { return has_value(o, name, "true"); }
 
 double n2ce_options_number(const n2ce_options *o, const char *name) {
+    if (!o || !name) return (double)NAN;
     const n2ce_option *row = n2ce_option_find(o->table, name);
     const char *text = n2ce_options_get(o, name);
     double value;

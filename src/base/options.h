@@ -9,6 +9,10 @@
 #include "text.h"
 
 const char *n2_options_given(const n2ce_options *o, const char *name); /* NULL: it was not set */
+
+/* Fails, with N2CE_EINVAL, if the options are not those of the table. */
+n2ce_status n2_options_check_table(n2ce_ctx *ctx, const n2ce_options *o, const n2ce_option *table);
+
 bool n2_options_is_auto(const n2ce_options *o, const char *name);
 bool n2_options_flag(const n2ce_options *o, const char *name);
 uint64_t n2_options_count(const n2ce_options *o, const char *name);

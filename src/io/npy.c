@@ -448,6 +448,20 @@ n2ce_status n2_npy_read_bytes(n2ce_ctx *ctx, n2_input *in, n2_npy_bytes *out) {
     return status;
 }
 
+/* Whether n steps of so many bytes stay within what an address can be apart. */
+static bool reaches(size_t n, ptrdiff_t stride, size_t most) {
+    const size_t step = stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
+    return n <= 1 || step <= most / (n - 1);
+}
+
+/* Sizes that no memory has are a mistake of the caller's, such as -1. */
+static bool can_be_in_memory(const n2ce_matrix *m, size_t bytes) {
+    const size_t most = (size_t)PTRDIFF_MAX / 2;
+    if (m->rows > most / bytes / (m->cols ? m->cols : 1)) return false;
+    if (m->row_stride == 0 && m->col_stride == 0) return true;
+    return reaches(m->rows, m->row_stride, most) && reaches(m->cols, m->col_stride, most);
+}
+
 n2ce_status n2_npy_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label, n2_npy **out) {
     *out = NULL;
     if ((unsigned)m->type > N2CE_U8)
@@ -457,9 +471,14 @@ n2ce_status n2_npy_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *la
         return n2_fail(ctx, N2CE_EINVAL,
                        "%s: the matrix has no data, or more than %zu columns (it has %zu).", label,
                        N2_NPY_COLUMNS_MAX, m->cols);
+    const element *e = &elements[m->type];
+    if (!can_be_in_memory(m, sizeof(double)))
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "%s: a matrix of %zu rows and %zu columns, or its strides, do not fit into "
+                       "any memory.",
+                       label, m->rows, m->cols);
     n2_npy *a = npy_new(ctx, NULL, label);
     if (!a) return N2CE_ENOMEM;
-    const element *e = &elements[m->type];
     const bool plain = m->row_stride == 0 && m->col_stride == 0;
     a->convert = e->convert;
     a->element_bytes = e->bytes;

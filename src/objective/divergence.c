@@ -54,10 +54,12 @@ static n2ce_status total_mass(n2ce_ctx *ctx, const char *name, const double *mas
 
 n2ce_status n2ce_path_discrete(n2ce_ctx *ctx, const double *num, const double *den, size_t n,
                                double magnitude, double *path) {
-    if (!num || !den || !path) return n2_fail(ctx, N2CE_EINVAL, "An argument is NULL.");
+    if (!num || !den || !path) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     if (!(magnitude >= 1))
         return n2_fail(ctx, N2CE_EINVAL, "The magnitude M is %g; it must be at least 1.",
                        magnitude);
+    if (n > PTRDIFF_MAX / sizeof *num)
+        return n2_fail(ctx, N2CE_EINVAL, "%zu values do not fit into any memory.", n);
     double num_total, den_total;
     N2_TRY(total_mass(ctx, "numerator", num, n, &num_total));
     N2_TRY(total_mass(ctx, "denominator", den, n, &den_total));

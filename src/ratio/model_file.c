@@ -24,11 +24,11 @@ void n2ce_model_free(n2ce_model *m) {
     n2_free(m->ctx, m);
 }
 
-size_t n2ce_model_columns(const n2ce_model *m) { return m->cols; }
+size_t n2ce_model_columns(const n2ce_model *m) { return m ? m->cols : 0; }
 const char *n2ce_model_column(const n2ce_model *m, size_t c) {
-    return c < m->cols ? m->names[c] : NULL;
+    return m && c < m->cols ? m->names[c] : NULL;
 }
-const char *n2ce_model_json(const n2ce_model *m) { return m->json; }
+const char *n2ce_model_json(const n2ce_model *m) { return m ? m->json : NULL; }
 
 static char *copy_text(n2ce_ctx *ctx, const char *text) {
     char *copy = n2_alloc(ctx, strlen(text) + 1, 1);
@@ -85,6 +85,7 @@ static n2ce_status check_codes(const n2ce_model *m, const n2_table *rows) {
 }
 
 n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) {
+    if (!m || !rows || !f) return n2_fail(m ? m->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_table *table;
     if (rows->cols != m->cols)
         return n2_fail(m->ctx, N2CE_EINVAL,
@@ -218,6 +219,7 @@ static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
 }
 
 n2ce_status n2ce_model_save(const n2ce_model *m, const char *path, bool overwrite) {
+    if (!m || !path) return n2_fail(m ? m->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_bundle b = n2_bundle_new(m->ctx);
     char *about = NULL;
     n2ce_status status = gather(m, &b);
@@ -469,6 +471,7 @@ n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const n2_st_file *
 }
 
 n2ce_status n2ce_model_load(n2ce_ctx *ctx, const char *path, n2ce_model **out) {
+    if (!ctx || !path || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     n2_st_file *f;
     *out = NULL;
     N2_TRY(n2_st_open(ctx, path, &f));

@@ -4,6 +4,7 @@
 
 #include "base/numerics.h"
 
+#include <math.h>
 #include <string.h>
 
 struct n2_noted_number {
@@ -91,17 +92,23 @@ void n2_note_proposals(n2ce_answer *a, const n2ce_proposals *p) {
 }
 
 double n2ce_answer_number(const n2ce_answer *answer, const char *name) {
+    if (!answer || !name) return (double)NAN;
     for (const struct n2_noted_number *at = answer->numbers; at; at = at->next)
         if (strcmp(at->name, name) == 0) return at->value;
     return N2_NAN;
 }
 
 const n2ce_estimate *n2ce_answer_estimate(const n2ce_answer *answer, const char *name) {
+    if (!answer || !name) return NULL;
     for (const struct n2_noted_estimate *at = answer->estimates; at; at = at->next)
         if (strcmp(at->name, name) == 0) return &at->estimate;
     return NULL;
 }
 
-const n2ce_test_result *n2ce_answer_test(const n2ce_answer *answer) { return answer->test; }
+const n2ce_test_result *n2ce_answer_test(const n2ce_answer *answer) {
+    return answer ? answer->test : NULL;
+}
 
-const n2ce_proposals *n2ce_answer_proposals(const n2ce_answer *answer) { return answer->proposals; }
+const n2ce_proposals *n2ce_answer_proposals(const n2ce_answer *answer) {
+    return answer ? answer->proposals : NULL;
+}

@@ -9,12 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *n2ce_task_name(const n2ce_task *task) { return task->name; }
-const char *n2ce_task_summary(const n2ce_task *task) { return task->summary; }
-const char *n2ce_task_description(const n2ce_task *task) { return task->description; }
-const char *n2ce_task_examples(const n2ce_task *task) { return task->examples; }
-const n2ce_option *n2ce_task_options(const n2ce_task *task) { return task->options; }
+const char *n2ce_task_name(const n2ce_task *task) { return task ? task->name : NULL; }
+const char *n2ce_task_summary(const n2ce_task *task) { return task ? task->summary : NULL; }
+const char *n2ce_task_description(const n2ce_task *task) { return task ? task->description : NULL; }
+const char *n2ce_task_examples(const n2ce_task *task) { return task ? task->examples : NULL; }
+const n2ce_option *n2ce_task_options(const n2ce_task *task) { return task ? task->options : NULL; }
 const char *n2ce_task_operands(const n2ce_task *task) {
+    if (!task) return NULL;
     return task->operands ? task->operands : "";
 }
 
@@ -63,8 +64,9 @@ static n2ce_status write_report(n2ce_ctx *ctx, const n2ce_answer *answer, const 
 static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                        const n2ce_matrix *data, n2ce_answer **out) {
     bool overwrite;
-    const char *folder = report_folder(options, &overwrite);
     *out = NULL;
+    N2_TRY(n2_options_check_table(ctx, options, task->options));
+    const char *folder = report_folder(options, &overwrite);
     if (folder) N2_TRY(check_report(ctx, task, options, folder, overwrite));
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
     if (!answer) return N2CE_ENOMEM;
@@ -89,11 +91,13 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options 
 
 n2ce_status n2ce_task_run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                           n2ce_answer **out) {
+    if (!ctx || !task || !options || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     return run(ctx, task, options, NULL, out);
 }
 
 n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                              const n2ce_matrix *data, size_t n_data, n2ce_answer **out) {
+    if (!ctx || !task || !options || !out) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     *out = NULL;
     if (!task->run_on || n_data != task->matrices)
         return n2_fail(ctx, N2CE_EINVAL, "%s takes %zu matrices, not %zu.", task->name,
@@ -122,6 +126,7 @@ n2ce_status n2_writer_take(n2_writer *w, n2ce_answer *answer) {
 }
 
 n2ce_model *n2ce_answer_take_model(n2ce_answer *answer) {
+    if (!answer) return NULL;
     n2ce_model *model = answer->model;
     answer->model = NULL;
     return model;
@@ -137,11 +142,11 @@ void n2ce_answer_free(n2ce_answer *answer) {
     n2_free(ctx, answer);
 }
 
-const char *n2ce_answer_text(const n2ce_answer *answer) { return answer->text; }
-const char *n2ce_answer_json(const n2ce_answer *answer) { return answer->json; }
-const char *n2ce_answer_page(const n2ce_answer *answer) { return answer->html; }
-const char *n2ce_answer_brief(const n2ce_answer *answer) { return answer->brief; }
-const char *n2ce_answer_kept(const n2ce_answer *answer) { return answer->kept; }
+const char *n2ce_answer_text(const n2ce_answer *answer) { return answer ? answer->text : NULL; }
+const char *n2ce_answer_json(const n2ce_answer *answer) { return answer ? answer->json : NULL; }
+const char *n2ce_answer_page(const n2ce_answer *answer) { return answer ? answer->html : NULL; }
+const char *n2ce_answer_brief(const n2ce_answer *answer) { return answer ? answer->brief : NULL; }
+const char *n2ce_answer_kept(const n2ce_answer *answer) { return answer ? answer->kept : NULL; }
 
 /* ---- the report's files -------------------------------------------------- */
 
@@ -155,10 +160,11 @@ static n2ce_status find_paths(n2ce_ctx *ctx, const n2ce_task *task, const char *
     return n2_path_join(ctx, paths->data, sizeof paths->data, folder, task->data);
 }
 
-const char *n2ce_report_page(const n2ce_task *task) { return task->page; }
+const char *n2ce_report_page(const n2ce_task *task) { return task ? task->page : NULL; }
 
 n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
                               bool overwrite) {
+    if (!ctx || !task || !folder) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     report_paths paths;
     if (!task->page)
         return n2_fail(ctx, N2CE_EINVAL, "%s has no report; leave --report out.", task->name);
@@ -188,6 +194,7 @@ static n2ce_status write_both(n2ce_ctx *ctx, const report_paths *paths, const n2
 
 n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,
                               bool overwrite) {
+    if (!ctx || !answer || !folder) return n2_fail(ctx, N2CE_EINVAL, N2_NULL_ARGUMENT);
     report_paths paths;
     if (!answer->html) return N2CE_OK;
     N2_TRY(n2ce_report_check(ctx, answer->task, folder, overwrite));
