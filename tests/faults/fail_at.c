@@ -1,6 +1,7 @@
 /* A library to preload (LD_PRELOAD): of all calls that change files, number N2CE_FAIL_AT fails,
- * with "no space left" for those that write and "input/output error" for the others. Their number,
- * when the program ends, is written to the file that N2CE_FAIL_COUNT names.
+ * with "no space left" for those that write and "input/output error" for the others, or with the
+ * error that N2CE_FAIL_WITH numbers. Their number, when the program ends, is written to the file
+ * that N2CE_FAIL_COUNT names.
  *
  * Counted are open for writing, write, fsync, rename, renameat2, link, close of what was opened for
  * writing, mkdir and fchmod; standard output and standard error are left alone. */
@@ -24,7 +25,8 @@ static long count;
 static bool fails(int error) {
     const char *at = getenv("N2CE_FAIL_AT");
     if (++count != (at ? atol(at) : 0)) return false;
-    errno = error;
+    const char *with = getenv("N2CE_FAIL_WITH");
+    errno = with ? atoi(with) : error;
     return true;
 }
 
@@ -50,8 +52,9 @@ ssize_t write(int file, const void *bytes, size_t n) {
         (ssize_t(*)(int, const void *, size_t))next("write");
     if (!is_written(file)) return real(file, bytes, n);
     if (!fails(ENOSPC)) return real(file, bytes, n);
+    const int error = errno;
     if (n > 1) (void)!real(file, bytes, n / 2); /* half of it got there */
-    errno = ENOSPC;
+    errno = error;
     return -1;
 }
 

@@ -1,11 +1,13 @@
 #!/bin/sh
-# run_faults.sh PROGRAM LIBRARY: every call that changes a file fails once, in every verb that writes.
+# run_faults.sh PROGRAM LIBRARY [FAULTS]: every call that changes a file fails once, in every verb that writes; then again,
+# with other errors (no quota left, permission denied), until there were so many faults.
 #
 # A verb is run undisturbed first; then once for each of its calls, which fails. After each run every
 # file is either as it was before or as the undisturbed run left it, none is there that neither had
 # (but the state to go on from, where the result could not be written), and the program either did its work (exit 0, all files) or says a sentence (exit 1).
 # Prints the number of faults, and what did not hold.
 set -u
+wanted=${3:-1}
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 library=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 cli=$(cd "$(dirname "$0")/../cli" && pwd)
@@ -44,6 +46,7 @@ attempt() {
     rm -rf work && cp -rp start work && state work >before
     (cd work && LD_PRELOAD=$library N2CE_FAIL_COUNT=$scratch/calls "$program" "$@" >/dev/null 2>&1)
     calls=$(cat calls)
+    [ "$calls" -gt 0 ] || { echo "$verb: no call is seen, so nothing is tested" && wrong=$((wrong + 1)); }
     state work >after
     cmp -s before after && echo "$verb: writes nothing, so nothing is tested" && wrong=$((wrong + 1))
     call=1
@@ -80,7 +83,7 @@ tiny='--width 4 --codes 2 --batch 8 --noise 2 --phases 3,3,2 --device cpu'
 cd ..
 quick='--critic quadratic -q'
 # shellcheck disable=SC2086
-{
+every_verb() {
     attempt 'fit' fit -n a.csv -d b.csv -o new $quick
     attempt 'fit --force' fit -n a.csv -d b.csv -o model --seed 7 --force $quick
     attempt 'divergence --report' divergence -n a.csv -d b.csv --report out $quick
@@ -97,5 +100,13 @@ quick='--critic quadratic -q'
     attempt 'sample' sample prior -n 4 -o sheet.png -q
     attempt 'study gaussian' study gaussian --runs 3 --dim 2 --n 20 --report out -q
 }
+every_verb
+for error in 122 13; do # EDQUOT, EACCES
+    [ "$faults" -lt "$wanted" ] || break
+    echo "with error $error:"
+    export N2CE_FAIL_WITH=$error
+    every_verb
+done
 echo "$faults faults, $wrong wrong"
+[ "$faults" -ge "$wanted" ] || echo "fewer than the $wanted that were asked for"
 [ "$wrong" = 0 ]

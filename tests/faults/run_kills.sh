@@ -1,12 +1,13 @@
 #!/bin/sh
-# run_kills.sh PROGRAM [KILLS]: verbs that write are killed (SIGKILL) at moments by chance, then run again.
+# run_kills.sh PROGRAM [KILLS [FIRST [SECONDS]]]: verbs that write are killed (SIGKILL) at moments by chance, then run again.
 #
 # After a kill, every file but a checkpoint and what is temporary is as it was; the next run, which goes on
 # from the checkpoint where there is one, leaves exactly what an undisturbed run leaves, and nothing else.
+# Kills are numbered from FIRST, which decides their moments, so that several programs can share them; SECONDS end it early.
 # Prints the number of kills, how many of them met a program at work, and what did not hold.
 set -u
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-kills=${2:-40}
+kills=${2:-40} first=${3:-1} until=$(($(date +%s) + ${4:-1000000}))
 cli=$(cd "$(dirname "$0")/../cli" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -60,8 +61,8 @@ for verb in fit detect optimize train; do
     state work >"$verb.after"
 done
 state start >before
-kill=1
-while [ "$kill" -le "$kills" ]; do
+kill=$first
+while [ "$kill" -lt $((first + kills)) ] && [ "$(date +%s)" -lt "$until" ]; do
     verb=$(awk -v n="$kill" 'BEGIN { split("fit detect optimize train", v, " "); print v[n % 4 + 1] }')
     wait=$(awk -v seed="$kill" -v ms="$(cat "$verb.ms")" 'BEGIN { srand(seed); print ms * rand() / 1000 }')
     rm -rf work && cp -r start work
@@ -76,5 +77,5 @@ while [ "$kill" -le "$kills" ]; do
     state work | cmp -s - "$verb.after" || complain "other files: $(find work -type f | tr '\n' ' ')"
     kill=$((kill + 1))
 done
-echo "$kills kills, $met of them at work, $resumed went on from a checkpoint, $wrong wrong"
+echo "$((kill - first)) kills, $met of them at work, $resumed went on from a checkpoint, $wrong wrong"
 [ "$wrong" = 0 ]

@@ -1,9 +1,16 @@
 #!/bin/sh
-# run_fuzz.sh SECONDS: libFuzzer with ASan and UBSan on every target of this folder. Inputs that were
-# found interesting are kept in build-fuzz/corpus-*; a crash leaves its input in build-fuzz.
+# run_fuzz.sh SECONDS | --runs N [TARGET...]: libFuzzer with ASan and UBSan on the targets of this folder, or those that are
+# named (csv, npy, bounds, ...), for so many seconds or runs each; says how many runs there were. Inputs that were found interesting are kept in
+# build-fuzz/corpus-* and begun with next time; a crash leaves its input in build-fuzz.
 set -eu
 cd "$(dirname "$0")/../.."
-seconds=$1
+if [ "$1" = --runs ]; then
+    limit="-runs=$2"
+    shift 2
+else
+    limit="-max_total_time=$1"
+    shift
+fi
 folder=build-fuzz
 flags="-std=c11 -D_POSIX_C_SOURCE=200809L -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
        -ffp-contract=off -Iinclude -Isrc"
@@ -18,16 +25,27 @@ use zlib.h N2CE_ZLIB -lz
 use png.h N2CE_PNG -lpng
 use lzma.h N2CE_LZMA -llzma
 mkdir -p "$folder"
-library=$(find src -name '*.c' ! -name '*_kernel.c')
-kernels=$(find src -name '*_kernel.c')
-for target in tests/fuzz/fuzz_*.c; do
-    name=$(basename "$target" .c)
-    echo "== $name, $seconds s" >&2
+
+# The library once, for all targets.
+objects=
+for source in $(find src -name '*.c' | sort); do
+    object=$folder/$(echo "${source%.c}" | tr / _).o
+    objects="$objects $object"
+    [ "$object" -nt "$source" ] && [ -z "$(find include src -name '*.h' -newer "$object" | head -n 1)" ] && continue
+    # shellcheck disable=SC2086
+    clang $flags -fsanitize=fuzzer-no-link -DN2_ISA_SUFFIX=portable -c "$source" -o "$object"
+done
+[ $# -gt 0 ] || set -- $(ls tests/fuzz/fuzz_*.c | sed 's|.*/fuzz_||; s|\.c$||')
+for target; do
+    name=fuzz_$target
     mkdir -p "$folder/corpus-$name"
     # shellcheck disable=SC2086
-    clang $flags -fsanitize=fuzzer -DN2_ISA_SUFFIX=portable "$target" $library $kernels \
-        $libraries -o "$folder/$name"
-    "$folder/$name" -max_total_time="$seconds" -print_final_stats=0 -verbosity=0 \
-        -artifact_prefix="$folder/$name-" "$folder/corpus-$name"
-    echo "$name: no finding"
+    clang $flags -fsanitize=fuzzer -DN2_ISA_SUFFIX=portable "tests/fuzz/$name.c" $objects $libraries -o "$folder/$name"
+    "$folder/$name" "$limit" -print_final_stats=1 -verbosity=0 -artifact_prefix="$folder/$name-" "$folder/corpus-$name" \
+        >"$folder/$name.log" 2>&1 || {
+        tail -n 40 "$folder/$name.log" >&2
+        exit 1
+    }
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
+    echo "$name: $runs runs, no finding, $(find "$folder/corpus-$name" -type f | wc -l) inputs kept"
 done
