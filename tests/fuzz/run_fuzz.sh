@@ -28,7 +28,7 @@ mkdir -p "$folder"
 
 # The library once, for all targets.
 objects=
-for source in $(find src -name '*.c' | sort); do
+for source in $(find src -name '*.c' ! -name 'mpi_plugin.c' | sort); do # which needs MPI
     object=$folder/$(echo "${source%.c}" | tr / _).o
     objects="$objects $object"
     [ "$object" -nt "$source" ] && [ -z "$(find include src -name '*.h' -newer "$object" | head -n 1)" ] && continue
