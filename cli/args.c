@@ -16,6 +16,8 @@ const n2ce_option common_options[] = {
     {"ranks", 0, N2CE_OPTION_COUNT, "1", 1, 256, NULL, "R",
      "processes of this machine that share the work; mpirun n2ce is the same on many; the result "
      "is the same"},
+    {"gpus", 0, N2CE_OPTION_COUNT, "0", 0, 256, NULL, "N",
+     "ranks with a GPU each, and --device cuda where a verb has it; 0: none"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
     {0},
 };

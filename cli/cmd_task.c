@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,16 +14,16 @@ static struct {
 
 static bool is_first(void) { return !ranks.world || n2ce_world_rank(ranks.world) == 0; }
 
-/* Whether it is for this rank to say how the task ended. */
-static bool leave_ranks(int code) {
+/* Whether it is for this rank to say how the task ended; the code becomes that of all. */
+static bool leave_ranks(int *code) {
     if (!ranks.world || ranks.left) return is_first();
     ranks.left = true;
     return n2ce_world_leave(ranks.world, code);
 }
 
 static int fail(const n2ce_ctx *ctx, n2ce_status status) {
-    const int code = exit_code(status);
-    if (!leave_ranks(code)) return code;
+    int code = exit_code(status);
+    if (!leave_ranks(&code)) return code;
     if (is_first())
         complain("%s", n2ce_errmsg(ctx));
     else
@@ -102,9 +103,10 @@ static int run_task(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args)
     const n2ce_status status = n2ce_task_run(ctx, task, args->own, &answer);
     clear_progress();
     if (status == N2CE_ECANCELED && !answer) {
-        if (leave_ranks(EXIT_INTERRUPTED))
+        int code = EXIT_INTERRUPTED;
+        if (leave_ranks(&code))
             complain("interrupted before anything was finished; nothing was written.");
-        return EXIT_INTERRUPTED;
+        return code;
     }
     if (!answer) return fail(ctx, status);
     if (status == N2CE_ECANCELED && is_first())
@@ -129,17 +131,37 @@ static int work(const n2ce_task *task, const arguments *args) {
     return code;
 }
 
+/* The rank's own GPU, of those that there are for this process, is all that it will see. */
+static n2ce_status take_gpu(const arguments *args) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const int rank = n2ce_world_rank(ranks.world);
+    char gpu[64];
+    snprintf(gpu, sizeof gpu, "%d", rank);
+    for (int k = 0; visible && *visible && k <= rank; k++) {
+        const size_t n = strcspn(visible, ",");
+        snprintf(gpu, sizeof gpu, "%.*s", (int)n, visible);
+        visible += n + (visible[n] == ',');
+        if (!*visible && k < rank) snprintf(gpu, sizeof gpu, "-1"); /* there are fewer */
+    }
+    if (setenv("CUDA_VISIBLE_DEVICES", gpu, 1) != 0) return N2CE_ENOMEM;
+    const char *device = n2ce_options_get(args->own, "device");
+    return device && strcmp(device, "auto") == 0 ? n2ce_options_set(args->own, "device", "cuda")
+                                                 : N2CE_OK;
+}
+
 static int with_arguments(n2ce_ctx *ctx, const n2ce_task *task, const arguments *args) {
     if (switched_on(args->common, "help")) {
         char *name = (char *)(uintptr_t)n2ce_task_name(task);
         return cmd_help(1, &name);
     }
-    const int wanted = (int)n2ce_options_number(args->common, "ranks");
-    const n2ce_status status = n2ce_world_join(ctx, wanted, &ranks.world);
+    const int gpus = (int)n2ce_options_number(args->common, "gpus");
+    const int wanted = gpus > 0 ? gpus : (int)n2ce_options_number(args->common, "ranks");
+    n2ce_status status = n2ce_world_join(ctx, wanted, &ranks.world);
+    if (status == N2CE_OK && gpus > 0) status = take_gpu(args);
     if (status != N2CE_OK) return fail(ctx, status);
-    const int code = work(task, args);
+    int code = work(task, args);
     fflush(stdout);
-    leave_ranks(code);
+    leave_ranks(&code);
     n2ce_world_free(ranks.world, code);
     ranks.world = NULL;
     return code;

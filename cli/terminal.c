@@ -35,6 +35,7 @@ static void on_shrunk(int signal_number) {
 }
 
 void survive_files(void) {
+    (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGBUS, on_shrunk);
 }

@@ -158,9 +158,10 @@ N2CE_API int n2ce_world_threads(const n2ce_world *world); /**< a good number for
 N2CE_API n2ce_status n2ce_ctx_join(n2ce_ctx *ctx, n2ce_world *world);
 
 /** Tells the others that this rank ends, with an exit code, and waits for them;
- *  not for ever if the code is not 0. True: it is for this rank to say why the
- *  job ended; of several that failed the others keep quiet. */
-N2CE_API bool n2ce_world_leave(n2ce_world *world, int code);
+ *  not for ever if the code is not 0. *code becomes the job's. True: it is for
+ *  this rank to say why the job ended; of several that failed the others keep
+ *  quiet. */
+N2CE_API bool n2ce_world_leave(n2ce_world *world, int *code);
 
 /** After that. If some ranks did not leave they are ended, with this code. NULL
  *  is fine. */

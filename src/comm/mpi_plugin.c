@@ -91,9 +91,8 @@ static n2_exchanged mpi_exchange(void *state, int to, const void *out, size_t n_
 
 /* ---- ending -------------------------------------------------------------- */
 
-/* Nobody takes these, who fails is ended. */
-static void tell_failure(joined *j) {
-    j->unfinished = true;
+/* So that who waits for this rank does so no longer. */
+static void tell_failure(const joined *j) {
     for (int r = 0; r < j->size; r++) {
         MPI_Request sent;
         MPI_Isend(NULL, 0, MPI_BYTE, r, FAILED, j->comm, &sent);
@@ -101,8 +100,14 @@ static void tell_failure(joined *j) {
     }
 }
 
+/* When all have left, what they told is on its way. */
+static void take_failures(const joined *j, const int *codes) {
+    for (int r = 0; r < j->size; r++)
+        if (codes[r] != 0) MPI_Recv(NULL, 0, MPI_BYTE, r, FAILED, j->comm, MPI_STATUS_IGNORE);
+}
+
 static bool mpi_leave(void *state, int code, double seconds, int *codes) {
-    joined *j = state;
+    const joined *j = state;
     const double until = MPI_Wtime() + seconds;
     MPI_Request *open = malloc(2 * (size_t)j->size * sizeof *open);
     if (!open) return false;
@@ -117,6 +122,7 @@ static bool mpi_leave(void *state, int code, double seconds, int *codes) {
         if (!done) sched_yield();
     }
     free(open);
+    if (done) take_failures(j, codes);
     return done != 0;
 }
 

@@ -152,22 +152,21 @@ static int speaker_of(const n2ce_world *world, const int *codes) {
     return 0;
 }
 
-bool n2ce_world_leave(n2ce_world *world, int code) {
+bool n2ce_world_leave(n2ce_world *world, int *code) {
     if (!world) return true;
-    n2_transport *t = &world->transport;
-    bool speaks = true;
-    if (t->state) {
-        int *codes = n2_alloc(world->ctx, (size_t)t->size, sizeof *codes);
-        const int said = world->is_echo ? ECHO : code;
-        const bool all = codes && t->leave(t->state, said, code ? WAIT_FAILED : WAIT, codes);
-        bool orderly = all;
-        for (int r = 0; all && r < t->size; r++) orderly = orderly && codes[r] != ECHO;
-        speaks = all ? speaker_of(world, codes) == t->rank : !world->is_echo;
-        world->orderly = orderly;
-        n2_free(world->ctx, codes);
-    }
-    world->speaks = speaks;
-    return speaks;
+    const n2_transport *t = &world->transport;
+    world->speaks = true;
+    if (!t->state) return true;
+    int *codes = n2_alloc(world->ctx, (size_t)t->size, sizeof *codes);
+    const int said = world->is_echo ? ECHO : *code;
+    const bool all = codes && t->leave(t->state, said, *code ? WAIT_FAILED : WAIT, codes);
+    world->orderly = all;
+    for (int r = 0; all && r < t->size; r++) world->orderly &= codes[r] != ECHO;
+    const int speaker = all ? speaker_of(world, codes) : 0;
+    world->speaks = all ? speaker == t->rank : !world->is_echo;
+    if (all && codes[speaker] != ECHO) *code = codes[speaker];
+    n2_free(world->ctx, codes);
+    return world->speaks;
 }
 
 void n2ce_world_free(n2ce_world *world, int code) {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "comm/comm.h"
 #include "design/design_space.h"
 #include "study_runner.h"
 #include "task/device_options.h"
@@ -59,6 +60,7 @@ typedef struct bbo_runner {
     n2_bbo_study *study;
     n2_design_bench *bench;
     size_t task;
+    size_t begun; /* seed that the bench is at, and one; 0: none */
 } bbo_runner;
 
 /* Proposals in the making: x and unmoved, and values of them. */
@@ -170,31 +172,85 @@ static double best_offline(const n2_design_bench *b) {
     return n2_design_normalise(b->task, best);
 }
 
-/* Whether nothing is left to do for a seed: its runs were taken over. */
-static bool is_finished(const n2_bbo_study *s, size_t task, size_t k) {
-    for (size_t m = 0; m < s->n_methods; m++)
-        if (!n2_bbo_run_at(s, task, m, k)->done) return false;
-    return isfinite(s->offline_best[task * s->n_seeds + k]);
+/* The offline set and the oracle of a seed are made once, on the rank that needs them. */
+static n2ce_status begin_seed(bbo_runner *r, size_t k) {
+    n2_bbo_study *s = r->study;
+    if (r->begun == k + 1) return N2CE_OK;
+    N2_TRY(n2_design_bench_begin(r->bench, s->first_seed + k));
+    r->begun = k + 1;
+    s->offline_best[r->task * s->n_seeds + k] = best_offline(r->bench);
+    s->offline_rows[r->task] = r->bench->offline.rows;
+    return N2CE_OK;
 }
 
-/* Seeds outside, methods inside: the offline set and the oracle of a seed are made once, and what
- * an interruption leaves can be compared. */
-static n2ce_status run_task(bbo_runner *r) {
+/* Seeds outside, methods inside: what an interruption leaves can be compared. What was taken over
+ * is done, if the best value offline is known too. */
+static n2ce_status run_one(void *user, size_t i) {
+    bbo_runner *r = user;
     n2_bbo_study *s = r->study;
-    for (size_t k = 0; k < s->n_seeds; k++) {
-        if (is_finished(s, r->task, k)) continue;
-        N2_TRY(n2_design_bench_begin(r->bench, s->first_seed + k));
-        s->offline_best[r->task * s->n_seeds + k] = best_offline(r->bench);
-        s->offline_rows[r->task] = r->bench->offline.rows;
-        for (size_t m = 0; m < s->n_methods; m++) {
-            n2_bbo_run *run = n2_bbo_run_at(s, r->task, m, k);
-            if (run->done) continue;
-            run->seed = s->first_seed + k;
-            run->scale = s->effort.scale;
-            N2_TRY(run_method(r, s->methods[m], run));
-        }
-    }
+    const size_t k = i / s->n_methods, m = i % s->n_methods;
+    n2_bbo_run *run = n2_bbo_run_at(s, r->task, m, k);
+    if (run->done && isfinite(s->offline_best[r->task * s->n_seeds + k])) return N2CE_OK;
+    N2_TRY(begin_seed(r, k));
+    if (run->done) return N2CE_OK;
+    run->seed = s->first_seed + k;
+    run->scale = s->effort.scale;
+    return run_method(r, s->methods[m], run);
+}
+
+/* Bytes of the arena that rank `root` has at *at: copies of them elsewhere. */
+static n2ce_status share_list(bbo_runner *r, int root, const void **at, size_t bytes) {
+    n2ce_ctx *ctx = r->base.ctx;
+    if (bytes == 0) return N2CE_OK;
+    void *copy = n2_arena_alloc(r->study->arena, bytes, 1);
+    if (!copy) return N2CE_ENOMEM;
+    if (n2_rank(ctx) == root) memcpy(copy, *at, bytes);
+    *at = copy;
+    return n2_comm_broadcast(ctx, root, copy, bytes);
+}
+
+static n2ce_status share_points(bbo_runner *r, int root, n2_bbo_points *p) {
+    const void *x = p->x;
+    N2_TRY(share_list(r, root, &x, p->x ? 2 * p->n * sizeof *p->x : 0));
+    p->x = x;
     return N2CE_OK;
+}
+
+/* Lists first say whether there are any, by the root's pointers, which mean nothing else here. */
+static n2ce_status share_run(bbo_runner *r, int root, n2_bbo_run *run) {
+    const void *aims, *name;
+    size_t length = run->device ? strlen(run->device) + 1 : 0;
+    N2_TRY(n2_comm_broadcast(r->base.ctx, root, &length, sizeof length));
+    name = run->device;
+    N2_TRY(n2_comm_broadcast(r->base.ctx, root, run, sizeof *run));
+    aims = run->aims;
+    N2_TRY(share_list(r, root, &name, length));
+    N2_TRY(share_list(r, root, &aims, run->n_aims * sizeof *run->aims));
+    run->device = length ? name : NULL;
+    run->aims = (n2_bbo_aim *)(uintptr_t)aims;
+    N2_TRY(share_points(r, root, &run->proposed));
+    return share_points(r, root, &run->drawn);
+}
+
+static n2ce_status share_one(void *user, size_t i, int root) {
+    bbo_runner *r = user;
+    n2_bbo_study *s = r->study;
+    const size_t k = i / s->n_methods;
+    n2_bbo_run *run = n2_bbo_run_at(s, r->task, i % s->n_methods, k);
+    const bool had = run->done;
+    double *best = &s->offline_best[r->task * s->n_seeds + k];
+    N2_TRY(n2_comm_broadcast(r->base.ctx, root, best, sizeof *best));
+    N2_TRY(n2_comm_broadcast(r->base.ctx, root, &s->offline_rows[r->task],
+                             sizeof s->offline_rows[r->task]));
+    N2_TRY(share_run(r, root, run));
+    if (!had) n2_runner_done(&r->base, (double)++s->n_done);
+    return N2CE_OK;
+}
+
+static n2ce_status run_task(bbo_runner *r) {
+    r->begun = 0;
+    return n2_comm_tasks(r->base.ctx, r->study->n_seeds * r->study->n_methods, run_one, share_one,
+                         r);
 }
 
 static const char *data_folder(const n2ce_options *o) {

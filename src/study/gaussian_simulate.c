@@ -10,6 +10,7 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "comm/comm.h"
 #include "objective/linear_moments.h"
 
 #include <math.h>
@@ -284,18 +285,58 @@ static bool make_result(simulation *sim, n2_arena *arena) {
     return ok;
 }
 
+/* Runs of a wave that this rank does: from `first` on. */
+typedef struct own_runs {
+    simulation *sim;
+    size_t first;
+} own_runs;
+
+static void simulate_own(void *arg, size_t item, int worker) {
+    const own_runs *own = arg;
+    simulate_run(own->sim, own->first + item, worker);
+}
+
+static size_t first_of(n2ce_ctx *ctx, int rank, size_t n) {
+    return n * (size_t)rank / (size_t)n2_ranks(ctx);
+}
+
+static n2ce_status pass_record(const simulation *sim, int root, run_record *r) {
+    const size_t columns = sim->setting->n_columns;
+    N2_TRY(n2_comm_broadcast(sim->ctx, root, &r->done, sizeof r->done));
+    N2_TRY(n2_comm_broadcast(sim->ctx, root, r->score, columns * sizeof *r->score));
+    N2_TRY(
+        n2_comm_broadcast(sim->ctx, root, r->gradient_error, columns * sizeof *r->gradient_error));
+    if (!r->distance) return N2CE_OK;
+    return n2_comm_broadcast(sim->ctx, root, r->distance,
+                             columns * sim->result->n_points * sizeof *r->distance);
+}
+
+/* Ranks do neighbouring runs each, and all have all records. */
+static n2ce_status simulate_runs(simulation *sim, size_t n) {
+    const int rank = n2_rank(sim->ctx), ranks = n2_ranks(sim->ctx);
+    own_runs own = {sim, first_of(sim->ctx, rank, n)};
+    N2_TRY(
+        n2_parallel_for(sim->ctx, first_of(sim->ctx, rank + 1, n) - own.first, simulate_own, &own));
+    for (int root = 0; ranks > 1 && root < ranks; root++)
+        for (size_t i = first_of(sim->ctx, root, n); i < first_of(sim->ctx, root + 1, n); i++)
+            N2_TRY(pass_record(sim, root, &sim->records[i]));
+    return N2CE_OK;
+}
+
 /* Runs first_run .. first_run + n - 1, and their place in the statistics. */
 static n2ce_status simulate_wave(simulation *sim, size_t n) {
     const n2_gaussian_setting *s = sim->setting;
     for (size_t i = 0; i < n; i++) sim->records[i].done = false;
-    N2_TRY(n2_parallel_for(sim->ctx, n, simulate_run, sim));
+    N2_TRY(simulate_runs(sim, n));
     for (size_t i = 0; i < n; i++)
         if (sim->records[i].done) add_run(sim->result, s->n_columns, &sim->records[i]);
     if (sim->first_run == 0) {
         summarise_paths(sim, n);
         for (size_t i = 0; i < n; i++) sim->records[i].distance = NULL;
     }
-    return n2_cancelled(sim->ctx) ? N2CE_ECANCELED : N2CE_OK;
+    bool stop = n2_cancelled(sim->ctx);
+    N2_TRY(n2_comm_any(sim->ctx, &stop));
+    return stop ? N2CE_ECANCELED : N2CE_OK;
 }
 
 static void finish_scores(n2_gaussian_result *result, size_t n_columns) {

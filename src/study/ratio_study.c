@@ -3,11 +3,13 @@
 
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "comm/comm.h"
 #include "published.h"
 #include "study_runner.h"
 #include "task/ratio_verdict.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -131,6 +133,7 @@ static n2ce_status choose_problems(n2ce_ctx *ctx, const char *text, n2_arena *ar
 typedef struct study_runner {
     n2_runner base;
     n2_ratio_study *study;
+    n2_arena *arena; /* of what is found */
 } study_runner;
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -313,17 +316,33 @@ static n2ce_status run_fit(const study_runner *r, const n2_problem *p, const n2_
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static n2ce_status run_all(study_runner *r) {
+static n2ce_status run_one(void *user, size_t i) {
+    study_runner *r = user;
     n2_ratio_study *s = r->study;
-    const size_t total = n2_study_fits(s);
-    for (size_t i = 0; i < total; i++) {
-        const size_t cell = i / s->n_seeds;
-        s->fits[i].seed = s->first_seed + i % s->n_seeds;
-        N2_TRY(run_fit(r, s->problems[cell / s->n_methods], s->methods[cell % s->n_methods],
-                       &s->fits[i]));
-        n2_runner_done(&r->base, (double)++s->n_done);
-    }
+    const size_t cell = i / s->n_seeds;
+    s->fits[i].seed = s->first_seed + i % s->n_seeds;
+    N2_TRY(
+        run_fit(r, s->problems[cell / s->n_methods], s->methods[cell % s->n_methods], &s->fits[i]));
+    n2_runner_done(&r->base, (double)++s->n_done);
     return N2CE_OK;
+}
+
+/* What rank `root` found. A name is at another address elsewhere. */
+static n2ce_status share_one(void *user, size_t i, int root) {
+    study_runner *r = user;
+    n2_study_fit *fit = &r->study->fits[i];
+    n2ce_ctx *ctx = r->base.ctx;
+    char name[128] = "";
+    if (fit->device) snprintf(name, sizeof name, "%s", fit->device);
+    N2_TRY(n2_comm_broadcast(ctx, root, name, sizeof name));
+    N2_TRY(n2_comm_broadcast(ctx, root, fit, sizeof *fit));
+    fit->device = n2_arena_strdup(r->arena, name);
+    if (n2_rank(ctx) != root) n2_runner_done(&r->base, (double)++r->study->n_done);
+    return fit->device ? N2CE_OK : N2CE_ENOMEM;
+}
+
+static n2ce_status run_all(study_runner *r) {
+    return n2_comm_tasks(r->base.ctx, n2_study_fits(r->study), run_one, share_one, r);
 }
 
 static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *arena,
@@ -345,7 +364,7 @@ static n2ce_status read_options(n2ce_ctx *ctx, const n2ce_options *o, n2_arena *
 static n2ce_status study_with(n2ce_ctx *ctx, const n2ce_options *options, n2_arena *arena,
                               n2ce_answer *answer) {
     n2_ratio_study study = {0};
-    study_runner r = {.study = &study};
+    study_runner r = {.study = &study, .arena = arena};
     N2_TRY(read_options(ctx, options, arena, &study));
     N2_TRY(n2_runner_open(ctx, (double)n2_study_fits(&study), &r.base));
     const n2ce_status status = run_all(&r);

@@ -24,8 +24,9 @@ static char *without_blanks(n2_arena *arena, const char *from, const char *to) {
 static n2ce_status add(n2ce_ctx *ctx, n2_objectives *w, n2_objective objective) {
     if (!objective.column) return N2CE_ENOMEM;
     if (!*objective.column)
-        return n2_fail(ctx, N2CE_EINVAL, "A comma of --maximize, --minimize or --target has no "
-                                         "column beside it.");
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "A comma of --maximize, --minimize or --target has no "
+                       "column beside it.");
     if (w->n == N2_OBJECTIVES_MAX)
         return n2_fail(ctx, N2CE_EINVAL, "optimize takes at most %d objectives.",
                        (int)N2_OBJECTIVES_MAX);
@@ -40,7 +41,8 @@ static n2ce_status read_weighted(n2ce_ctx *ctx, n2_objectives *w, const char *fr
     if (!text) return N2CE_ENOMEM;
     double weight = strtod(text, &end);
     while (end > text && isspace((unsigned char)*end)) end++;
-    if (end == text || *end != '*') return add(ctx, w, (n2_objective){text, sign, 1, 0, NULL, 0, 1, 0});
+    if (end == text || *end != '*')
+        return add(ctx, w, (n2_objective){text, sign, 1, 0, NULL, 0, 1, 0});
     if (!(weight > 0) || !isfinite(weight))
         return n2_fail(ctx, N2CE_EINVAL, "\"%s\": a weight is a positive number.", text);
     w->combined = true;

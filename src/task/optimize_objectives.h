@@ -1,5 +1,5 @@
-/* optimize: what is wanted, where it is more than one column: several objectives, each weighted, or a
- * value that a column is to be near. */
+/* optimize: what is wanted, where it is more than one column: several objectives, each weighted, or
+ * a value that a column is to be near. */
 #ifndef N2_OPTIMIZE_OBJECTIVES_H
 #define N2_OPTIMIZE_OBJECTIVES_H
 
@@ -14,7 +14,8 @@ typedef struct n2_objective {
     double weight; /* of its standard deviation */
     double aim;
     const double *value; /* of every row, as the file has it */
-    double mean, sd, best; /* of these, turned so that more is better, or of distances from the aim */
+    double mean, sd,
+        best; /* of these, turned so that more is better, or of distances from the aim */
 } n2_objective;
 
 typedef struct n2_objectives {
@@ -37,16 +38,16 @@ n2ce_status n2_objectives_take(n2_objectives *w, n2_design_table *t, size_t firs
 /* The table's value with other weights: factors on those that were asked for. */
 void n2_objectives_weigh(const n2_objectives *w, const double *factor, n2_design_table *t);
 
-/* How many standard deviations a value can be above the best that was seen: of a distance, to 0; NaN
- * of others, which may be anything. */
+/* How many standard deviations a value can be above the best that was seen: of a distance, to 0;
+ * NaN of others, which may be anything. */
 double n2_objectives_reach(const n2_objectives *w);
 
-/* Factors of weighting k of N2_WEIGHTINGS: from all on the first objective, by way of the others, to
- * all on the last. */
+/* Factors of weighting k of N2_WEIGHTINGS: from all on the first objective, by way of the others,
+ * to all on the last. */
 void n2_objectives_weighting(const n2_objectives *w, size_t k, double *factor);
 
-/* What forests on the rows predict of every objective for designs, objective by objective, and which
- * of the designs no other one is better than in all; in the arena. */
+/* What forests on the rows predict of every objective for designs, objective by objective, and
+ * which of the designs no other one is better than in all; in the arena. */
 n2ce_status n2_objectives_predict(n2_objectives *w, const n2_designs *seen, const double *x,
                                   size_t rows, double **predicted, double **front);
 

@@ -2,6 +2,7 @@
 #include "cpu/cpu.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "cuda/cuda.h"
 #include "engine/plan.h"
 
@@ -152,8 +153,14 @@ n2ce_status n2_choice_settle(n2_device_choice *choice, n2ce_ctx *ctx, double flo
         return N2CE_OK;
     }
     N2_TRY(status);
-    N2_TRY(timer(user, n2_choice_backend(NULL), &here));
-    status = timer(user, device, &there);
+    n2_comm_alone(ctx); /* each rank measures as long as it takes; rank 0's times count */
+    status = timer(user, n2_choice_backend(NULL), &here);
+    const bool timed = status == N2CE_OK;
+    if (timed) status = timer(user, device, &there);
+    n2_comm_together(ctx);
+    if (!timed) return status;
+    if (status == N2CE_OK) status = n2_comm_broadcast(ctx, 0, &here, sizeof here);
+    if (status == N2CE_OK) status = n2_comm_broadcast(ctx, 0, &there, sizeof there);
     if (status == N2CE_OK) {
         compare(choice, device, here, there);
         return N2CE_OK;

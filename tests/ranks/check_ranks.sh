@@ -71,6 +71,10 @@ same score score ../quick.st ../long.csv -o scores.txt
 same 'score without names' score ../quick.st ../new.csv -o scores.npy
 same detect detect --normal ../den.csv ../new.csv -o flagged.csv
 
+same 'study gaussian' study gaussian --dim 3 --n 20 --runs 6 --steps 10
+same 'study ratio' study ratio --tasks correlated-normal --methods ulsif --n 100 --seeds 3 --quiet
+same 'study bbo' study bbo --tasks branin --methods random,top-offline --seeds 3 --quiet
+
 # What is wrong is said once, with one exit code.
 code=0
 ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
