@@ -45,11 +45,13 @@ static bool same_name(const n2ce_option *a, const n2ce_option *b) {
     return strcmp(a->name, b->name) == 0;
 }
 
-/* But for --model, a file but of train, which makes one of a kind, and --method, an estimator of
- * ratios, or a way to distil: their values say which. */
+/* But for --model, a file but of train, which makes one of a kind, --method, an estimator of
+ * ratios, or a way to distil, and --target, a mean, or what a column is to be: their values say
+ * which. */
 static bool same_name_and_meaning(const n2ce_option *a, const n2ce_option *b) {
     const bool two = strcmp(a->name, "model") == 0 || strcmp(a->name, "method") == 0;
-    return same_name(a, b) && !(two && !same_text(a->choices, b->choices));
+    const bool aim = strcmp(a->name, "target") == 0 && !same_text(a->value, b->value);
+    return same_name(a, b) && !aim && !(two && !same_text(a->choices, b->choices));
 }
 
 /* Of all pairs of options of different verbs, those that `when` is true of must agree. */
