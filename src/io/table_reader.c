@@ -285,7 +285,7 @@ static n2ce_status start_npy(n2_reader *r) {
 /* A first line of whole numbers that count may be names or data. */
 static void tell_assumed(const n2_reader *r, const n2_csv_field *fields, size_t n) {
     const double from = n2_csv_counts_from(fields, n);
-    if (from < 0 || (n == 1 && from > 0)) return;
+    if (from < 0 || (from > 0 && (n == 1 || (n == 2 && from < 1000)))) return;
     char line[80];
     int at = 0;
     for (size_t i = 0; i < n && i < 3; i++)
