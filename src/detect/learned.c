@@ -1,5 +1,6 @@
 #include "learned.h"
 
+#include "base/numerics.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "ratio/choose.h"
@@ -133,7 +134,7 @@ static n2ce_status train(n2_learned *l, const n2_contrast_data *data, const n2_l
     double alpha[N2_MOST_STAGES + 1];
     n2_fit_options fit = {.critic = {.contrast = N2_CONTRAST_N2CE, .steps = STEPS}};
     const size_t rows = data->num.n - (data->held[0][1] - data->held[0][0]);
-    n2_choose(l->base, rows, data->den.n, &fit, alpha);
+    n2_choose(l->base, N2_NAN, rows, data->den.n, &fit, alpha);
     l->shape = fit.critic;
     l->shape.magnitude = l->shape.judge;
     l->shape.alpha = alpha;

@@ -192,11 +192,17 @@ static double high_ratio(const n2_scores *s, size_t side, double sign) {
     return top[k - 1];
 }
 
-/* Where the other sample has hardly a row the log ratio is extrapolated: that part of the mean. */
-static double extrapolated(const n2_scores *s, size_t side) {
+/* Where the other sample has hardly a row the log ratio is extrapolated: that part of the mean, and
+ * the share of the rows that are there. */
+static double extrapolated(const n2_scores *s, size_t side, double *share) {
     const double sign = side ? 1 : -1, high = high_ratio(s, 1 - side, sign);
     n2_sum sum = {0, 0};
-    for (size_t i = 0; i < s->n[side]; i++) n2_sum_add(&sum, fmax(sign * s->f[side][i] - high, 0));
+    size_t there = 0;
+    for (size_t i = 0; i < s->n[side]; i++) {
+        n2_sum_add(&sum, fmax(sign * s->f[side][i] - high, 0));
+        there += sign * s->f[side][i] > high;
+    }
+    *share = (double)there / (double)s->n[side];
     return n2_sum_value(&sum) / (double)s->n[side];
 }
 
@@ -207,9 +213,9 @@ static double learned_share(const n2_scores *s, size_t side) {
     return all > 0 ? fmin(1, sqrt(learned / all)) : 0;
 }
 
-/* Shares of what is extrapolated and of what a smaller penalty adds, and nats for rows that have no
- * neighbour of the other sample. */
-static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, ALONE_NATS = 0.5;
+/* Shares of what is extrapolated and of what a smaller penalty adds, and nats for rows where the
+ * other sample has hardly any, or that have no neighbour of it. */
+static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, TAIL_NATS = 0.3, ALONE_NATS = 0.5;
 
 /* The variance of any estimate that learns the ratio contains that of r over the other sample, here
  * of M r / (M + r) for an M that few ratios exceed. Pairs of rows are as good as without end. */
@@ -233,7 +239,10 @@ static double fit_variance(const n2_scores *s, const n2_fit_record *r, size_t si
     const double loose = s->influence || side ? LOOSE_SHARE * fmax(r->looser[side], 0) : 0;
     q->fitting = sqrt(0.25 * gap * gap + loose * loose);
     const double alone = ALONE_NATS * fmax(r->second.alone[side] - 0.1, 0);
-    q->tail = learned_share(s, side) * (TAIL_SHARE * extrapolated(s, side) + alone);
+    const double learned = learned_share(s, side);
+    double share;
+    const double beyond = TAIL_SHARE * extrapolated(s, side, &share);
+    q->tail = learned * (beyond + alone) + fmin(1, 3 * learned) * TAIL_NATS * share;
     return q->fitting * q->fitting + q->tail * q->tail;
 }
 
@@ -252,7 +261,8 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     /* One step towards the functional's own optimum: the error that is left is of second
      * order in that of f. */
     const bool learned = r->learned;
-    const bool off = isfinite(gaussian) && fabs(q->balance) > 3 * q->balance_error;
+    const bool off = isfinite(gaussian) && !(r->pooled_off > 0) &&
+                     fabs(q->balance) > 3 * q->balance_error && fabs(sign * f.mean - gaussian) < 1;
     double other = learned || off || !influence ? q->balance_error * q->balance_error : 0;
     if (influence) other += average_of(influence, s->n[1 - side]).var / (double)s->n[1 - side];
     if (learned) other = fmax(other, other_variance(s, side));
@@ -265,6 +275,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
         q->choice = isfinite(gaussian) ? choice_error(s, e.value, gaussian) : 0;
         e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
     }
+    e.error += 0.25 * r->pooled_off * r->pooled_off;
     e.error = sqrt(e.error);
     return e;
 }

@@ -65,7 +65,7 @@ static void fold_progress(void *user, double share) {
 }
 
 /* With fewer rows a side a network has nothing to learn from. */
-enum { ROWS_FOR_A_NETWORK = 60 };
+enum { ROWS_FOR_A_NETWORK = 60, ROWS_A_COLUMN = 8 };
 
 static bool promising(const n2_critic_record *r) { return r->gain > 0.5 * r->gain_error; }
 
@@ -83,6 +83,7 @@ static bool worth_training(const n2_fitter *f) {
     const size_t n = f->dx || f->num.n < f->den.n ? f->num.n : f->den.n;
     if (f->o.parts == N2_PARTS_QUADRATIC || f->o.estimator != N2_ESTIMATOR_NEURAL) return false;
     if (n < ROWS_FOR_A_NETWORK || smooth_is_enough(f, n)) return false;
+    if (f->o.parts == N2_PARTS_BOTH && n < ROWS_A_COLUMN * f->num.d) return false;
     return f->o.parts == N2_PARTS_NET || f->fold == 0 || f->go_on;
 }
 
@@ -293,7 +294,8 @@ static n2ce_status run_all(n2_fitter *f) {
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
     if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
         N2_TRY(n2_fit_gaussian(f));
-    n2_choose(f->ratio->base, f->num.n, f->dx ? f->num.n : f->den.n, &f->o, f->record->alpha);
+    n2_choose(f->ratio->base, f->record->gaussian, f->num.n, f->dx ? f->num.n : f->den.n, &f->o,
+              f->record->alpha);
     N2_TRY(fit_smooth(f));
     f->record->used = f->o;
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));

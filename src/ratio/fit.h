@@ -52,6 +52,9 @@ typedef struct n2_fit_record {
     double alpha[N2_MOST_STAGES + 1];
     double gaussian;         /* divergence of the Gaussian parts, nats, unbiased */
     double gaussian_reverse; /* the other way round; NaN with dx */
+    double pooled_off;       /* what is lost if covariances are not the same, where they are taken
+                                for it, nats; else 0 */
+    double excess;           /* kurtosis of columns, the mean excess, where that was looked at */
     n2_critic_record fold[N2_MOST_FOLDS];
     size_t folds_run;  /* in which a network was trained */
     bool learned;      /* the learned parts are part of the ratio */

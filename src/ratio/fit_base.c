@@ -4,6 +4,7 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 
+#include <math.h>
 #include <string.h>
 
 void n2_fold_rows(size_t n, size_t folds, size_t k, size_t range[2]) {
@@ -22,6 +23,13 @@ static n2ce_status sum_folds(n2_fitter *f, size_t side) {
     return n2_fold_sums_new(f->ctx, rows, bounds, f->o.folds, &f->sums[side]);
 }
 
+/* Gives both samples the covariance of both. */
+static void pool_moments(n2_moments m[2], size_t d) {
+    const double a = (m[0].n - 1) / (m[0].n + m[1].n - 2);
+    for (size_t i = 0; i < d * d; i++)
+        m[0].cov[i] = m[1].cov[i] = a * m[0].cov[i] + (1 - a) * m[1].cov[i];
+}
+
 /* Of all rows but those of a fold, or of all; with dx of the joint sample alone. */
 static n2ce_status both_moments(const n2_fitter *f, size_t fold, n2_moments m[2]) {
     m[0] = (n2_moments){0};
@@ -33,6 +41,7 @@ static n2ce_status both_moments(const n2_fitter *f, size_t fold, n2_moments m[2]
         n2_moments_shrink(&m[0], f->num.d);
     else
         n2_moments_free(f->ctx, &m[1]);
+    if (status == N2CE_OK && f->pooled) pool_moments(m, f->num.d);
     return status;
 }
 
@@ -104,6 +113,79 @@ static n2ce_status gaussian_divergences(const n2_fitter *f, const n2_moments m[2
     return n2_gauss_kl(f->ctx, d, &m[0], &m[1], &r->gaussian_reverse);
 }
 
+/* ---- covariances that cannot be told apart -------------------------------- */
+
+/* Where rows are few for the columns: what two covariances then tell is mostly noise, and the log
+ * ratios of rows with it. */
+enum { ROWS_A_COLUMN = 100, LEAST_COLUMNS = 8 };
+
+static bool may_be_pooled(const n2_fitter *f) {
+    const size_t d = f->num.d, n = f->num.n < f->den.n ? f->num.n : f->den.n;
+    return !f->dx && d >= LEAST_COLUMNS && n > d + 3 && n < ROWS_A_COLUMN * d;
+}
+
+/* Half of Mahalanobis' distance of the means, squared and unbiased, for which m gets pooled. */
+static n2ce_status pooled_divergence(const n2_fitter *f, n2_moments m[2], double *kl) {
+    const double d = (double)f->num.d, rest = m[0].n + m[1].n - 2;
+    n2_gauss *g;
+    pool_moments(m, f->num.d);
+    N2_TRY(n2_gauss_new(f->ctx, f->num.d, &m[1], &m[0], &g));
+    const double square = 2 * n2_gauss_waymark_kl(g, 0, 1);
+    n2_gauss_free(g);
+    *kl = 0.5 * (square * (rest - d - 1) / rest - d * (1 / m[0].n + 1 / m[1].n));
+    return N2CE_OK;
+}
+
+/* The standard deviation of what equal covariances seem to add, by chi squares with as many degrees
+ * of freedom as a covariance has numbers; more so if rows are hardly more than columns. */
+static double noise_of_covariances(const n2_moments m[2], double d) {
+    const double fewest = m[0].n < m[1].n ? m[0].n : m[1].n;
+    return 0.5 * (1 / m[0].n + 1 / m[1].n) * sqrt(d * (d + 1)) / (1 - d / fewest);
+}
+
+/* What heavy tails make of equal covariances beyond what those of normals seem to add: a quarter of
+ * the columns' excess kurtosis for each row of a sample. */
+static double tails_of_covariances(const n2_fitter *f, const n2_moments m[2]) {
+    const n2_rows_view rows[] = {f->den, f->num};
+    const size_t d = f->num.d;
+    double sum = 0;
+    f->record->excess = 0;
+    for (size_t side = 0; side < 2; side++) {
+        double fourth = 0;
+        for (size_t i = 0; i < rows[side].n; i++)
+            for (size_t j = 0; j < d; j++) {
+                const double x = rows[side].x[i * d + j] - m[side].mean[j];
+                const double square = x * x / m[side].cov[j * d + j];
+                fourth += square * square;
+            }
+        const double excess = fourth / m[side].n - 3 * (double)d;
+        f->record->excess += 0.5 * excess / (double)d;
+        sum += fmax(excess, 0) / m[side].n;
+    }
+    return 0.25 * sum;
+}
+
+/* Takes the covariances for the same if their part of the divergences is within its noise. m is of
+ * all rows, and pooled then. */
+static n2ce_status pool_if_alike(n2_fitter *f, n2_moments m[2]) {
+    enum { DEVIATIONS = 3 };
+    n2_fit_record *r = f->record;
+    double kl;
+    if (!may_be_pooled(f) || !isfinite(r->gaussian + r->gaussian_reverse)) return N2CE_OK;
+    const double noise = noise_of_covariances(m, (double)f->num.d);
+    const double tails = tails_of_covariances(f, m);
+    N2_TRY(pooled_divergence(f, m, &kl));
+    const double off = 0.5 * (r->gaussian + r->gaussian_reverse) - kl - tails;
+    f->pooled = fabs(off) < DEVIATIONS * noise;
+    if (f->pooled) {
+        r->gaussian = r->gaussian_reverse = kl;
+        r->pooled_off = fmax(fabs(off), noise);
+        return N2CE_OK;
+    }
+    for (size_t side = 0; side < 2; side++) n2_moments_free(f->ctx, &m[side]);
+    return both_moments(f, N2_ALL_FOLDS, m);
+}
+
 /* Gaussian divergences of the whole samples, and how each row moves them. */
 n2ce_status n2_fit_gaussian(n2_fitter *f) {
     n2_moments m[2];
@@ -112,6 +194,7 @@ n2ce_status n2_fit_gaussian(n2_fitter *f) {
     N2_TRY(both_moments(f, N2_ALL_FOLDS, m));
     const size_t d = f->num.d;
     n2ce_status status = gaussian_divergences(f, m);
+    if (status == N2CE_OK) status = pool_if_alike(f, m);
     if (status == N2CE_OK) status = make_first_bases(f);
     n2_gauss *reverse = NULL;
     if (status == N2CE_OK && !f->dx) status = score_by_all(f);

@@ -18,6 +18,7 @@ typedef struct n2_fitter {
     n2_scores *scores;
     n2_rows_view num, den; /* features */
     size_t dx;
+    bool pooled;                   /* both Gaussians have the pooled covariance */
     n2_fold_sums *sums[2];         /* of den (NULL with dx) and num, for the Gaussian part */
     n2_gauss *base[N2_MOST_FOLDS]; /* of this fold and of those to come */
     n2_gauss_scoring *scoring[2 * N2_MOST_FOLDS]; /* of folds up to, not including, `scored` */

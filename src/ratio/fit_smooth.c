@@ -9,7 +9,7 @@
 
 enum {
     ROWS = 60,          /* a side: with fewer there is nothing to choose scales by */
-    WIDEST = 64,        /* columns beyond which distances tell nothing */
+    WIDEST = 128,       /* columns beyond which distances tell nothing */
     MOST_ROWS = 4000,   /* a side, of one fit */
     MOST_JOINT = 15000, /* rows and pairs together */
     SEARCH_ROWS = 2000, /* a side, of the search's halves together */

@@ -221,6 +221,27 @@ static bool heavy_weights(const judged *j, char *reason) {
     return true;
 }
 
+/* A Jensen-Shannon divergence is between 0 and ln 2. */
+static bool wide(const judged *j, char *reason) {
+    if (j->which != N2_JUDGED_BOUNDED || !(j->e.error > 0.1)) return false;
+    snprintf(reason, TEXT,
+             "the standard error is %.2g, of a number between 0 and 0.69: with so few rows for so "
+             "many columns it is not known; bring more rows, or fewer columns",
+             j->e.error);
+    return true;
+}
+
+/* Where the Gaussian part has the word alone although its columns are far from normal. */
+static bool not_normal(const judged *j, char *reason) {
+    const n2_fit_record *r = &j->s->record;
+    if (r->learned || !(fabs(r->excess) > 0.5) || r->used.parts != N2_PARTS_BOTH) return false;
+    snprintf(reason, TEXT,
+             "columns are not normal (excess kurtosis %.2g), and rows are too few for so many "
+             "columns to learn what two normals miss: bring more rows, or fewer columns",
+             r->excess);
+    return true;
+}
+
 static bool falling_path(const judged *j, char *reason) {
     n2_estimate before = n2_estimate_path(&j->s->scores, 1);
     if (j->which != N2_JUDGED_KL || !j->s->record.learned) return false;
@@ -295,6 +316,8 @@ static const struct {
     {N2_DOUBTFUL, still_learning},
     {N2_DOUBTFUL, off_balance},
     {N2_DOUBTFUL, heavy_weights},
+    {N2_DOUBTFUL, wide},
+    {N2_DOUBTFUL, not_normal},
     {N2_DOUBTFUL, supports},
     {N2_DOUBTFUL, lonely},
     {N2_DOUBTFUL, extrapolated},

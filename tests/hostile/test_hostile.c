@@ -15,7 +15,8 @@ typedef struct hostile {
     void (*draw)(size_t rows, double *num, double *den);
     bool joint; /* num is x, den is y */
     double kl, reverse, js;
-    const char *steps; /* of networks, or NULL */
+    const char *steps;  /* of networks, or NULL */
+    const char *stages; /* or NULL */
 } hostile;
 
 static const double PI = 3.14159265358979324;
@@ -148,6 +149,23 @@ static void other_triangles(size_t n, double *num, double *den) {
     fill_triangle(den, n, 0.8, PI, 24);
 }
 
+/* Narrow Gaussians beside narrow ones: the reverse KL is of rows that have no neighbours. */
+static void sharp_mixtures(size_t n, double *num, double *den) {
+    static const double at[2][3][2] = {{{0, 0.2}, {3, -0.2}, {0.4, 3}}, {{0, 0}, {3, 0}, {0, 3}}};
+    double *const samples[] = {den, num};
+    for (uint32_t side = 0; side < 2; side++) {
+        fill_normal(samples[side], 2 * n, 0, side ? 0.15 : 0.3, 33 + side);
+        for (size_t i = 0; i < 2 * n; i++) samples[side][i] += at[side][i / 2 % 3][i % 2];
+    }
+}
+
+/* Uniform and far from it at both ends. */
+static void arcs(size_t n, double *num, double *den) {
+    fill_uniform(num, 2 * n, 35);
+    fill_uniform(den, 2 * n, 36);
+    for (size_t i = 0; i < 2 * n; i++) num[i] = 0.5 - 0.5 * cos(PI * num[i]);
+}
+
 static void one_wave(size_t n, double *x, double *y) {
     fill_normal(x, n, 0, 1, 25);
     fill_normal(y, n, 0, 0.3, 26);
@@ -189,31 +207,37 @@ static void bits(size_t n, double *num, double *den) {
 
 static const hostile cases[] = {
     {"whole numbers and their copy", ROWS, 1, 1, whole_numbers_and_their_copy, true, 1.791759,
-     N2_NAN, N2_NAN, NULL},
+     N2_NAN, N2_NAN, NULL, NULL},
     {"1 % at 30 sigma", ROWS, 2, 2, one_in_a_hundred_at_thirty_sigma, false, 4.44, 0.01005, N2_NAN,
-     NULL},
-    {"half zeros", ROWS, 1, 1, half_zeros, false, N2_INFINITY, 0.693147, 0.215762, "100"},
+     NULL, NULL},
+    {"half zeros", ROWS, 1, 1, half_zeros, false, N2_INFINITY, 0.693147, 0.215762, "100", NULL},
     {"half zeros below", ROWS, 1, 1, half_zeros_below, false, 0.693147, N2_INFINITY, 0.215762,
-     "100"},
+     "100", NULL},
     {"U(0, 2) and U(0, 1)", ROWS, 1, 1, wider_support, false, N2_INFINITY, 0.693147, 0.215762,
-     "100"},
-    {"(x, x)", ROWS, 2, 2, columns_that_are_one, false, N2_INFINITY, N2_INFINITY, 0.693147, NULL},
+     "100", NULL},
+    {"(x, x)", ROWS, 2, 2, columns_that_are_one, false, N2_INFINITY, N2_INFINITY, 0.693147, NULL,
+     NULL},
     {"(x, x) below", ROWS, 2, 2, columns_that_are_one_below, false, N2_INFINITY, N2_INFINITY,
-     0.693147, NULL},
+     0.693147, NULL, NULL},
     {"100 columns of Laplace", 500, 100, 100, many_columns_of_laplace, false, 1.0712, 1.0712,
-     N2_NAN, "100"},
-    {"the same file twice", ROWS, 3, 3, the_same_file_twice, false, 0, 0, 0, NULL},
-    {"rows five times", ROWS, 3, 3, rows_five_times, false, 0, 0, 0, NULL},
-    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, N2_NAN, N2_NAN, "100"},
-    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, N2_NAN, N2_NAN, "100"},
-    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, N2_INFINITY, 0.215762, "100"},
-    {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL},
-    {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL},
-    {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30"},
-    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100"},
-    {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL},
-    {"lognormal", ROWS, 2, 2, positive_columns, false, 0.1395, 0.1886, 0.0380, NULL},
-    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, N2_NAN, NULL},
+     N2_NAN, "100", NULL},
+    {"the same file twice", ROWS, 3, 3, the_same_file_twice, false, 0, 0, 0, NULL, NULL},
+    {"rows five times", ROWS, 3, 3, rows_five_times, false, 0, 0, 0, NULL, NULL},
+    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, N2_NAN, N2_NAN, "100", NULL},
+    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, N2_NAN, N2_NAN, "100", NULL},
+    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, N2_INFINITY, 0.215762, "100", NULL},
+    {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
+    {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
+    {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30", NULL},
+    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100", NULL},
+    {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL,
+     NULL},
+    {"lognormal", ROWS, 2, 2, positive_columns, false, 0.1395, 0.1886, 0.0380, NULL, NULL},
+    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, N2_NAN, NULL, NULL},
+    {"sharp mixtures", 1200, 2, 2, sharp_mixtures, false, 1.0808, 3.3897, 0.2713, "100", NULL},
+    {"arcs", 1000, 2, 2, arcs, false, 0.48313, 0.28946, N2_NAN, NULL, NULL},
+    {"triangles, 3 stages", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "200", "3"},
+    {"one wave, 2 stages", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "200", "2"},
 };
 
 static n2ce_answer *ask(n2ce_ctx *ctx, const hostile *h, const n2ce_matrix *data) {
@@ -222,6 +246,7 @@ static n2ce_answer *ask(n2ce_ctx *ctx, const hostile *h, const n2ce_matrix *data
     n2ce_answer *answer = NULL;
     assert_int_equal(n2ce_options_new(ctx, n2ce_task_options(task), &o), N2CE_OK);
     if (h->steps) assert_int_equal(n2ce_options_set(o, "steps", h->steps), N2CE_OK);
+    if (h->stages) assert_int_equal(n2ce_options_set(o, "stages", h->stages), N2CE_OK);
     if (n2ce_task_run_on(ctx, task, o, data, 2, &answer) != N2CE_OK)
         fail_msg("%s: %s", h->name, n2ce_errmsg(ctx));
     n2ce_options_free(o);

@@ -55,6 +55,31 @@ static void assert_estimate(n2_estimate e, double truth, double least, double mo
 
 /* ---- known answers ---- */
 
+/* 150 rows of 20 columns: covariances that cannot be told apart are taken for the same, and the
+ * rows' weights make sense; others are not. */
+static void few_rows_share_a_covariance(void **state) {
+    (void)state;
+    enum { D = 20, ROWS = 150 };
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_fit_options o = quick();
+    o.parts = N2_PARTS_QUADRATIC;
+    o.scaling = N2_SCALING_LINEAR;
+    for (size_t wide = 0; wide < 2; wide++) {
+        double *num = normals(D * ROWS, 0.2, wide ? 1.5 : 1, 1), share;
+        double *den = normals(D * ROWS, 0, 1, 2);
+        fitted f = fit(ctx, num, ROWS, den, ROWS, D, 0, &o);
+        n2_quality q;
+        const double v = wide ? 2.25 : 1, truth = 0.5 * D * (v - 1 - log(v) + 0.04);
+        assert_true((f.record.pooled_off > 0) == !wide);
+        assert_estimate(n2_estimate_kl(&f.scores, &f.record, &q), truth, 0.01, 2);
+        if (!wide) assert_true(n2_estimate_mean_ratio(&f.scores, 0, &share).value < 2);
+        fitted_free(&f);
+        free(num);
+        free(den);
+    }
+    n2ce_ctx_free(ctx);
+}
+
 /* N(1, 1) against N(0, 1): KL both ways 1/2 each, and the M-path between. */
 static void two_normals(void **state) {
     (void)state;
@@ -623,6 +648,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shuffling_moves_whole_rows),
         cmocka_unit_test(two_normals),
+        cmocka_unit_test(few_rows_share_a_covariance),
         cmocka_unit_test(unequal_samples_in_odd_units),
         cmocka_unit_test(mutual_information_of_a_pair),
         cmocka_unit_test(one_distribution_twice),
