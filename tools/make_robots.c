@@ -175,8 +175,9 @@ static bool read_policy(const char *path, double *policy) {
     return n == N2_ROBOT_WEIGHTS;
 }
 
+/* In full: contacts make walking chaotic, and a design that is rounded earns something else. */
 static void print_row(const n2_robot *r, const double *design, double value) {
-    for (size_t c = 0; c < r->columns; c++) printf("%.6g,", design[c]);
+    for (size_t c = 0; c < r->columns; c++) printf("%.17g,", design[c]);
     printf("%.6g\n", value);
 }
 
