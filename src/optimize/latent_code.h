@@ -71,4 +71,9 @@ typedef struct n2_latent_change {
 void n2_latent_code_change(const n2_latent_code *code, const n2_latent_change *change,
                            double *design);
 
+/* A design by chance, from two numbers in (0, 1] a column: anything within the bounds, as evenly as
+ * the numbers are there, or by the code's scale, which knows what is usual. */
+void n2_latent_code_scatter(const n2_latent_code *code, bool by_code, const float *uniform,
+                            double *design);
+
 #endif

@@ -32,6 +32,7 @@ typedef struct search {
     double *value; /* how good that is, standardised; -inf: nothing yet */
     double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *penalty, *found;
     float *coded, *uniform, *normal;
+    size_t looked; /* designs of each chain so far */
     uint32_t draws;
 } search;
 
@@ -177,17 +178,33 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
+/* Some chains wander: each is the best of a number of designs by chance, and so nothing that is
+ * only good far from all designs, for a model that is wrong there. One of eight, and more where
+ * little is explained. */
+static size_t wanderers_period(const search *s) {
+    const double explained = s->m->record.r2;
+    return explained > 0.5 ? 8 : explained > 0.25 ? 4 : 2;
+}
+
+static bool is_wanderer(const search *s, size_t i) { return i % wanderers_period(s) == 1; }
+
+/* How many designs a wanderer chooses from: few of them trust the model less. */
+static size_t patience(const search *s, size_t i) {
+    enum { OCTAVES = 11 };
+    return (size_t)1 << (i / wanderers_period(s) % OCTAVES);
+}
+
 /* One of four chains explores: it keeps far from the others, believes a value of its own that could
  * be the truth as well as the mean of all members, and is never moved elsewhere, in case all
  * others are wrong together. */
-static bool is_explorer(size_t i) { return i % 4 == 3; }
+static bool is_explorer(const search *s, size_t i) { return i % 4 == 3 || is_wanderer(s, i); }
 
 /* A mixture of what the members are off by, as wide as that is, drawn once a chain. */
 static double belief(const search *s, size_t i, const double *members) {
     const size_t e = s->m->o.members;
     const double mean = mean_of(members, e);
     float weight[N2_LATENT_MEMBERS_MAX];
-    if (!is_explorer(i) || e < 2) return mean;
+    if (!is_explorer(s, i) || e < 2) return mean;
     n2_fill_normal((n2_stream){s->m->o.seed, 80, (uint32_t)i}, 0, e, weight);
     double off = 0;
     for (size_t k = 0; k < e; k++) off += (double)weight[k] * (members[k] - mean);
@@ -197,7 +214,7 @@ static double belief(const search *s, size_t i, const double *members) {
 /* Whether another chain's design is nearer than proposals should be. */
 static bool is_crowded(const search *s, size_t i, const double *x) {
     const n2_space *space = &s->m->designs->space;
-    const double spacing = is_explorer(i) ? s->wide_spacing : s->spacing;
+    const double spacing = is_explorer(s, i) ? s->wide_spacing : s->spacing;
     for (size_t k = 0; k < s->chains; k++)
         if (k != i && s->value[k] > -N2_INFINITY &&
             n2_space_distance(space, x, s->best + k * s->columns, spacing) < spacing)
@@ -259,6 +276,8 @@ static void settle(search *s, size_t k) {
 static void consider(search *s, size_t i, size_t k) {
     const size_t e = s->m->o.members;
     const double *x = s->found + k * s->columns;
+    const bool settled = is_wanderer(s, i) && s->looked >= patience(s, i);
+    if (settled && s->value[i] > -N2_INFINITY) return;
     double value = belief(s, i, s->members + k * e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
     value -= s->penalty[k];
@@ -274,8 +293,16 @@ static n2ce_status judge(search *s) {
     const n2_latent_words words = {s->members, s->prior, s->misfit, NULL};
     N2_TRY(n2_latent_say(s->m, s->coded, n, &words));
     N2_TRY(n2_latent_penalise(s->m, s->coded, n, s->penalty));
-    for (size_t k = 0; k < n; k++) consider(s, k % s->chains, k);
+    for (size_t k = 0; k < n; k++) {
+        consider(s, k % s->chains, k);
+        s->looked += k % s->chains + 1 == s->chains;
+    }
     return N2CE_OK;
+}
+
+static void wander(search *s, size_t k) {
+    n2_latent_code_scatter(s->m->code, k / s->chains % 2, s->uniform + k * 2 * s->columns,
+                           s->found + k * s->columns);
 }
 
 /* Decodes the particles, by chance where that is in it, and looks at the designs: in turns the
@@ -288,7 +315,9 @@ static n2ce_status look(search *s) {
         double *x = s->found + k * s->columns;
         const n2_latent_move move = {s->decoded + i * s->width, s->decoded_from + i * s->width,
                                      s->from + i * s->columns, s->uniform + k * 2 * s->columns};
-        if (k / n % 2)
+        if (is_wanderer(s, i))
+            wander(s, k);
+        else if (k / n % 2)
             n2_latent_code_read_part(s->m->code, &move, x);
         else
             n2_latent_code_read(s->m->code, &move, TEMPERATURE, x);
@@ -323,7 +352,10 @@ static n2ce_status look_around(search *s) {
     n2_fill_uniform(next_draw(s), 0, n * 2 * s->columns, s->uniform);
     n2_fill_normal(next_draw(s), 0, n * s->columns, s->normal);
     for (size_t k = 0; k < n; k++) {
-        change(s, k, draw);
+        if (is_wanderer(s, k % s->chains))
+            wander(s, k);
+        else
+            change(s, k, draw);
         settle(s, k);
     }
     return judge(s);
@@ -344,7 +376,8 @@ static void regroup(search *s, bool careful) {
     const n2_stream draw = next_draw(s);
     size_t n = 0;
     for (size_t i = 0; i < s->chains; i++)
-        if (is_careful(s, i) == careful && !is_explorer(i)) order[n++] = (ranked){s->value[i], i};
+        if (is_careful(s, i) == careful && !is_explorer(s, i))
+            order[n++] = (ranked){s->value[i], i};
     const size_t quarter = n / 4;
     if (quarter == 0) return;
     qsort(order, n, sizeof *order, by_rank);
@@ -448,6 +481,7 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
                              n2_proposals *out, size_t wanted, size_t *n) {
     const n2_designs *d = s->m->designs;
     const bool push = first + s->chains > n_starts; /* some start from the same place */
+    s->looked = 0;
     for (size_t i = 0; i < s->chains; i++) {
         const size_t row = starts[(first + i) % n_starts].index;
         memcpy(s->from + i * s->columns, d->x + row * s->columns, s->columns * sizeof(double));
