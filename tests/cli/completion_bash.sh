@@ -16,7 +16,7 @@ offers() {
 offers "fit score info divergence mi test optimize detect train sample distill compare study bench help version completion man" n2ce ""
 offers "score study" n2ce s
 offers "draw gaussian ratio bbo anomaly" n2ce study ""
-offers "step svgd" n2ce bench s
+offers "step scale svgd" n2ce bench s
 offers "--iterations" n2ce bench svgd --it
 offers "--plan" n2ce bench --pl
 offers "study" n2ce help st
