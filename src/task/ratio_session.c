@@ -360,7 +360,7 @@ void n2_session_say(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
     n2_text_add(out, "%s", parts_name(s));
-    if (s->ratio->base)
+    if (s->ratio->base && isfinite(r->gaussian)) /* rows may be too few for one */
         n2_text_add(out, " (Gaussian part %.4g nats%s)", r->gaussian,
                     r->learned         ? ""
                     : r->folds_run > 0 ? "; nothing more was found on held-out rows"
