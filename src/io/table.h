@@ -158,6 +158,11 @@ size_t n2_reader_cols(const n2_reader *r);
 size_t n2_reader_first_cols(const n2_reader *r);          /* those not from `then` */
 const char *n2_reader_name(const n2_reader *r, size_t c); /* NULL beyond the last */
 bool n2_reader_categorical(const n2_reader *r, size_t c);
+n2_header n2_reader_header(const n2_reader *r); /* whether its file has one: yes or no */
+n2ce_ctx *n2_reader_ctx(const n2_reader *r);
+
+/* Of a file that can be cut into pieces whose rows are numbers alone; 0: it is none. */
+size_t n2_reader_bytes(const n2_reader *r);
 
 /* Pieces of a CSV file, one after the other, that can be read apart from one another: rows that
  * begin in bytes [from, to). *can is false for a file that cannot be cut: NPY, a pipe, standard
@@ -165,7 +170,8 @@ bool n2_reader_categorical(const n2_reader *r, size_t c);
 n2ce_status n2_reader_can_cut(n2ce_ctx *ctx, const char *path, size_t *bytes, bool *can);
 
 /* *out is NULL if no row begins there. Lines are counted from the piece's first, which is said. A
- * line that ends inside quotes is an error: such a file cannot be cut. A piece whose rows were all
+ * line that ends inside quotes is an error: such a file cannot be cut. So are rows with another
+ * number of columns than the file's first. A piece whose rows were all
  * dropped is none. */
 n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
                                  size_t from, size_t to, n2_reader **out);

@@ -64,6 +64,16 @@ bool n2_reader_categorical(const n2_reader *r, size_t c) {
     return c < r->cols && r->categorical[c];
 }
 
+n2ce_ctx *n2_reader_ctx(const n2_reader *r) { return r->ctx; }
+
+n2_header n2_reader_header(const n2_reader *r) {
+    return r->has_header ? N2_HEADER_YES : N2_HEADER_NO;
+}
+
+size_t n2_reader_bytes(const n2_reader *r) {
+    return r->csv && !r->any_categorical && !r->find_texts ? n2_input_bytes(&r->input) : 0;
+}
+
 /* ---- what is wrong, and where ----------------------------------------------------------- */
 
 enum { SENTENCE = 800 };
@@ -423,6 +433,7 @@ n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table
     N2_TRY(n2_reader_open(ctx, path, o, &whole));
     n2_cut cut = {.head = whole->header_ends};
     const n2ce_status status = n2_input_find_lines(&whole->input, from, to, &cut.begin, &cut.stop);
+    const size_t file_cols = whole->file_cols;
     n2_reader_close(whole);
     N2_TRY(status);
     if (cut.begin < cut.head) cut.begin = cut.head;
@@ -430,7 +441,12 @@ n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table
     n2_reader *r = *out = reader_new(ctx, o);
     if (!r) return N2CE_ENOMEM;
     r->cut = cut;
-    return finish(r, start_path(r, path), o, out);
+    n2ce_status started = start_path(r, path);
+    if (started == N2CE_OK && r->file_cols != file_cols)
+        started =
+            n2_fail(ctx, N2CE_EDATA, "%s: rows have %zu columns, and the first of the file %zu.",
+                    r->label, r->file_cols, file_cols);
+    return finish(r, started, o, out);
 }
 
 n2ce_status n2_reader_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,

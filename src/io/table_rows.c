@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include "base/random.h"
+#include "table_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,13 +63,16 @@ static n2ce_status resize(filler *f, size_t rows) {
     return N2CE_OK;
 }
 
+static n2ce_status grow(filler *f) {
+    const size_t wanted = f->room ? 2 * f->room : block_rows(f->t);
+    return resize(f, wanted < f->limit ? wanted : f->limit);
+}
+
 /* Rows as they come, until there are enough or no more. */
 static n2ce_status fill(filler *f, bool *ended) {
     n2_table *t = f->t;
     for (size_t n = 1; t->rows < f->limit; t->rows += n) {
-        size_t wanted = f->room ? 2 * f->room : block_rows(t);
-        if (wanted > f->limit) wanted = f->limit;
-        if (t->rows == f->room) N2_TRY(resize(f, wanted));
+        if (t->rows == f->room) N2_TRY(grow(f));
         N2_TRY(n2_reader_next(f->r, t->x + t->rows * t->cols, f->room - t->rows, &n));
         *ended = n == 0;
         if (*ended) break;
@@ -80,21 +84,32 @@ enum { STREAM = 0x7461626c }; /* nobody else's */
 
 /* Every later row replaces a row of the sample with the probability that keeps the sample uniform
  * (Vitter 1985, algorithm R). */
+static size_t slot_of(const filler *f, size_t origin) {
+    return n2_random_below((n2_stream){f->seed, STREAM, 0}, origin, origin + 1);
+}
+
 static void offer(filler *f, const double *row, size_t origin) {
     const n2_table *t = f->t;
-    const size_t slot = n2_random_below((n2_stream){f->seed, STREAM, 0}, origin, origin + 1);
+    const size_t slot = slot_of(f, origin);
     if (slot >= t->rows) return;
     memcpy(t->x + slot * t->cols, row, t->cols * sizeof *row);
     f->kept[slot].origin = origin;
 }
 
-static n2ce_status replace(filler *f) {
-    n2_table *t = f->t;
-    const size_t rows = block_rows(t);
-    f->block = n2_alloc(t->ctx, rows, t->cols * sizeof *f->block);
+/* The sample is full: from now on its rows have numbers. */
+static n2ce_status begin_replacing(filler *f) {
+    const n2_table *t = f->t;
+    f->block = n2_alloc(t->ctx, block_rows(t), t->cols * sizeof *f->block);
     f->kept = n2_alloc(t->ctx, t->rows, sizeof *f->kept);
     if (!f->block || !f->kept) return N2CE_ENOMEM;
     for (size_t i = 0; i < t->rows; i++) f->kept[i].origin = i;
+    return N2CE_OK;
+}
+
+static n2ce_status replace(filler *f) {
+    const n2_table *t = f->t;
+    const size_t rows = block_rows(t);
+    N2_TRY(begin_replacing(f));
     size_t origin = t->rows;
     for (size_t n = 1; n > 0;) {
         N2_TRY(n2_reader_next(f->r, f->block, rows, &n));
@@ -137,18 +152,63 @@ static n2ce_status note_origins(filler *f) {
     return N2CE_OK;
 }
 
-static n2ce_status fill_table(filler *f) {
+/* ---- by several ranks ---- */
+
+static bool wants(void *user, size_t origin) {
+    const filler *f = user;
+    return origin < f->limit || slot_of(f, origin) < f->limit;
+}
+
+static n2ce_status take(void *user, const double *row, size_t origin) {
+    filler *f = user;
+    n2_table *t = f->t;
+    if (origin >= f->limit) {
+        if (!f->kept) N2_TRY(begin_replacing(f));
+        offer(f, row, origin);
+        return N2CE_OK;
+    }
+    if (t->rows == f->room) N2_TRY(grow(f));
+    memcpy(t->x + t->rows++ * t->cols, row, t->cols * sizeof *row);
+    return N2CE_OK;
+}
+
+static n2ce_status fill_together(filler *f, const char *path, const n2_table_options *o,
+                                 bool *done) {
+    const n2_row_taker taker = {f, wants, take};
+    n2_table *t = f->t;
+    *done = false;
+    if (!path) return N2CE_OK;
+    N2_TRY(n2_table_read_together(f->r, path, o, &taker, &t->seen, &t->dropped, done));
+    if (*done) return N2CE_OK;
+    n2_free(t->ctx, f->kept);
+    n2_free(t->ctx, f->block);
+    f->kept = NULL;
+    f->block = NULL;
+    t->rows = 0;
+    return N2CE_OK;
+}
+
+static n2ce_status fill_alone(filler *f) {
     bool ended = false;
     N2_TRY(fill(f, &ended));
-    if (!ended) {
-        N2_TRY(replace(f));
+    if (!ended) N2_TRY(replace(f));
+    f->t->seen = n2_reader_seen(f->r);
+    f->t->dropped = n2_reader_dropped(f->r);
+    return N2CE_OK;
+}
+
+/* ---- the whole ---- */
+
+static n2ce_status fill_table(filler *f, const char *path, const n2_table_options *o) {
+    bool done;
+    N2_TRY(fill_together(f, path, o, &done));
+    if (!done) N2_TRY(fill_alone(f));
+    if (f->kept) {
         restore_order(f);
         N2_TRY(note_origins(f));
     }
     for (size_t c = 0; c < f->t->cols; c++)
         f->t->categorical[c] = n2_reader_categorical(f->r, c); /* the rows may have told */
-    f->t->seen = n2_reader_seen(f->r);
-    f->t->dropped = n2_reader_dropped(f->r);
     return f->room > f->t->rows ? resize(f, f->t->rows) : N2CE_OK;
 }
 
@@ -159,9 +219,10 @@ static size_t row_limit(const n2_table_options *o, size_t cols) {
     return o->max_rows > 0 ? o->max_rows : limit;
 }
 
-/* The table of all that the reader has; closes the reader. */
-static n2ce_status read_table(n2ce_ctx *ctx, n2_reader *r, const n2_table_options *o,
-                              n2_table **out) {
+/* The table of all that the reader has, of the file at the path if there is one; closes the
+ * reader. */
+static n2ce_status read_table(n2ce_ctx *ctx, n2_reader *r, const char *path,
+                              const n2_table_options *o, n2_table **out) {
     n2_table *t = *out = n2_alloc(ctx, 1, sizeof *t);
     n2ce_status status = t ? N2CE_OK : N2CE_ENOMEM;
     if (t) {
@@ -171,7 +232,7 @@ static n2ce_status read_table(n2ce_ctx *ctx, n2_reader *r, const n2_table_option
         t->first_cols = n2_reader_first_cols(r);
         f.limit = row_limit(o, t->cols);
         status = copy_names(t, r);
-        if (status == N2CE_OK) status = fill_table(&f);
+        if (status == N2CE_OK) status = fill_table(&f, path, o);
         n2_free(ctx, f.block);
         n2_free(ctx, f.kept);
     }
@@ -187,7 +248,7 @@ n2ce_status n2_table_read(n2ce_ctx *ctx, const char *path, const n2_table_option
     n2_reader *r;
     *out = NULL;
     N2_TRY(n2_reader_open(ctx, path, o, &r));
-    return read_table(ctx, r, o, out);
+    return read_table(ctx, r, path, o, out);
 }
 
 n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
@@ -195,7 +256,7 @@ n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *
     n2_reader *r;
     *out = NULL;
     N2_TRY(n2_reader_of_matrix(ctx, m, label, o, &r));
-    return read_table(ctx, r, o, out);
+    return read_table(ctx, r, NULL, o, out);
 }
 
 n2ce_status n2_table_of_matrices(n2ce_ctx *ctx, const n2ce_matrix m[2], const char *const labels[3],

@@ -49,6 +49,10 @@ rows() {
 rows 400 0 >den.csv
 rows 400 0.3 >num.csv
 rows 5000 0.1 >new.csv
+awk 'BEGIN {
+    srand(3); print "a,b,value"
+    for (i = 0; i < 200; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%.4f\n", x, y, -(x - .4) ^ 2 - (y - .6) ^ 2 }
+}' >designs.csv
 
 # same NAME WORDS...: what NAME becomes on 1, 2 and 4 ranks.
 same() {
@@ -68,7 +72,13 @@ cp 1/model.st model.st
 "$program" fit -n num.csv -d den.csv --critic quadratic -o quick.st >out || complain "$(cat out)"
 { cat new.csv; for i in $(seq 80); do tail -n +2 new.csv; done; } >long.csv # of more than one piece
 same score score ../quick.st ../long.csv -o scores.txt
+rows 90000 0.2 >many.csv # of more than one piece, and more rows than are kept
+same 'fit by pieces' fit -n ../long.csv -d ../many.csv --critic quadratic --max-rows 5000 -o model.st
+{ cat many.csv; echo '"1","2'; echo '3",4'; } >quotes.csv
+same 'fit of what cannot be cut' fit -n ../quotes.csv -d ../long.csv --columns a,c --max-rows 500 --critic quadratic -o model.st
 same 'score without names' score ../quick.st ../new.csv -o scores.npy
+same optimize optimize ../designs.csv -m value -Q 4 --effort 0.02 --joint 20 --rounds 20 --device cpu -o proposals.csv \
+    --checkpoint state.st
 same detect detect --normal ../den.csv ../new.csv -o flagged.csv
 
 same 'study gaussian' study gaussian --dim 3 --n 20 --runs 6 --steps 10
@@ -81,6 +91,10 @@ ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
 [ "$code" = 1 ] || complain "a file that is not there: exit $code"
 [ "$(grep -c '^n2ce:.*missing.csv' err)" = 1 ] || complain "a file that is not there: $(cat err)"
 { cat long.csv; echo 1,2,x; } >broken.csv
+code=0
+ranks 2 fit -n broken.csv -d den.csv -o broken.st >out 2>err || code=$?
+[ "$code" = 3 ] && [ ! -e broken.st ] || complain "a bad line: exit $code"
+[ "$(grep -c "n2ce: .*broken.csv, line $(wc -l <broken.csv), column 3" err)" = 1 ] || complain "a bad line: $(cat err)"
 code=0
 ranks 2 score quick.st broken.csv -o broken.txt >out 2>err || code=$?
 [ "$code" = 3 ] && [ ! -e broken.txt ] || complain "a bad line: exit $code"
