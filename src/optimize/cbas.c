@@ -1,6 +1,6 @@
 /* Conditioning by adaptive sampling (Brookes et al. 2019), as Design-Bench runs it.
  *
- * A variational autoencoder p of the offline designs, one hidden layer of 256 either way and 32
+ * A variational n2_autoencoder p of the offline designs, one hidden layer of 256 either way and 32
  * latent numbers, 200 epochs (100 for sequences of more than 8). q starts as its copy; 20 times
  * 1000 designs are drawn from q and q is fitted to them for 10 epochs with the weights
  *
@@ -8,43 +8,31 @@
  *
  * P by the ensemble's mixture. Proposals are decodes of N(0, I) by q. Weights are divided by
  * their mean; their logarithms are kept within 20 of the largest. */
+#include "cbas.h"
+
 #include "base/numerics.h"
 #include "design/design_space.h"
-#include "surrogate.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LATENT = 32, WIDTH = 256, EPOCHS = 200, EPOCHS_IF_LONG = 100, LONG = 8, BATCH = 100 };
-enum { ROUNDS = 20, SAMPLES = 1000, REFIT = 10 * SAMPLES / BATCH };
+enum {
+    LATENT = N2_CBAS_LATENT,
+    WIDTH = 256,
+    EPOCHS = 200,
+    EPOCHS_IF_LONG = 100,
+    LONG = 8,
+    BATCH = 100
+};
+enum { ROUNDS = N2_CBAS_ROUNDS, SAMPLES = 1000, REFIT = 10 * SAMPLES / BATCH };
 static const double SLOPE = 0.3, RATE = 3e-4, PERCENTILE = 80;
-
-/* Encoder and decoder with a list of parameters of their own. */
-typedef struct autoencoder {
-    n2_parameters parameters;
-    n2_first_layer first;
-    n2_layer mean, logvar;
-    n2_mlp decoder;
-} autoencoder;
-
-typedef struct cbas {
-    n2_workspace *ws;
-    n2_code code;
-    n2_surrogate surrogate;
-    bool sequence;
-    autoencoder p, q;
-    n2_tensor *bounds; /* of the log spread of numbers */
-    n2_tensor *data, *samples, *weight;
-    n2_plan *draw; /* samples of q */
-    double *x, *log_p, *log_q, *w, *means, *spreads, *sorted;
-} cbas;
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
-static autoencoder new_autoencoder(cbas *c, const char *name) {
+static n2_autoencoder new_autoencoder(n2_cbas *c, const char *name) {
     const int64_t width = n2_effort_width(c->ws->effort, WIDTH), n = (int64_t)c->code.width;
-    autoencoder a = {.parameters = n2_parameters_new(c->ws->store, c->ws->seed)};
+    n2_autoencoder a = {.parameters = n2_parameters_new(c->ws->store, c->ws->seed)};
     n2_parameters *p = &a.parameters;
     char full[4][16];
     static const char *const parts[] = {"first", "mean", "logvar", "decoder"};
@@ -57,7 +45,8 @@ static autoencoder new_autoencoder(cbas *c, const char *name) {
     return a;
 }
 
-static void encode(n2_graph *g, const autoencoder *a, n2_node x, n2_node *mean, n2_node *logvar) {
+static void encode(n2_graph *g, const n2_autoencoder *a, n2_node x, n2_node *mean,
+                   n2_node *logvar) {
     const n2_node h = n2g_lrelu(g, n2_first_layer_apply(g, &a->first, x), SLOPE);
     *mean = n2_layer_apply(g, &a->mean, h);
     *logvar = n2_layer_apply(g, &a->logvar, h);
@@ -68,7 +57,7 @@ typedef struct decoded {
     n2_node logits, mean, log_spread;
 } decoded;
 
-static decoded decode(n2_graph *g, const cbas *c, const autoencoder *a, n2_node z) {
+static decoded decode(n2_graph *g, const n2_cbas *c, const n2_autoencoder *a, n2_node z) {
     const n2_node out = n2_mlp_apply(g, &a->decoder, z);
     const int64_t n = (int64_t)c->code.width, positions = (int64_t)c->code.space->n;
     const int64_t rows = n2_shape_at(g, z).dim[0];
@@ -83,7 +72,7 @@ static decoded decode(n2_graph *g, const cbas *c, const autoencoder *a, n2_node 
 }
 
 /* ln p(x|z) of every row, [rows x 1]. */
-static n2_node log_density(n2_graph *g, const cbas *c, const decoded *d, n2_node x) {
+static n2_node log_density(n2_graph *g, const n2_cbas *c, const decoded *d, n2_node x) {
     const int64_t rows = n2_shape_at(g, x).dim[0];
     if (c->sequence) {
         const n2_node hot = n2g_reshape(g, x, n2_shape_at(g, d->logits));
@@ -97,23 +86,18 @@ static n2_node log_density(n2_graph *g, const cbas *c, const decoded *d, n2_node
     return n2g_sum(g, each, n2_axis(1));
 }
 
-/* Gumbel's trick picks a level with its probability; one-hot again. */
-static n2_node draw_design(n2_graph *g, const cbas *c, const decoded *d, int64_t rows) {
+static n2_node draw_design(n2_graph *g, const n2_cbas *c, const decoded *d, int64_t rows) {
     const int64_t n = (int64_t)c->code.width;
     if (!c->sequence)
         return n2g_add(g, d->mean,
                        n2g_mul(g, n2g_exp(g, d->log_spread), n2g_randn(g, n2_dims(rows, n))));
-    const n2_node u =
-        n2g_minimum(g, n2g_randu(g, n2_shape_at(g, d->logits)), n2g_constant(g, 1 - 1e-6));
-    const n2_node gumbel = n2g_neg(g, n2g_log(g, n2g_neg(g, n2g_log(g, u))));
-    const n2_node v = n2g_add(g, d->logits, gumbel);
-    return n2g_reshape(g, n2g_equal(g, v, n2g_amax(g, v, n2_axis(2))), n2_dims(rows, n));
+    return n2g_reshape(g, n2_draw_levels(g, d->logits), n2_dims(rows, n));
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Weighted mean of -ln p(x|z) + KL(q(z|x) || N(0, I)). */
-static n2_node negative_elbo(n2_graph *g, const cbas *c, const autoencoder *a, n2_node x,
+static n2_node negative_elbo(n2_graph *g, const n2_cbas *c, const n2_autoencoder *a, n2_node x,
                              n2_node weight) {
     n2_node mean, logvar;
     encode(g, a, x, &mean, &logvar);
@@ -126,8 +110,9 @@ static n2_node negative_elbo(n2_graph *g, const cbas *c, const autoencoder *a, n
 }
 
 /* A step on rows of a table, weighted or not. */
-static n2ce_status build_fit(const cbas *c, n2_graph *g, const autoencoder *a, const char *name,
-                             n2_tensor *rows, n2_tensor *weight, n2_outputs *out) {
+static n2ce_status build_fit(const n2_cbas *c, n2_graph *g, const n2_autoencoder *a,
+                             const char *name, n2_tensor *rows, n2_tensor *weight,
+                             n2_outputs *out) {
     const n2_node pick = n2g_randint(g, n2_dims(BATCH), rows->shape.dim[0]);
     const n2_node w = weight ? n2g_gather(g, n2g_read(g, weight), pick) : N2_NONE;
     const n2_node loss = negative_elbo(g, c, a, n2g_gather(g, n2g_read(g, rows), pick), w);
@@ -138,17 +123,17 @@ static n2ce_status build_fit(const cbas *c, n2_graph *g, const autoencoder *a, c
 }
 
 static n2ce_status build_fit_p(void *user, n2_graph *g, n2_outputs *out) {
-    const cbas *c = user;
+    const n2_cbas *c = user;
     return build_fit(c, g, &c->p, "adam.p", c->data, NULL, out);
 }
 
 static n2ce_status build_fit_q(void *user, n2_graph *g, n2_outputs *out) {
-    const cbas *c = user;
+    const n2_cbas *c = user;
     return build_fit(c, g, &c->q, "adam.q", c->samples, c->weight, out);
 }
 
 /* Draws from q, and what p and q think of them. */
-static n2ce_status build_sampling(cbas *c) {
+static n2ce_status build_sampling(n2_cbas *c) {
     n2_graph *g = n2_workspace_graph(c->ws);
     if (!g) return N2CE_ENOMEM;
     const n2_node z = n2g_randn(g, n2_dims(SAMPLES, LATENT));
@@ -158,7 +143,7 @@ static n2ce_status build_sampling(cbas *c) {
     return n2_workspace_compile(c->ws, g, out, 3, &c->draw);
 }
 
-static n2ce_status copy_parameters(const cbas *c) {
+static n2ce_status copy_parameters(const n2_cbas *c) {
     for (size_t i = 0; i < c->p.parameters.n; i++) {
         const n2_tensor *from = c->p.parameters.list[i];
         n2_tensor *to = c->q.parameters.list[i];
@@ -172,7 +157,7 @@ static n2ce_status copy_parameters(const cbas *c) {
 
 /* ---- weights of samples ---------------------------------------------------------------------- */
 
-static double chance_above(const cbas *c, size_t i, double gamma) {
+static double chance_above(const n2_cbas *c, size_t i, double gamma) {
     const size_t members = c->surrogate.options.members;
     double sum = 0;
     for (size_t m = 0; m < members; m++) {
@@ -182,7 +167,7 @@ static double chance_above(const cbas *c, size_t i, double gamma) {
     return sum;
 }
 
-static double eightieth(const cbas *c) {
+static double eightieth(const n2_cbas *c) {
     const size_t members = c->surrogate.options.members;
     for (size_t i = 0; i < SAMPLES; i++) {
         c->sorted[i] = 0;
@@ -192,16 +177,19 @@ static double eightieth(const cbas *c) {
     return n2_percentile(c->sorted, SAMPLES, PERCENTILE);
 }
 
-static n2ce_status weigh(cbas *c) {
+void n2_cbas_weights(double *w, size_t n) {
     double most = -N2_INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++) most = fmax(most, w[i]);
+    for (size_t i = 0; i < n; i++) sum += w[i] = exp(fmax(w[i] - most, -20));
+    for (size_t i = 0; i < n; i++) w[i] *= (double)n / sum;
+}
+
+static n2ce_status weigh(n2_cbas *c) {
     N2_TRY(n2_surrogate_ask(&c->surrogate, c->x, SAMPLES, c->means, c->spreads));
     const double gamma = eightieth(c);
-    for (size_t i = 0; i < SAMPLES; i++) {
+    for (size_t i = 0; i < SAMPLES; i++)
         c->w[i] = c->log_p[i] - c->log_q[i] + log(fmax(chance_above(c, i, gamma), 1e-300));
-        most = fmax(most, c->w[i]);
-    }
-    for (size_t i = 0; i < SAMPLES; i++) sum += c->w[i] = exp(fmax(c->w[i] - most, -20));
-    for (size_t i = 0; i < SAMPLES; i++) c->w[i] *= SAMPLES / sum;
+    n2_cbas_weights(c->w, SAMPLES);
     n2_tensor_set(c->ws->store, c->samples, c->x);
     n2_tensor_set(c->ws->store, c->weight, c->w);
     return N2CE_OK;
@@ -209,7 +197,7 @@ static n2ce_status weigh(cbas *c) {
 
 /* ---- the method ------------------------------------------------------------------------------ */
 
-static n2ce_status prepare(cbas *c) {
+static n2ce_status prepare(n2_cbas *c) {
     const double bounds[2] = {-4, 1};
     n2_arena *arena = &c->ws->arena;
     c->sequence = n2_space_is_sequence(c->code.space);
@@ -229,7 +217,7 @@ static n2ce_status prepare(cbas *c) {
     return c->p.parameters.failed || c->q.parameters.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
-static n2ce_status sample(cbas *c) {
+static n2ce_status sample(n2_cbas *c) {
     N2_TRY(n2_plan_run(c->draw));
     n2_plan_get(c->draw, 0, c->x);
     n2_plan_get(c->draw, 1, c->log_p);
@@ -243,18 +231,36 @@ static n2ce_status renew(void *user, uint64_t step) {
     return weigh(user);
 }
 
-static n2ce_status adapt(cbas *c) {
+/* All rounds in one training. */
+static n2ce_status adapt(n2_cbas *c) {
     const n2_phase refit = {.build = build_fit_q,
                             .steps = ROUNDS * REFIT,
                             .seed = n2_workspace_seed(c->ws),
                             .renew = renew,
                             .renew_every = REFIT};
-    N2_TRY(copy_parameters(c));
     return n2_workspace_train(c->ws, c, &refit, 1, 1);
 }
 
+/* Round by round, with the ensemble refitted after each. */
+static n2ce_status adapt_focused(n2_cbas *c, n2_cbas_focus *focus) {
+    for (size_t round = 0; round < ROUNDS; round++) {
+        const n2_phase refit = {
+            .build = build_fit_q, .steps = REFIT, .seed = n2_workspace_seed(c->ws)};
+        N2_TRY(renew(c, 0));
+        N2_TRY(n2_workspace_train(c->ws, c, &refit, 1, c->ws->done));
+        N2_TRY(focus(c, round));
+    }
+    return N2CE_OK;
+}
+
+n2_node n2_cbas_log_density(n2_graph *g, const n2_cbas *c, const n2_autoencoder *a, n2_node z,
+                            n2_node x) {
+    const decoded d = decode(g, c, a, z);
+    return log_density(g, c, &d, x);
+}
+
 /* As many rows as are wanted, SAMPLES at a time. */
-static n2ce_status propose_decodes(cbas *c, n2_proposals *out) {
+static n2ce_status propose_decodes(n2_cbas *c, n2_proposals *out) {
     const size_t width = c->code.width;
     double *x = n2_arena_alloc(&c->ws->arena, out->rows * width, sizeof *x);
     if (!x) return N2CE_ENOMEM;
@@ -267,21 +273,27 @@ static n2ce_status propose_decodes(cbas *c, n2_proposals *out) {
     return N2CE_OK;
 }
 
-static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
+n2ce_status n2_cbas_run(n2_workspace *ws, const n2_designs *offline, n2_cbas_focus *focus,
+                        n2_proposals *out) {
     const n2_surrogate_options o = n2_surrogate_ensemble(3e-4);
-    cbas c = {.ws = ws};
+    n2_cbas c = {.ws = ws};
     N2_TRY(n2_code_new(&ws->arena, offline, N2_CODE_ONE_HOT, &c.code));
-    N2_TRY(n2_surrogate_fit(ws, &c.code, &o, 0.5, &c.surrogate));
+    N2_TRY(n2_surrogate_fit(ws, &c.code, &o, focus ? 0.4 : 0.5, &c.surrogate));
     N2_TRY(prepare(&c));
     const bool is_long = c.sequence && offline->space.n > LONG;
     const size_t epochs = is_long ? EPOCHS_IF_LONG : EPOCHS;
     const n2_phase fit = {.build = build_fit_p,
                           .steps = n2_workspace_steps(ws, c.code.rows, BATCH, epochs),
                           .seed = n2_workspace_seed(ws)};
-    N2_TRY(n2_workspace_train(ws, &c, &fit, 1, 0.9));
+    N2_TRY(n2_workspace_train(ws, &c, &fit, 1, focus ? 0.7 : 0.9));
     N2_TRY(build_sampling(&c));
-    N2_TRY(adapt(&c));
+    N2_TRY(copy_parameters(&c));
+    N2_TRY(focus ? adapt_focused(&c, focus) : adapt(&c));
     return propose_decodes(&c, out);
+}
+
+static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals *out) {
+    return n2_cbas_run(ws, offline, NULL, out);
 }
 
 n2ce_status n2_cbas_with(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,

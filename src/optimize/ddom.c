@@ -4,18 +4,17 @@
  * Variance-preserving diffusion with beta(t) from .01 to 2 on [0, 1]; a network of three hidden
  * layers of 1024 (Swish) on (x_t, t, y) that gives sqrt(beta) times the score; denoising score
  * matching with uniform t, batches of 256, Adam .001 on half a cosine, 1000 epochs; y is 0 with
- * probability .15. Rows are weighted by 20 bins of y so that large ones count more. Proposals: 1000
+ * probability .15. Rows are weighted by their value (value_weights.h). Proposals: 1000
  * steps of Euler and Maruyama from N(0, I), score (1 + gamma) with y less gamma without, gamma = 2.
  */
 #include "base/numerics.h"
 #include "design/design_space.h"
-#include "design_code.h"
+#include "value_weights.h"
 #include "workspace.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { BATCH = 256, EPOCHS = 1000, WIDTH = 1024, LAYERS = 4, STEPS = 1000, BINS = 20 };
+enum { BATCH = 256, EPOCHS = 1000, WIDTH = 1024, LAYERS = 4, STEPS = 1000 };
 static const double BETA0 = 0.01, BETA1 = 2.0, RATE = 1e-3, DROPPED = 0.15, GAMMA = 2;
 
 typedef struct ddom {
@@ -26,35 +25,6 @@ typedef struct ddom {
     n2_tensor *x, *y, *weight, *points, *time;
     double best, decay; /* largest y; steps of the cosine */
 } ddom;
-
-/* ---- weights of rows ------------------------------------------------------------------------- */
-
-static size_t bin_of(double y, double low, double high) {
-    const double at = (y - low) / (high - low) * BINS;
-    return at < BINS ? (size_t)at : BINS - 1;
-}
-
-/* softmax(upper edge / tau) h / (h + .001), normalised, over the share h of the bin; at most 5.
- * tau is the 90 % quantile of y - max y, without its sign. */
-static n2ce_status weigh_rows(n2_workspace *ws, const n2_code *code, double *weight) {
-    const size_t n = code->rows;
-    double *y = n2_arena_alloc(&ws->arena, n, sizeof *y), share[BINS] = {0}, w[BINS], sum = 0;
-    if (!y) return N2CE_ENOMEM;
-    memcpy(y, code->y, n * sizeof *y);
-    const double edge = n2_percentile(y, n, 90), low = y[0], high = y[n - 1];
-    const double tau = fmax(fabs(edge - high), 1e-3);
-    for (size_t i = 0; i < n && high > low; i++)
-        share[bin_of(code->y[i], low, high)] += 1 / (double)n;
-    for (size_t b = 0; b < BINS; b++) {
-        const double upper = low + (high - low) * (double)(b + 1) / BINS;
-        sum += w[b] = exp((upper - high) / tau) * share[b] / (share[b] + 1e-3);
-    }
-    for (size_t i = 0; i < n; i++) {
-        const size_t b = high > low ? bin_of(code->y[i], low, high) : 0;
-        weight[i] = high > low ? fmin(5, w[b] / sum / share[b]) : 1;
-    }
-    return N2CE_OK;
-}
 
 /* ---- the network ----------------------------------------------------------------------------- */
 
@@ -176,7 +146,7 @@ static n2ce_status run(n2_workspace *ws, const n2_designs *offline, n2_proposals
     for (size_t i = 0; i < d.code.rows; i++) d.best = fmax(d.best, d.code.y[i]);
     const uint64_t steps = n2_workspace_steps(ws, d.code.rows, BATCH, EPOCHS);
     d.decay = (double)steps;
-    N2_TRY(weigh_rows(ws, &d.code, weight));
+    N2_TRY(n2_value_weights(&ws->arena, &d.code, 0, weight));
     N2_TRY(make_network(&d, weight));
     const n2_phase fit = {.build = build_training, .steps = steps, .seed = n2_workspace_seed(ws)};
     N2_TRY(n2_workspace_train(ws, &d, &fit, 1, 0.95));

@@ -66,13 +66,14 @@ n2ce_status n2_method_run(n2ce_ctx *ctx, const n2_listed_method *m, const n2_des
 /* ---- the methods ---- */
 
 extern const n2_method n2_random_method, n2_top_method, n2_gradient_method, n2_coms_method,
-    n2_cma_es_method, n2_reinforce_method, n2_cbas_method, n2_ddom_method, n2_gbm_rank_method,
-    n2_mlp_evolve_method;
+    n2_cma_es_method, n2_reinforce_method, n2_cbas_method, n2_auto_cbas_method, n2_mins_method,
+    n2_gp_qei_method, n2_ddom_method, n2_bonet_method, n2_gbm_rank_method, n2_mlp_evolve_method;
 extern const n2_method n2_cube_05_method, n2_cube_1_method, n2_cube_5_method,
     n2_cube_10_method; /* variants of random */
 
 n2_propose_with n2_gradient_with, n2_coms_with, n2_cma_es_with, n2_reinforce_with, n2_cbas_with,
-    n2_ddom_with, n2_gbm_rank_with, n2_mlp_evolve_with;
+    n2_auto_cbas_with, n2_mins_with, n2_gp_qei_with, n2_ddom_with, n2_bonet_with, n2_gbm_rank_with,
+    n2_mlp_evolve_with;
 
 /* n2_method.propose of a method that has `with`. */
 #define N2_PROPOSE_AS_PUBLISHED(with)                                                   \

@@ -90,17 +90,15 @@ void n2_surrogate_apply(n2_graph *g, const n2_surrogate *s, size_t m, n2_node x,
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-/* How often each member's bootstrap drew a row, rows x members. */
 static n2ce_status draw_bootstraps(n2_surrogate *s) {
     const size_t rows = s->code->rows, members = s->options.members;
-    double *counts = n2_alloc(s->ws->ctx, rows * members, sizeof *counts);
-    if (!counts) return N2CE_ENOMEM;
+    s->bootstraps = n2_arena_alloc(&s->ws->arena, rows * members, sizeof *s->bootstraps);
+    if (!s->bootstraps) return N2CE_ENOMEM;
     for (size_t i = 0; i < rows * members; i++) {
         const n2_stream stream = {s->ws->seed, BOOTSTRAP_STREAM + (uint32_t)(i % members), 0};
-        counts[n2_random_below(stream, i / members, rows) * members + i % members]++;
+        s->bootstraps[n2_random_below(stream, i / members, rows) * members + i % members]++;
     }
-    s->counts = n2_workspace_table(s->ws, "surrogate.counts", rows, members, counts);
-    n2_free(s->ws->ctx, counts);
+    s->counts = n2_workspace_table(s->ws, "surrogate.counts", rows, members, s->bootstraps);
     return s->counts ? N2CE_OK : N2CE_ENOMEM;
 }
 
@@ -159,6 +157,17 @@ n2ce_status n2_surrogate_fit(n2_workspace *ws, const n2_code *code, const n2_sur
                           .seed = n2_workspace_seed(ws)};
     N2_TRY(n2_workspace_train(ws, s, &fit, 1, upto));
     return build_asking(s);
+}
+
+n2ce_status n2_surrogate_refit(n2_surrogate *s, const double *weight, uint64_t steps, double upto) {
+    const size_t members = s->options.members, n = s->code->rows * members;
+    double *counts = n2_alloc(s->ws->ctx, n, sizeof *counts);
+    if (!counts) return N2CE_ENOMEM;
+    for (size_t i = 0; i < n; i++) counts[i] = s->bootstraps[i] * weight[i / members];
+    n2_tensor_set(s->ws->store, s->counts, counts);
+    n2_free(s->ws->ctx, counts);
+    const n2_phase fit = {.build = build_step, .steps = steps, .seed = n2_workspace_seed(s->ws)};
+    return n2_workspace_train(s->ws, s, &fit, 1, upto);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -43,7 +43,8 @@ typedef struct n2_member {
 typedef struct n2_surrogate {
     n2_workspace *ws;
     const n2_code *code;
-    n2_tensor *x, *y, *counts; /* rows to train on; how often each member's bootstrap drew them */
+    n2_tensor *x, *y, *counts; /* rows to train on; how much each counts for each member */
+    double *bootstraps;        /* how often each member's bootstrap drew them, rows x members */
     n2_surrogate_options options;
     n2_parameters parameters;
     n2_member members[N2_MOST_MEMBERS];
@@ -56,6 +57,9 @@ typedef struct n2_surrogate {
  * done goes up to `upto`. */
 n2ce_status n2_surrogate_fit(n2_workspace *ws, const n2_code *code, const n2_surrogate_options *o,
                              double upto, n2_surrogate *out);
+
+/* Goes on for so many steps, with every row's share of the loss multiplied by its weight. */
+n2ce_status n2_surrogate_refit(n2_surrogate *s, const double *weight, uint64_t steps, double upto);
 
 /* Mean and log spread of member m at rows x, [n x 1] both, as nodes; log_spread may be NULL. */
 void n2_surrogate_apply(n2_graph *g, const n2_surrogate *s, size_t m, n2_node x, n2_node *mean,

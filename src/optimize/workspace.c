@@ -84,4 +84,13 @@ uint64_t n2_workspace_steps(const n2_workspace *ws, size_t rows, size_t batch, s
     return n2_effort_steps(ws->effort, epochs * ((rows + batch - 1) / batch));
 }
 
+/* By Gumbel's trick. */
+n2_node n2_draw_levels(n2_graph *g, n2_node logits) {
+    const n2_node u =
+        n2g_minimum(g, n2g_randu(g, n2_shape_at(g, logits)), n2g_constant(g, 1 - 1e-6));
+    const n2_node gumbel = n2g_neg(g, n2g_log(g, n2g_neg(g, n2g_log(g, u))));
+    const n2_node v = n2g_add(g, logits, gumbel);
+    return n2g_equal(g, v, n2g_amax(g, v, n2_axis(2)));
+}
+
 n2_node n2_mean_all(n2_graph *g, n2_node x) { return n2g_total(g, n2g_mean(g, x, N2_ALL_AXES)); }

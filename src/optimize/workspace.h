@@ -52,6 +52,10 @@ n2ce_status n2_workspace_report(n2_workspace *ws, double done);
 /* Steps of so many epochs, at this effort; a batch may be larger than the set. */
 uint64_t n2_workspace_steps(const n2_workspace *ws, size_t rows, size_t batch, size_t epochs);
 
+/* Levels drawn with their probabilities, one-hot: of logits [rows x positions x levels], likewise.
+ */
+n2_node n2_draw_levels(n2_graph *g, n2_node logits);
+
 /* The mean of all elements, as a scalar. */
 n2_node n2_mean_all(n2_graph *g, n2_node x);
 

@@ -139,6 +139,40 @@ static void learning_beats_chance(void **state) {
     }
 }
 
+static double best_value(const problem *p, const double *x, size_t rows) {
+    double best = -1e300;
+    for (size_t i = 0; i < rows; i++)
+        best = fmax(best, value_of(&p->designs.space, x + i * p->designs.space.n));
+    return best;
+}
+
+/* Rows above a limit are hidden: the best of some proposals is better than any that was seen. */
+static void some_go_beyond_the_data(void **state) {
+    (void)state;
+    if (is_slow()) skip();
+    static const char *const names[] = {"mins", "gp-qei", "auto-cbas", "bonet"};
+    enum { MANY = 64 };
+    const struct {
+        n2_factor_kind kind;
+        size_t columns;
+        double limit;
+    } cases[] = {{N2_CONTINUOUS, 2, -0.1}, {N2_CATEGORY, 5, 2}};
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        problem *p = new_problem(cases[k].kind, cases[k].columns, 400);
+        double x[MANY * 6];
+        p->designs.rows = n2_keep_up_to(cases[k].limit, cases[k].columns, p->x, p->y, 400);
+        const double seen = best_value(p, p->x, p->designs.rows);
+        for (size_t i = 0; i < COUNT_OF(names); i++) {
+            propose(n2_method_find(names[i]), p, SOME, 1, MANY, x);
+            const double value = best_value(p, x, MANY);
+            print_message("%s %s: %.3f, seen %.3f\n", k ? "sequences" : "numbers", names[i], value,
+                          seen);
+            assert_true(value > seen);
+        }
+        test_free(p);
+    }
+}
+
 /* The best offline designs come back as they were, best first. */
 static void top_offline_repeats_the_best(void **state) {
     (void)state;
@@ -295,7 +329,8 @@ static n2ce_status open_another(const n2_device_choice *choice, n2ce_ctx *ctx,
 /* Measuring where a method is faster changes nothing of what it proposes. */
 static void measuring_leaves_no_trace(void **state) {
     (void)state;
-    const n2_method *const methods[] = {&n2_gradient_method, &n2_coms_method, &n2_cbas_method};
+    const n2_method *const methods[] = {&n2_gradient_method, &n2_coms_method, &n2_cbas_method,
+                                        &n2_mins_method};
     problem *p = new_problem(N2_CONTINUOUS, 2, 60);
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         const n2_listed_method *m = n2_method_find(methods[i]->name);
@@ -341,6 +376,7 @@ int main(void) {
         cmocka_unit_test(effort_divides_but_not_to_nothing),
         cmocka_unit_test(out_of_memory_is_an_error),
         cmocka_unit_test(learning_beats_chance),
+        cmocka_unit_test(some_go_beyond_the_data),
         cmocka_unit_test(proposals_can_be_tried),
         cmocka_unit_test(proposals_do_not_depend_on_threads),
     };
