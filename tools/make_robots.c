@@ -1,13 +1,15 @@
-/* Makes what the robots of "n2ce study bbo" need: a policy by evolution strategies over random
- * designs, and the designs that are its data, by repeated CMA-ES.
+/* Makes what the robots of "n2ce study bbo" need: a policy, by CMA-ES on designs around the usual
+ * one, and the designs that are its data, by CMA-ES again.
  *
  *     make_robots policy ant|dkitty GENERATIONS >src/design/NAME_policy.h
  *     make_robots data ant|dkitty GENERATIONS [NAME_policy.h] >DIR/NAME/designs.csv
  *
- * GENERATIONS of a policy may be seconds: 600s. A generation of the former tries 32 changes of the
- * policy, each way, on a design of its own that is as far from the usual one as the data's first
- * designs are; the policy moves along the differences, weighted by rank. Data are the designs of
- * four searches that start there, each generation 16. */
+ * GENERATIONS of a policy may be seconds: 600s. A policy is learnt in two lessons of so many
+ * generations each, or one and two thirds of the seconds: four searches that walk the usual design;
+ * then, from the best that they found, one whose policies are worth the mean over eight designs, of
+ * which seven are as far from the usual one as the data's first designs are. Data are the designs
+ * of four searches that start there, each generation 16. The environment variable THREADS says how
+ * many work. */
 #include "base/clock.h"
 #include "base/ctx.h"
 #include "base/numerics.h"
@@ -20,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS = 32, TRIES = 2 * PAIRS, SEARCHES = 4, TEST = 32 };
-enum { OWN = 6, SHARED = 16, LEGS = 4, OF_JOINT = SHARED + 3 * LEGS, LEARNT = 3 * OF_JOINT };
-enum { DESIGN_STREAM = 1, CHANGE_STREAM, START_STREAM, TEST_STREAM };
-static const double CHANGE = 0.1, RATE = 0.02, STEP = 0.02;
+enum { FIRST_SEARCHES = 4, PUPILS = 8, SEARCHES = 4, TEST = 32, MOST_TRIED = 128 };
+enum { OWN = 6, SHARED = 16, LEGS = 4, OF_LEG = 5, LEARNT = 3 * (SHARED + OF_LEG * LEGS) };
+enum { START_STREAM = 3, TEST_STREAM, PUPIL_STREAM };
+static const double FIRST_STEP = 0.1, SECOND_STEP = 0.03, STEP = 0.02;
 
 /* The usual design, moved by chance. */
 static void draw_design(const n2_robot *r, n2_stream stream, double *design) {
@@ -43,116 +45,129 @@ static n2ce_status fail(n2ce_ctx *ctx, n2ce_status status) {
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-typedef struct training {
-    double learnt[LEARNT], m[LEARNT], v[LEARNT];
-    double policy[N2_ROBOT_WEIGHTS];
-    float change[PAIRS][LEARNT];
-    double tried[TRIES][N2_ROBOT_WEIGHTS], value[TRIES];
-    double designs[TRIES * N2_ROBOT_COLUMNS_MAX];
-} training;
-
-/* All weights from those that are learnt. A leg senses its own joints, the torso, its clock. */
+/* All weights from those that are learnt. A leg senses its own joints and the torso, by weights
+ * that legs have in common, and the clocks, by its own. */
 static void expand(const double *learnt, double *policy) {
     enum { ACTIONS = N2_ROBOT_ACTIONS, TORSO = 2 * ACTIONS, CLOCK = TORSO + SHARED - OWN };
     memset(policy, 0, N2_ROBOT_WEIGHTS * sizeof *policy);
     for (size_t a = 0; a < ACTIONS; a++) {
         const size_t leg = a / 3;
-        const double *from = learnt + a % 3 * OF_JOINT;
+        const double *from = learnt + a % 3 * (LEARNT / 3);
         double *to = policy + a * N2_ROBOT_SENSES;
         for (size_t i = 0; i < 3; i++) {
             to[leg * 3 + i] = from[i];
             to[ACTIONS + leg * 3 + i] = from[3 + i];
-            to[i < 2 ? CLOCK + i : N2_ROBOT_SENSES - 1] = from[SHARED + i * LEGS + leg];
         }
         for (size_t i = OWN; i < SHARED; i++) to[TORSO + i - OWN] = from[i];
+        for (size_t i = 0; i < OF_LEG; i++) to[CLOCK + i] = from[SHARED + i * LEGS + leg];
     }
 }
 
-static void draw_generation(const n2_robot *r, training *t, uint32_t generation) {
-    for (size_t p = 0; p < PAIRS; p++) {
-        double design[N2_ROBOT_COLUMNS_MAX];
-        const uint32_t step = generation * PAIRS + (uint32_t)p;
-        draw_design(r, (n2_stream){0, DESIGN_STREAM, step}, design);
-        n2_fill_normal((n2_stream){0, CHANGE_STREAM, step}, 0, LEARNT, t->change[p]);
-        for (size_t way = 0; way < 2; way++) {
-            const double sign = way ? -CHANGE : CHANGE;
-            memcpy(t->designs + (2 * p + way) * r->columns, design, r->columns * sizeof *design);
-            double tried[LEARNT];
-            for (size_t i = 0; i < LEARNT; i++)
-                tried[i] = t->learnt[i] + sign * (double)t->change[p][i];
-            expand(tried, t->tried[2 * p + way]);
-        }
+/* Policies are tried on the first of these designs. */
+typedef struct lesson {
+    n2ce_ctx *ctx;
+    const n2_robot *robot;
+    double designs[PUPILS * N2_ROBOT_COLUMNS_MAX];
+    size_t pupils, generation;
+    double most, best[LEARNT]; /* what was earned at most, and by which policy */
+    double deadline;
+    double tried[MOST_TRIED][N2_ROBOT_WEIGHTS];
+    double walked[MOST_TRIED * N2_ROBOT_COLUMNS_MAX], value[MOST_TRIED];
+} lesson;
+
+/* Every policy on one design: adds a share of what it earns. */
+static n2ce_status walk_pupil(lesson *l, size_t pupil, size_t rows, double *value) {
+    const size_t n = l->robot->columns;
+    for (size_t i = 0; i < rows; i++)
+        memcpy(l->walked + i * n, l->designs + pupil * n, n * sizeof *l->walked);
+    N2_TRY(n2_robot_walk(l->ctx, l->robot, l->walked, rows, l->tried[0], true, l->value));
+    for (size_t i = 0; i < rows; i++) value[i] += l->value[i] / (double)l->pupils;
+    return N2CE_OK;
+}
+
+static n2ce_status try_policies(void *user, const double *x, size_t rows, double *value) {
+    lesson *l = user;
+    if (rows > MOST_TRIED) return N2CE_EINVAL;
+    for (size_t i = 0; i < rows; i++) {
+        expand(x + i * LEARNT, l->tried[i]);
+        value[i] = 0;
     }
-}
-
-/* Places from -1/2 to 1/2. */
-static double place(const training *t, size_t k) {
-    size_t below = 0;
-    for (size_t i = 0; i < TRIES; i++)
-        below += t->value[i] < t->value[k] || (t->value[i] == t->value[k] && i < k);
-    return (double)below / (TRIES - 1) - 0.5;
-}
-
-/* Adam along the difference of both ways. */
-static void move_policy(training *t, uint32_t generation) {
-    double weight[PAIRS];
-    for (size_t p = 0; p < PAIRS; p++) weight[p] = place(t, 2 * p) - place(t, 2 * p + 1);
-    for (size_t i = 0; i < LEARNT; i++) {
-        double slope = 0;
-        for (size_t p = 0; p < PAIRS; p++) slope += weight[p] * (double)t->change[p][i];
-        slope /= PAIRS * CHANGE;
-        t->m[i] = 0.9 * t->m[i] + 0.1 * slope;
-        t->v[i] = 0.99 * t->v[i] + 0.01 * slope * slope;
-        const double m = t->m[i] / (1 - pow(0.9, generation + 1));
-        const double v = t->v[i] / (1 - pow(0.99, generation + 1));
-        t->learnt[i] += RATE * m / (sqrt(v) + 1e-8);
+    for (size_t p = 0; p < l->pupils; p++) N2_TRY(walk_pupil(l, p, rows, value));
+    for (size_t i = 0; i < rows; i++) {
+        if (!(value[i] > l->most)) continue;
+        l->most = value[i];
+        memcpy(l->best, x + i * LEARNT, sizeof l->best);
     }
-    expand(t->learnt, t->policy);
+    if (++l->generation % 10 == 0) fprintf(stderr, "%zu: %g\n", l->generation, l->most);
+    return n2_seconds() < l->deadline ? N2CE_OK : N2CE_ECANCELED;
 }
 
-static n2ce_status test_policy(n2ce_ctx *ctx, const n2_robot *r, const training *t,
-                               uint32_t generation) {
-    double designs[TEST * N2_ROBOT_COLUMNS_MAX], value[TEST + 1], mean = 0;
+/* From the best policy so far to a better one, on so many designs; until there were so many
+ * generations, or so many seconds have passed. */
+static n2ce_status learn(lesson *l, size_t pupils, double step, size_t generations,
+                         double seconds) {
+    double x[FIRST_SEARCHES * LEARNT];
+    const size_t searches = pupils == 1 ? FIRST_SEARCHES : 1;
+    const n2_cma cma = {
+        .dim = LEARNT, .generations = generations, .sigma = step, .ask = try_policies, .user = l};
+    for (size_t s = 0; s < searches; s++) memcpy(x + s * LEARNT, l->best, sizeof l->best);
+    l->pupils = pupils;
+    l->generation = 0;
+    l->most = -N2_INFINITY;
+    l->deadline = n2_seconds() + seconds;
+    const n2ce_status status = n2_cma_maximise(l->ctx, &cma, searches, x);
+    fprintf(stderr, "%zu generations\n", l->generation);
+    return status == N2CE_ECANCELED ? N2CE_OK : status;
+}
+
+static n2ce_status test_policy(n2ce_ctx *ctx, const n2_robot *r, const double *learnt) {
+    double designs[TEST * N2_ROBOT_COLUMNS_MAX], policy[N2_ROBOT_WEIGHTS], value[TEST + 1];
+    double mean = 0;
+    expand(learnt, policy);
     for (uint32_t i = 0; i < TEST; i++)
         draw_design(r, (n2_stream){0, TEST_STREAM, i}, designs + i * r->columns);
-    n2ce_status status = n2_robot_walk(ctx, r, designs, TEST, t->policy, false, value);
-    if (status == N2CE_OK)
-        status = n2_robot_walk(ctx, r, r->usual, 1, t->policy, false, value + TEST);
+    N2_TRY(n2_robot_walk(ctx, r, designs, TEST, policy, false, value));
+    N2_TRY(n2_robot_walk(ctx, r, r->usual, 1, policy, false, value + TEST));
     for (size_t i = 0; i < TEST; i++) mean += value[i] / TEST;
-    if (status == N2CE_OK)
-        fprintf(stderr, "%u: %g on designs kept aside, %g on the usual one\n", generation, mean,
-                value[TEST]);
-    return status;
+    fprintf(stderr, "%g on designs kept aside, %g on the usual one\n", mean, value[TEST]);
+    return N2CE_OK;
 }
 
-static void print_policy(const n2_robot *r, const training *t) {
+static void print_policy(const n2_robot *r, const double *learnt) {
+    double policy[N2_ROBOT_WEIGHTS];
     char upper[16] = "";
+    expand(learnt, policy);
     for (size_t i = 0; r->name[i] && i < 15; i++) upper[i] = (char)(r->name[i] - 'a' + 'A');
     printf("/* The policy of %s, made by make_robots (docs/bbo.md). */\n", r->name);
     printf("#ifndef N2_%s_POLICY_H\n#define N2_%s_POLICY_H\n\n/* clang-format off */\n", upper,
            upper);
     printf("static const double n2_%s_policy[12 * 39] = {", r->name);
     for (size_t i = 0; i < N2_ROBOT_WEIGHTS; i++)
-        printf("%s%.4g,", i % 13 ? " " : "\n    ", t->policy[i]);
+        printf("%s%.4g,", i % 13 ? " " : "\n    ", policy[i]);
     printf("\n};\n/* clang-format on */\n\n#endif\n");
 }
 
-/* Until there were so many generations, or so many seconds have passed. */
-static n2ce_status train(n2ce_ctx *ctx, const n2_robot *r, uint32_t generations, double seconds) {
-    training *t = calloc(1, sizeof *t);
-    n2ce_status status = t ? N2CE_OK : N2CE_ENOMEM;
-    const double end = n2_seconds() + seconds;
-    uint32_t g = 0;
-    for (; g < generations && n2_seconds() < end && status == N2CE_OK; g++) {
-        if (g % 25 == 0) status = test_policy(ctx, r, t, g);
-        draw_generation(r, t, g);
-        if (status == N2CE_OK)
-            status = n2_robot_walk(ctx, r, t->designs, TRIES, t->tried[0], true, t->value);
-        move_policy(t, g);
-    }
-    if (status == N2CE_OK) status = test_policy(ctx, r, t, g);
-    if (status == N2CE_OK) print_policy(r, t);
-    free(t);
+static n2ce_status teach(lesson *l, size_t generations, double seconds) {
+    const n2_robot *r = l->robot;
+    memcpy(l->designs, r->usual, sizeof r->usual);
+    for (uint32_t i = 1; i < PUPILS; i++)
+        draw_design(r, (n2_stream){0, PUPIL_STREAM, i}, l->designs + i * r->columns);
+    N2_TRY(test_policy(l->ctx, r, l->best));
+    N2_TRY(learn(l, 1, FIRST_STEP, generations, seconds / 3));
+    N2_TRY(test_policy(l->ctx, r, l->best));
+    N2_TRY(learn(l, PUPILS, SECOND_STEP, generations, 2 * seconds / 3));
+    N2_TRY(test_policy(l->ctx, r, l->best));
+    print_policy(r, l->best);
+    return N2CE_OK;
+}
+
+static n2ce_status train(n2ce_ctx *ctx, const n2_robot *r, size_t generations, double seconds) {
+    lesson *l = calloc(1, sizeof *l);
+    if (!l) return fail(ctx, N2CE_ENOMEM);
+    l->ctx = ctx;
+    l->robot = r;
+    const n2ce_status status = teach(l, generations, seconds);
+    free(l);
     return fail(ctx, status);
 }
 
@@ -175,10 +190,17 @@ static bool read_policy(const char *path, double *policy) {
     return n == N2_ROBOT_WEIGHTS;
 }
 
-/* In full: contacts make walking chaotic, and a design that is rounded earns something else. */
+/* As the file will have it: contacts make walking chaotic, and what is rounded afterwards earns
+ * something else. */
+static double as_written(double number) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", number);
+    return strtod(text, NULL);
+}
+
 static void print_row(const n2_robot *r, const double *design, double value) {
-    for (size_t c = 0; c < r->columns; c++) printf("%.17g,", design[c]);
-    printf("%.6g\n", value);
+    for (size_t c = 0; c < r->columns; c++) printf("%.7g,", design[c]);
+    printf("%.9g\n", value);
 }
 
 /* Points are designs in halves of the ranges; what is beyond the bounds is moved there. */
@@ -190,7 +212,8 @@ static n2ce_status record(void *user, const double *x, size_t rows, double *valu
     for (size_t i = 0; i < rows * r->columns; i++) {
         const size_t k = i % r->columns % r->legs_columns;
         const double middle = (r->low[k] + r->high[k]) / 2, half = (r->high[k] - r->low[k]) / 2;
-        designs[i] = fmax(r->low[k], fmin(r->high[k], middle + half * x[i]));
+        const double most = 1 - 1e-6; /* so that it is inside when it is rounded, too */
+        designs[i] = as_written(middle + half * fmax(-most, fmin(most, x[i])));
     }
     const n2ce_status status = n2_robot_walk(rec->ctx, r, designs, rows, rec->policy, false, value);
     for (size_t i = 0; i < rows && status == N2CE_OK; i++)
@@ -230,7 +253,10 @@ int main(int argc, char **argv) {
                         : argc >= 4 && strcmp(argv[2], "dkitty") == 0 ? &n2_dkitty_robot
                                                                       : NULL;
     n2ce_ctx *ctx;
-    if (!r || n2ce_ctx_new(&ctx, NULL) != N2CE_OK) {
+    const char *threads = getenv("THREADS");
+    const n2ce_ctx_options options = {.struct_size = sizeof options,
+                                      .threads = threads ? atoi(threads) : 0};
+    if (!r || n2ce_ctx_new(&ctx, &options) != N2CE_OK) {
         fprintf(stderr, "Usage: make_robots policy|data ant|dkitty GENERATIONS [POLICY]\n");
         return 2;
     }

@@ -27,6 +27,7 @@ typedef struct n2_design_task {
     size_t queries;         /* how many designs are usually proposed */
     const char *variant_of; /* the task that this is with something changed; NULL: none */
     bool further;           /* none of the paper's, nor one in kind */
+    bool moves;             /* the oracle moves designs inside by itself */
     double setting;         /* what tells this task from another of its file; see there */
 
     /* Whether the program has what the task needs besides data, with a sentence if not; NULL: it

@@ -3,7 +3,7 @@
  *
  * Morphologies, bounds, rewards and episodes are those of Design-Bench; the policies, which could
  * not be found, are our own: 12 actions, each the hyperbolic tangent of a linear function of what
- * the robot senses and of two clocks, trained by evolution strategies over random designs
+ * the robot senses and of two clocks, trained by CMA-ES on designs around the usual one
  * (tools/make_robots.c). D'Kitty's parts are boxes and capsules of the real masses, without meshes,
  * and parts collide with the floor alone.
  *

@@ -8,9 +8,10 @@
 #include "robot.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
-enum { STREAM = 0x524F0000 };
+enum { STREAM = 0x524F0000, CHECKED = 4 };
 
 typedef struct trials {
     const n2_robot *robot;
@@ -36,6 +37,25 @@ static n2ce_status take_trials(n2_design_bench *b, const char *path, const n2_ta
     return N2CE_OK;
 }
 
+/* Whether what the file says of some designs is what they earn here: contacts make walking chaotic,
+ * and another version of MuJoCo, or of the mathematical library, may come to something else. */
+static n2ce_status check_trials(const n2_design_bench *b, const char *path, const trials *t) {
+    const double apart = 1e-3 * (b->task->high - b->task->low);
+    for (size_t k = 0; k < CHECKED && t->rows > 0; k++) {
+        const size_t i = k * (t->rows - 1) / (CHECKED - 1);
+        double y;
+        N2_TRY(n2_robot_walk(b->ctx, t->robot, t->x + i * t->robot->columns, 1, t->robot->policy,
+                             false, &y));
+        if (fabs(y - t->y[i]) <= apart) continue;
+        n2_log(b->ctx, N2CE_LOG_WARNING,
+               "%s: design %zu is worth %g there and %g here. Make the data anew (docs/bbo.md), "
+               "else methods learn from other values than they are judged by.",
+               path, i, t->y[i], y);
+        return N2CE_OK;
+    }
+    return N2CE_OK;
+}
+
 static n2ce_status open_trials(n2_design_bench *b, const char *folder, const n2_robot *robot) {
     char path[PATH_MAX];
     n2_table *table;
@@ -47,7 +67,7 @@ static n2ce_status open_trials(n2_design_bench *b, const char *folder, const n2_
     N2_TRY(n2_table_read(b->ctx, path, NULL, &table));
     const n2ce_status status = take_trials(b, path, table, t);
     n2_table_free(table);
-    return status;
+    return status == N2CE_OK ? check_trials(b, path, t) : status;
 }
 
 static n2ce_status open_ant(n2_design_bench *b, const char *folder) {
@@ -78,9 +98,10 @@ const n2_design_task n2_ant_task = {
     .name = "ant",
     .summary = "60 numbers of the legs of Ant, for walking by a fixed policy; in kind",
     .folder = "ant",
-    .low = 60.871,
-    .high = 200.936,
+    .low = -23.9802244,
+    .high = 211.080511,
     .queries = 256,
+    .moves = true,
     .needs = n2_robot_ready,
     .open = open_ant,
     .begin = begin,
@@ -90,9 +111,10 @@ const n2_design_task n2_dkitty_task = {
     .name = "dkitty",
     .summary = "56 numbers of the legs of D'Kitty, for walking by a fixed policy; in kind",
     .folder = "dkitty",
-    .low = -505.542,
-    .high = 6.2084,
+    .low = -922.199085,
+    .high = 124.32359,
     .queries = 256,
+    .moves = true,
     .needs = n2_robot_ready,
     .open = open_dkitty,
     .begin = begin,

@@ -95,7 +95,7 @@ static n2ce_status judge(const bbo_runner *r, const n2_proposals *p, const desk 
     N2_TRY(n2_bbo_points_keep(r->study, b, p->x, p->rows, run->seed, &run->proposed));
     N2_TRY(n2_designs_distinct(r->base.ctx, p->x, p->rows, space->n, &run->distinct));
     N2_TRY(score(b, p->x, p->rows, d->y, &run->max, &run->median));
-    if (!has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
+    if (b->task->moves || !has_unmoved(space, d->unmoved, p->rows)) return N2CE_OK;
     return score(b, d->unmoved, p->rows, d->y, &run->unmoved_max, &run->unmoved_median);
 }
 

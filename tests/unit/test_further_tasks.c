@@ -172,7 +172,8 @@ static void tables_are_judged_by_forests(void **state) {
 /* ---- robots ---- */
 
 /* Without MuJoCo a sentence says so; with it the usual Ant that does nothing earns 99.1, one point
- * a step less what contacts cost (measured by an independent program), and D'Kitty stands. */
+ * a step less what contacts cost (measured by an independent program), and D'Kitty stands. Stored
+ * policies walk. */
 static void robots_are_simulated(void **state) {
     (void)state;
     static const double nothing[N2_ROBOT_WEIGHTS];
@@ -199,6 +200,11 @@ static void robots_are_simulated(void **state) {
         if (i == 0) assert_close(value[0], 99.1, 0, 0.5);
         if (i == 1) assert_true(value[0] > -100 && value[0] < 100);
         assert_true(isfinite(value[1]) && value[1] != value[0]);
+        const double *policy = robots[i]->policy;
+        assert_int_equal(n2_robot_walk(ctx, robots[i], designs, 1, policy, false, twice), N2CE_OK);
+        print_message("The usual %s earns %.1f, and %.1f by doing nothing.\n", robots[i]->name,
+                      twice[0], value[0]);
+        assert_true(twice[0] > value[0] + 20);
     }
     n2ce_ctx_free(ctx);
 }
