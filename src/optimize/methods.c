@@ -1,6 +1,7 @@
 /* The table of methods. */
 #include "methods.h"
 
+#include "draws.h"
 #include "latent_methods.h"
 
 #include <string.h>
@@ -21,6 +22,12 @@ const n2_listed_method n2_methods[] = {
     LATENT(n2_latent_langevin, "n2ce"),
     LATENT(n2_latent_mle, "n2ce"),
     LATENT(n2_latent_mle_langevin, "n2ce"),
+    LATENT(n2_draws, "n2ce"),
+    LATENT(n2_draws_m1, "n2ce"),
+    LATENT(n2_draws_k1, "n2ce"),
+    LATENT(n2_draws_k1_m1, "n2ce"),
+    LATENT(n2_draws_gaussian, "n2ce"),
+    LATENT(n2_draws_mle, "n2ce"),
     {&n2_gradient_method, n2_gradient_with, NULL, NULL, false, 1},
     {&n2_coms_method, n2_coms_with, NULL, NULL, false, 2},
     {&n2_cma_es_method, n2_cma_es_with, NULL, NULL, false, 3},

@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const n2ce_option options_table[] = {
-    {"preset", 0, N2CE_OPTION_WORD, "none", 0, 0, "none|branin|table|ablation|queries|cubes",
-     "NAME",
+    {"preset", 0, N2CE_OPTION_WORD, "none", 0, 0,
+     "none|branin|table|rows|ablation|queries|cubes|prior", "NAME",
      "settings by name: what makes a table or figure of the paper; options that are given besides "
      "count"},
     {"tasks", 0, N2CE_OPTION_TEXT, "branin", 0, 0, NULL, "LIST",
@@ -375,17 +375,19 @@ const n2ce_task n2_bbo_study_task = {
         "formula, or add up.\n"
         "\n"
         "Methods: n2ce, the latent model of n2ce optimize, with the variants n2ce-m1, -m10,\n"
-        "-m1000, -k1, -k2, -k4, -k8, -ld, gaussian, mle and mle-ld; gradient-ascent, coms,\n"
-        "cma-es, reinforce, cbas, auto-cbas, mins, gp-qei, ddom, bonet with the published\n"
-        "hyper-parameters; random, with the variants cube-0.005, -0.01, -0.05, -0.1, and\n"
-        "top-offline. Networks of the published size train for hours on a few cores: --scale 8\n"
-        "makes them smaller, and the answer says so. Designs beyond the bounds are moved to them\n"
-        "before they are tried; inside is the share that needed no move. Ctrl-C keeps the\n"
-        "finished runs.\n"
+        "-m1000, -k1, -k2, -k4, -k8, -ld, gaussian, mle and mle-ld, and its draws for the best\n"
+        "value offline, as in the paper: n2ce-draws, n2ce-m1-draws, n2ce-k1-draws,\n"
+        "n2ce-k1-m1-draws, gaussian-draws, mle-draws; gradient-ascent, coms, cma-es, reinforce,\n"
+        "cbas, auto-cbas, mins, gp-qei, ddom, bonet with the published hyper-parameters; random,\n"
+        "with the variants cube-0.005, -0.01, -0.05, -0.1, and top-offline. Networks of the\n"
+        "published size train for hours on a few cores: --scale 8 makes them smaller, and the\n"
+        "answer says so. Designs beyond the bounds are moved to them before they are tried;\n"
+        "inside is the share that needed no move. Ctrl-C keeps the finished runs.\n"
         "\n"
         "Presets: branin, the paper's figures and table of Branin; table, its tables at Q = 128\n"
-        "and 256; ablation, M, K, samplers and objectives; queries, Q; cubes, the control by\n"
-        "random cubes.\n"
+        "and 256; rows, all methods on all tasks and robots; ablation, M, K, samplers and\n"
+        "objectives; queries, Q; cubes, the control by random cubes; prior, what priors do to\n"
+        "draws of designs that must pair, be a formula, or add up.\n"
         "\n"
         "Runs made in pieces, with other tasks, methods or seeds, or on other machines, become\n"
         "one answer with --merge; a study that was interrupted goes on with --reuse.\n",

@@ -21,6 +21,7 @@ static const preset presets[] = {
       {"targets", "0,0.2,0.4,0.6,0.8,0.9,0.95,1,1.02,1.05,1.1"}}},
     {"table",
      {{"tasks", "tfbind8,tfbind10,superconductor"}, {"methods", "all"}, {"queries", "128,256"}}},
+    {"rows", {{"tasks", "all,robots"}, {"methods", "all"}}},
     {"ablation",
      {{"tasks", "tfbind8,tfbind10,superconductor"},
       {"methods",
@@ -33,6 +34,11 @@ static const preset presets[] = {
     {"cubes",
      {{"tasks", "all"},
       {"methods", "n2ce,random,top-offline,cube-0.005,cube-0.01,cube-0.05,cube-0.1"}}},
+    {"prior",
+     {{"tasks", "hairpin,recipe,grammar"},
+      {"methods",
+       "n2ce-draws,n2ce-m1-draws,n2ce-k1-draws,n2ce-k1-m1-draws,gaussian-draws,mle-draws"},
+      {"targets", "0.9,1,1.05"}}},
 };
 
 static const preset *find_preset(const char *name) {
