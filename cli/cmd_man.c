@@ -115,7 +115,7 @@ static void print_program_page(void) {
 static bool write_page(const char *folder, const n2ce_task *task) {
     char page[PAGE_NAME], path[4096];
     snprintf(path, sizeof path, "%s/%s.1", folder, task ? page_name(task, page) : "n2ce");
-    if (!freopen(path, "w", stdout)) {
+    if (!freopen(path, "wx", stdout)) {
         complain("%s: the page cannot be written: %s.", path, strerror(errno));
         return false;
     }

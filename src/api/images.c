@@ -36,5 +36,6 @@ n2ce_status n2ce_images_write_sheet(const n2ce_images *images, size_t n, size_t 
     if (!images || !path)
         return n2_fail(images ? images->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
     N2_TRY(n2_file_check_output(images->ctx, path, overwrite));
-    return n2_images_write_sheet(images, n, columns, path);
+    return n2_images_write_sheet(images, n, columns, path,
+                                 overwrite ? n2_file_write : n2_file_create);
 }

@@ -1,6 +1,7 @@
 #include "training_looks.h"
 
 #include "base/numerics.h"
+#include "io/own_file.h"
 #include "picture_tensors.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ static n2ce_status make_samples(n2_looks *l, size_t n, n2_images **out) {
 /* A sheet that cannot be written is no reason to end a training. */
 static void write_sheet(const n2_looks *l, const n2_images *made) {
     n2ce_ctx *ctx = n2_store_ctx(l->source.store);
-    if (l->run->sheet && n2_images_write_sheet(made, SHEET, 0, l->run->sheet) != N2CE_OK)
+    if (l->run->sheet &&
+        n2_images_write_sheet(made, SHEET, 0, l->run->sheet, n2_own_file_write) != N2CE_OK)
         n2_log(ctx, N2CE_LOG_WARNING, "%s", n2ce_errmsg(ctx));
 }
 

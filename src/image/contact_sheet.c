@@ -46,10 +46,10 @@ static n2ce_status new_sheet(const n2_images *images, size_t n, size_t columns, 
 }
 
 n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
-                                  const char *path) {
+                                  const char *path, n2_file_writer *write) {
     n2_images *sheet;
     N2_TRY(new_sheet(images, n, columns, path, &sheet));
-    const n2ce_status status = n2_images_write_png(sheet, 0, path);
+    const n2ce_status status = n2_images_write_png(sheet, 0, path, write);
     n2_images_free(sheet);
     return status;
 }

@@ -14,7 +14,7 @@
 #ifndef N2_IMAGE_H
 #define N2_IMAGE_H
 
-#include "base/text.h"
+#include "io/file.h"
 
 /* What one packed file, gzip, xz or PNG, may become in memory, in bytes. */
 #define N2_UNPACKED_MAX ((size_t)1 << 31)
@@ -56,22 +56,28 @@ n2ce_status n2_images_parse(n2ce_ctx *ctx, const char *label, const void *bytes,
  * pictures. Fails as n2_images_read; the old labels then stay. */
 n2ce_status n2_images_read_labels(n2_images *images, const char *path);
 
-/* Writes picture i as a PNG, whole or not at all (io/file.h). Fails with N2CE_EINVAL (there is no
- * such picture, it is too large for a PNG, this build has no libpng), N2CE_EIO, N2CE_ENOMEM. */
-n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path);
+/* Writes picture i as a PNG, whole or not at all, as `write` does (io/file.h). Fails with
+ * N2CE_EINVAL (there is no such picture, it is too large for a PNG, this build has no libpng),
+ * N2CE_EEXIST, N2CE_EIO, N2CE_ENOMEM. */
+n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path,
+                                n2_file_writer *write);
 
 /* Writes all pictures as NPY, unsigned bytes [n,h,w], or [n,h,w,3] where they have colours; or into
- * a folder, made if need be, as 00000.png and so on. Nothing is replaced unless asked for. Fails
- * with N2CE_EEXIST, and as n2_images_write_png. */
+ * a folder, made if need be, as 00000.png and so on: all of them or, unless some are replaced,
+ * none. Nothing is replaced unless asked for, and no picture is there afterwards that would seem
+ * one more of them. Fails as n2_images_write_png. */
 n2ce_status n2_images_write_npy(const n2_images *images, const char *path, bool overwrite);
 n2ce_status n2_images_write_folder(const n2_images *images, const char *path, bool overwrite);
+
+/* Before the work: whether n pictures can be written there. */
+n2ce_status n2_images_check_folder(n2ce_ctx *ctx, const char *path, size_t n, bool overwrite);
 
 /* Writes a contact sheet: pictures 0 .. n-1 in rows of `columns` (0: as many as make it nearly
  * square), on white with a gap of N2_SHEET_GAP pixels between them and around them. n = 0 means
  * all. Fails as n2_images_write_png. */
 enum { N2_SHEET_GAP = 2 };
 n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t columns,
-                                  const char *path);
+                                  const char *path, n2_file_writer *write);
 
 /* The same as the bytes of a PNG, added to a text: for reports. Fails likewise. */
 n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct folder {
     n2ce_ctx *ctx;
@@ -124,22 +125,48 @@ n2ce_status n2_images_read(n2ce_ctx *ctx, const char *path, n2_images **out) {
 
 /* ---- writing ---- */
 
-static n2ce_status path_of(const n2_images *images, const char *where, size_t i, char *path) {
+static n2ce_status path_of(n2ce_ctx *ctx, const char *where, size_t i, char *path) {
     char name[32];
     snprintf(name, sizeof name, "%05zu.png", i);
-    return n2_path_join(images->ctx, path, PATH_MAX, where, name);
+    return n2_path_join(ctx, path, PATH_MAX, where, name);
+}
+
+n2ce_status n2_images_check_folder(n2ce_ctx *ctx, const char *path, size_t n, bool overwrite) {
+    char one[PATH_MAX];
+    N2_TRY(n2_folder_check_writable(ctx, path));
+    for (size_t i = 0; i < n && !overwrite; i++) {
+        N2_TRY(path_of(ctx, path, i, one));
+        N2_TRY(n2_file_check_absent(ctx, one));
+    }
+    N2_TRY(path_of(ctx, path, n, one));
+    if (access(one, F_OK) != 0) return N2CE_OK;
+    return n2_fail(
+        ctx, N2CE_EEXIST,
+        "%s is there already, and would seem one of the %zu pictures. Remove it, or name "
+        "another folder.",
+        one, n);
+}
+
+/* The first n pictures, and the folder unless it was there: half of a result is none. */
+static void take_back(n2ce_ctx *ctx, const char *path, size_t n, bool was_there) {
+    char one[PATH_MAX];
+    for (size_t i = 0; i < n; i++)
+        if (path_of(ctx, path, i, one) == N2CE_OK) n2_file_remove(ctx, one);
+    if (!was_there) n2_file_remove(ctx, path);
 }
 
 n2ce_status n2_images_write_folder(const n2_images *images, const char *path, bool overwrite) {
     char one[PATH_MAX];
+    n2_file_writer *write = overwrite ? n2_file_write : n2_file_create;
+    N2_TRY(n2_images_check_folder(images->ctx, path, images->n, overwrite));
+    const bool was_there = is_folder(path);
     N2_TRY(n2_folder_make(images->ctx, path));
-    for (size_t i = 0; i < images->n && !overwrite; i++) {
-        N2_TRY(path_of(images, path, i, one));
-        N2_TRY(n2_file_check_absent(images->ctx, one));
+    n2ce_status status = N2CE_OK;
+    size_t i = 0;
+    for (; i < images->n && status == N2CE_OK; i++) {
+        status = path_of(images->ctx, path, i, one);
+        if (status == N2CE_OK) status = n2_images_write_png(images, i, one, write);
     }
-    for (size_t i = 0; i < images->n; i++) {
-        N2_TRY(path_of(images, path, i, one));
-        N2_TRY(n2_images_write_png(images, i, one));
-    }
-    return N2CE_OK;
+    if (status != N2CE_OK && !overwrite) take_back(images->ctx, path, i - 1, was_there);
+    return status;
 }

@@ -210,13 +210,14 @@ n2ce_status n2_png_bytes(const n2_images *images, size_t i, const char *label, n
 
 #endif
 
-n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path) {
+n2ce_status n2_images_write_png(const n2_images *images, size_t i, const char *path,
+                                n2_file_writer *write) {
     if (i >= images->n)
         return n2_fail(images->ctx, N2CE_EINVAL, "%s: picture %zu is wanted, and there are %zu.",
                        path, i, images->n);
     n2_text png = n2_text_new(images->ctx);
     n2ce_status status = n2_png_bytes(images, i, path, &png);
-    if (status == N2CE_OK) status = n2_file_write(images->ctx, path, png.data, png.length);
+    if (status == N2CE_OK) status = write(images->ctx, path, png.data, png.length);
     n2_text_free(&png);
     return status;
 }

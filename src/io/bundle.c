@@ -109,16 +109,6 @@ bool n2_checksum_fits(const n2_st_file *f) {
 
 /* ---- files --------------------------------------------------------------- */
 
-static n2ce_status create(const n2_bundle *b, const char *path) {
-    n2ce_ctx *ctx = b->arena.ctx;
-    char *bytes;
-    size_t size;
-    N2_TRY(n2_st_encode(ctx, b->tensors, b->n, b->notes, b->n_notes, &bytes, &size));
-    const n2ce_status status = n2_file_create(ctx, path, bytes, size);
-    n2_free(ctx, bytes);
-    return status;
-}
-
 n2ce_status n2_bundle_write(n2_bundle *b, const char *format, const char *path, bool overwrite) {
     n2ce_ctx *ctx = b->arena.ctx;
     char text[N2_CHECKSUM_ROOM];
@@ -129,8 +119,8 @@ n2ce_status n2_bundle_write(n2_bundle *b, const char *format, const char *path, 
     n2_checksum(b->tensors, b->n, b->notes, b->n_notes, text);
     n2_bundle_note(b, "checksum", text);
     if (b->failed) return N2CE_ENOMEM;
-    if (overwrite) return n2_st_write(ctx, path, b->tensors, b->n, b->notes, b->n_notes);
-    return create(b, path);
+    return n2_st_put(ctx, path, b->tensors, b->n, b->notes, b->n_notes,
+                     overwrite ? n2_file_write : n2_file_create);
 }
 
 n2ce_status n2_bundle_damaged(n2ce_ctx *ctx, const char *path, const char *what) {

@@ -57,10 +57,40 @@ static n2ce_status find_place(n2ce_ctx *ctx, const char *path, char place[PATH_M
                    path, S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
 }
 
+/* The folder that a file is in, with a slash, or "./". */
+static void folder_of(const char *place, char folder[PATH_MAX]) {
+    const char *slash = strrchr(place, '/');
+    const size_t n = slash ? (size_t)(slash - place) + 1 : 0;
+    memcpy(folder, n ? place : "./", n ? n : 2);
+    folder[n ? n : 2] = '\0';
+}
+
 /* ---- temporary files -------------------------------------------------------
  *
- * PATH.PROCESS-NUMBER, locked by who writes it for as long as it has that name: the lock goes with
- * the process, whatever ends it, so that a file that can be locked is nobody's. */
+ * A file without a name, where the system has such: it goes with the process, whatever ends that.
+ * Else PATH.PROCESS-NUMBER, locked by who writes it for as long as it has that name: the lock goes
+ * with the process, so that a file that can be locked is nobody's. */
+
+/* The name by which a file without one is given one. */
+static const char *link_of(int file, char link[64]) {
+    snprintf(link, 64, "/proc/self/fd/%d", file);
+    return link;
+}
+
+/* -1: the system, or the file system, has none. */
+static int open_nameless(const char *place) {
+#ifdef O_TMPFILE
+    char folder[PATH_MAX];
+    if (access("/proc/self/fd", X_OK) != 0) return -1;
+    folder_of(place, folder);
+    const int file = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (file >= 0) (void)flock(file, LOCK_EX); /* it may get a temporary name */
+    return file;
+#else
+    (void)place;
+    return -1;
+#endif
+}
 
 /* False: it was taken for nobody's before it was locked, and is gone. */
 static bool lock_new(int file) {
@@ -69,14 +99,18 @@ static bool lock_new(int file) {
     return fstat(file, &info) == 0 && info.st_nlink > 0;
 }
 
+enum { ATTEMPTS = 1000 };
+
+static bool temporary_name(const char *path, int attempt, char temporary[PATH_MAX]) {
+    const int n = snprintf(temporary, PATH_MAX, "%s.%ld-%d", path, (long)getpid(), attempt);
+    if (n < 0 || n >= PATH_MAX) errno = ENAMETOOLONG;
+    return n >= 0 && n < PATH_MAX;
+}
+
 /* Opens a new file beside its final place; `temporary` receives its name. */
 static int open_temporary(const char *path, char temporary[PATH_MAX]) {
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        const int n = snprintf(temporary, PATH_MAX, "%s.%ld-%d", path, (long)getpid(), attempt);
-        if (n < 0 || n >= PATH_MAX) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (!temporary_name(path, attempt, temporary)) return -1;
         const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file >= 0 && lock_new(file)) return file;
         if (file < 0 && errno != EEXIST) return -1;
@@ -102,14 +136,6 @@ static void remove_if_nobodys(const char *path) {
     if (file < 0) return;
     if (flock(file, LOCK_EX | LOCK_NB) == 0) (void)unlink(path);
     (void)close(file);
-}
-
-/* The folder that a file is in, with a slash, or "./". */
-static void folder_of(const char *place, char folder[PATH_MAX]) {
-    const char *slash = strrchr(place, '/');
-    const size_t n = slash ? (size_t)(slash - place) + 1 : 0;
-    memcpy(folder, n ? place : "./", n ? n : 2);
-    folder[n ? n : 2] = '\0';
 }
 
 /* What processes that were killed left of this file. */
@@ -164,16 +190,22 @@ static bool write_all(int file, const char *bytes, size_t n) {
     return true;
 }
 
-n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out) {
+/* With a name or without. */
+static n2ce_status begin(n2ce_ctx *ctx, const char *path, bool named, n2_new_file *out) {
     struct stat before;
     *out = (n2_new_file){.ctx = ctx, .path = path, .file = -1};
     if (is_silent(ctx)) return N2CE_OK;
     N2_TRY(find_place(ctx, path, out->place));
     remove_orphans(out->place);
-    out->file = open_temporary(out->place, out->temporary);
+    if (!named) out->file = open_nameless(out->place);
+    if (out->file < 0) out->file = open_temporary(out->place, out->temporary);
     if (out->file < 0) return io_failure(ctx, "could not be created", path, errno);
     if (stat(out->place, &before) == 0) (void)fchmod(out->file, before.st_mode & 07777);
     return N2CE_OK;
+}
+
+n2ce_status n2_new_file_begin(n2ce_ctx *ctx, const char *path, n2_new_file *out) {
+    return begin(ctx, path, false, out);
 }
 
 /* So that a rename outlives a power cut; where a folder cannot be synced there is nothing to do. */
@@ -184,6 +216,14 @@ static void sync_folder(const char *place) {
     if (file < 0) return;
     (void)fsync(file);
     (void)close(file);
+}
+
+int n2_new_file_reader(n2_new_file *f) {
+    char link[64];
+    const bool named = *f->temporary;
+    const int file = open(named ? f->temporary : link_of(f->file, link), O_RDONLY | O_CLOEXEC);
+    if (named) unlink(f->temporary);
+    return file;
 }
 
 void n2_new_file_add(n2_new_file *f, const char *bytes, size_t n) {
@@ -208,23 +248,74 @@ static bool name_new(const char *temporary, const char *place) {
     return true;
 }
 
-static bool name_file(const n2_new_file *f) {
-    return f->keep ? name_new(f->temporary, f->place) : rename(f->temporary, f->place) == 0;
+/* The place itself, or a temporary name in its folder, for a file that has none. */
+static bool link_file(const n2_new_file *f, const char *name) {
+    char from[64];
+    return linkat(AT_FDCWD, link_of(f->file, from), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool give_temporary_name(n2_new_file *f) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (!temporary_name(f->place, attempt, f->temporary)) break;
+        if (link_file(f, f->temporary)) return true;
+        if (errno != EEXIST) break;
+    }
+    f->temporary[0] = '\0';
+    return false;
+}
+
+static bool name_file(n2_new_file *f) {
+    if (f->keep) return *f->temporary ? name_new(f->temporary, f->place) : link_file(f, f->place);
+    if (!*f->temporary && !give_temporary_name(f)) return false;
+    return rename(f->temporary, f->place) == 0;
+}
+
+/* What `status`, or the file's own error, comes to; it has no name, and is gone. */
+static n2ce_status drop_file(n2_new_file *f, n2ce_status status) {
+    (void)close(f->file);
+    if (*f->temporary) unlink(f->temporary);
+    if (status != N2CE_OK) return status;
+    if (f->keep && f->error == EEXIST) return already_there(f->ctx, f->path);
+    return io_failure(f->ctx, "could not be written", f->path, f->error);
 }
 
 n2ce_status n2_new_file_end(n2_new_file *f, n2ce_status status) {
-    const bool wanted = status == N2CE_OK;
     if (is_silent(f->ctx)) return status;
-    if (wanted) n2_new_file_sync(f);
-    if (wanted && f->error == 0 && !name_file(f)) f->error = errno;
+    if (status == N2CE_OK) n2_new_file_sync(f);
+    if (status == N2CE_OK && f->error == 0 && !name_file(f)) f->error = errno;
+    if (status != N2CE_OK || f->error != 0) return drop_file(f, status);
     (void)close(f->file); /* and unlocked, now that it has its name; the bytes are safe */
-    if (wanted && f->error == 0) {
-        sync_folder(f->place);
-        return N2CE_OK;
-    }
-    unlink(f->temporary);
-    if (wanted && f->keep && f->error == EEXIST) return already_there(f->ctx, f->path);
-    return wanted ? io_failure(f->ctx, "could not be written", f->path, f->error) : status;
+    sync_folder(f->place);
+    return N2CE_OK;
+}
+
+/* ---- files that belong together ---- */
+
+/* A second name for what is to be replaced: "" where nothing is there, or none can be given. */
+static void save_old(const n2_new_file *f, char saved[PATH_MAX]) {
+    saved[0] = '\0';
+    if (f->keep || access(f->place, F_OK) != 0) return;
+    if (!temporary_name(f->place, ATTEMPTS, saved) || link(f->place, saved) != 0) saved[0] = '\0';
+}
+
+/* As if the file had not got its name. */
+static void put_back(const n2_new_file *f, const char *saved) {
+    if (*saved) (void)rename(saved, f->place);
+    if (!*saved && f->keep) (void)unlink(f->place);
+}
+
+n2ce_status n2_new_files_end(n2_new_file *list, size_t n, n2ce_status status) {
+    char saved[PATH_MAX] = "";
+    if (n == 0 || is_silent(list->ctx)) return status;
+    for (size_t i = 0; i < n && status == N2CE_OK; i++) n2_new_file_sync(&list[i]);
+    for (size_t i = 1; i < n; i++)
+        if (list[0].error == 0) list[0].error = list[i].error;
+    if (status == N2CE_OK) save_old(&list[0], saved);
+    const n2ce_status first = n2_new_file_end(&list[0], status);
+    const n2ce_status others = n2_new_files_end(list + 1, n - 1, first);
+    if (first == N2CE_OK && others != N2CE_OK) put_back(&list[0], saved);
+    if (*saved) (void)unlink(saved);
+    return others;
 }
 
 static n2ce_status write_file(n2ce_ctx *ctx, const char *path, const char *bytes, size_t n,
@@ -244,6 +335,10 @@ n2ce_status n2_file_create(n2ce_ctx *ctx, const char *path, const char *bytes, s
     return write_file(ctx, path, bytes, n, true);
 }
 
+void n2_file_remove(n2ce_ctx *ctx, const char *path) {
+    if (!is_silent(ctx)) (void)remove(path);
+}
+
 static n2ce_status check_folder(n2ce_ctx *ctx, const char *path) {
     struct stat info;
     char folder[PATH_MAX];
@@ -260,9 +355,13 @@ static n2ce_status check_folder(n2ce_ctx *ctx, const char *path) {
 static n2ce_status check_output(n2ce_ctx *ctx, const char *path, bool replace) {
     n2_new_file trial;
     if (is_silent(ctx)) return N2CE_OK;
+    if (strcmp(path, "-") == 0)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "\"-\" names no file to write. Leave the option out where results go to "
+                       "standard output, or write ./- for a file of that name.");
     if (!replace) N2_TRY(n2_file_check_absent(ctx, path));
     N2_TRY(check_folder(ctx, path));
-    N2_TRY(n2_new_file_begin(ctx, path, &trial));
+    N2_TRY(begin(ctx, path, true, &trial));
     (void)n2_new_file_end(&trial, N2CE_ECANCELED); /* it was to be possible, no more */
     return N2CE_OK;
 }
@@ -270,6 +369,28 @@ static n2ce_status check_output(n2ce_ctx *ctx, const char *path, bool replace) {
 /* If rank 0 cannot write, nobody need work. */
 n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace) {
     return n2_comm_outcome(ctx, 0, check_output(ctx, path, replace));
+}
+
+/* The folder that a file is, or would be, in. */
+static bool stat_folder(const char *path, struct stat *info) {
+    char folder[PATH_MAX];
+    if (strlen(path) >= sizeof folder) return false;
+    folder_of(path, folder);
+    return stat(folder, info) == 0;
+}
+
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool n2_file_is_same(const char *a, const char *b) {
+    struct stat x, y;
+    const bool there = stat(a, &x) == 0 && stat(b, &y) == 0;
+    if (!there &&
+        (strcmp(name_of(a), name_of(b)) != 0 || !stat_folder(a, &x) || !stat_folder(b, &y)))
+        return false;
+    return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text) {

@@ -672,12 +672,17 @@ n2ce_status n2_st_encode(n2ce_ctx *ctx, const n2_st_tensor *tensors, size_t n,
     return status;
 }
 
-n2ce_status n2_st_write(n2ce_ctx *ctx, const char *path, const n2_st_tensor *tensors, size_t n,
-                        const n2_st_pair *metadata, size_t n_metadata) {
+n2ce_status n2_st_put(n2ce_ctx *ctx, const char *path, const n2_st_tensor *tensors, size_t n,
+                      const n2_st_pair *metadata, size_t n_metadata, n2_file_writer *write) {
     char *bytes;
     size_t size;
     N2_TRY(n2_st_encode(ctx, tensors, n, metadata, n_metadata, &bytes, &size));
-    const n2ce_status status = n2_file_write(ctx, path, bytes, size);
+    const n2ce_status status = write(ctx, path, bytes, size);
     n2_free(ctx, bytes);
     return status;
+}
+
+n2ce_status n2_st_write(n2ce_ctx *ctx, const char *path, const n2_st_tensor *tensors, size_t n,
+                        const n2_st_pair *metadata, size_t n_metadata) {
+    return n2_st_put(ctx, path, tensors, n, metadata, n_metadata, n2_file_write);
 }

@@ -19,6 +19,7 @@
 #define N2_SAFETENSORS_H
 
 #include "base/ctx.h"
+#include "file.h"
 
 #define N2_ST_RANK_MAX   8
 #define N2_ST_HEADER_MAX 100000000
@@ -104,6 +105,10 @@ n2ce_status n2_st_to_f64(n2ce_ctx *ctx, const n2_st_tensor *tensor, double *out,
  * N2CE_ENOMEM. */
 n2ce_status n2_st_write(n2ce_ctx *ctx, const char *path, const n2_st_tensor *tensors, size_t n,
                         const n2_st_pair *metadata, size_t n_metadata);
+
+/* The same, written as `write` does, and failing as that does. */
+n2ce_status n2_st_put(n2ce_ctx *ctx, const char *path, const n2_st_tensor *tensors, size_t n,
+                      const n2_st_pair *metadata, size_t n_metadata, n2_file_writer *write);
 
 /* The bytes of that file; free them with n2_free. *out is NULL on failure. */
 n2ce_status n2_st_encode(n2ce_ctx *ctx, const n2_st_tensor *tensors, size_t n,

@@ -1,4 +1,5 @@
 #include "io/bundle.h"
+#include "io/own_file.h"
 #include "nn.h"
 
 #include <stdio.h>
@@ -90,8 +91,8 @@ static n2ce_status list_tensors(const tensors *t, n2_arena *arena, n2_st_tensor 
     return N2CE_OK;
 }
 
-n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan, const char *note,
-                                     const char *path) {
+static n2ce_status save(const n2_store *store, const n2_plan *plan, const char *note,
+                        const char *path, n2_file_writer *write) {
     char seed[32], runs[32], sum[N2_CHECKSUM_ROOM];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n2_plan_seed_of(plan));
     snprintf(runs, sizeof runs, "%lu", (unsigned long)n2_plan_runs(plan));
@@ -109,10 +110,19 @@ n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan,
     if (status == N2CE_OK) status = list_tensors(&all, &arena, &list);
     if (status == N2CE_OK) {
         n2_checksum(list, all.n, metadata, n, sum);
-        status = n2_st_write(n2_store_ctx(store), path, list, all.n, metadata, n);
+        status = n2_st_put(n2_store_ctx(store), path, list, all.n, metadata, n, write);
     }
     n2_arena_free(&arena);
     return status;
+}
+
+n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path) {
+    return save(store, plan, NULL, path, n2_file_write);
+}
+
+n2ce_status n2_checkpoint_save_own(const n2_store *store, const n2_plan *plan, const char *note,
+                                   const char *path) {
+    return save(store, plan, note, path, n2_own_file_write);
 }
 
 n2ce_status n2_parameters_save(const n2_parameters *p, const char *path) {
@@ -125,10 +135,6 @@ n2ce_status n2_parameters_save(const n2_parameters *p, const char *path) {
         status = n2_st_write(n2_store_ctx(p->store), path, list, all.n, metadata, 2);
     n2_arena_free(&arena);
     return status;
-}
-
-n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path) {
-    return n2_checkpoint_save_noted(store, plan, NULL, path);
 }
 
 static bool same_shape(const n2_st_tensor *a, n2_shape b) {
@@ -155,6 +161,8 @@ static n2ce_status check_fit(const tensors *t, const n2_st_file *file, const cha
                            "%s: the tensor \"%s\" is not %s. Was the model made "
                            "with other options?",
                            path, name, n2_shape_text(shape, text));
+        if (found->dtype == N2_ST_BOOL)
+            return n2_fail(ctx, N2CE_EDATA, "%s: the tensor \"%s\" holds no numbers.", path, name);
     }
     return N2CE_OK;
 }

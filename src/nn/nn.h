@@ -136,10 +136,10 @@ void n2_build_average(n2_graph *g, n2_tensor *average, n2_tensor *tensor, double
  * check sum: what differs from what was written by a bit is refused. */
 n2ce_status n2_checkpoint_save(const n2_store *store, const n2_plan *plan, const char *path);
 
-/* The same with a text of the caller's, and that text again: added to `note`, nothing if there is
- * none. */
-n2ce_status n2_checkpoint_save_noted(const n2_store *store, const n2_plan *plan, const char *note,
-                                     const char *path);
+/* The same with a text of the caller's, over a file of the context's own alone (io/own_file.h); and
+ * that text again: added to `note`, nothing if there is none. */
+n2ce_status n2_checkpoint_save_own(const n2_store *store, const n2_plan *plan, const char *note,
+                                   const char *path);
 n2ce_status n2_checkpoint_note(n2ce_ctx *ctx, const char *path, n2_text *note);
 
 /* Into a store with the same tensors. Fails with N2CE_EDATA, naming the first tensor

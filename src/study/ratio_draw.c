@@ -44,7 +44,6 @@ static n2ce_status write_csv(n2ce_ctx *ctx, const n2_problem *p, const double *x
                              const char *path, bool force) {
     const size_t d = p->dim_x + p->dim_y;
     n2_text header = n2_text_new(ctx);
-    if (!force) N2_TRY(n2_file_check_absent(ctx, path));
     for (size_t j = 0; j < d; j++)
         n2_text_add(&header, "%s%c%zu", j ? "," : "", j < p->dim_x ? 'X' : 'Y',
                     j < p->dim_x ? j : j - p->dim_x);
@@ -86,6 +85,9 @@ static n2ce_status draw(n2ce_ctx *ctx, const n2ce_options *o, const n2_problem *
     const bool force = n2_options_flag(o, "force");
     const char *path[2];
     N2_TRY(find_paths(ctx, o, p, path));
+    if (path[1] && n2_file_is_same(path[0], path[1]))
+        return n2_fail(ctx, N2CE_EINVAL, "--num and --den would write the same file, %s.", path[0]);
+    for (size_t i = 0; i < 2 && path[i]; i++) N2_TRY(n2_file_check_output(ctx, path[i], force));
     double *a = n2_alloc(ctx, 2 * n * d, sizeof *a);
     if (!a) return N2CE_ENOMEM;
     n2ce_status status =

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "io/file.h"
+#include "io/own_file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static n2ce_status write_part(n2_runner *r, const char *folder, const char *json
     snprintf(name, sizeof name, "%s" N2_PART, r->keeper.file);
     N2_TRY(n2_path_join(r->ctx, path, sizeof path, folder, name));
     N2_TRY(n2_folder_make(r->ctx, folder));
-    return n2_file_write(r->ctx, path, json, strlen(json));
+    return n2_own_file_write(r->ctx, path, json, strlen(json));
 }
 
 /* Whether it can be written or not, the study goes on. */

@@ -1,5 +1,6 @@
 #include "checkpoint_options.h"
 
+#include "io/own_file.h"
 #include "nn/nn.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ static n2ce_status may_replace(n2ce_ctx *ctx, const char *path, bool force) {
                        "%s is there and is no checkpoint: it is not replaced by one. Name another "
                        "file with --checkpoint.",
                        path);
-    if (force) return N2CE_OK;
+    if (force) return n2_own_file_claim(ctx, path);
     return n2_fail(ctx, N2CE_EEXIST,
                    "%s has the state of an earlier run. Go on from it with --resume, replace it "
                    "with --force, or name another file with --checkpoint.",
@@ -62,6 +63,6 @@ n2ce_status n2_checkpoint_stopped(n2ce_ctx *ctx, const n2_checkpoint_use *use,
     return N2CE_ECANCELED;
 }
 
-void n2_checkpoint_used_up(const n2_checkpoint_use *use) {
-    if (use->implied && *use->path) (void)unlink(use->path);
+void n2_checkpoint_used_up(n2ce_ctx *ctx, const n2_checkpoint_use *use) {
+    if (use->implied && *use->path) n2_own_file_remove(ctx, use->path);
 }

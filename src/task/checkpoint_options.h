@@ -37,6 +37,6 @@ n2ce_status n2_checkpoint_choose_device(n2ce_ctx *ctx, const n2_checkpoint_use *
 n2ce_status n2_checkpoint_stopped(n2ce_ctx *ctx, const n2_checkpoint_use *use, n2ce_answer *answer);
 
 /* The work is done and written. */
-void n2_checkpoint_used_up(const n2_checkpoint_use *use);
+void n2_checkpoint_used_up(n2ce_ctx *ctx, const n2_checkpoint_use *use);
 
 #endif

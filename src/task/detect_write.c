@@ -4,7 +4,6 @@
 #include "io/csv.h"
 #include "io/npy.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +13,8 @@
 n2ce_status n2_spool_begin(n2_detect_session *s, const char *path) {
     if (n2_world_rank(s->ctx) > 0) return N2CE_OK; /* rank 0 alone writes */
     N2_TRY(n2_new_file_begin(s->ctx, path, &s->spool));
-    s->spooled = open(s->spool.temporary, O_RDONLY);
+    s->spooled = n2_new_file_reader(&s->spool);
     s->spooling = s->spooled >= 0;
-    unlink(s->spool.temporary); /* it is gone with the process, however that ends */
     if (s->spooling) return N2CE_OK;
     close(s->spool.file);
     return n2_fail(s->ctx, N2CE_EIO, "%s: no file can be opened beside it.", path);

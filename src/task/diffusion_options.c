@@ -3,6 +3,7 @@
 #include "cuda/cuda.h"
 #include "device_options.h"
 #include "io/bundle.h"
+#include "io/own_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,14 @@ static n2ce_status watch_device(n2ce_ctx *ctx, const n2_device_choice *device,
     if (!n2_choice_backend(device)->device) return N2CE_OK;
     const n2_cuda_options options = {.device = device->device, .strict = true};
     return n2_cuda_backend(ctx, &options, &out->backend);
+}
+
+n2ce_status n2_diffusion_check_sheet(n2ce_ctx *ctx, const n2ce_options *o) {
+    const char *sheet = n2ce_options_get(o, "sheet");
+    const bool force = n2_options_flag(o, "force");
+    if (!sheet) return N2CE_OK;
+    N2_TRY(n2_file_check_output(ctx, sheet, force));
+    return n2_own_file_claim(ctx, sheet);
 }
 
 n2ce_status n2_open_watch(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,

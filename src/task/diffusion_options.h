@@ -28,6 +28,10 @@
 /* The GPU, whichever there is for "auto", in bf16 unless --precision is given; or the processor. */
 n2ce_status n2_diffusion_device(n2ce_ctx *ctx, const n2ce_options *o, n2_device_choice *out);
 
+/* Before the work: whether --sheet can be written, again and again; what is there is replaced with
+ * --force alone. */
+n2ce_status n2_diffusion_check_sheet(n2ce_ctx *ctx, const n2ce_options *o);
+
 /* What --features and --watched ask for, into the run, which owns it (n2_distance_watch_close).
  * Features are measured in float32, on the same device: `own` is the choice for them. */
 n2ce_status n2_open_watch(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,

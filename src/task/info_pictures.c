@@ -65,7 +65,8 @@ static void note_numbers(n2ce_answer *answer, const n2_images *p, const statisti
 
 static n2ce_status write_sheet(const n2_images *p, const n2ce_options *o, const char *path) {
     const size_t first = (size_t)n2_options_count(o, "first");
-    return n2_images_write_sheet(p, first < p->n ? first : p->n, 0, path);
+    return n2_images_write_sheet(p, first < p->n ? first : p->n, 0, path,
+                                 n2_options_flag(o, "force") ? n2_file_write : n2_file_create);
 }
 
 n2ce_status n2_info_of_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {

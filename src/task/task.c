@@ -2,6 +2,7 @@
 
 #include "base/numerics.h"
 #include "io/file.h"
+#include "io/own_file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -26,6 +27,16 @@ static const char *report_folder(const n2ce_options *options, bool *overwrite) {
     return folder;
 }
 
+typedef struct report_paths {
+    char page[PATH_MAX], data[PATH_MAX];
+} report_paths;
+
+static n2ce_status find_paths(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
+                              report_paths *paths) {
+    N2_TRY(n2_path_join(ctx, paths->page, sizeof paths->page, folder, task->page));
+    return n2_path_join(ctx, paths->data, sizeof paths->data, folder, task->data);
+}
+
 static n2ce_status find_part(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
                              char path[PATH_MAX]) {
     char name[NAME_MAX];
@@ -35,10 +46,11 @@ static n2ce_status find_part(n2ce_ctx *ctx, const n2ce_task *task, const char *f
 
 /* What a task that was killed had finished is not replaced unasked. */
 static n2ce_status check_part(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
-                              const char *folder) {
+                              const char *folder, bool overwrite) {
     char path[PATH_MAX];
     N2_TRY(find_part(ctx, task, folder, path));
-    if (access(path, F_OK) != 0 || n2ce_options_get(options, "reuse")) return N2CE_OK;
+    if (access(path, F_OK) != 0) return N2CE_OK;
+    if (overwrite || n2ce_options_get(options, "reuse")) return n2_own_file_claim(ctx, path);
     return n2_fail(ctx, N2CE_EEXIST,
                    "%s has runs of a study that was killed. --reuse %s takes them over, --force "
                    "begins anew.",
@@ -48,7 +60,7 @@ static n2ce_status check_part(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_o
 static n2ce_status check_report(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
                                 const char *folder, bool overwrite) {
     N2_TRY(n2ce_report_check(ctx, task, folder, overwrite));
-    return overwrite ? N2CE_OK : check_part(ctx, task, options, folder);
+    return check_part(ctx, task, options, folder, overwrite);
 }
 
 /* The report, in whose place nothing has to be kept any more. */
@@ -57,7 +69,24 @@ static n2ce_status write_report(n2ce_ctx *ctx, const n2ce_answer *answer, const 
     char part[PATH_MAX];
     N2_TRY(n2ce_report_write(ctx, answer, folder, overwrite));
     N2_TRY(find_part(ctx, answer->task, folder, part));
-    unlink(part);
+    n2_own_file_remove(ctx, part);
+    return N2CE_OK;
+}
+
+/* The files that a command writes are different ones. */
+static n2ce_status check_apart(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options *options,
+                               const char *folder) {
+    static const char *const names[] = {"output", "save", "checkpoint", "sheet"};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    report_paths report = {"", ""};
+    const char *path[NAMES + 2] = {[NAMES] = report.page, [NAMES + 1] = report.data};
+    if (folder && task->page) N2_TRY(find_paths(ctx, task, folder, &report));
+    for (size_t i = 0; i < NAMES; i++) path[i] = n2ce_options_get(options, names[i]);
+    for (size_t i = 0; i < NAMES; i++)
+        for (size_t k = i + 1; k < NAMES + 2; k++)
+            if (path[i] && path[k] && *path[k] && n2_file_is_same(path[i], path[k]))
+                return n2_fail(ctx, N2CE_EINVAL, "--%s and --%s would write the same file, %s.",
+                               names[i], k < NAMES ? names[k] : "report", path[i]);
     return N2CE_OK;
 }
 
@@ -67,6 +96,7 @@ static n2ce_status run(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_options 
     *out = NULL;
     N2_TRY(n2_options_check_table(ctx, options, task->options));
     const char *folder = report_folder(options, &overwrite);
+    N2_TRY(check_apart(ctx, task, options, folder));
     if (folder) N2_TRY(check_report(ctx, task, options, folder, overwrite));
     n2ce_answer *answer = n2_alloc(ctx, 1, sizeof *answer);
     if (!answer) return N2CE_ENOMEM;
@@ -150,16 +180,6 @@ const char *n2ce_answer_kept(const n2ce_answer *answer) { return answer ? answer
 
 /* ---- the report's files -------------------------------------------------- */
 
-typedef struct report_paths {
-    char page[PATH_MAX], data[PATH_MAX];
-} report_paths;
-
-static n2ce_status find_paths(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
-                              report_paths *paths) {
-    N2_TRY(n2_path_join(ctx, paths->page, sizeof paths->page, folder, task->page));
-    return n2_path_join(ctx, paths->data, sizeof paths->data, folder, task->data);
-}
-
 const char *n2ce_report_page(const n2ce_task *task) { return task ? task->page : NULL; }
 
 n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *folder,
@@ -175,21 +195,17 @@ n2ce_status n2ce_report_check(n2ce_ctx *ctx, const n2ce_task *task, const char *
     return n2_file_check_absent(ctx, paths.data);
 }
 
-/* Page and data, or neither: all bytes are written and safe before the first gets its name. */
+/* Page and data, or neither. */
 static n2ce_status write_both(n2ce_ctx *ctx, const report_paths *paths, const n2ce_answer *answer,
                               bool overwrite) {
-    n2_new_file data, page;
-    N2_TRY(n2_new_file_begin(ctx, paths->data, &data));
-    n2ce_status status = n2_new_file_begin(ctx, paths->page, &page);
-    if (status != N2CE_OK) return n2_new_file_end(&data, status);
-    data.keep = page.keep = !overwrite;
-    n2_new_file_add(&data, answer->json, strlen(answer->json));
-    n2_new_file_add(&page, answer->html, strlen(answer->html));
-    n2_new_file_sync(&data);
-    n2_new_file_sync(&page);
-    if (data.error == 0 && page.error != 0) data.error = page.error;
-    status = n2_new_file_end(&data, N2CE_OK);
-    return n2_new_file_end(&page, status);
+    n2_new_file both[2];
+    N2_TRY(n2_new_file_begin(ctx, paths->data, &both[0]));
+    const n2ce_status status = n2_new_file_begin(ctx, paths->page, &both[1]);
+    if (status != N2CE_OK) return n2_new_file_end(&both[0], status);
+    both[0].keep = both[1].keep = !overwrite;
+    n2_new_file_add(&both[0], answer->json, strlen(answer->json));
+    n2_new_file_add(&both[1], answer->html, strlen(answer->html));
+    return n2_new_files_end(both, 2, N2CE_OK);
 }
 
 n2ce_status n2ce_report_write(n2ce_ctx *ctx, const n2ce_answer *answer, const char *folder,

@@ -94,6 +94,7 @@ static n2ce_status prepare(session *s) {
     s->output = n2ce_options_get(s->o, "output");
     N2_TRY(n2_file_check_output(s->ctx, s->output, n2_options_flag(s->o, "force")));
     N2_TRY(n2_checkpoint_of_options(s->ctx, s->o, s->output, &s->checkpoint));
+    N2_TRY(n2_diffusion_check_sheet(s->ctx, s->o));
     N2_TRY(n2_diffusion_device(s->ctx, s->o, &s->choice));
     N2_TRY(n2_diffusion_pictures(s->ctx, s->o, &s->pictures));
     N2_TRY(choose_network(s));
@@ -174,7 +175,7 @@ static n2ce_status run_session(session *s, n2ce_answer *answer) {
     if (status == N2CE_ECANCELED) return n2_checkpoint_stopped(s->ctx, &s->checkpoint, answer);
     N2_TRY(status);
     N2_TRY(n2_denoiser_save(s->m, NULL, s->output, n2_options_flag(s->o, "force")));
-    n2_checkpoint_used_up(&s->checkpoint);
+    n2_checkpoint_used_up(s->ctx, &s->checkpoint);
     return answer_of(s, answer);
 }
 

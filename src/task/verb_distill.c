@@ -123,6 +123,7 @@ static n2ce_status check_names(session *s) {
 static n2ce_status prepare(session *s) {
     N2_TRY(check_names(s));
     N2_TRY(load_models(s));
+    N2_TRY(n2_diffusion_check_sheet(s->ctx, s->o));
     N2_TRY(n2_diffusion_device(s->ctx, s->o, &s->choice));
     N2_TRY(n2_diffusion_pictures(s->ctx, s->o, &s->pictures));
     N2_TRY(n2_denoiser_check_size(s->ctx, &s->teacher->spec, s->pictures));
@@ -146,7 +147,7 @@ static n2ce_status run_session(session *s, n2ce_answer *answer) {
     if (status == N2CE_ECANCELED) return n2_checkpoint_stopped(s->ctx, &s->checkpoint, answer);
     N2_TRY(status);
     N2_TRY(n2_denoiser_save(s->d.student, NULL, s->d.output, n2_options_flag(s->o, "force")));
-    n2_checkpoint_used_up(&s->checkpoint);
+    n2_checkpoint_used_up(s->ctx, &s->checkpoint);
     s->d.options = s->o;
     s->d.device = n2_choice_name(&s->choice);
     s->d.watched = s->run.watch ? s->run.watched : 0;

@@ -423,7 +423,7 @@ static n2ce_status write_proposals(session *s) {
     if (status == N2CE_OK)
         status = (force ? n2_file_write : n2_file_create)(s->ctx, s->r.path, csv.data, csv.length);
     n2_text_free(&csv);
-    if (status == N2CE_OK) n2_checkpoint_used_up(&s->checkpoint);
+    if (status == N2CE_OK) n2_checkpoint_used_up(s->ctx, &s->checkpoint);
     return status;
 }
 

@@ -111,7 +111,9 @@ static n2ce_status write_pictures(const session *s) {
     const size_t across =
         n2_options_is_auto(s->o, "across") ? s->across : (size_t)n2_options_count(s->o, "across");
     if (ends_in(s->output, ".npy")) return n2_images_write_npy(s->made, s->output, force);
-    if (ends_in(s->output, ".png")) return n2_images_write_sheet(s->made, 0, across, s->output);
+    if (ends_in(s->output, ".png"))
+        return n2_images_write_sheet(s->made, 0, across, s->output,
+                                     force ? n2_file_write : n2_file_create);
     return n2_images_write_folder(s->made, s->output, force);
 }
 
@@ -120,7 +122,10 @@ static n2ce_status check_output(const session *s) {
     const bool force = n2_options_flag(s->o, "force");
     if (ends_in(s->output, ".npy") || ends_in(s->output, ".png"))
         return n2_file_check_output(s->ctx, s->output, force);
-    return n2_folder_check_writable(s->ctx, s->output);
+    if (n2ce_options_get(s->o, "reconstruct") || n2ce_options_get(s->o, "interpolate"))
+        return n2_folder_check_writable(s->ctx, s->output);
+    return n2_images_check_folder(s->ctx, s->output, (size_t)n2_options_count(s->o, "number"),
+                                  force);
 }
 
 /* ---- the answer ---- */

@@ -126,7 +126,7 @@ static n2ce_status write_model(session *s) {
     N2_TRY(n2_text_take(&note, &text));
     const n2ce_status status = n2_lebm_save(s->m, text, s->output, n2_options_flag(s->o, "force"));
     n2_free(s->ctx, text);
-    if (status == N2CE_OK) n2_checkpoint_used_up(&s->checkpoint);
+    if (status == N2CE_OK) n2_checkpoint_used_up(s->ctx, &s->checkpoint);
     return status;
 }
 

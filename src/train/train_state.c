@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "io/own_file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ n2ce_status n2_training_save(n2_training *r) {
     write_note(r, &note);
     N2_TRY(n2_text_take(&note, &text));
     const n2ce_status status =
-        n2_checkpoint_save_noted(r->t->store, some_plan(r), text, r->t->checkpoint);
+        n2_checkpoint_save_own(r->t->store, some_plan(r), text, r->t->checkpoint);
     n2_free(r->ctx, text);
     r->saved = n2_seconds();
     return status;
@@ -196,6 +197,7 @@ n2ce_status n2_training_resume(n2_training *r) {
     const n2_trainer *t = r->t;
     if (!t->checkpoint || !t->resume || access(t->checkpoint, F_OK) != 0) return N2CE_OK;
     if (!some_plan(r)) return N2CE_OK;
+    N2_TRY(n2_own_file_claim(r->ctx, t->checkpoint));
     N2_TRY(find_where(r));
     N2_TRY(n2_checkpoint_load(t->store, some_plan(r), t->checkpoint));
     if (r->which < t->n_phases)

@@ -37,8 +37,5 @@ n2ce score model big.npy --columns 0,1 -o scores.csv -q 2>said &
 sleep 1
 truncate -s 4096 big.npy
 wait $!
-echo "exit $?"
-[ -e scores.csv ] && echo 'half a result'
-n2ce score model a.csv -o scores.csv -q >/dev/null
-ls scores*
+echo "exit $?, $(ls scores* 2>/dev/null | wc -l) files"
 grep -q shorter said || cat said

@@ -3,8 +3,8 @@
  * error that N2CE_FAIL_WITH numbers. Their number, when the program ends, is written to the file
  * that N2CE_FAIL_COUNT names.
  *
- * Counted are open for writing, write, fsync, rename, renameat2, link, close of what was opened for
- * writing, mkdir and fchmod; standard output and standard error are left alone. */
+ * Counted are open for writing, write, fsync, rename, renameat2, link, linkat, close of what was
+ * opened for writing, mkdir and fchmod; standard output and standard error are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -88,6 +88,12 @@ int link(const char *from, const char *to) {
     int (*const real)(const char *, const char *) =
         (int (*)(const char *, const char *))next("link");
     return fails(EIO) ? -1 : real(from, to);
+}
+
+int linkat(int a, const char *from, int b, const char *to, int flags) {
+    int (*const real)(int, const char *, int, const char *, int) =
+        (int (*)(int, const char *, int, const char *, int))next("linkat");
+    return fails(EIO) ? -1 : real(a, from, b, to, flags);
 }
 
 int mkdir(const char *path, mode_t mode) {

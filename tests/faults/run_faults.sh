@@ -39,6 +39,13 @@ check_files() {
     done <before
 }
 
+# check_together: a report is both of its files or none, pictures of a folder are all there or none.
+check_together() {
+    case $verb in *report* | *folder* | study*) ;; *) return ;; esac
+    (cd work && find out -type f 2>/dev/null | sort | xargs -r cksum) >out.now
+    [ ! -s out.now ] || cmp -s out.now out.before || cmp -s out.now out.after || complain "half a result: $(cut -d ' ' -f 3 out.now | tr '\n' ' ')"
+}
+
 # attempt NAME COMMAND...: in a copy of `start`, all calls fail in turn.
 attempt() {
     verb=$1
@@ -48,16 +55,21 @@ attempt() {
     calls=$(cat calls)
     [ "$calls" -gt 0 ] || { echo "$verb: no call is seen, so nothing is tested" && wrong=$((wrong + 1)); }
     state work >after
+    (cd work && find out -type f 2>/dev/null | sort | xargs -r cksum) >out.after
+    (cd start && find out -type f 2>/dev/null | sort | xargs -r cksum) >out.before
     cmp -s before after && echo "$verb: writes nothing, so nothing is tested" && wrong=$((wrong + 1))
     call=1
     while [ "$call" -le "$calls" ]; do
         rm -rf work && cp -rp start work
-        (cd work && LD_PRELOAD=$library N2CE_FAIL_AT=$call timeout 60 "$program" "$@" >/dev/null 2>"$scratch/said")
+        (cd work && LD_PRELOAD=$library N2CE_FAIL_AT=$call timeout 300 "$program" "$@" >/dev/null 2>"$scratch/said")
         code=$?
         check_files
         case $code in
         0) state work | cmp -s - after || complain "exit 0, but not all files are there" ;;
-        1) grep -q '^n2ce: .*\.$' said || complain "no sentence: $(cat said)" ;;
+        1)
+            check_together
+            grep -q '^n2ce: .*\.$' said || complain "no sentence: $(cat said)"
+            ;;
         *) complain "exit $code: $(tail -n 1 said)" ;;
         esac
         faults=$((faults + 1))
@@ -80,6 +92,9 @@ cp a.csv old.csv
 tiny='--width 4 --codes 2 --batch 8 --noise 2 --phases 3,3,2 --device cpu'
 # shellcheck disable=SC2086
 "$program" train pictures.idx -o prior $tiny -q >/dev/null
+small='--width 4 --batch 8 --watched 0 --looks 2 --force-cpu --device cpu'
+# shellcheck disable=SC2086
+"$program" train --model diffusion pictures.idx -o teacher --seen 64 $small -q >/dev/null
 cd ..
 quick='--critic quadratic -q'
 # shellcheck disable=SC2086
@@ -92,13 +107,20 @@ every_verb() {
     attempt 'score to NPY' score model a.csv -o scores.npy -q
     attempt 'detect' detect --model odd b.csv -o flagged.csv -q
     attempt 'detect --save' detect --normal a.csv b.csv -o flagged.csv --save new -q
-    attempt 'optimize' optimize designs.csv -m y -Q 4 --effort 0.01 -o next.csv -q
+    attempt 'optimize' optimize designs.csv -m y -Q 4 --effort 0.01 --rounds 2 --ambition 1 -o next.csv -q
     attempt 'mi --report' mi a.csv -x 0 -y 1 --report out $quick
     attempt 'test --report' test -n a.csv -d b.csv --report out -q
     attempt 'train' train pictures.idx -o new $tiny -q
     attempt 'train --force' train pictures.idx -o prior --seed 3 --force $tiny -q
     attempt 'sample' sample prior -n 4 -o sheet.png -q
+    attempt 'sample into a folder' sample prior -n 4 -o out -q
+    attempt 'train --model diffusion' train --model diffusion pictures.idx -o new --seen 64 $small -q
+    attempt 'distill' distill teacher pictures.idx -o new --seen 32 $small -q
     attempt 'study gaussian' study gaussian --runs 3 --dim 2 --n 20 --report out -q
+    mkdir start/out && (cd start && "$program" study gaussian --runs 2 --dim 2 --n 20 --report out -q >/dev/null)
+    attempt 'study gaussian --force' study gaussian --runs 3 --dim 2 --n 20 --report out --force -q
+    rm -r start/out
+    attempt 'study draw' study draw shifted-2d --n 50 --num new.csv --den newer.csv -q
 }
 every_verb
 for error in 122 13; do # EDQUOT, EACCES

@@ -4,18 +4,14 @@
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
-#include "io/safetensors.h"
 #include "ratio/model_file.h"
-#include "require.h"
+#include "tensor_parts.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- valid models ------------------------------------------------------------------------- */
 
-enum { MODELS = 4, MOST_TENSORS = 128 };
+enum { MODELS = 4 };
 
 typedef struct bytes {
     char *data;
@@ -133,135 +129,15 @@ static void try_edits(const uint8_t *data, size_t size) {
 
 /* ---- changes under a check sum that fits ----------------------------------------------------- */
 
-/* FNV-1a of 64 bits, as docs of the format and model_file.c have it. */
-static uint64_t mix(uint64_t h, const void *data, size_t n) {
-    const uint8_t *b = data;
-    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3u;
-    return h;
-}
-
-static const uint64_t START = 0xcbf29ce484222325u;
-
-typedef struct parts {
-    n2_st_tensor tensors[MOST_TENSORS];
-    size_t n;
-    n2_st_pair pairs[8];
-    size_t n_pairs;
-    char *texts[8], *data[MOST_TENSORS]; /* copies that may be changed */
-    char sum[32];
-} parts;
-
-static char *copy(const void *data, size_t n) {
-    char *c = calloc(n + 1, 1);
-    REQUIRE(c);
-    if (n > 0) memcpy(c, data, n);
-    return c;
-}
-
-static void take_apart(const n2_st_file *file, parts *p) {
-    *p = (parts){.n = n2_st_count(file), .n_pairs = n2_st_metadata_count(file)};
-    REQUIRE(p->n <= MOST_TENSORS && p->n_pairs <= 8);
-    for (size_t i = 0; i < p->n; i++) {
-        p->tensors[i] = *n2_st_at(file, i);
-        p->tensors[i].data = p->data[i] = copy(p->tensors[i].data, p->tensors[i].bytes);
-    }
-    for (size_t i = 0; i < p->n_pairs; i++) {
-        p->pairs[i] = *n2_st_metadata_at(file, i);
-        p->texts[i] = copy(p->pairs[i].value, strlen(p->pairs[i].value));
-        p->pairs[i].value = p->texts[i];
-    }
-}
-
-static void parts_free(parts *p) {
-    for (size_t i = 0; i < MOST_TENSORS; i++) free(p->data[i]);
-    for (size_t i = 0; i < 8; i++) free(p->texts[i]);
-}
-
-static void fix_sum(parts *p) {
-    uint64_t h = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        const n2_st_tensor *t = &p->tensors[i];
-        const char *type = n2_st_dtype_name(t->dtype);
-        uint64_t one = mix(mix(START, t->name, strlen(t->name) + 1), type, strlen(type) + 1);
-        one = mix(one, t->shape, (size_t)t->rank * sizeof t->shape[0]);
-        h += mix(one, t->data, t->bytes);
-    }
-    for (size_t i = 0; i < p->n_pairs; i++) {
-        const n2_st_pair *pair = &p->pairs[i];
-        if (strcmp(pair->key, "checksum") != 0)
-            h += mix(mix(START, pair->key, strlen(pair->key) + 1), pair->value,
-                     strlen(pair->value) + 1);
-    }
-    snprintf(p->sum, sizeof p->sum, "%016llx", (unsigned long long)h);
-    for (size_t i = 0; i < p->n_pairs; i++)
-        if (strcmp(p->pairs[i].key, "checksum") == 0) p->pairs[i].value = p->sum;
-}
-
-static const double specials[] = {0,
-                                  1,
-                                  -1,
-                                  2,
-                                  3,
-                                  0.5,
-                                  4,
-                                  1e-9,
-                                  65536,
-                                  65537,
-                                  1e300,
-                                  -1e300,
-                                  (double)NAN,
-                                  5,
-                                  100,
-                                  1e18,
-                                  (double)INFINITY};
-
-/* Sets number `at` of a tensor of doubles or floats. */
-static void set_number(const n2_st_tensor *t, char *data, size_t at, double x) {
-    const size_t n = n2_st_elements(t);
-    const float narrow = (float)x;
-    if (n == 0) return;
-    if (t->dtype == N2_ST_F64) memcpy(data + at % n * sizeof x, &x, sizeof x);
-    if (t->dtype == N2_ST_F32) memcpy(data + at % n * sizeof narrow, &narrow, sizeof narrow);
-}
-
-static size_t find_tensor(const parts *p, const char *name) {
+static size_t find_tensor(const st_parts *p, const char *name) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->tensors[i].name, name) == 0) return i;
     return 0;
 }
 
-static size_t find_text(const parts *p, const char *key) {
-    for (size_t i = 0; i < p->n_pairs; i++)
-        if (strcmp(p->pairs[i].key, key) == 0) return i;
-    return 0;
-}
-
-/* As a tensor of one dimension and n elements, zeros at the end if it had fewer. */
-static void resize(parts *p, size_t i, size_t n) {
-    n2_st_tensor *t = &p->tensors[i];
-    char *data = calloc(n + 1, 8);
-    REQUIRE(data);
-    const size_t wanted = n * n2_st_dtype_bytes(t->dtype);
-    memcpy(data, p->data[i], t->bytes < wanted ? t->bytes : wanted);
-    free(p->data[i]);
-    t->data = p->data[i] = data;
-    t->bytes = wanted;
-    t->rank = 1;
-    t->shape[0] = (int64_t)n;
-}
-
-static void drop(parts *p, size_t i) {
-    free(p->data[i]);
-    for (p->n--; i < p->n; i++) {
-        p->tensors[i] = p->tensors[i + 1];
-        p->data[i] = p->data[i + 1];
-    }
-    p->data[p->n] = NULL;
-}
-
-static void edit(parts *p, const uint8_t e[3]) {
+static void edit(st_parts *p, const uint8_t e[3]) {
     const double special = specials[e[2] % (sizeof specials / sizeof specials[0])];
-    const size_t which = e[1] % p->n, features = find_tensor(p, "features");
+    const size_t features = find_tensor(p, "features");
     char *text = p->texts[find_text(p, "model")];
     switch (e[0] % 6) {
     case 0: /* the description, from its end: that is where the sizes are */
@@ -270,18 +146,11 @@ static void edit(parts *p, const uint8_t e[3]) {
     case 1:
         set_number(&p->tensors[features], p->data[features], e[1], special);
         break;
-    case 2:
-        if (p->n > 1) drop(p, which);
-        break;
-    case 3:
-        resize(p, which, e[2]);
-        break;
-    case 4:
-        set_number(&p->tensors[which], p->data[which], e[2], special);
-        break;
-    case 5: /* one more digit in the sizes */
+    case 2: /* one more digit in the sizes */
         text[strlen(text) - 1 - e[1] % 24 % strlen(text)] = (char)('0' + e[2] % 10);
         break;
+    default:
+        edit_tensor(p, e[0] % 6 - 3, e[1], e[2]);
     }
 }
 
@@ -289,16 +158,14 @@ static void try_parts(const uint8_t *data, size_t size) {
     const bytes *b = valid(size ? data[0] : 0);
     n2ce_ctx *ctx;
     n2_st_file *file;
-    parts p;
-    char *encoded;
+    st_parts p;
     size_t n;
     REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
     REQUIRE(n2_st_parse(ctx, "valid", b->data, b->n, &file) == N2CE_OK);
     take_apart(file, &p);
     for (size_t i = 1; i + 2 < size; i += 3) edit(&p, data + i);
-    fix_sum(&p);
-    const n2ce_status status = n2_st_encode(ctx, p.tensors, p.n, p.pairs, p.n_pairs, &encoded, &n);
-    if (status == N2CE_OK) try_bytes(encoded, n, size < 4); /* else it was not UTF-8 any more */
+    char *encoded = put_together(ctx, &p, &n);
+    if (encoded) try_bytes(encoded, n, size < 4);
     n2_free(ctx, encoded);
     parts_free(&p);
     n2_st_close(file);

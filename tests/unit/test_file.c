@@ -2,6 +2,7 @@
 #include "close.h"
 
 #include "io/file.h"
+#include "io/own_file.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct fixture {
@@ -276,6 +278,84 @@ static void leftovers_of_a_crash_are_removed(void **state) {
     assert_int_not_equal(access(at_work, F_OK), 0);
 }
 
+/* A process that is killed while it writes leaves nothing, where the system has files without a
+ * name; this one does. */
+static void a_writer_that_dies_leaves_nothing(void **state) {
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    int status;
+    path_in(f, "file", path);
+    const pid_t child = fork();
+    if (child == 0) {
+        n2_new_file file;
+        (void)n2_new_file_begin(f->ctx, path, &file);
+        n2_new_file_add(&file, "half", 4);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(entries(f->folder), 0);
+}
+
+/* Two files that come together: if the second has no place, the first is as it was. */
+static void files_come_together_or_not_at_all(void **state) {
+    const fixture *f = *state;
+    char first[PATH_MAX], second[PATH_MAX];
+    path_in(f, "first", first);
+    path_in(f, "second", second);
+    for (int replace = 0; replace < 2; replace++) {
+        n2_new_file both[2];
+        if (replace) assert_int_equal(n2_file_write(f->ctx, first, "old", 3), N2CE_OK);
+        assert_int_equal(n2_new_file_begin(f->ctx, first, &both[0]), N2CE_OK);
+        assert_int_equal(n2_new_file_begin(f->ctx, second, &both[1]), N2CE_OK);
+        both[0].keep = both[1].keep = !replace;
+        n2_new_file_add(&both[0], "new", 3);
+        n2_new_file_add(&both[1], "new", 3);
+        assert_int_equal(n2_folder_make(f->ctx, second), N2CE_OK); /* somebody's, meanwhile */
+        assert_int_not_equal(n2_new_files_end(both, 2, N2CE_OK), N2CE_OK);
+        if (replace) assert_content(first, "old", 3);
+        assert_int_equal(entries(f->folder), replace ? 2 : 1);
+        assert_int_equal(rmdir(second), 0);
+    }
+}
+
+/* ---- what is written again and again -------------------------------------------------------- */
+
+static void only_ones_own_file_is_replaced(void **state) {
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    path_in(f, "state", path);
+    assert_int_equal(n2_own_file_write(f->ctx, path, "one", 3), N2CE_OK);
+    assert_int_equal(n2_own_file_write(f->ctx, path, "two", 3), N2CE_OK);
+    assert_content(path, "two", 3);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(n2_file_write(f->ctx, path, "somebody's", 10), N2CE_OK);
+    assert_int_equal(n2_own_file_write(f->ctx, path, "three", 5), N2CE_EEXIST);
+    assert_non_null(strstr(n2ce_errmsg(f->ctx), "somebody else"));
+    n2_own_file_remove(f->ctx, path);
+    assert_content(path, "somebody's", 10);
+    assert_int_equal(n2_own_file_claim(f->ctx, path), N2CE_OK);
+    assert_int_equal(n2_own_file_write(f->ctx, path, "three", 5), N2CE_OK);
+    n2_own_file_remove(f->ctx, path);
+    assert_int_equal(entries(f->folder), 0);
+}
+
+static void names_of_one_file_are_known(void **state) {
+    const fixture *f = *state;
+    char a[PATH_MAX], b[PATH_MAX], other[PATH_MAX], link[PATH_MAX];
+    path_in(f, "a", a);
+    path_in(f, "./a", b);
+    path_in(f, "other", other);
+    path_in(f, "link", link);
+    assert_true(n2_file_is_same(a, b)); /* not there */
+    assert_false(n2_file_is_same(a, other));
+    assert_int_equal(n2_file_write(f->ctx, a, "x", 1), N2CE_OK);
+    assert_int_equal(symlink(a, link), 0);
+    assert_true(n2_file_is_same(a, b));
+    assert_true(n2_file_is_same(a, link));
+    assert_false(n2_file_is_same(a, other));
+    assert_int_equal(n2_file_check_output(f->ctx, "-", true), N2CE_EINVAL);
+}
+
 /* ---- folders ------------------------------------------------------------------------------ */
 
 /* A folder is made once and found later; a file in its place, or no parent, is an error. */
@@ -461,6 +541,10 @@ int main(void) {
         TEST(what_cannot_be_written_is_told_at_once),
         TEST(a_name_too_long_is_an_error),
         TEST(leftovers_of_a_crash_are_removed),
+        TEST(a_writer_that_dies_leaves_nothing),
+        TEST(files_come_together_or_not_at_all),
+        TEST(only_ones_own_file_is_replaced),
+        TEST(names_of_one_file_are_known),
         TEST(folders_are_made_or_found),
         TEST(checking_a_folder_leaves_no_trace),
         TEST(paths_are_joined_if_they_fit),

@@ -78,12 +78,12 @@ static void what_is_written_as_png_is_read_back(void **state) {
     for (size_t k = 0; k < COUNT_OF(sizes); k++) {
         const size_t *s = sizes[k], bytes = s[0] * s[1] * s[2];
         n2_images *p = noise(f->ctx, 3, s[0], s[1], s[2]), *again;
-        assert_ok(f->ctx, n2_images_write_png(p, 1, f->path));
+        assert_ok(f->ctx, n2_images_write_png(p, 1, f->path, n2_file_write));
         assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &again));
         assert_size(again, 1, s[0], s[1], s[2]);
         assert_memory_equal(again->pixels, p->pixels + bytes, bytes);
         assert_null(again->labels);
-        assert_int_equal(n2_images_write_png(p, 3, f->path), N2CE_EINVAL);
+        assert_int_equal(n2_images_write_png(p, 3, f->path, n2_file_write), N2CE_EINVAL);
         n2_images_free(again);
         n2_images_free(p);
     }
@@ -127,7 +127,7 @@ static void remove_in(const fixture *f, const char *name) {
 static void write_in(const fixture *f, const char *name, const n2_images *p, size_t i) {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", f->folder, name);
-    assert_ok(f->ctx, n2_images_write_png(p, i, path));
+    assert_ok(f->ctx, n2_images_write_png(p, i, path, n2_file_write));
 }
 
 static void a_folder_is_read_in_the_order_of_names(void **state) {
@@ -158,7 +158,8 @@ static void a_contact_sheet_shows_each_picture_once(void **state) {
     const fixture *f = *state;
     enum { H = 3, W = 4, C = 3, GAP = N2_SHEET_GAP };
     n2_images *p = noise(f->ctx, 5, H, W, C), *sheet;
-    assert_ok(f->ctx, n2_images_write_sheet(p, 0, 0, f->path)); /* 3 columns, 2 rows */
+    assert_ok(f->ctx,
+              n2_images_write_sheet(p, 0, 0, f->path, n2_file_write)); /* 3 columns, 2 rows */
     assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &sheet));
     assert_size(sheet, 1, GAP + 2 * (H + GAP), GAP + 3 * (W + GAP), C);
     for (size_t y = 0; y < sheet->height; y++)
@@ -172,11 +173,11 @@ static void a_contact_sheet_shows_each_picture_once(void **state) {
                 assert_memory_equal(at, "\xff\xff\xff", C);
         }
     n2_images_free(sheet);
-    assert_ok(f->ctx, n2_images_write_sheet(p, 2, 9, f->path));
+    assert_ok(f->ctx, n2_images_write_sheet(p, 2, 9, f->path, n2_file_write));
     assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &sheet));
     assert_size(sheet, 1, GAP + H + GAP, GAP + 2 * (W + GAP), C);
     n2_images_free(sheet);
-    assert_int_equal(n2_images_write_sheet(p, 6, 0, f->path), N2CE_EINVAL);
+    assert_int_equal(n2_images_write_sheet(p, 6, 0, f->path, n2_file_write), N2CE_EINVAL);
     n2_images_free(p);
 }
 
@@ -188,7 +189,7 @@ static void a_sheet_in_memory_is_the_one_in_the_file(void **state) {
     assert_ok(f->ctx, n2_images_pick(p, numbers, 3, &some));
     for (size_t i = 0; i < 3; i++)
         assert_memory_equal(some->pixels + i * 72, p->pixels + numbers[i] * 72, 72);
-    assert_ok(f->ctx, n2_images_write_sheet(some, 0, 2, f->path));
+    assert_ok(f->ctx, n2_images_write_sheet(some, 0, 2, f->path, n2_file_write));
     assert_ok(f->ctx, n2_images_sheet_bytes(some, 0, 2, &png));
     assert_ok(f->ctx, n2_images_read(f->ctx, f->path, &sheet));
     assert_ok(f->ctx, n2_images_parse(f->ctx, "memory", png.data, png.length, &again));
@@ -206,13 +207,13 @@ static void a_sheet_that_cannot_be_written_leaves_the_old_one(void **state) {
     const fixture *f = *state;
     n2_images *p = noise(f->ctx, 9, 40, 40, 3), *old;
     struct rlimit before;
-    assert_ok(f->ctx, n2_images_write_sheet(p, 1, 0, f->path));
+    assert_ok(f->ctx, n2_images_write_sheet(p, 1, 0, f->path, n2_file_write));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     struct rlimit small = before;
     small.rlim_cur = 1000;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    const n2ce_status status = n2_images_write_sheet(p, 0, 0, f->path);
+    const n2ce_status status = n2_images_write_sheet(p, 0, 0, f->path, n2_file_write);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, N2CE_EIO);
@@ -231,7 +232,7 @@ static void without_libpng_a_png_is_refused_with_a_sentence(void **state) {
     assert_no_picture(f->ctx, deep_png, sizeof deep_png, "built without libpng");
     assert_no_picture(f->ctx, bomb_png, sizeof bomb_png, "built without libpng");
     assert_no_picture(f->ctx, interlaced_png, sizeof interlaced_png, "built without libpng");
-    assert_int_equal(n2_images_write_png(p, 0, f->path), N2CE_EINVAL);
+    assert_int_equal(n2_images_write_png(p, 0, f->path, n2_file_write), N2CE_EINVAL);
     assert_int_equal(access(f->path, F_OK), -1);
     n2_images_free(p);
 }
@@ -455,7 +456,7 @@ static n2ce_status whole_life(failing_alloc *memory, const char *path) {
         status = n2_images_parse(ctx, "a file", files[k].bytes, files[k].n, &p);
         assert_true((status == N2CE_OK) == (p != NULL));
         if (status == N2CE_EDATA && strstr(n2ce_errmsg(ctx), "built without")) status = N2CE_OK;
-        if (p && k == 0) status = n2_images_write_sheet(p, 0, 0, path);
+        if (p && k == 0) status = n2_images_write_sheet(p, 0, 0, path, n2_file_write);
         if (status == N2CE_EINVAL && strstr(n2ce_errmsg(ctx), "built without")) status = N2CE_OK;
         n2_images_free(p);
     }
