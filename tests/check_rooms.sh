@@ -22,11 +22,11 @@ engine/ops: base engine
 rewrite:   base engine
 ref:       base engine objective
 cpu:       base engine objective ref
-cuda:      base engine objective
-cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/fused_mlp.h cuda/library/library.h cuda/wide/wide.h
+cuda:      base comm engine objective
+cuda/runtime:   base engine cuda cuda/kernels/job.h cuda/kernels/jobs.h cuda/fused_mlp/fused_mlp.h cuda/library/library.h cuda/library/ranks.h cuda/library/nccl.h cuda/wide/wide.h
 cuda/kernels:   base engine objective cuda/runtime cuda/fused_mlp/fused_mlp.h cuda/fused_mlp/pack_weights.h cuda/library/library.h cuda/wide/wide.h cuda/wide/pass.h cuda/wide/sums.h cuda/wide/few.h cuda/wide/norm.h cuda/wide/attention.h
 cuda/fused_mlp: base engine cuda/runtime cuda/kernels
-cuda/library:   base engine cuda cuda/runtime cuda/kernels
+cuda/library:   base comm engine cuda cuda/runtime cuda/kernels
 cuda/wide:      base engine cuda/runtime cuda/kernels
 nn:        base engine rewrite io
 train:     base comm engine rewrite io cpu cuda nn

@@ -22,6 +22,14 @@ typedef struct n2_device_state {
     uint32_t n_watched;
 } n2_device_state;
 
+/* n numbers that are added up by a tree, neighbours first: of shards, which lie `stride` numbers
+ * apart but for the first, and then of ranks. No shards: this rank has nothing to add. */
+typedef struct n2_rank_sum {
+    const void *first, *rest;
+    size_t shards, stride, n;
+    void *to; /* where the sum goes; it may be the first */
+} n2_rank_sum;
+
 typedef struct n2_queue n2_queue;
 typedef struct n2_device_program n2_device_program;
 typedef struct n2_device n2_device;
@@ -62,9 +70,22 @@ struct n2_device {
 
     /* Asks for n runs; does not wait. */
     n2ce_status (*program_run)(n2_device_program *program, n2ce_ctx *ctx, uint64_t n);
+    /* What became of the exchanges between ranks of the runs so far, which are over. */
+    n2ce_status (*program_exchanged)(const n2_device_program *program, n2ce_ctx *ctx);
     size_t (*program_launches)(const n2_device_program *program); /* kernels of a run */
     /* Some runs in which launches follow one another, and the time of each in words. */
     n2ce_status (*program_profile)(n2_device_program *program, n2ce_ctx *ctx, n2_text *out);
+
+    /* Ranks. Row programs of so many flops or more are cut into shards, whose sums are added up by
+     * a tree (plan_ranks.h): a fixed number of them, so that results do not depend on the ranks,
+     * or, if it is 0, as many as there are ranks. lonely: one rank exchanges its sums with itself,
+     * to see what that costs. */
+    int shards;
+    double worth_sharing;
+    bool lonely;
+    /* Notes n sums over shards and then over ranks 0 .. contributors - 1, a power of two of them;
+     * all ranks have them then. All ranks call it, in the same order; 0: this one alone. */
+    void (*note_sums)(n2_queue *queue, const n2_rank_sum *sums, size_t n, int contributors);
 };
 
 #endif

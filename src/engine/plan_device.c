@@ -1,6 +1,8 @@
 /* A plan and the memory it lives in: the host's, or a device's. On a device all kernels are
  * called once, which notes their work in a queue; runs replay the program made of it. */
+#include "comm/comm.h"
 #include "plan_data.h"
+#include "plan_ranks.h"
 
 #include <string.h>
 
@@ -136,27 +138,42 @@ static n2ce_status record_once(n2_plan *p, void (*record)(n2_plan *plan)) {
     if (p->program) return N2CE_OK;
     size_t before, after, left;
     p->device->memory(p->device, &before, &left);
+    N2_TRY(n2_plan_gather_ranks(p));
     N2_TRY(p->device->queue_new(p->device, p->ctx, p->state, p->watched_at, &p->queue));
     record(p);
     n2_queue *queue = p->queue;
     p->queue = NULL;
     N2_TRY(p->device->program_new(queue, true, &p->program));
+    N2_TRY(p->ranks_status);
     p->device->memory(p->device, &after, &left);
     p->kernel_bytes = after > before ? after - before : 0;
     return N2CE_OK;
 }
 
+/* A program is that of a rank among so many. */
+static void forget_others(n2_plan *p) {
+    const bool same = p->rank == n2_rank(p->ctx) && p->ranks == n2_ranks(p->ctx);
+    if (!p->program || same || p->sum_numbers == 0) return;
+    p->device->program_free(p->program);
+    p->program = NULL;
+}
+
+/* While ranks exchange sums by way of their hosts nobody else may: these are waited for. */
 n2ce_status n2_plan_begin_on_device(n2_plan *p, uint64_t n, void (*record)(n2_plan *plan)) {
+    n2_device_state state;
+    forget_others(p);
     N2_TRY(prepare(p));
     N2_TRY(record_once(p, record));
     N2_TRY(p->device->program_run(p->program, p->ctx, n));
     note_writes(p);
-    return N2CE_OK;
+    if (p->ranks == 1 || p->sum_numbers == 0) return N2CE_OK;
+    return p->device->download(p->device, p->ctx, &state, p->state, sizeof state);
 }
 
 n2ce_status n2_plan_end_on_device(n2_plan *p, uint32_t *bad) {
     n2_device_state state;
     N2_TRY(p->device->download(p->device, p->ctx, &state, p->state, sizeof state));
+    N2_TRY(p->device->program_exchanged(p->program, p->ctx));
     p->runs = state.step;
     *bad = state.bad ? p->watched[state.bad - 1] : 0;
     p->state_moved = state.bad != 0; /* to be forgotten before the next run */

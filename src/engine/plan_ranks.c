@@ -8,6 +8,7 @@
 #include "plan_ranks.h"
 
 #include "comm/comm.h"
+#include "walk.h"
 
 #include <string.h>
 
@@ -69,21 +70,34 @@ static void note_passed_on(const n2_plan *p, n2_step *s) {
         s->code[i].passed_on = is_stored_by_rows(&s->code[i]) && is_needed_whole(p, &s->code[i], s);
 }
 
+/* On a device rows are never passed on; that its chunks are worth it was found when there were
+ * several (plan_split.c). */
+static bool is_worth_sharing(const n2_plan *p, const n2_step *s) {
+    if (s->kind != N2_STEP_ROWS) return false;
+    if (p->device)
+        return s->n_chunks > 1 || (p->device->lonely && s->flops > p->device->worth_sharing);
+    return s->n_chunks > 1 && s->flops > WORTH_MESSAGE;
+}
+
+static bool is_worth_bytes(const n2_plan *p, const n2_step *s) {
+    if (!p->device) return s->flops > WORTH_BYTE * bytes_to_send(p, s);
+    for (size_t i = 0; i < s->n_code; i++)
+        if (s->code[i].passed_on) return false;
+    return true;
+}
+
 /* First by their work alone, since what has to be passed on depends on who else is shared; those
  * that would have to pass on too much are then not. */
 void n2_plan_share(n2_plan *p) {
-    if (p->device) return;
-    for (size_t k = 0; k < p->n_steps; k++) {
-        n2_step *s = &p->steps[k];
-        s->is_shared = s->kind == N2_STEP_ROWS && s->n_chunks > 1 && s->flops > WORTH_MESSAGE;
-    }
+    for (size_t k = 0; k < p->n_steps; k++)
+        p->steps[k].is_shared = is_worth_sharing(p, &p->steps[k]);
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t k = 0; k < p->n_steps; k++) {
             n2_step *s = &p->steps[k];
             if (!s->is_shared) continue;
             note_passed_on(p, s);
-            if (s->flops > WORTH_BYTE * bytes_to_send(p, s)) continue;
+            if (is_worth_bytes(p, s)) continue;
             s->is_shared = false;
             changed = true;
         }
@@ -122,7 +136,7 @@ n2ce_status n2_plan_gather_ranks(n2_plan *p) {
     p->rank = n2_rank(p->ctx);
     p->ranks = n2_ranks(p->ctx);
     p->ranks_status = N2CE_OK;
-    if (p->ranks == 1 || p->sum_numbers == 0 || p->rank_sums) return N2CE_OK;
+    if (p->device || p->ranks == 1 || p->sum_numbers == 0 || p->rank_sums) return N2CE_OK;
     p->rank_sums = n2_arena_alloc(&p->arena, p->sum_numbers, p->backend->bytes);
     return p->rank_sums ? N2CE_OK : N2CE_ENOMEM;
 }
@@ -150,8 +164,45 @@ static n2ce_status exchange(const n2_plan *p, const n2_step *s) {
     return N2CE_OK;
 }
 
+/* ---- on a device --------------------------------------------------------- */
+
+static n2_rank_sum sum_of(const n2_plan *p, const n2_instruction *i, n2_branch b) {
+    n2_rank_sum sum = {.n = i->fold_numbers, .to = i->out.base};
+    if (b.begin >= b.end) return sum;
+    sum.shards = (size_t)(b.end - b.begin);
+    sum.stride = n2_partial_bytes(p, i) / p->backend->bytes;
+    sum.first = n2_partial_sum(p, i, b.begin);
+    sum.rest = n2_partial_sum(p, i, b.begin + 1);
+    return sum;
+}
+
+static n2ce_status note_sums(n2_plan *p, const n2_step *s, n2_branch b, int contributors) {
+    n2_rank_sum *sums = n2_alloc(p->ctx, s->n_code + 1, sizeof *sums);
+    size_t n = 0;
+    if (!sums) return N2CE_ENOMEM;
+    for (size_t k = 0; k < s->n_code; k++)
+        if (s->code[k].partials) sums[n++] = sum_of(p, &s->code[k], b);
+    if (n > 0) p->device->note_sums(p->queue, sums, n, contributors);
+    n2_free(p->ctx, sums);
+    return N2CE_OK;
+}
+
+void n2_plan_note_sums(n2_plan *p, const void *step) {
+    const n2_step *s = step;
+    p->ranks_status = note_sums(p, s, (n2_branch){0, s->n_chunks}, 0);
+}
+
+static void note_exchange(n2_plan *p, const n2_step *s) {
+    const bool exchanges = s->is_shared && (p->ranks > 1 || p->device->lonely);
+    if (exchanges)
+        p->ranks_status = note_sums(p, s, n2_branch_at(p, s), contributors_of(s, p->ranks));
+    else if (s->n_chunks > 1)
+        n2_plan_note_sums(p, s);
+}
+
 bool n2_plan_exchange(n2_plan *p, const n2_step *s) {
-    if (p->ranks == 1 || !s->is_shared) return false;
+    if (p->device) note_exchange(p, s);
+    if (p->device || p->ranks == 1 || !s->is_shared) return false;
     p->ranks_status = exchange(p, s);
     return p->ranks_status == N2CE_OK;
 }

@@ -25,6 +25,9 @@ bool n2_plan_exchange(n2_plan *plan, const n2_step *s);
 /* and the sums of all. */
 void n2_take_sum(const n2_plan *plan, const n2_instruction *i, size_t begin, size_t end);
 
+/* On a device: notes the sums of a step's chunks, all of which this rank has made. */
+void n2_plan_note_sums(n2_plan *plan, const void *step);
+
 /* Of the time of its runs so far (n2_plan_time), the share in steps that ranks share. */
 double n2_plan_shared_time(const n2_plan *plan);
 

@@ -1,5 +1,6 @@
 /* How the work of a step is shared between threads: a function of the problem alone, never of the
  * number of threads. */
+#include "comm/comm.h"
 #include "plan_data.h"
 
 /* ---- work ---------------------------------------------------------------- */
@@ -61,17 +62,27 @@ static int64_t chunks_of(const n2_step *s, weight w) {
     return least == CHUNK_ROWS ? chunks : clamp((double)(s->n_rows / least), 1, CHUNKS_HEAVY);
 }
 
+/* A device sums up in one place, tile after tile, unless ranks may share the rows. */
+static int64_t chunks_on_device(const n2_plan *p, const n2_step *s, weight w) {
+    const int shards = p->device->shards ? p->device->shards : n2_ranks(p->ctx);
+    int64_t chunks = 1;
+    if (!w.sums || w.flops * (double)s->n_rows < p->device->worth_sharing) return 1;
+    while (2 * chunks <= shards && 2 * chunks <= s->n_rows) chunks *= 2;
+    return chunks;
+}
+
 static int64_t ratio_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
-/* A device sums up in one place, tile after tile. Every chunk has rows, since one without would
+/* Every chunk has rows, since one without would
  * leave its partial sums as it found them: nine rows for four chunks are three chunks of three. */
 void n2_plan_chunks(n2_plan *p) {
     for (size_t k = 0; k < p->n_steps; k++) {
         n2_step *s = &p->steps[k];
         if (s->kind != N2_STEP_ROWS) continue;
         const n2_step *like = n2_like_step(p, k);
-        s->chunk_rows = like ? like->chunk_rows
-                             : ratio_up(s->n_rows, p->device ? 1 : chunks_of(s, weigh(p, (int)k)));
+        const weight w = weigh(p, (int)k);
+        const int64_t chunks = p->device ? chunks_on_device(p, s, w) : chunks_of(s, w);
+        s->chunk_rows = like ? like->chunk_rows : ratio_up(s->n_rows, chunks);
         s->n_chunks = (int)ratio_up(s->n_rows, s->chunk_rows);
     }
 }
@@ -104,9 +115,9 @@ static void add_work(sharing *s, size_t i, double work, size_t parts) {
     s->open = work;
 }
 
-/* What adding up the chunks of an instruction touches; 0: it has none. */
-static double sum_work(const n2_step *s, const n2_instruction *i) {
-    return i->partials ? (double)(s->n_chunks - 1) * (double)i->fold_numbers : 0;
+/* What adding up the chunks of an instruction touches; 0: it has none, or a device does it. */
+static double sum_work(const n2_plan *p, const n2_step *s, const n2_instruction *i) {
+    return i->partials && !p->device ? (double)(s->n_chunks - 1) * (double)i->fold_numbers : 0;
 }
 
 static n2ce_status alloc_shares(n2_plan *p, double parts, n2_shares *out) {
@@ -116,11 +127,11 @@ static n2ce_status alloc_shares(n2_plan *p, double parts, n2_shares *out) {
 
 static n2ce_status split_sums(n2_plan *p, n2_step *s) {
     double most = 0;
-    for (size_t i = 0; i < s->n_code; i++) most += (double)parts_of(sum_work(s, &s->code[i]));
+    for (size_t i = 0; i < s->n_code; i++) most += (double)parts_of(sum_work(p, s, &s->code[i]));
     N2_TRY(alloc_shares(p, most, &s->sums));
     sharing list = {.out = &s->sums};
     for (size_t i = 0; i < s->n_code; i++) {
-        const double work = sum_work(s, &s->code[i]);
+        const double work = sum_work(p, s, &s->code[i]);
         if (work > 0) add_work(&list, i, work, parts_of(work));
     }
     return N2CE_OK;

@@ -54,19 +54,18 @@ void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts
 
 /* ---- row programs -------------------------------------------------------- */
 
-static size_t partial_bytes(const n2_plan *p, const n2_instruction *i) {
+size_t n2_partial_bytes(const n2_plan *p, const n2_instruction *i) {
     return (i->fold_numbers * p->backend->bytes + N2_ALIGN - 1) / N2_ALIGN * N2_ALIGN;
 }
 
-/* Where a chunk sums up: the first in the result itself. */
-static void *partial_sum(const n2_plan *p, const n2_instruction *i, int chunk) {
-    return chunk ? i->partials + (size_t)(chunk - 1) * partial_bytes(p, i) : i->out.base;
+void *n2_partial_sum(const n2_plan *p, const n2_instruction *i, int chunk) {
+    return chunk ? i->partials + (size_t)(chunk - 1) * n2_partial_bytes(p, i) : i->out.base;
 }
 
 n2_view n2_value_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, n2_tile tile,
                          int worker) {
     n2_view v = view_of(p, &i->out, s, tile, worker);
-    if (i->partials) v.data = partial_sum(p, i, tile.chunk);
+    if (i->partials) v.data = n2_partial_sum(p, i, tile.chunk);
     return v;
 }
 
@@ -107,8 +106,8 @@ static void run_chunk(const n2_plan *p, const n2_step *s, int chunk, int worker)
 #define ADD_PARTIALS(TYPE)                                          \
     for (int step = 1; step < b.end - b.begin; step *= 2)           \
         for (int c = b.begin; c + step < b.end; c += 2 * step) {    \
-            TYPE *sum = partial_sum(p, i, c);                       \
-            const TYPE *more = partial_sum(p, i, c + step);         \
+            TYPE *sum = n2_partial_sum(p, i, c);                    \
+            const TYPE *more = n2_partial_sum(p, i, c + step);      \
             for (size_t k = begin; k < end; k++) sum[k] += more[k]; \
         }
 
@@ -134,7 +133,7 @@ static void add_own_partials(const n2_plan *p, const n2_step *s, const n2_instru
     const n2_branch b = n2_branch_at(p, s);
     add_branch(p, i, b, begin, end);
     if (p->ranks == 1 || !s->is_shared) return;
-    n2_lend_sum(p, i, b.begin < b.end ? partial_sum(p, i, b.begin) : NULL, begin, end);
+    n2_lend_sum(p, i, b.begin < b.end ? n2_partial_sum(p, i, b.begin) : NULL, begin, end);
 }
 
 static void take_sum(const n2_plan *p, const n2_instruction *i, int part, int parts) {

@@ -22,6 +22,10 @@ void n2_run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i,
 n2_view n2_value_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i, n2_tile tile,
                          int worker);
 
+/* Where a chunk sums up: the first in the result itself, the others so many bytes apart. */
+void *n2_partial_sum(const n2_plan *p, const n2_instruction *i, int chunk);
+size_t n2_partial_bytes(const n2_plan *p, const n2_instruction *i);
+
 /* A part of a node that is not computed by rows. Updates may be held back (watch.h). */
 void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts, int worker);
 

@@ -1,6 +1,7 @@
 /* Stopping a NaN: see watch.h. */
 #include "watch.h"
 
+#include "plan_ranks.h"
 #include "walk.h"
 
 #include <math.h>
@@ -98,6 +99,7 @@ static bool check_rows(n2_plan *p, const n2_step *s) {
         while (n2_next_tile(s, &tile))
             if (!check_tile(p, s, tile)) return false;
     }
+    if (p->device) return s->n_chunks == 1 || n2_plan_run_now(p, n2_plan_note_sums, s) == N2CE_OK;
     for (size_t i = 0; i < s->n_code; i++)
         if (s->code[i].partials) n2_add_partials(p, s, &s->code[i], 0, 1);
     return true;

@@ -451,6 +451,15 @@ static bool is_late() { return getenv("N2CE_EMULATED_LATE") != NULL; }
 /* N2CE_EMULATED_BACKWARDS, if it is set: a launch's last block is done first. */
 static bool is_backwards() { return getenv("N2CE_EMULATED_BACKWARDS") != NULL; }
 
+/* Done now, or captured. */
+static cudaError_t in_stream(cudaStream_t stream, action run) {
+    if (stream && stream->captured)
+        (is_late() && !stream->first ? stream->held : stream->captured->actions).push_back(run);
+    else
+        run();
+    return cudaSuccess;
+}
+
 void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, unsigned threads,
                      size_t shared, action kernel) {
     if (blocks == 0 || blocks % cluster || cluster > MOST_CLUSTER ||
@@ -468,10 +477,7 @@ void emulated_launch(cudaStream_t stream, unsigned blocks, unsigned cluster, uns
             run_cluster(is_backwards() ? blocks - cluster - i : i, cluster, threads);
         }
     };
-    if (stream && stream->captured)
-        (is_late() && !stream->first ? stream->held : stream->captured->actions).push_back(run);
-    else
-        run();
+    in_stream(stream, run);
 }
 
 /* Memory ends where a page ends that nobody may touch, and another such page comes before it; what
@@ -521,9 +527,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) {
     memcpy(to, from, bytes);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int, cudaStream_t) {
-    memcpy(to, from, bytes);
-    return cudaSuccess;
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int, cudaStream_t stream) {
+    return in_stream(stream, [=] { memcpy(to, from, bytes); });
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*run)(void *), void *arg) {
+    return in_stream(stream, [=] { run(arg); });
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
     memset(to, value, bytes);

@@ -228,6 +228,8 @@ cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s);
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, void (*run)(void *), void *arg);
+#define CUDART_CB
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaSetDevice(int device);

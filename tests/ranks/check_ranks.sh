@@ -77,7 +77,7 @@ same 'fit by pieces' fit -n ../long.csv -d ../many.csv --critic quadratic --max-
 { cat many.csv; echo '"1","2'; echo '3",4'; } >quotes.csv
 same 'fit of what cannot be cut' fit -n ../quotes.csv -d ../long.csv --columns a,c --max-rows 500 --critic quadratic -o model.st
 same 'score without names' score ../quick.st ../new.csv -o scores.npy
-same optimize optimize ../designs.csv -m value -Q 4 --effort 0.02 --joint 20 --rounds 20 --device cpu -o proposals.csv \
+same optimize optimize ../designs.csv -m value -Q 4 --effort 0.003 --joint 4 --rounds 4 --device cpu -o proposals.csv \
     --checkpoint state.st
 same detect detect --normal ../den.csv ../new.csv -o flagged.csv
 

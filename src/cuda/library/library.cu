@@ -1,11 +1,13 @@
 #include "library.h"
 
 #include "cuda/runtime/gpu_device.h"
+#include "ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const library_lane *const lanes[N_LIBRARY_LANES] = {&n2_matmul_lane, &n2_convolution_lane};
+static const library_lane *const lanes[N_LIBRARY_LANES] = {&n2_matmul_lane, &n2_convolution_lane,
+                                                           &n2_ranks_lane};
 
 /* N_LIBRARY_LANES: no library does it. */
 static int lane_of_op(int op) {

@@ -38,7 +38,8 @@ typedef struct library_lane {
 
 /* cublas.cu, convolution.cu; of an emulated GPU, tests/cuda/emulated_library.cc. */
 extern const library_lane n2_matmul_lane, n2_convolution_lane;
-enum { N_LIBRARY_LANES = 2 };
+/* and sums over ranks, ranks.cu */
+enum { N_LIBRARY_LANES = 3 };
 
 /* What a device knows about its libraries. */
 typedef struct library {

@@ -4,6 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/fused_mlp/fused_mlp.h"
 #include "cuda/kernels/jobs.h"
+#include "cuda/library/nccl.h"
 #include "cuda/wide/wide.h"
 
 #include <pthread.h>
@@ -141,6 +142,18 @@ static size_t tile_limit(const gpu_device *g) {
     return share < most_tile_limit ? share : most_tile_limit;
 }
 
+/* Below, a GPU is through with the rows before others have told their sums. The environment says
+ * otherwise, for trials: N2CE_CUDA_SHARE, flops; N2CE_NCCL=always, one rank exchanges its sums too;
+ * N2CE_REPRODUCIBLE, numbers are not to depend on the ranks. */
+static void choose_sharing(gpu_device *g) {
+    enum { SHARDS = 8 };
+    const char *flops = getenv("N2CE_CUDA_SHARE"), *use = getenv("N2CE_NCCL");
+    const char *same = getenv("N2CE_REPRODUCIBLE");
+    g->api.worth_sharing = flops ? strtod(flops, NULL) : 4e9;
+    g->api.lonely = use && strcmp(use, "always") == 0;
+    g->api.shards = same && *same && strcmp(same, "0") != 0 ? SHARDS : 0;
+}
+
 static void fill_tables(gpu_device *g) {
     static const bool split[N2_OP_COUNT] = {false};
     g->api.alloc = gpu_alloc;
@@ -155,6 +168,9 @@ static void fill_tables(gpu_device *g) {
     g->api.program_run = n2_cuda_program_run;
     g->api.program_launches = n2_cuda_program_launches;
     g->api.program_profile = n2_cuda_program_profile;
+    g->api.note_sums = n2_cuda_note_sums;
+    g->api.program_exchanged = n2_cuda_program_exchanged;
+    choose_sharing(g);
     g->backend.name = g->backend_name;
     g->backend.bytes = sizeof(float);
     g->backend.row_programs = true;
@@ -201,6 +217,7 @@ static n2ce_status open_gpu(n2ce_ctx *ctx, const n2_cuda_options *o, gpu_device 
 static void close_gpu(gpu_device *g) {
     cudaSetDevice(g->index);
     cudaStreamSynchronize(g->stream);
+    n2_nccl_leave(g);
     n2_library_close(&g->lib);
     n2_gpu_staging_close(&g->staging);
     n2_gpu_memory_close(&g->memory);

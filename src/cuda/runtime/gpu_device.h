@@ -7,6 +7,8 @@
 #include "gpu_memory.h"
 #include "queue.h"
 
+enum { GPU_JOINED = 8 };
+
 typedef struct gpu_device {
     n2_device api; /* first: an n2_device is one of these */
     n2_backend backend;
@@ -24,6 +26,11 @@ typedef struct gpu_device {
     gpu_memory memory;
     gpu_staging staging;
     library lib;
+    struct {
+        int ranks;
+        void *comm;       /* NULL: none */
+    } joined[GPU_JOINED]; /* communicators of NCCL: library/nccl.h */
+    int n_joined;
     char name[128], backend_name[64];
     struct gpu_device *next; /* of the context's */
 } gpu_device;

@@ -1,6 +1,6 @@
 #include "queue.h"
 
-#include "cuda/library/library.h"
+#include "cuda/library/ranks.h"
 #include "edit.h"
 
 #include <string.h>
@@ -265,6 +265,7 @@ void n2_noted_hand_over(n2_queue *q, size_t a, size_t b) {
 void n2_queue_free(n2_queue *q) {
     if (!q) return;
     n2_library_release(q);
+    n2_exchanges_free(q);
     for (size_t i = 0; i < q->n_scratches; i++) q->device->free(q->device, q->scratches[i].memory);
     for (size_t i = 0; i < q->n; i++) {
         n2_free(q->ctx, q->list[i].parts);

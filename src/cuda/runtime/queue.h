@@ -71,9 +71,10 @@ struct n2_queue {
     uint32_t *by_level, *level_begin;
     struct library_call *calls; /* of a library, by level: library/library.h */
     size_t n_calls;
-    void *workspace;          /* of all calls in turn */
-    const n2_node_data *node; /* that is being recorded */
-    n2ce_status status;       /* of the first failure; nothing is noted after it */
+    void *workspace;                 /* of all calls in turn */
+    struct rank_exchange *exchanges; /* between ranks: library/ranks.h */
+    const n2_node_data *node;        /* that is being recorded */
+    n2ce_status status;              /* of the first failure; nothing is noted after it */
 };
 
 /* Appends a job with `blocks` blocks; NULL if it has none, or after a failure. Its spans are
