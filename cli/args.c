@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const n2ce_option common_options[] = {
     {"json", 'j', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print one JSON object"},
@@ -25,10 +26,26 @@ const n2ce_option common_options[] = {
     {0},
 };
 
+bool all_may_complain;
+
+/* Whether mpirun started this as one that is not the first. */
+static bool is_echo(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *rank = getenv(names[i]);
+        if (rank && atoi(rank) > 0) return true;
+    }
+    return false;
+}
+
 void complain(const char *format, ...) {
     char *text = NULL;
     size_t n;
     va_list args;
+    if (!all_may_complain && is_echo()) {
+        sleep(1); /* the first to end ends all: not before the sentence is said */
+        return;
+    }
     va_start(args, format);
     FILE *memory = open_memstream(&text, &n);
     if (memory) vfprintf(memory, format, args);

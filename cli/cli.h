@@ -79,7 +79,10 @@ bool is_group(const char *word);
 
 int exit_code(n2ce_status status);
 
-/* Prints "n2ce: ..." to stderr. */
+/* Prints "n2ce: ..." to stderr. What is wrong with the words of the command is the same for all
+ * processes that mpirun started, and the first of them says it; once each has work of its own, all
+ * may complain. */
+extern bool all_may_complain;
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Flushes stdout; a full disk there is an error too. */

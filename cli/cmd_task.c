@@ -157,6 +157,7 @@ static int with_arguments(n2ce_ctx *ctx, const n2ce_task *task, const arguments 
     const int gpus = (int)n2ce_options_number(args->common, "gpus");
     const int wanted = gpus > 0 ? gpus : (int)n2ce_options_number(args->common, "ranks");
     if (switched_on(args->common, "reproducible")) setenv("N2CE_REPRODUCIBLE", "1", 1);
+    all_may_complain = true;
     n2ce_status status = n2ce_world_join(ctx, wanted, &ranks.world);
     if (status == N2CE_OK && gpus > 0) status = take_gpu(args);
     if (status != N2CE_OK) return fail(ctx, status);

@@ -92,9 +92,9 @@ cp a.csv old.csv
 tiny='--width 4 --codes 2 --batch 8 --noise 2 --phases 3,3,2 --device cpu'
 # shellcheck disable=SC2086
 "$program" train pictures.idx -o prior $tiny -q >/dev/null
-small='--width 4 --batch 8 --watched 0 --looks 2 --force-cpu --device cpu'
+small='--batch 8 --watched 0 --looks 2 --force-cpu --device cpu'
 # shellcheck disable=SC2086
-"$program" train --model diffusion pictures.idx -o teacher --seen 64 $small -q >/dev/null
+"$program" train --model diffusion pictures.idx -o teacher --width 4 --seen 64 $small -q >/dev/null
 cd ..
 quick='--critic quadratic -q'
 # shellcheck disable=SC2086
@@ -114,7 +114,7 @@ every_verb() {
     attempt 'train --force' train pictures.idx -o prior --seed 3 --force $tiny -q
     attempt 'sample' sample prior -n 4 -o sheet.png -q
     attempt 'sample into a folder' sample prior -n 4 -o out -q
-    attempt 'train --model diffusion' train --model diffusion pictures.idx -o new --seen 64 $small -q
+    attempt 'train --model diffusion' train --model diffusion pictures.idx -o new --width 4 --seen 64 $small -q
     attempt 'distill' distill teacher pictures.idx -o new --seen 32 $small -q
     attempt 'study gaussian' study gaussian --runs 3 --dim 2 --n 20 --report out -q
     mkdir start/out && (cd start && "$program" study gaussian --runs 2 --dim 2 --n 20 --report out -q >/dev/null)

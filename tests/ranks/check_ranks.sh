@@ -90,6 +90,10 @@ code=0
 ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
 [ "$code" = 1 ] || complain "a file that is not there: exit $code"
 [ "$(grep -c '^n2ce:.*missing.csv' err)" = 1 ] || complain "a file that is not there: $(cat err)"
+code=0
+ranks 3 fit --no-such-option >out 2>err || code=$?
+[ "$code" = 2 ] || complain "an option that is not there: exit $code"
+[ "$(grep -c '^n2ce:.*no-such-option' err)" = 1 ] || complain "an option that is not there: $(cat err)"
 { cat long.csv; echo 1,2,x; } >broken.csv
 code=0
 ranks 2 fit -n broken.csv -d den.csv -o broken.st >out 2>err || code=$?

@@ -42,6 +42,16 @@ def column_names(values):
     return np.asarray(columns, dtype=object)
 
 
+def check_same_columns(num, den):
+    """Refuses data frames whose columns have other names, or another order: what is compared would be
+    different things, as in files."""
+    names = [getattr(values, "columns", None) for values in (num, den)]
+    if any(columns is None for columns in names) or list(names[0]) == list(names[1]):
+        return
+    raise ValueError(f"num has the columns {list(names[0])} and den has {list(names[1])}; they must be the "
+                     "same, in the same order.")
+
+
 def _of_known_type(array, name):
     if np.iscomplexobj(array):
         raise ValueError(f"Complex data not supported: {name} is {array.dtype}.")

@@ -18,7 +18,7 @@ import numpy as np
 from . import _library
 from ._arrays import matrices, matrix, pointer
 from ._errors import Warning as LibraryWarning
-from ._errors import error_of, keyword_of, spell
+from ._errors import BadData, error_of, keyword_of, spell
 
 lib = _library.find()
 _logger = logging.getLogger("n2ce")
@@ -352,7 +352,16 @@ class Model(_Model):
                 rows = matrix(array[start:start + self._ROWS])
                 out = pointer(log_ratios[start:], ctypes.c_double)
                 self._live.context.check(lib.n2ce_model_score(self._live.handle, rows, out))
-        return log_ratios
+        return _finite(log_ratios)
+
+
+def _finite(scores):
+    """Refuses scores that are no finite numbers, as the command line does."""
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise BadData(f"row {bad[0]} (zero-based) has a score that is no finite number: its values are too far "
+                      "from those that the model was fitted to. Leave that row out.")
+    return scores
 
 
 def _texts(words):

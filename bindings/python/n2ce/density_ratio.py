@@ -1,7 +1,7 @@
 """DensityRatio, the estimator with scikit-learn's conventions."""
 import numpy as np
 
-from ._arrays import as_samples, column_names
+from ._arrays import as_samples, check_same_columns, column_names
 from ._base import BaseEstimator, NotFittedError
 from ._core import Model, run_task, seed_of, threads_of, warn_unless_trusted
 from ._errors import keyword_of
@@ -100,6 +100,7 @@ class DensityRatio(BaseEstimator):
 
     def fit_samples(self, num, den):
         """Fits the ratio of two arrays, which are used where they lie. Returns self."""
+        check_same_columns(num, den)
         return self._fit(as_samples(num, "num"), as_samples(den, "den"), np.array([0, 1]),
                          column_names(num))
 

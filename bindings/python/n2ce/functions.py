@@ -2,7 +2,7 @@
 import math
 from dataclasses import dataclass, field
 
-from ._arrays import as_samples
+from ._arrays import as_samples, check_same_columns
 from ._core import run_task, seed_of, threads_of, warn_unless_trusted
 
 
@@ -39,6 +39,8 @@ def _estimate(details, found):
 
 def _run(caller, task, samples, random_state, n_jobs, options):
     arrays = [as_samples(values, name) for name, values in samples.items()]
+    if "num" in samples:
+        check_same_columns(**samples)
     keywords = {"seed": seed_of(random_state), **options}
     return run_task(task, arrays, keywords, threads_of(n_jobs), caller).details
 
@@ -108,4 +110,6 @@ def run(task, *data, n_jobs=None, **options):
     for "fit", "divergence" and "test", x and y for "mi", designs and values for "optimize". Options
     are those of the command line with _ for -; n2ce.tasks() lists the verbs."""
     arrays = [as_samples(values, f"data[{i}]") for i, values in enumerate(data)]
+    if task in ("fit", "divergence", "test") and len(data) == 2:
+        check_same_columns(*data)
     return run_task(task, arrays, options, threads_of(n_jobs), "run")

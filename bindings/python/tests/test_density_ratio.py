@@ -194,6 +194,10 @@ class Keeping(unittest.TestCase):
             enough.set()
             worker.join()
 
+    def test_scores_are_finite_or_refused(self):
+        with self.assertRaisesRegex(n2ce.BadData, "row 1 .zero-based. has a score"):
+            self.ratio.score_samples(np.vstack([self.X[:1], np.full((1, self.X.shape[1]), 1e200)]))
+
     def test_many_rows(self):
         """More than are scored in one call."""
         rows = np.tile(self.X, (200, 1))

@@ -23,6 +23,33 @@ def gaussians(n=2000, d=2, shift=1.0, seed=0):
     return rng.normal(shift, 1, (n, d)), rng.normal(0, 1, (n + 500, d))
 
 
+class Frame:
+    """A data frame, for who looks at its numbers and names alone."""
+
+    def __init__(self, values, columns):
+        self._values, self.columns = values, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype=dtype)
+
+
+class Columns(unittest.TestCase):
+    def test_other_columns_are_refused(self):
+        """Permuted columns would give another number, and nobody would be told."""
+        num, den = gaussians(200)
+        a, b = Frame(num, ["x", "y"]), Frame(den, ["y", "x"])
+        calls = (lambda den: n2ce.kl_divergence(a, den, **FAST),
+                 lambda den: n2ce.jensen_shannon(a, den, **FAST),
+                 lambda den: n2ce.two_sample_test(a, den),
+                 lambda den: n2ce.run("divergence", a, den, **FAST),
+                 lambda den: n2ce.DensityRatio(options=FAST).fit_samples(a, den))
+        for call in calls:
+            with self.assertRaisesRegex(ValueError, r"\['x', 'y'\] and den has \['y', 'x'\]"):
+                call(b)
+            call(Frame(den, ["x", "y"]))
+            call(den)
+
+
 class Divergence(unittest.TestCase):
     def setUp(self):
         self.num, self.den = gaussians()
@@ -104,6 +131,11 @@ class Divergence(unittest.TestCase):
         self.num[3, 1] = math.nan
         with self.assertRaisesRegex(ValueError, "num, row 3, column 1"):
             n2ce.kl_divergence(self.num, self.den)
+
+    def test_no_output_of_arrays(self):
+        """What would not be written is refused."""
+        with self.assertRaisesRegex(ValueError, "output is for fit on files"):
+            n2ce.run("fit", self.num, self.den, output="model", **FAST)
 
     def test_what_is_not_trusted_warns(self):
         details = {"verdict": "doubtful", "reason": "cut short by --time-limit"}

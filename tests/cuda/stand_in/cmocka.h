@@ -77,8 +77,10 @@ __attribute__((unused)) static void stand_in_equal(long long found, long long ex
 #define assert_in_range(x, low, high) \
     STAND_IN((long long)(x) >= (long long)(low) && (long long)(x) <= (long long)(high))
 
-static int stand_in_one(const struct CMUnitTest *t) {
-    void *state = t->initial_state;
+/* A test without a state of its own has the group's, as in cmocka. */
+static int stand_in_one(const struct CMUnitTest *t, void *group_state) {
+    static void *state; /* a longjmp leaves it as it is */
+    state = t->initial_state ? t->initial_state : group_state;
     printf("[ RUN      ] %s\n", t->name);
     fflush(stdout);
     const int ended = setjmp(stand_in_end);
@@ -100,7 +102,7 @@ __attribute__((unused)) static int _cmocka_run_group_tests(const char *group,
     if (setup && setup(&state)) return 1;
     for (size_t i = 0; i < n; i++) {
         if (fnmatch(stand_in_filter, tests[i].name, 0) != 0) continue;
-        failed += stand_in_one(&tests[i]);
+        failed += stand_in_one(&tests[i], state);
         run++;
     }
     if (teardown) teardown(&state);
