@@ -33,12 +33,14 @@ static n2_damc_spec spec_of(const n2_anomaly_effort *e, const n2_prior_spec *pri
     return s;
 }
 
-static n2_damc_training training_of(const n2_anomaly_job *job) {
+/* Rates are those published, times a factor; but at more than the published one the chains of maximum
+ * likelihood do not keep up, and its f runs away. */
+static n2_damc_training training_of(const n2_anomaly_job *job, n2_prior_kind prior) {
     n2_damc_training t = n2_damc_training_defaults();
     if (job->effort.steps) t.steps = job->effort.steps;
     t.seed = 1000 * job->seed;
     t.decoder_rate *= job->effort.rate;
-    t.prior_rate *= job->effort.rate;
+    if (prior != N2_PRIOR_MLE) t.prior_rate *= job->effort.rate;
     t.sampler_rate *= job->effort.rate;
     t.slow_rate = job->effort.slow;
     return t;
@@ -83,7 +85,7 @@ static n2ce_status open_run(damc_run *r, const n2_prior_spec *prior) {
     const n2_anomaly_job *job = r->job;
     const n2_anomaly_split *s = job->split;
     const n2_damc_spec spec = spec_of(&job->effort, prior);
-    const n2_damc_training training = training_of(job);
+    const n2_damc_training training = training_of(job, prior->kind);
     n2_damc model;
     N2_TRY(n2_store_new(job->ctx, sizeof(float), &r->store));
     N2_TRY(n2_damc_new(r->store, &spec, 10 * job->seed + 1, &model));
