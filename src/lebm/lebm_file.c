@@ -14,24 +14,32 @@ static const char *const kinds[] = {"none", "n2ce", "mle"};
 /* Numbers of a spec and their names in files; whole ones but for M and the step. */
 typedef struct spec_numbers {
     double height, width, channels, nz, encoder_width, embedding, decoder_width;
-    double magnitude, noise, stages, ratio_width, depth, moves, step;
+    double magnitude, noise, stages, ratio_width, depth, moves, step, fitted;
 } spec_numbers;
 
 enum { N_NUMBERS = sizeof(spec_numbers) / sizeof(double) };
 
 static const char *const names[N_NUMBERS] = {
-    "height", "width", "channels", "nz",          "encoder_width", "embedding", "decoder_width",
-    "M",      "noise", "stages",   "ratio_width", "depth",         "moves",     "step"};
+    "height", "width",  "channels",    "nz",    "encoder_width", "embedding", "decoder_width", "M",
+    "noise",  "stages", "ratio_width", "depth", "moves",         "step",      "fitted"};
 
 static spec_numbers numbers_of(const n2_lebm_spec *s) {
     const n2_prior_spec *p = &s->prior;
-    return (spec_numbers){(double)s->frame.height,   (double)s->frame.width,
-                          (double)s->frame.channels, (double)s->nz,
-                          (double)s->encoder_width,  (double)s->embedding,
-                          (double)s->decoder_width,  p->magnitude,
-                          (double)p->noise,          (double)p->stages,
-                          (double)p->width,          (double)p->depth,
-                          (double)p->moves,          p->step};
+    return (spec_numbers){(double)s->frame.height,
+                          (double)s->frame.width,
+                          (double)s->frame.channels,
+                          (double)s->nz,
+                          (double)s->encoder_width,
+                          (double)s->embedding,
+                          (double)s->decoder_width,
+                          p->magnitude,
+                          (double)p->noise,
+                          (double)p->stages,
+                          (double)p->width,
+                          (double)p->depth,
+                          (double)p->moves,
+                          p->step,
+                          p->fitted};
 }
 
 void n2_lebm_spec_json(const n2_lebm_spec *spec, n2_text *out) {
@@ -90,9 +98,9 @@ static bool is_count(double x) { return x >= 0 && x <= 65536 && x == floor(x); }
 
 /* Whether numbers of a file can be sizes; then they are. */
 static bool take_numbers(const spec_numbers *n, n2_lebm_spec *s) {
-    const double counts[] = {n->height,        n->width,       n->channels,      n->nz,
-                             n->encoder_width, n->embedding,   n->noise,         n->stages,
-                             n->depth,         n->ratio_width, n->decoder_width, n->moves};
+    const double counts[] = {n->height,        n->width, n->channels, n->nz,    n->encoder_width,
+                             n->embedding,     n->noise, n->stages,   n->depth, n->ratio_width,
+                             n->decoder_width, n->moves, n->fitted};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (!is_count(counts[i])) return false;
     s->frame = (n2_lebm_frame){(size_t)n->height, (size_t)n->width, (size_t)n->channels};
@@ -107,6 +115,7 @@ static bool take_numbers(const spec_numbers *n, n2_lebm_spec *s) {
     s->prior.depth = (int64_t)n->depth;
     s->prior.moves = (int64_t)n->moves;
     s->prior.step = n->step;
+    s->prior.fitted = n->fitted > 0;
     const size_t side = s->net ? (size_t)s->net->side : 0;
     return s->net && s->frame.height >= 1 && s->frame.height <= side && s->frame.width >= 1 &&
            s->frame.width <= side && s->frame.channels >= 1 &&
@@ -134,6 +143,7 @@ static n2ce_status spec_of_text(n2ce_ctx *ctx, const char *path, const char *tex
     if (!strings) return N2CE_ENOMEM;
     n2_json json = n2_json_new(ctx, path, text ? text : "", n, strings);
     for (size_t i = 0; i < N_NUMBERS; i++) x[i] = -1;
+    x[N_NUMBERS - 1] = 0; /* fitted: files of before do not say */
     *spec = (n2_lebm_spec){.net = NULL};
     const n2ce_status status = read_spec(&json, spec, x);
     n2_free(ctx, strings);
@@ -145,11 +155,14 @@ static n2ce_status spec_of_text(n2ce_ctx *ctx, const char *path, const char *tex
 
 /* ---- weights ---- */
 
-/* Parameter i of both lists; NULL beyond the last. */
+/* Parameter i of both lists, then the Gaussian of a fitted prior; NULL beyond the last. */
 static n2_tensor *parameter_at(const n2_lebm *m, size_t i) {
     const n2_parameters *vae = &m->nets.vae, *prior = &m->nets.prior.parameters;
     if (i < vae->n) return vae->list[i];
-    return i - vae->n < prior->n ? prior->list[i - vae->n] : NULL;
+    i -= vae->n;
+    if (i < prior->n) return prior->list[i];
+    i -= prior->n;
+    return i < N2_PRIOR_BASE ? m->nets.prior.base[i] : NULL;
 }
 
 static n2ce_status put_all(const n2_lebm *m, const char *note, n2_bundle *b) {

@@ -9,14 +9,9 @@ typedef struct scale {
     n2_lebm *m;
     n2_tensor *rows;
     n2_graph *graph[2];
-    n2_plan *codes, *noise; /* f of rows that are given, and of noise */
+    n2_plan *codes, *noise; /* ln p / N(0, I) of codes that are given, f of noise; both but for Z */
     double f[ROWS];
 } scale;
-
-/* f of each row: the density without that of N(0, I). */
-static n2_node ratio_of(n2_graph *g, const n2_prior *p, n2_node z) {
-    return n2_ratio_net_sum(g, &p->net, z);
-}
 
 static n2ce_status build(scale *s) {
     const n2_prior *p = &s->m->nets.prior;
@@ -24,8 +19,9 @@ static n2ce_status build(scale *s) {
         s->graph[i] = n2_graph_new(s->m->store);
         if (!s->graph[i]) return N2CE_ENOMEM;
     }
-    const n2_node given = ratio_of(s->graph[0], p, n2g_read(s->graph[0], s->rows));
-    const n2_node noise = ratio_of(s->graph[1], p, n2g_randn(s->graph[1], s->rows->shape));
+    const n2_node given = n2_prior_ratio(s->graph[0], p, n2g_read(s->graph[0], s->rows));
+    const n2_node noise =
+        n2_ratio_net_sum(s->graph[1], &p->net, n2g_randn(s->graph[1], s->rows->shape));
     N2_TRY(n2_plan_compile(s->graph[0], s->m->backend, &given, 1, &s->codes));
     return n2_plan_compile(s->graph[1], s->m->backend, &noise, 1, &s->noise);
 }

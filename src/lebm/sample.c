@@ -34,7 +34,8 @@ static n2ce_status build(n2_lebm_sampler *s) {
     n2g_assign(s->graph[0], s->z, n2g_randn(s->graph[0], s->z->shape));
     n2_langevin_step(s->graph[1], s->z, n2_prior_log_density, &s->prior, s->how.step,
                      s->how.adjusted);
-    const n2_node x = n2_image_decode(s->graph[2], &nets->decoder, n2g_read(s->graph[2], s->z));
+    const n2_node z = n2_prior_place(s->graph[2], &s->prior, n2g_read(s->graph[2], s->z));
+    const n2_node x = n2_image_decode(s->graph[2], &nets->decoder, z);
     N2_TRY(compile(s, s->graph[0], NULL, &s->start));
     N2_TRY(compile(s, s->graph[1], NULL, &s->move));
     return compile(s, s->graph[2], &x, &s->show);
@@ -45,7 +46,7 @@ n2ce_status n2_lebm_sampler_open(n2_lebm *m, const n2_lebm_sampling *how, n2_leb
     *out = NULL;
     if (!s) return N2CE_ENOMEM;
     *s = (n2_lebm_sampler){.m = m, .prior = m->nets.prior, .how = *how};
-    if (how->no_prior) s->prior.spec.kind = N2_PRIOR_GAUSSIAN;
+    if (how->no_prior) s->prior = (n2_prior){.spec.kind = N2_PRIOR_GAUSSIAN};
     if (!s->how.rows) s->how.rows = USUAL_ROWS;
     if (!(s->how.step > 0)) s->how.step = 0.4;
     char name[48];
@@ -169,7 +170,7 @@ static n2ce_status decode_all(n2_lebm_sampler *s, const double *codes, const n2_
 n2ce_status n2_lebm_decode(n2_lebm *m, const double *codes, size_t n, n2_images **out) {
     n2_lebm_sampler *s;
     *out = NULL;
-    N2_TRY(n2_lebm_sampler_open(m, &(n2_lebm_sampling){.rows = 0}, &s));
+    N2_TRY(n2_lebm_sampler_open(m, &(n2_lebm_sampling){.no_prior = true}, &s));
     n2ce_status status = n2_lebm_blank(m, n, out);
     if (status == N2CE_OK) status = decode_all(s, codes, *out);
     n2_lebm_sampler_close(s);

@@ -1,6 +1,7 @@
 /* Models, and the phases of their training. */
 #include "base/clock.h"
 #include "base/numerics.h"
+#include "prior_fit.h"
 #include "rewrite/rewrites.h"
 #include "train/train.h"
 #include "vae_pictures.h"
@@ -178,7 +179,9 @@ static n2ce_status build_look(training *t) {
     n2_lebm_encode(g, &b, &nets->encoder, x, n2g_randn(g, n2_dims(n, nets->spec.nz)));
     n2_lebm_bound_of(g, &bound, &nets->decoder, NULL, &b, 1);
     n2_node outputs[] = {bound.misfit, bound.divergence, N2_NONE};
-    if (has_prior(t)) outputs[2] = n2_ratio_means(g, &nets->prior.net, b.z);
+    if (has_prior(t))
+        outputs[2] =
+            n2_ratio_means(g, &nets->prior.net, n2_prior_standardise(g, &nets->prior, b.z));
     return n2_plan_compile(g, t->m->backend, outputs, has_prior(t) ? 3 : 2, &t->look);
 }
 
@@ -246,10 +249,24 @@ static n2ce_status code_all(training *t) {
     return N2CE_OK;
 }
 
+static n2ce_status fit_base(training *t) {
+    n2_lebm *m = t->m;
+    n2_code_mixture fit;
+    if (!m->nets.spec.prior.fitted) return N2CE_OK;
+    N2_TRY(n2_code_gaussian_fit(m->ctx, t->codes->data, (size_t)rows_of(t->codes),
+                                (size_t)m->nets.spec.nz, &fit));
+    const n2ce_status status = n2_prior_set_base(m->store, &m->nets.prior, fit.mean, fit.factor);
+    n2_code_mixture_free(m->ctx, &fit);
+    return status;
+}
+
 static n2ce_status renew_vae(void *user, uint64_t step) { return look_at(user, N2_LEBM_VAE, step); }
 
 static n2ce_status renew_prior(void *user, uint64_t step) {
-    if (step == 0) N2_TRY(code_all(user));
+    if (step == 0) {
+        N2_TRY(code_all(user));
+        N2_TRY(fit_base(user));
+    }
     return look_at(user, N2_LEBM_PRIOR, step);
 }
 

@@ -18,8 +18,9 @@ static const n2ce_option options_table[] = {
      "pictures to learn from instead: files or folders, separated by commas"},
     {"subset", 0, N2CE_OPTION_COUNT, "0", 0, 1e6, NULL, "N",
      "learn from N pictures only, at equal steps, for a quick look; 0: all"},
-    {"arms", 0, N2CE_OPTION_WORDS, "codes,vae,gaussian,mixture,mle,n2ce-m1,n2ce-k1,n2ce", 0, 0,
-     "codes|vae|gaussian|mixture|mle|n2ce-m1|n2ce-k1|n2ce", "LIST",
+    {"arms", 0, N2CE_OPTION_WORDS,
+     "codes,vae,gaussian,mixture,mle,n2ce-m1,n2ce-k1,n2ce-fitted,n2ce", 0, 0,
+     "codes|vae|gaussian|mixture|mle|n2ce-m1|n2ce-k1|n2ce-fitted|n2ce", "LIST",
      "priors to compare, separated by commas"},
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every run"},
     N2_FIRST_SEED_OPTION,
@@ -165,10 +166,10 @@ const n2ce_task n2_images_study_task = {
         "precision, recall, and the class score where the features have classes. Priors: vae,\n"
         "N(0, I); gaussian and mixture, explicit fits of the codes by one or ten Gaussians with\n"
         "full covariance; mle, by maximum likelihood with Langevin dynamics; n2ce-m1, n2ce-k1 and\n"
-        "n2ce, ratios by N2CE with M = 1, M = 100, and M = 100 in three stages. codes has the "
-        "codes\n"
-        "of the pictures themselves: no prior can do better with this decoder. The floor is what\n"
-        "real pictures that were not learnt from have, or halves of the set.\n"
+        "n2ce, ratios by N2CE with M = 1, M = 100, and M = 100 in three stages; n2ce-fitted, the\n"
+        "last of them over the fitted Gaussian instead of N(0, I). codes has the codes of the\n"
+        "pictures themselves: no prior can do better with this decoder. The floor is what real\n"
+        "pictures that were not learnt from have, or halves of the set.\n"
         "\n"
         "Learnt priors are judged twice: on codes that stand still, and after encoder, decoder "
         "and\n"

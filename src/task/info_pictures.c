@@ -98,7 +98,7 @@ static void say_prior(n2_text *text, const n2_prior *p) {
         n2_text_add(text, ", M = %g, K = %lld", s->magnitude, (long long)s->stages);
     if (s->kind != N2_PRIOR_GAUSSIAN)
         n2_text_add(text, ", %lld parameters", (long long)n2_parameters_count(&p->parameters));
-    n2_text_add(text, "\n");
+    n2_text_add(text, "%s\n", s->fitted ? ", over a Gaussian that is fitted to codes" : "");
 }
 
 static void say_kind(n2_text *text, const n2_denoiser_spec *s) {

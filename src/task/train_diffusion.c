@@ -9,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-const char *const n2_options_of_lebm[] = {"prior",  "M",     "stages", "preset",     "codes",
-                                          "misfit", "noise", "phases", "prior-rate", NULL};
+const char *const n2_options_of_lebm[] = {"prior",  "M",          "stages", "base",
+                                          "preset", "codes",      "misfit", "noise",
+                                          "phases", "prior-rate", NULL};
 const char *const n2_options_of_diffusion[] = {"seen",      "augment", "labels", "halve",
                                                "features",  "watched", "looks",  "sheet",
                                                "force-cpu", NULL};

@@ -14,7 +14,7 @@ idx bars 90 12 1
 idx few 30 12 2
 tiny='--images bars --width 4 --codes 4 --batch 16 --noise 2 --phases 4,4,2 --number 40 --device cpu'
 study() { n2ce study images $tiny "$@"; }
-study --seeds 2 2>log | cut -c 1-34 | sed 's/ *[-+0-9.e]*$//' | head -20
+study --seeds 2 2>log | cut -c 1-34 | sed 's/ *[-+0-9.e]*$//' | head -22
 sed 's/distance .*/distance/' log | sort | uniq -c | sed 's/^ *//' | head -4
 study --arms vae,n2ce --json -q --threads 1 >one.json
 study --arms vae,n2ce --json -q --threads 3 >two.json

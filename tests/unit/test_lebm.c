@@ -56,6 +56,7 @@ static n2_lebm_spec small_spec(const n2_images *p, n2_prior_kind kind) {
     s.encoder_width = s.decoder_width = 4;
     s.embedding = 16;
     s.prior.kind = kind;
+    s.prior.fitted = kind == N2_PRIOR_N2CE;
     s.prior.noise = 4;
     s.prior.width = 16;
     s.prior.moves = 5;
@@ -340,12 +341,14 @@ static void lines_begin_and_end_at_the_codes(void **state) {
     drop(m);
 }
 
-/* A prior that has learnt nothing but a constant gains nothing, whatever the constant. */
+/* A prior over N(0, I) that has learnt nothing but a constant gains nothing, whatever the constant. */
 static void a_gain_does_not_depend_on_constants(void **state) {
     (void)state;
     n2_lebm *m = trained(2, N2_PRIOR_N2CE, false, 0);
     double z[40 * 4];
     n2_lebm_gain gain;
+    static const double origin[4], unit[] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    assert_int_equal(n2_prior_set_base(m->store, &m->nets.prior, origin, unit), N2CE_OK);
     for (size_t i = 0; i < COUNT_OF(z); i++) z[i] = sin((double)i);
     const n2_layer *out = &m->nets.prior.net.out;
     memset(out->weight->data, 0, (size_t)n2_elements(out->weight->shape) * sizeof(float));

@@ -183,6 +183,38 @@ static void chains_move_towards_the_codes(void **state) {
     }
 }
 
+static n2_node ask_ratio(n2_graph *g, const world *w, n2_node z) {
+    return n2_prior_ratio(g, &w->prior, z);
+}
+static n2_node ask_there_and_back(n2_graph *g, const world *w, n2_node z) {
+    return n2_prior_place(g, &w->prior, n2_prior_standardise(g, &w->prior, z));
+}
+
+/* f = 0 over the Gaussian of mean m and covariance L L': ln of its density less that of N(0, I), by
+ * hand. Codes that are made rows of N(0, I) and codes again are what they were. */
+static void a_fitted_prior_has_its_gaussian_before_it_learns(void **state) {
+    (void)state;
+    static const double mean[] = {1, -0.5}, factor[] = {0.8, 0, -0.3, 0.5};
+    static double ratio[CODES], back[2 * CODES];
+    n2_prior_spec spec = small(N2_PRIOR_N2CE, 10, 3);
+    spec.fitted = true;
+    world w = new_world(spec, 2);
+    blind(&w);
+    draw_codes(&w, 0.4, 1, false);
+    assert_int_equal(n2_prior_set_base(w.store, &w.prior, mean, factor), N2CE_OK);
+    answer(&w, ask_ratio, w.codes, 1, ratio);
+    answer(&w, ask_there_and_back, w.codes, 1, back);
+    for (size_t i = 0; i < CODES; i++) {
+        const double x = (double)((float *)w.codes->data)[2 * i];
+        const double y = (double)((float *)w.codes->data)[2 * i + 1];
+        const double u = (x - 1) / 0.8, v = (y + 0.5 + 0.3 * u) / 0.5;
+        assert_close(ratio[i], (x * x + y * y - u * u - v * v) / 2 - log(0.4), 1e-4, 1e-4);
+        assert_close(back[2 * i], x, 1e-5, 1e-5);
+        assert_close(back[2 * i + 1], y, 1e-5, 1e-5);
+    }
+    free_world(&w);
+}
+
 static void impossible_priors_are_refused(void **state) {
     (void)state;
     n2_prior_spec bad[] = {small(N2_PRIOR_N2CE, 0.5, 1), small(N2_PRIOR_N2CE, 10, 9),
@@ -205,6 +237,7 @@ int main(void) {
         cmocka_unit_test(chains_of_a_blind_prior_are_a_little_too_wide),
         cmocka_unit_test(stages_add_up_to_the_divergence),
         cmocka_unit_test(chains_move_towards_the_codes),
+        cmocka_unit_test(a_fitted_prior_has_its_gaussian_before_it_learns),
         cmocka_unit_test(impossible_priors_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
