@@ -1,5 +1,6 @@
 #include "arena.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* A block is a header followed by its bytes, which are zeros until they are handed out; blocks form
@@ -51,6 +52,15 @@ char *n2_arena_strdup(n2_arena *arena, const char *text) {
     const size_t n = strlen(text) + 1;
     char *copy = n2_arena_alloc(arena, n, 1);
     if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
+char *n2_arena_trimmed(n2_arena *arena, const char *from, const char *to) {
+    while (from < to && isspace((unsigned char)*from)) from++;
+    while (to > from && isspace((unsigned char)to[-1])) to--;
+    const size_t n = (size_t)(to - from);
+    char *copy = n2_arena_alloc(arena, n + 1, 1);
+    if (copy) memcpy(copy, from, n);
     return copy;
 }
 

@@ -20,6 +20,9 @@ void *n2_arena_alloc(n2_arena *arena, size_t n, size_t size);
 /* A copy of a string. */
 char *n2_arena_strdup(n2_arena *arena, const char *text);
 
+/* A copy of the characters from `from` up to `to`, without blanks at the ends. */
+char *n2_arena_trimmed(n2_arena *arena, const char *from, const char *to);
+
 void n2_arena_free(n2_arena *arena); /* the arena is empty and usable again */
 
 #endif

@@ -12,25 +12,13 @@
 
 /* ---- texts --------------------------------------------------------------- */
 
-/* A copy of n characters without blanks at the ends. */
-static char *trimmed(n2_arena *arena, const char *text, size_t n) {
-    while (n > 0 && isspace((unsigned char)text[0])) {
-        text++;
-        n--;
-    }
-    while (n > 0 && isspace((unsigned char)text[n - 1])) n--;
-    char *copy = n2_arena_alloc(arena, n + 1, 1);
-    if (copy) memcpy(copy, text, n);
-    return copy;
-}
-
 /* The next piece up to a separator; *text goes behind it. NULL at the end. */
 static char *next_piece(n2_arena *arena, const char **text, char separator) {
     if (!**text) return NULL;
-    const char *end = strchr(*text, separator);
-    const size_t n = end ? (size_t)(end - *text) : strlen(*text);
-    char *piece = trimmed(arena, *text, n);
-    *text += n + (end != NULL);
+    const char *separated = strchr(*text, separator);
+    const char *end = separated ? separated : *text + strlen(*text);
+    char *piece = n2_arena_trimmed(arena, *text, end);
+    *text = separated ? end + 1 : end;
     return piece;
 }
 

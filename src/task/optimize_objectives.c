@@ -13,14 +13,6 @@ enum { TREES = 100, DEPTH = 100, FOREST_ROWS = 4000 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static char *without_blanks(n2_arena *arena, const char *from, const char *to) {
-    while (from < to && isspace((unsigned char)*from)) from++;
-    while (to > from && isspace((unsigned char)to[-1])) to--;
-    char *copy = n2_arena_alloc(arena, (size_t)(to - from) + 1, 1);
-    if (copy) memcpy(copy, from, (size_t)(to - from));
-    return copy;
-}
-
 static n2ce_status add(n2ce_ctx *ctx, n2_objectives *w, n2_objective objective) {
     if (!objective.column) return N2CE_ENOMEM;
     if (!*objective.column)
@@ -37,7 +29,7 @@ static n2ce_status add(n2ce_ctx *ctx, n2_objectives *w, n2_objective objective) 
 /* "2*purity", or "purity". */
 static n2ce_status read_weighted(n2ce_ctx *ctx, n2_objectives *w, const char *from, const char *to,
                                  double sign) {
-    char *text = without_blanks(&w->arena, from, to), *end = NULL;
+    char *text = n2_arena_trimmed(&w->arena, from, to), *end = NULL;
     if (!text) return N2CE_ENOMEM;
     double weight = strtod(text, &end);
     while (end > text && isspace((unsigned char)*end)) end++;
@@ -46,13 +38,13 @@ static n2ce_status read_weighted(n2ce_ctx *ctx, n2_objectives *w, const char *fr
     if (!(weight > 0) || !isfinite(weight))
         return n2_fail(ctx, N2CE_EINVAL, "\"%s\": a weight is a positive number.", text);
     w->combined = true;
-    const char *column = without_blanks(&w->arena, end + 1, text + strlen(text));
+    const char *column = n2_arena_trimmed(&w->arena, end + 1, text + strlen(text));
     return add(ctx, w, (n2_objective){column, sign, weight, 0, NULL, 0, 1, 0});
 }
 
 /* "temp=80". */
 static n2ce_status read_aim(n2ce_ctx *ctx, n2_objectives *w, const char *from, const char *to) {
-    char *text = without_blanks(&w->arena, from, to), *end = NULL;
+    char *text = n2_arena_trimmed(&w->arena, from, to), *end = NULL;
     if (!text) return N2CE_ENOMEM;
     const char *equals = strrchr(text, '=');
     const double aim = equals ? strtod(equals + 1, &end) : 0;
@@ -60,7 +52,7 @@ static n2ce_status read_aim(n2ce_ctx *ctx, n2_objectives *w, const char *from, c
         return n2_fail(ctx, N2CE_EINVAL, "--target takes COLUMN=NUMBER, not \"%s\".", text);
     w->combined = true;
     return add(ctx, w,
-               (n2_objective){without_blanks(&w->arena, text, equals), 0, 1, aim, NULL, 0, 1, 0});
+               (n2_objective){n2_arena_trimmed(&w->arena, text, equals), 0, 1, aim, NULL, 0, 1, 0});
 }
 
 /* Items separated by commas; a name in quotes may have some. */

@@ -7,16 +7,8 @@
 
 static const double LEAST_CHANCE = 0.5;
 
-static char *without_blanks(n2_arena *arena, const char *from, const char *to) {
-    while (from < to && isspace((unsigned char)*from)) from++;
-    while (to > from && isspace((unsigned char)to[-1])) to--;
-    char *copy = n2_arena_alloc(arena, (size_t)(to - from) + 1, 1);
-    if (copy) memcpy(copy, from, (size_t)(to - from));
-    return copy;
-}
-
 static n2ce_status read_one(n2ce_ctx *ctx, const char *from, const char *to, n2_requirements *r) {
-    char *text = without_blanks(&r->arena, from, to);
+    char *text = n2_arena_trimmed(&r->arena, from, to);
     if (!text) return N2CE_ENOMEM;
     char *at = strstr(text, ">="), *end = NULL;
     const double sign = at ? 1 : -1;
@@ -30,7 +22,7 @@ static n2ce_status read_one(n2ce_ctx *ctx, const char *from, const char *to, n2_
     if (r->n == N2_LATENT_NEEDS_MAX)
         return n2_fail(ctx, N2CE_EINVAL, "--require takes at most %d conditions.",
                        (int)N2_LATENT_NEEDS_MAX);
-    char *column = without_blanks(&r->arena, text, at);
+    char *column = n2_arena_trimmed(&r->arena, text, at);
     if (!column) return N2CE_ENOMEM;
     r->text[r->n] = text;
     r->column[r->n] = column;
