@@ -263,6 +263,29 @@ KEPT = {
     "breast-cancer": (shipped, "breast_cancer", 3, 0.3),
     "breast-texture": (shipped, "breast_cancer", 1, 0.3),
 }
+# Written when all rules stood, for judging only.
+FRESH = {
+    "spill": (formula, "spill", 4, 2000, 0.05, 0.2),
+    "sulfur": (formula, "sulfur", 9, 2000, 0.05, 0.2),
+    "column": (formula, "column", 7, 2000, 0.05, 0.2),
+    "beam": (formula, "beam", 5, 1000, 0.1, 0.3),
+    "reducer": (formula, "reducer", 7, 2000, 0.05, 0.2),
+    "reactor": (formula, "reactor", 5, 600, 0.2, 0.1),
+    "currin": (formula, "currin", 4, 500, 0.1, 0.2),
+    "welch": (formula, "welch", 20, 2000, 0.05, 0.2),
+    "welch-noisy": (formula, "welch", 20, 5000, 0.7, 0.1),
+    "styblinski": (formula, "styblinski", 6, 2000, 0.05, 0.2),
+    "griewank": (formula, "griewank", 5, 3000, 0.1, 0.05),
+    "michalewicz": (formula, "michalewicz", 5, 2000, 0.05, 0.2),
+    "zakharov": (formula, "zakharov", 8, 2000, 0.05, 0.2),
+    "sobol": (formula, "sobol", 8, 2000, 0.05, 0.2),
+    "sobol-few": (formula, "sobol", 10, 400, 0.3, 0.4),
+    "ishigami": (formula, "ishigami", 3, 1000, 0.3, 0.2),
+    "styblinski-all": (formula, "styblinski", 5, 1500, 0.2, 0.0),
+    "sulfur-noisy": (formula, "sulfur", 12, 3000, 1.0, 0.0),
+    "mixed-fresh": (mixed, 3, 3, 3, 8, 3000, 0.2, 0.2),
+    "mixed-few": (mixed, 4, 1, 2, 5, 500, 0.3, 0.1),
+}
 REAL = {"Wilt": 0, "fault": 24, "Cardiotocography": 7, "magic.gamma": 0, "letter": 3, "Pima": 1, "pendigits": 5,
         "annthyroid": 1}
 QUICK = ("monotone-8", "monotone-10", "bumps-4", "bumps-6", "ripples-10", "valleys-8", "waves-10", "mixed-hidden")
@@ -272,5 +295,5 @@ def make(name, seed, folder=None):
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if name.startswith("real-"):
         return real(rng, folder, name[5:], REAL[name[5:]], 0.3)
-    maker, *rest = {**TABLES, **KEPT}[name]
+    maker, *rest = {**TABLES, **KEPT, **FRESH}[name]
     return maker(rng, *rest)

@@ -89,5 +89,104 @@ def levy(u):
              (w[:, -1] - 1) ** 2)
 
 
+# ---- for judging only: written when the rules stood --------------------------------------------------------
+
+
+def spill(u):
+    """How much of two spills of a pollutant is at a place and a time later."""
+    mass, spread, place, later = ranges((7, 13), (.02, .12), (.01, 3), (30.01, 30.295))(u)
+
+    def one(x, t):
+        return mass / np.sqrt(4 * math.pi * spread * t) * np.exp(-x ** 2 / (4 * spread * t))
+
+    return np.sqrt(4 * math.pi) * (one(1.5, 40) + one(1.5 - place, 40 + 30 - later))
+
+
+def sulfur(u):
+    """Radiative forcing of sulfate aerosols: a product of nine."""
+    q, y, lag, t, a, rs, beta, psi, f = ranges((60, 85), (.4, .6), (3, 6), (.6, .85), (.25, .5), (.8, .9), (.2, .4), (3, 8),
+                                               (1.4, 2.2))(u)
+    return t ** 2 * (1 - a) * rs ** 2 * beta * psi * f * q * y * lag
+
+
+def column(u):
+    """What a short steel column bears before it buckles, in parts of its load."""
+    b, d, h, e, load, bend, strength = ranges((200, 400), (10, 30), (100, 500), (1.9e5, 2.3e5), (2e5, 8e5), (5, 40),
+                                              (330, 470))(u)
+    area, module, inertia = 2 * b * d, b * d * h, b * d * h ** 2 / 2
+    euler = math.pi ** 2 * e * inertia / 7500 ** 2
+    return strength - load * (1 / area + bend / module * euler / np.maximum(euler - load, .05 * euler))
+
+
+def beam(u):
+    """A cantilever: stiff and light."""
+    wide, thick, young, side, down = ranges((1, 4), (1, 4), (2.4e7, 3.4e7), (300, 700), (800, 1200))(u)
+    bend = 4 * 100 ** 3 / (young * wide * thick) * np.hypot(down / thick ** 2, side / wide ** 2)
+    return -(wide * thick + 3 * np.log(bend))
+
+
+def reducer(u):
+    """The weight of a gear box, less is better."""
+    face, module, teeth, l1, l2, d1, d2 = ranges((2.6, 3.6), (.7, .8), (17, 28), (7.3, 8.3), (7.3, 8.3), (2.9, 3.9),
+                                                 (5, 5.5))(u)
+    return -(.7854 * face * module ** 2 * (3.3333 * teeth ** 2 + 14.9334 * teeth - 43.0934) -
+             1.508 * face * (d1 ** 2 + d2 ** 2) + 7.4777 * (d1 ** 3 + d2 ** 3) + .7854 * (l1 * d1 ** 2 + l2 * d2 ** 2))
+
+
+def reactor(u):
+    """Yield of the middle one of two reactions in turn, by time, heat, catalyst and two purities."""
+    time_, heat, catalyst, p, q = ranges((1, 20), (330, 390), (.2, 2), (.5, 1), (.6, 1))(u)
+    first = catalyst * p * np.exp(21 - 8000 / heat)
+    second = .6 * catalyst ** .5 * np.exp(24.5 - 9500 / heat)
+    gap = np.where(np.abs(second - first) < 1e-6, 1e-6, second - first)
+    return q * first / gap * (np.exp(-first * time_) - np.exp(-second * time_)) - .02 * catalyst
+
+
+def currin(u):
+    a, b, c, d = (u[:, :4] * .98 + .02).T
+    top = (1 - np.exp(-1 / (2 * b))) * (2300 * a ** 3 + 1900 * a ** 2 + 2092 * a + 60) / (100 * a ** 3 + 500 * a ** 2 + 4 * a + 20)
+    return top + 2 * np.sin(3 * c + 2 * d) - 3 * (d - .3) ** 2
+
+
+def welch(u):
+    v = u[:, :20] - .5
+    return (5 * v[:, 11] / (1 + v[:, 0] + .5) + 5 * (v[:, 3] - v[:, 19]) ** 2 + v[:, 4] + 40 * v[:, 18] ** 3 - 5 * v[:, 18] +
+            .05 * v[:, 1] + .08 * v[:, 2] - .03 * v[:, 5] + .03 * v[:, 6] - .09 * v[:, 8] - .01 * v[:, 9] - .07 * v[:, 10] +
+            .25 * v[:, 12] ** 2 - .04 * v[:, 13] + .06 * v[:, 14] - .01 * v[:, 16] - .03 * v[:, 17])
+
+
+def styblinski(u):
+    v = 10 * u - 5
+    return -(v ** 4 - 16 * v ** 2 + 5 * v).sum(1) / 2
+
+
+def griewank(u):
+    v = shifted(u, 20)
+    return -(v ** 2).sum(1) / 40 + np.prod(np.cos(v / np.sqrt(np.arange(1, u.shape[1] + 1))), 1)
+
+
+def michalewicz(u):
+    v = math.pi * u
+    return (np.sin(v) * np.sin(np.arange(1, u.shape[1] + 1) * v ** 2 / math.pi) ** 4).sum(1)
+
+
+def zakharov(u):
+    v = shifted(u, 6)
+    line = (v * np.arange(1, u.shape[1] + 1)).sum(1) / 2
+    return -np.log1p((v ** 2).sum(1) + line ** 2 + line ** 4)
+
+
+def sobol(u):
+    return np.prod([(np.abs(4 * u[:, j] - 2) + a) / (1 + a) for j, a in enumerate((0, .5, 3, 9, 9, 99, 99, 99))], 0)
+
+
+def ishigami(u):
+    v = math.pi * (2 * u[:, :3] - 1)
+    return np.sin(v[:, 0]) + 5 * np.sin(v[:, 1]) ** 2 + .1 * v[:, 2] ** 4 * np.sin(v[:, 0])
+
+
 FORMULAS = {"borehole": borehole, "circuit": circuit, "piston": piston, "wing": wing, "arm": arm, "hartmann": hartmann,
-            "ackley": ackley, "rastrigin": rastrigin, "rosenbrock": rosenbrock, "friedman": friedman, "levy": levy}
+            "ackley": ackley, "rastrigin": rastrigin, "rosenbrock": rosenbrock, "friedman": friedman, "levy": levy,
+            "spill": spill, "sulfur": sulfur, "column": column, "beam": beam, "reducer": reducer, "reactor": reactor,
+            "currin": currin, "welch": welch, "styblinski": styblinski, "griewank": griewank, "michalewicz": michalewicz,
+            "zakharov": zakharov, "sobol": sobol, "ishigami": ishigami}

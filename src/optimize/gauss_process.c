@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TUNED_ROWS = 320, STEPS = 90, ROUGH_STEPS = 40, BLOCK = 64 };
+enum { TUNED_ROWS = 320, STEPS = 90, BLOCK = 64 };
 static const double RATE = 0.12, LEAST_NOISE = 1e-4, JITTER = 1e-6;
 
 /* Logarithms of what is tuned: weights of columns first, then these. */
@@ -51,7 +51,6 @@ typedef struct tuning {
     size_t n, width;
     double *k, *inverse, *alpha, *far; /* far: r^2 / 4 of pairs */
     double *slope, *moment;            /* of theta; two moments of it */
-    double evidence;                   /* ln p of y, but for a constant */
 } tuning;
 
 static void set_weights(const double *theta, size_t width, double *w) {
@@ -123,7 +122,6 @@ static bool find_slope(const n2_gauss_process *p, tuning *t, double *w) {
     n2_cholesky_inverse(t->k, n, t->inverse);
     memcpy(t->alpha, t->y, n * sizeof *t->y);
     n2_cholesky_solve(t->k, n, t->alpha, 1);
-    t->evidence = -0.5 * (n2_dot(t->alpha, t->y, n) + n2_cholesky_log_det(t->k, n));
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c <= i; c++)
             add_pair(p, t, w, i, c,
@@ -133,9 +131,9 @@ static bool find_slope(const n2_gauss_process *p, tuning *t, double *w) {
 }
 
 /* One step of Adam, uphill. */
-static void climb(n2_gauss_process *p, tuning *t, size_t step, size_t steps) {
+static void climb(n2_gauss_process *p, tuning *t, size_t step) {
     const size_t n = p->width + OTHERS;
-    const double rate = RATE * (1 - (double)step / (double)steps * 0.9);
+    const double rate = RATE * (1 - (double)step / STEPS * 0.9);
     for (size_t j = 0; j < n; j++) {
         double *m = t->moment + j, *v = t->moment + n + j;
         *m += 0.1 * (t->slope[j] - *m);
@@ -146,9 +144,7 @@ static void climb(n2_gauss_process *p, tuning *t, size_t step, size_t steps) {
     }
 }
 
-/* *evidence: of where it ended; or NULL. */
-static n2ce_status tune(n2_gauss_process *p, const float *x, const double *y, size_t steps,
-                        double *evidence) {
+static n2ce_status tune(n2_gauss_process *p, const float *x, const double *y) {
     const size_t n = p->rows < TUNED_ROWS ? p->rows : TUNED_ROWS, d = p->width;
     double *room = n2_alloc(p->ctx, 3 * n * n + n + 3 * (d + OTHERS) + d, sizeof *room);
     if (!room) return N2CE_ENOMEM;
@@ -163,12 +159,11 @@ static n2ce_status tune(n2_gauss_process *p, const float *x, const double *y, si
     p->theta[d + SIGNAL] = START_SIGNAL;
     p->theta[d + LINE] = START_LINE;
     p->theta[d + NOISE] = START_NOISE;
-    for (size_t step = 0; step < steps && status == N2CE_OK; step++) {
+    for (size_t step = 0; step < STEPS && status == N2CE_OK; step++) {
         if (n2_cancelled(p->ctx)) status = N2CE_ECANCELED;
         if (status == N2CE_OK && !find_slope(p, &t, w)) break; /* as good as it gets */
-        climb(p, &t, step, steps);
+        climb(p, &t, step);
     }
-    if (evidence) *evidence = t.evidence;
     n2_free(p->ctx, room);
     return status;
 }
@@ -219,7 +214,7 @@ static n2ce_status make(n2_gauss_process *p, const n2_gauss_process *like, const
     if (status == N2CE_OK && like && like->width == d)
         memcpy(p->theta, like->theta, (d + OTHERS) * sizeof *p->theta);
     else if (status == N2CE_OK)
-        status = tune(p, x, values, STEPS, NULL);
+        status = tune(p, x, values);
     if (status == N2CE_OK) status = settle(p, x, values);
     n2_free(p->ctx, values);
     return status;
@@ -238,18 +233,6 @@ n2ce_status n2_gauss_process_fit(n2ce_ctx *ctx, const float *x, const float *y, 
         *out = p;
     else
         n2_gauss_process_free(p);
-    return status;
-}
-
-n2ce_status n2_gauss_process_evidence(n2ce_ctx *ctx, const float *x, const float *y, size_t rows,
-                                      size_t width, double *evidence) {
-    n2_gauss_process p = {.ctx = ctx, .rows = rows, .width = width};
-    p.theta = n2_alloc(ctx, width + OTHERS + rows, sizeof *p.theta);
-    if (!p.theta) return N2CE_ENOMEM;
-    double *values = p.theta + width + OTHERS;
-    for (size_t i = 0; i < rows; i++) values[i] = (double)y[i];
-    const n2ce_status status = tune(&p, x, values, ROUGH_STEPS, evidence);
-    n2_free(ctx, p.theta);
     return status;
 }
 

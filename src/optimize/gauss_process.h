@@ -39,10 +39,6 @@ n2ce_status n2_gauss_process_draw(n2_gauss_process *p, uint64_t seed, size_t n);
 n2ce_status n2_gauss_process_ask(const n2_gauss_process *p, const float *x, size_t n, double *mean,
                                  double *apart);
 
-/* ln p of a few hundred rows under a process that is tuned for them, roughly. */
-n2ce_status n2_gauss_process_evidence(n2ce_ctx *ctx, const float *x, const float *y, size_t rows,
-                                      size_t width, double *evidence);
-
 /* The standard deviation of the noise. */
 double n2_gauss_process_noise(const n2_gauss_process *p);
 

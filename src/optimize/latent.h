@@ -113,7 +113,10 @@ typedef struct n2_latent_record {
     double doubt;     /* spread of the members, standardised */
     double ambition;  /* as it was given, or as trials say */
     double shift;     /* of predictions for proposals, standardised: what trials were off by */
+    double cut;       /* how abruptly values end, 0 to 1: as if the best had been cut off */
     double error;     /* standard deviation of the mean over proposals, standardised */
+    double chance;    /* the best of designs by chance, as it is judged, in units of y */
+    bool outdone;     /* the best proposal of a trial was worse than that */
     n2_latent_trial trial[N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS];
     size_t trials;
     size_t steps_done, steps_all;

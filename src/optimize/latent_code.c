@@ -360,19 +360,22 @@ void n2_latent_code_change(const n2_latent_code *code, const n2_latent_change *h
     }
 }
 
-void n2_latent_code_scatter(const n2_latent_code *code, bool by_code, const float *uniform,
+void n2_latent_code_scatter(const n2_latent_code *code, bool ends, const float *uniform,
                             double *design) {
     for (size_t j = 0; j < code->columns; j++) {
         const n2_latent_code_column *c = &code->column[j];
         const double u = (double)uniform[2 * j], n = (double)c->factor.levels;
+        const double other = (double)uniform[2 * j + 1];
         const double low = c->factor.low, high = c->factor.high;
         if (c->constant)
             design[j] = c->value;
         else if (c->factor.kind == N2_CATEGORY)
             design[j] = fmin(floor(u * n), n - 1);
-        else if (c->has_atom && uniform[2 * j + 1] < 0.5f)
+        else if (c->has_atom && other < 0.5)
             design[j] = c->value;
+        else if (ends && (c->has_atom ? other < 0.75 : other < 0.5))
+            design[j] = u < 0.5 ? low : high;
         else
-            design[j] = within(c, by_code ? value_at(c, 2 * u - 1) : low + u * (high - low));
+            design[j] = within(c, low + u * (high - low));
     }
 }

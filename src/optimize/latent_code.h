@@ -72,8 +72,8 @@ void n2_latent_code_change(const n2_latent_code *code, const n2_latent_change *c
                            double *design);
 
 /* A design by chance, from two numbers in (0, 1] a column: anything within the bounds, as evenly as
- * the numbers are there, or by the code's scale, which knows what is usual. */
-void n2_latent_code_scatter(const n2_latent_code *code, bool by_code, const float *uniform,
+ * the numbers are there, or with about half of its numbers at an end of theirs. */
+void n2_latent_code_scatter(const n2_latent_code *code, bool ends, const float *uniform,
                             double *design);
 
 #endif

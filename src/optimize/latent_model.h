@@ -146,9 +146,19 @@ n2ce_status n2_latent_penalise(n2_latent *m, const float *rows, size_t n, double
  * record.ambition. */
 n2ce_status n2_latent_try(n2_latent *m);
 
-/* How far predictions of proposals were off in the trials with the ambition that was taken:
- * record.shift, and from that record.error. */
-void n2_latent_learn_shift(n2_latent *m);
+/* What the trials with the ambition that was taken say: whether chance did better,
+ * record.outdone, and what predictions of proposals are off by (n2_latent_learn_shift). */
+n2ce_status n2_latent_learn_from_trials(n2_latent *m);
+
+/* ---- latent_expect.c ---- */
+
+/* What predictions of proposals are off by: record.shift, record.cut and record.error. */
+n2ce_status n2_latent_learn_shift(n2_latent *m);
+
+/* Turns out->predicted, unless NULL, into what is to be expected, and sets the interval of the
+ * mean; `predicted` has the same values in any order, `sway` is what members disagree by about the
+ * mean. */
+void n2_latent_expect(const n2_latent *m, const double *predicted, double sway, n2_proposals *out);
 
 /* ---- latent_file.c ---- */
 

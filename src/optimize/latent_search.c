@@ -179,19 +179,26 @@ static double mean_of(const double *x, size_t n) {
 }
 
 /* Some chains wander: each is the best of a number of designs by chance, and so nothing that is
- * only good far from all designs, for a model that is wrong there. One of eight, and more where
- * little is explained. */
+ * only good far from all designs, for a model that is wrong there. One of eight; more where columns
+ * depend on one another, since then most of the space is far from all designs, where little is
+ * explained, and where chance did better than the search in the trials. */
 static size_t wanderers_period(const search *s) {
-    const double explained = s->m->record.r2;
-    return explained > 0.5 ? 8 : explained > 0.25 ? 4 : 2;
+    const n2_latent_record *r = &s->m->record;
+    if (r->r2 < 0.25 || r->outdone) return 2;
+    return r->r2 < 0.5 || r->structure > STRUCTURED ? 3 : 8;
 }
 
 static bool is_wanderer(const search *s, size_t i) { return i % wanderers_period(s) == 1; }
 
-/* How many designs a wanderer chooses from: few of them trust the model less. */
+/* How many designs a wanderer chooses from. Few trust the model less, and one not at all, which is
+ * best where the model says nothing of designs by chance. */
 static size_t patience(const search *s, size_t i) {
-    enum { OCTAVES = 11 };
-    return (size_t)1 << (i / wanderers_period(s) % OCTAVES);
+    enum { TURNS = 12 };
+    static const size_t usual[TURNS] = {1, 32, 1, 1024, 1, 4, 256, 1, 16, 128, 2, 512};
+    static const size_t doubtful[TURNS] = {1, 1, 32, 1, 1, 4, 1, 1, 256, 1, 1, 16};
+    const n2_latent_record *r = &s->m->record;
+    const bool doubt = r->outdone || r->structure > STRUCTURED;
+    return (doubt ? doubtful : usual)[i / wanderers_period(s) % TURNS];
 }
 
 /* One of four chains explores: it keeps far from the others, believes a value of its own that could
@@ -255,7 +262,8 @@ static n2ce_status choose_spacing(search *s) {
 /* Where columns depend on one another, one of four chains stays with designs that the code can
  * hold; the others go further, in case the best is nothing like what was tried. */
 static bool is_careful(const search *s, size_t i) {
-    return s->m->record.structure > STRUCTURED && !s->m->o.value_only && i % 4 == 0;
+    return s->m->record.structure > STRUCTURED && !s->m->o.value_only && i % 4 == 0 &&
+           !is_wanderer(s, i);
 }
 
 static bool is_plausible(const search *s, size_t i, size_t k) {
@@ -301,7 +309,8 @@ static n2ce_status judge(search *s) {
 }
 
 static void wander(search *s, size_t k) {
-    n2_latent_code_scatter(s->m->code, k / s->chains % 2, s->uniform + k * 2 * s->columns,
+    const size_t turn = k / s->chains + k % s->chains / wanderers_period(s);
+    n2_latent_code_scatter(s->m->code, turn / 2 % 2, s->uniform + k * 2 * s->columns,
                            s->found + k * s->columns);
 }
 
@@ -499,21 +508,6 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
     return N2CE_OK;
 }
 
-/* Predictions, corrected by what trials were off by, and an interval of their mean. */
-static void expect_of(const n2_latent *m, const double *predicted, double sway, n2_proposals *out) {
-    const n2_latent_record *r = &m->record;
-    const double half = n2_normal_quantile(0.9) * hypot(r->error, sway);
-    out->low = out->high = 0;
-    for (size_t i = 0; i < out->rows; i++) {
-        const double v = n2_latent_scaled(m, predicted[i]) + r->shift;
-        out->low += n2_latent_unscaled(m, v - half) / (double)out->rows;
-        out->high += n2_latent_unscaled(m, v + half) / (double)out->rows;
-    }
-    for (size_t i = 0; i < out->rows && out->predicted; i++)
-        out->predicted[i] =
-            n2_latent_unscaled(m, n2_latent_scaled(m, out->predicted[i]) + r->shift);
-}
-
 /* Best prediction first; what was believed of it does not matter any more. */
 static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
     const size_t n = out->rows, columns = m->designs->space.n;
@@ -533,7 +527,7 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
         if (out->log_prior) out->log_prior[i] = prior[list[i].index];
     }
     if (status == N2CE_OK) status = n2_latent_sway(m, out->x, n, &sway);
-    if (status == N2CE_OK) expect_of(m, predicted, sway, out);
+    if (status == N2CE_OK) n2_latent_expect(m, predicted, sway, out);
     if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
     n2_free(m->ctx, x);
     n2_free(m->ctx, list);

@@ -317,9 +317,8 @@ static n2ce_status fit(n2_latent *m) {
     N2_TRY(look_at_codes(m));
     N2_TRY(look_for_structure(m));
     N2_TRY(n2_latent_fit_needs(m));
-    if (!m->o.trained) return n2_latent_try(m);
-    n2_latent_learn_shift(m); /* from trials that are in the file */
-    return N2CE_OK;
+    if (!m->o.trained) N2_TRY(n2_latent_try(m)); /* otherwise trials are in the file */
+    return n2_latent_learn_from_trials(m);
 }
 
 n2ce_status n2_latent_fit(n2ce_ctx *ctx, const n2_designs *designs, const n2_latent_options *o,

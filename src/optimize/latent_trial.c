@@ -2,6 +2,7 @@
  * from the others and proposes, and the model that knows what was hidden judges. Nothing else is
  * asked. */
 #include "base/numerics.h"
+#include "base/random.h"
 #include "design/design_space.h"
 #include "latent_model.h"
 
@@ -11,13 +12,6 @@
 
 static const double DEPTH[N2_LATENT_DEPTHS] = {0.15, 0.35};
 static const double AMBITION[N2_LATENT_AMBITIONS] = {0.5, 2, 100};
-/* The model that judges errs in the same direction as the one that is judged, so what happens is
- * further off than what it says. Too low is further than too high: values that are best are not
- * only unknown, but left out. These numbers are from tables of bench/optimize.py, errors with seed
- * 0, shifts with seed 1. */
-static const double FURTHER = 1.7, UPWARD = 1.3, DOWNWARD = 0.35;
-static const double LEAST_ERROR = 0.2, TRIAL_ERROR = 0.5, UNTRIED_ERROR = 1;
-static const double UNEXPLAINED_ERROR = 0.4;
 static const double WITHOUT_TRIALS = 2; /* where rows are too few for them */
 enum { PROPOSALS = N2_LATENT_TRIED, ROUNDS = 20, MOST_ROWS = 4000, FEWEST_ROWS = 40 };
 
@@ -126,39 +120,51 @@ static double best_ambition(const n2_latent_record *r) {
     return out;
 }
 
-/* Judged less predicted, on the scale that values are learnt on. */
-static double shift_of(const n2_latent *m, const n2_latent_trial *t) {
-    double sum = 0;
-    for (size_t i = 0; i < (size_t)t->n; i++)
-        sum += n2_latent_scaled(m, t->each_judged[i]) - n2_latent_scaled(m, t->each_predicted[i]);
-    return sum / t->n;
+static double largest_of(const double *x, size_t n) {
+    double most = -N2_INFINITY;
+    for (size_t i = 0; i < n; i++) most = fmax(most, x[i]);
+    return most;
 }
 
-/* What predictions will be off by, and how sure that is: both know how far the trials were off. */
-void n2_latent_learn_shift(n2_latent *m) {
-    n2_latent_record *r = &m->record;
-    double size = 0, sum = 0;
-    size_t n = 0;
+/* As many designs by chance as a trial proposes, judged. */
+static n2ce_status try_chance(n2_latent *m) {
+    const size_t c = m->designs->space.n;
+    double *x = n2_alloc(m->ctx, PROPOSALS * (c + 1), sizeof *x), *judged = x + PROPOSALS * c;
+    float *uniform = n2_alloc(m->ctx, 2 * c, sizeof *uniform);
+    n2ce_status status = x && uniform ? N2CE_OK : N2CE_ENOMEM;
+    for (size_t i = 0; i < PROPOSALS && status == N2CE_OK; i++) {
+        n2_fill_uniform((n2_stream){m->o.seed, 81, (uint32_t)i}, 0, 2 * c, uniform);
+        n2_latent_code_scatter(m->code, false, uniform, x + i * c);
+        if (m->o.rules) n2_design_rules_apply(m->o.rules, x + i * c);
+    }
+    if (status == N2CE_OK) status = n2_latent_appraise(m, x, PROPOSALS, judged, NULL, NULL);
+    if (status == N2CE_OK) m->record.chance = largest_of(judged, PROPOSALS);
+    n2_free(m->ctx, x);
+    n2_free(m->ctx, uniform);
+    return status;
+}
+
+/* Whether chance did better than the search in a trial, by the best of each. */
+static bool was_outdone(const n2_latent_record *r) {
     for (size_t i = 0; i < r->trials; i++) {
         const n2_latent_trial *t = &r->trial[i];
-        if (t->ambition != r->ambition) continue;
-        const double shift = shift_of(m, t);
-        sum += shift;
-        size += FURTHER * fabs(shift);
-        n++;
+        if (t->ambition == r->ambition && largest_of(t->each_judged, (size_t)t->n) < r->chance)
+            return true;
     }
-    r->shift = n > 0 ? sum / (double)n * (sum > 0 ? UPWARD : DOWNWARD) : 0;
-    r->error = n > 0 ? LEAST_ERROR + TRIAL_ERROR * size / (double)n : UNTRIED_ERROR;
-    r->error += UNEXPLAINED_ERROR * sqrt(fmin(fmax(1 - r->r2, 0), 1));
+    return false;
 }
 
 n2ce_status n2_latent_try(n2_latent *m) {
     m->record.ambition = m->o.ambition;
     m->record.trials = 0;
-    n2_latent_learn_shift(m);
     if (!isnan(m->o.ambition)) return N2CE_OK;
     for (size_t k = 0; k < N2_LATENT_DEPTHS; k++) N2_TRY(try_depth(m, DEPTH[k]));
     m->record.ambition = best_ambition(&m->record);
-    n2_latent_learn_shift(m);
     return N2CE_OK;
+}
+
+n2ce_status n2_latent_learn_from_trials(n2_latent *m) {
+    N2_TRY(try_chance(m));
+    m->record.outdone = was_outdone(&m->record);
+    return n2_latent_learn_shift(m);
 }

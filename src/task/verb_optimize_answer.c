@@ -195,6 +195,8 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     n2_text_add(out, "\"scale\": \"%s\", ", a->y_log ? "log" : "plain");
     add_number(out, "structure", a->structure);
     add_number(out, "ambition", a->ambition);
+    add_number(out, "cut", a->cut);
+    n2_text_add(out, "\"outdone\": %s, ", a->outdone ? "true" : "false");
     add_trials(r, out);
     add_number(out, "misfit", a->misfit);
     add_number(out, "divergence", a->divergence);

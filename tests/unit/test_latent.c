@@ -2,6 +2,7 @@
 #include "contexts.h"
 #include "failing_alloc.h"
 
+#include "base/numerics.h"
 #include "base/random.h"
 #include "optimize/latent_code.h"
 #include "optimize/latent_model.h"
@@ -222,6 +223,32 @@ static void structure_is_seen(void **state) {
     assert_true(learn(&s.designs).structure > 0.5);
 }
 
+/* Beyond what was seen a product goes on as its logarithm does, and a sum as it is. */
+static void products_are_learnt_as_logarithms(void **state) {
+    (void)state;
+    static sample s;
+    fill(&s);
+    for (size_t i = 0; i < ROWS; i++) {
+        const double *x = s.x + i * COLUMNS;
+        s.y[i] = exp(x[0] + 0.4 * x[1] + 0.2 * x[2]);
+    }
+    assert_true(learn(&s.designs).y_log);
+    for (size_t i = 0; i < ROWS; i++) s.y[i] = log(s.y[i]);
+    assert_false(learn(&s.designs).y_log);
+}
+
+/* Values that end at once, as if the best had been cut off, are told from values that thin out. */
+static void a_cut_is_seen(void **state) {
+    (void)state;
+    static sample s;
+    fill(&s);
+    for (size_t i = 0; i < ROWS; i++) s.y[i] = s.x[i * COLUMNS];
+    assert_true(learn(&s.designs).cut > 0.9);
+    for (size_t i = 0; i < ROWS; i++)
+        s.y[i] = n2_normal_quantile((s.x[i * COLUMNS] + 1.9001) / 3.8002);
+    assert_true(learn(&s.designs).cut < 0.1);
+}
+
 static n2ce_ctx *to_cancel;
 static void cancel_half_way(void *user, double done, double total) {
     if (done > *(double *)user * total) n2ce_ctx_cancel(to_cancel);
@@ -408,6 +435,7 @@ static void nothing_leaks_when_memory_is_short(void **state) {
     static sample s;
     failing_alloc all = failing_alloc_new(NEVER, false);
     fill(&s);
+    s.designs.rows = 80; /* enough for all that is done, and soon done */
     assert_int_equal(whole_life(&all, &s.designs), N2CE_OK);
     assert_int_equal(all.live, 0);
     for (size_t n = 0; n < all.calls; n += 1 + all.calls / 150) {
@@ -425,6 +453,8 @@ int main(void) {
         cmocka_unit_test(proposals_are_new_and_better),
         cmocka_unit_test(forests_help_where_there_are_steps),
         cmocka_unit_test(structure_is_seen),
+        cmocka_unit_test(products_are_learnt_as_logarithms),
+        cmocka_unit_test(a_cut_is_seen),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(stopped_and_resumed_is_uninterrupted),
         cmocka_unit_test(the_ablations_run),
