@@ -11,6 +11,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What sanitizers of gcc 12 cannot do, in programs that have nothing of ours: a child of a process
+ * one of whose threads allocates, or just begins, may find a lock of ASan's taken for ever (12 of
+ * 600 children of three such threads hang); TSan takes a child's new thread for one of its parent's
+ * that still runs, and ends. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FORKS_BESIDE_THREADS = 0 };
+#else
+enum { FORKS_BESIDE_THREADS = 1 };
+#endif
+#ifdef __SANITIZE_THREAD__
+enum { THREADS_IN_CHILDREN = 0 };
+#else
+enum { THREADS_IN_CHILDREN = FORKS_BESIDE_THREADS };
+#endif
+
 enum { ROWS = 400, SCORED = 4000, CHILDREN = 40, PATIENCE = 60 };
 
 /* What a child that has done its work exits with; one that hangs is ended by an alarm. */
@@ -27,6 +42,7 @@ static void add_one(void *arg, size_t item, int worker) {
 
 static void a_child_has_threads_of_its_own(void **state) {
     (void)state;
+    if (!THREADS_IN_CHILDREN) skip();
     n2ce_ctx *ctx = new_ctx(4);
     int counts[100] = {0};
     assert_int_equal(n2_parallel_for(ctx, 100, add_one, counts), N2CE_OK);
@@ -44,6 +60,7 @@ static void a_child_has_threads_of_its_own(void **state) {
 
 static void a_background_is_not_waited_for(void **state) {
     (void)state;
+    if (!FORKS_BESIDE_THREADS) skip();
     n2ce_ctx *ctx = new_ctx(2);
     int counts[1000] = {0};
     assert_int_equal(n2_background_begin(ctx, 1000, add_one, counts), N2CE_OK);
@@ -100,6 +117,7 @@ static int score_in_child(scoring *s) {
 
 static void a_child_scores_while_a_thread_of_its_parent_does(void **state) {
     (void)state;
+    if (!FORKS_BESIDE_THREADS) skip();
     double *num = normals(ROWS * 2, 1, 1, 1), *den = normals(ROWS * 2, 0, 1, 2);
     double *rows = normals(SCORED * 2, 0, 1, 3);
     static scoring s;

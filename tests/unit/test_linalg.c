@@ -260,7 +260,7 @@ static void eigen_refuses_what_is_not_finite(void **state) {
 
 static double seconds(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* a busy machine is no mistake */
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

@@ -223,6 +223,9 @@ static double memory_to_read(const fixture *f, const char *header, size_t data_b
 
 static void memory_does_not_grow_with_the_file(void **state) {
     const fixture *f = *state;
+#ifdef __SANITIZE_THREAD__ /* its own memory grows with what is touched */
+    skip();
+#endif
     const size_t bytes = (size_t)1 << 26;
     assert_true(memory_to_read(f, HEADER("<f4", "False", "(1048576, 16)"), bytes) < 20 << 20);
     assert_true(memory_to_read(f, HEADER("<f4", "True", "(1048576, 16)"), bytes) < 20 << 20);
