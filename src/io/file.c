@@ -153,19 +153,35 @@ static void remove_orphans(const char *place) {
     (void)closedir(list);
 }
 
+/* Where a file is tried for a folder: in it or, if it is to be made, beside it. The folder itself
+ * is not made for that: who removed it again could remove it from under somebody who writes there.
+ */
+static n2ce_status trial_name(n2ce_ctx *ctx, const char *path, bool there, char name[PATH_MAX]) {
+    if (there) return n2_path_join(ctx, name, PATH_MAX, path, ".n2ce");
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n == 0 || n >= PATH_MAX)
+        return io_failure(ctx, "the folder could not be made", path, n ? ENAMETOOLONG : ENOENT);
+    memcpy(name, path, n);
+    name[n] = '\0';
+    return N2CE_OK;
+}
+
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     char name[PATH_MAX], temporary[PATH_MAX];
+    struct stat info;
     if (is_silent(ctx)) return N2CE_OK;
-    N2_TRY(n2_path_join(ctx, name, sizeof name, path, ".n2ce"));
-    const bool existed = access(path, F_OK) == 0;
-    N2_TRY(n2_folder_make(ctx, path));
+    const bool there = stat(path, &info) == 0;
+    if (there && !S_ISDIR(info.st_mode)) return n2_folder_make(ctx, path);
+    N2_TRY(trial_name(ctx, path, there, name));
     const int file = open_temporary(name, temporary), error = errno;
-    if (file >= 0) {
-        close(file);
-        unlink(temporary);
-    }
-    if (!existed) rmdir(path);
-    return file >= 0 ? N2CE_OK : io_failure(ctx, "nothing can be written there", path, error);
+    if (file < 0)
+        return io_failure(ctx,
+                          there ? "nothing can be written there" : "the folder could not be made",
+                          path, error);
+    close(file);
+    unlink(temporary);
+    return N2CE_OK;
 }
 
 static n2ce_status already_there(n2ce_ctx *ctx, const char *path) {
