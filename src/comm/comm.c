@@ -66,7 +66,8 @@ static n2ce_status no_exchange(n2ce_ctx *ctx, n2_exchanged how) {
     case N2_EXCHANGE_LEFT:
         comm_of(ctx)->world->is_echo = true;
         return n2_fail(ctx, N2CE_EIO, "Another rank has ended; this one cannot go on without it.");
-    case N2_EXCHANGE_DIED:
+    case N2_EXCHANGE_DIED: /* rank 0 saw it, and says so */
+        comm_of(ctx)->world->is_echo = comm_of(ctx)->world->transport.rank > 0;
         return n2_fail(
             ctx, N2CE_EIO,
             "A rank is gone: it was killed, or its machine is down. Files that were "

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Usage: check_kills.sh PROGRAM [ROUNDS]
+# Usage: check_kills.sh PROGRAM [ROUNDS [kill]]
 #
 # A rank of an optimisation is killed at some moment, or the job is interrupted: it ends with a sentence, files are
 # whole, and it goes on with another number of ranks, to the bytes of a run that nobody disturbed. The moments are those
-# of the system's clock: each run of this tries others.
+# of the system's clock: each run of this tries others. With `kill` no job is interrupted, all ranks are killed.
 set -u
 program=$1
 rounds=${2:-2}
+how=${3:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
@@ -45,7 +46,7 @@ while [ "$round" -lt "$rounds" ]; do
     (optimize 3 >out 2>err) &
     job=$!
     sleep "$(awk -v a="$chance" -v t="$took" 'BEGIN { print a / 65536 * t / 1000 }')"
-    if [ $((round % 2)) = 0 ]; then kill -INT "$job"; else kill -KILL "$(rank_of "$job" $((chance % 3)))"; fi 2>/dev/null
+    if [ $((round % 2)) = 0 ] && [ "$how" != kill ]; then kill -INT "$job"; else kill -KILL "$(rank_of "$job" $((chance % 3)))"; fi 2>/dev/null
     code=0
     wait "$job" || code=$?
     if [ "$code" = 0 ]; then
@@ -56,6 +57,7 @@ while [ "$round" -lt "$rounds" ]; do
         (optimize $((1 + chance % 4)) --resume >out 2>err) || complain "round $round: resumed: $(cat err)"
         mv out.csv got.csv
     fi
+    [ "$rounds" -le 2 ] || echo "round $round: exit $code"
     cmp -s got.csv want.csv || complain "round $round: other proposals than those of an undisturbed run"
     rm -f state got.csv
 done

@@ -161,6 +161,7 @@ static void note_some(n2_queue *q, const n2_rank_sum *sums, size_t n, int contri
     j.n = (int64_t)x->total;
     j.kept = true;
     j.wide.about = x;
+    q->node = NULL; /* it is no node's */
     noted *at = n2_queue_add(q, &j, 1);
     if (at) note_spans(q, at, x);
 }
