@@ -20,7 +20,8 @@ const n2ce_option common_options[] = {
     {"gpus", 0, N2CE_OPTION_COUNT, "0", 0, 256, NULL, "N",
      "ranks with a GPU each, and --device cuda where a verb has it; 0: none"},
     {"reproducible", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "the same bytes for any number of ranks on GPUs too, which takes more time; on processors they "
+     "the same bytes for any number of ranks on GPUs too, which takes more time; on processors "
+     "they "
      "always are"},
     {"help", 'h', N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL, "print help and stop"},
     {0},
