@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "build" / "n2ce"
+PROGRAM = os.environ.get("N2CE_BIN", str(pathlib.Path(__file__).resolve().parent.parent / "build" / "n2ce"))
 LEVEL = 0.05
 
 

@@ -3,14 +3,14 @@
 covers, and what a verdict means; beside nearest neighbours and classifiers of scikit-learn on the same samples.
 
     ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
-                      [--group chosen|fresh|all] [--seeds 1] [--jobs 1] [--without program]
+                      [--group chosen|fresh|developed|kept|all] [--seeds 1] [--jobs 1] [--without program]
 
 Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
 program gets all its defaults. `covers` counts the 95 % intervals with the truth inside; `far` those that are off by more than
 four standard errors although the answer was trusted. With --seeds the program answers the same files several times, and `seeds` is
 the standard deviation over its seeds in units of the standard error that it says. What was chosen for the program (shares of
 intervals, rules of verdicts) was chosen on problems of the group `chosen`, below; the group `fresh` (ratio_fresh.py)
-came later, and some of it was looked at as well, as it says.
+came later, and some of it was looked at as well, as it says; so did `developed` and `kept` (ratio_more.py).
 The last lines are over all problems: mean errors of those with one, coverage of trusted answers, and answers far off.
 The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each.
 """
@@ -32,6 +32,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import beta, multivariate_normal, norm, t as student
 
 import ratio_fresh
+import ratio_more
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANY = 2_000_000
@@ -369,17 +370,25 @@ def pair_problem(name, rows, num, den, options=""):
     return Problem(name, rows, draw, lambda: divergences(num, den), False, options)
 
 
+def further(pairs, joints, mutual_information):
+    for name, (n, m, num, den, options) in pairs.items():
+        yield pair_problem(name, (n, m), num, den, options)
+    for name, (rows, draw, _, options) in joints.items():
+        yield Problem(name, rows, draw, lambda name=name: {"mi": mutual_information(name)}, True, options)
+
+
 def problems(group):
-    if group != "fresh":
+    if group in ("chosen", "all"):
         for name, (rows, num, den) in pairs_of().items():
             yield pair_problem(name, rows, num, den)
         for name, (rows, draw, truth) in joints_of().items():
             yield Problem(name, rows, draw, lambda truth=truth: {"mi": float(truth())}, True, "")
-    if group != "chosen":
-        for name, (n, m, num, den, options) in ratio_fresh.fresh_pairs().items():
-            yield pair_problem(name, (n, m), num, den, options)
-        for name, (rows, draw, _, options) in ratio_fresh.fresh_joints().items():
-            yield Problem(name, rows, draw, lambda name=name: {"mi": ratio_fresh.mutual_information(name)}, True, options)
+    if group in ("fresh", "all"):
+        yield from further(ratio_fresh.fresh_pairs(), ratio_fresh.fresh_joints(), ratio_fresh.mutual_information)
+    if group in ("developed", "all"):
+        yield from further(ratio_more.developed_pairs(), ratio_more.developed_joints(), ratio_more.mutual_information)
+    if group in ("kept", "all"):
+        yield from further(ratio_more.kept_pairs(), ratio_more.kept_joints(), ratio_more.mutual_information)
 
 
 def summarise(args, rows):
@@ -412,7 +421,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="some problems, by the beginnings of their names, with commas between them")
-    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh"])
+    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh", "developed", "kept"])
     parser.add_argument("--first", type=int, default=0, help="number of the first draw: others are other samples")
     parser.add_argument("--peers", default="knn,boosting,mlp")
     parser.add_argument("--options", default="", help="of the program")
