@@ -25,7 +25,7 @@ static const n2ce_option options_table[] = {
     {"tasks", 0, N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
      "tasks to run: groups and names of problems, separated by commas; quick: seven problems; all"},
     {"methods", 0, N2CE_OPTION_WORDS, "n2ce,nce,ulsif", 0, 0,
-     "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep", "LIST",
+     "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep|knn|boosting", "LIST",
      "methods to compare"},
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every fit"},
     {"n", 0, N2CE_OPTION_COUNT, "auto", LEAST_ROWS, 1e9, NULL, "N",
@@ -43,17 +43,20 @@ static const n2ce_option options_table[] = {
 #define NEURAL(parts, contrast) N2_ESTIMATOR_NEURAL, N2_PARTS_##parts, N2_CONTRAST_##contrast
 
 static const n2_study_method methods[N2_STUDY_METHODS] = {
-    {"n2ce", 0, NEURAL(BOTH, N2CE), 0, 0, false},
-    {"n2ce-net", 5, NEURAL(NET, N2CE), 0, 0, false},
-    {"nce", 1, NEURAL(NET, N2CE), 1, 1, false},
-    {"nwj", 6, NEURAL(NET, NWJ), 1, 1, false},
-    {"neg-reweight", 7, NEURAL(NET, NEG_REWEIGHT), 0, 1, false},
-    {"tre", 2, NEURAL(NET, N2CE), 1, USUAL_TRE_RATIOS, true},
-    {"dv", 3, NEURAL(NET, DV), 1, 1, false},
-    {"infonce", 4, NEURAL(NET, INFONCE), 1, 1, false},
-    {"smile", 8, NEURAL(NET, SMILE), 1, 1, false},
-    {"ulsif", 9, N2_ESTIMATOR_ULSIF, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false},
-    {"kliep", 6, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false},
+    {"n2ce", 0, NEURAL(BOTH, N2CE), 0, 0, false, NULL},
+    {"n2ce-net", 5, NEURAL(NET, N2CE), 0, 0, false, NULL},
+    {"nce", 1, NEURAL(NET, N2CE), 1, 1, false, NULL},
+    {"nwj", 6, NEURAL(NET, NWJ), 1, 1, false, NULL},
+    {"neg-reweight", 7, NEURAL(NET, NEG_REWEIGHT), 0, 1, false, NULL},
+    {"tre", 2, NEURAL(NET, N2CE), 1, USUAL_TRE_RATIOS, true, NULL},
+    {"dv", 3, NEURAL(NET, DV), 1, 1, false, NULL},
+    {"infonce", 4, NEURAL(NET, INFONCE), 1, 1, false, NULL},
+    {"smile", 8, NEURAL(NET, SMILE), 1, 1, false, NULL},
+    {"ulsif", 9, N2_ESTIMATOR_ULSIF, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false, NULL},
+    {"kliep", 6, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false, NULL},
+    {"knn", 7, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false, n2_peer_neighbours},
+    {"boosting", 8, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false,
+     n2_peer_boosting},
 };
 
 int n2_study_colour(const char *method) {
@@ -269,9 +272,27 @@ static void read_estimate(n2_session *s, n2_study_fit *fit) {
     fit->trusted = n2_judge(s, N2_JUDGED_KL, e, &q, z).trust == N2_TRUSTED;
 }
 
-static n2ce_status fit_session(n2_session *s, const n2_problem *p, size_t n, n2_study_fit *fit) {
+/* A peer has a number, no interval and no log ratio, and does not doubt itself. */
+static n2ce_status ask_peer(n2_session *s, n2_peer_fn *peer, n2_study_fit *fit) {
+    const n2_table *num = s->num, *den = s->den;
+    const n2_peer_rows rows = {
+        num->x, den ? den->x : NULL, num->rows, den ? den->rows : 0, num->cols, s->x_cols};
+    const double start = n2_seconds();
+    N2_TRY(peer(s->ctx, &rows, &fit->estimate));
+    fit->seconds = n2_seconds() - start;
+    fit->lo = fit->hi = fit->log_ratio_mse = N2_NAN;
+    fit->trusted = true;
+    return N2CE_OK;
+}
+
+static n2ce_status fit_session(n2_session *s, const n2_problem *p, n2_peer_fn *peer, size_t n,
+                               n2_study_fit *fit) {
     scaling scale = {NULL, NULL};
     n2ce_status status = draw_samples(s, p, n, &scale);
+    if (peer) {
+        scaling_free(s->ctx, &scale);
+        return status == N2CE_OK ? ask_peer(s, peer, fit) : status;
+    }
     const double start = n2_seconds();
     if (status == N2CE_OK) status = n2_session_fit(s);
     if (status == N2CE_OK) read_estimate(s, fit);
@@ -299,7 +320,7 @@ static n2ce_status run_fit(const study_runner *r, const n2_problem *p, const n2_
     const n2_ratio_study *study = r->study;
     n2_session s = {
         .ctx = ctx, .fit = fit_options(study, m, p, fit->seed), .choice = study->choice};
-    const n2ce_status status = fit_session(&s, p, study->rows ? study->rows : p->n, fit);
+    const n2ce_status status = fit_session(&s, p, m->peer, study->rows ? study->rows : p->n, fit);
     fit->device = n2_session_device(&s);
     n2_session_close(&s);
     if (status == N2CE_ENOMEM || r->base.out_of_memory)
@@ -395,7 +416,9 @@ const n2ce_task n2_ratio_study_task = {
         "by\n"
         "construction on Gaussian problems, and a network. n2ce-net is the network alone. tre is\n"
         "NCE over several stages; nce, nwj, neg-reweight, dv, infonce and smile are one network\n"
-        "and one stage; ulsif and kliep are kernel methods. The neural ones share one set of\n"
+        "and one stage; ulsif and kliep are kernel methods, knn nearest neighbours (KSG for "
+        "mutual\n"
+        "information), boosting a classifier of boosted trees. The neural ones share one set of\n"
         "training defaults.\n",
     .examples = "n2ce study ratio\n"
                 "n2ce study ratio --tasks correlated-normal --methods n2ce,n2ce-net,dv --seeds 1\n"

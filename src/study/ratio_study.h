@@ -9,10 +9,11 @@
 #include "base/arena.h"
 #include "ratio/fit.h"
 #include "ratio/ratio_problems.h"
+#include "ratio_peers.h"
 #include "report/text_table.h"
 #include "task/device_options.h"
 
-enum { N2_STUDY_METHODS = 11 };
+enum { N2_STUDY_METHODS = 13 };
 
 /* How a method fits; 0 in a number means: the verbs choose. */
 typedef struct n2_study_method {
@@ -24,13 +25,15 @@ typedef struct n2_study_method {
     double magnitude;
     size_t stages;
     bool as_published; /* as many stages as the literature used, where it says */
+    n2_peer_fn *peer;  /* in the place of all that, or NULL: gives a number without an interval */
 } n2_study_method;
 
 /* One fit. A fit that failed has no numbers. All in nats but for the seconds, which are the only
  * numbers that vary from run to run (unless --time-limit cuts a fit short). */
 typedef struct n2_study_fit {
     uint64_t seed;
-    double estimate, lo, hi; /* the interval has 95 % coverage by the fit's own standard error */
+    double estimate, lo, hi; /* the interval has 95 % coverage by the fit's own standard error; NaN
+                              * of a peer, which has none */
     double log_ratio_mse;    /* mean squared error of the log ratio at fresh rows of the numerator;
                               * NaN where the true one has no closed form */
     double seconds;
