@@ -160,6 +160,16 @@ static bool values_differ(const sample *s) {
     return false;
 }
 
+/* Combinations of levels, for each row of the smaller sample. */
+static double count_cells(const sample s[2], const whole_row *row, size_t n) {
+    const size_t fewest = s[0].t && s[0].n < s[1].n ? s[0].n : s[1].n;
+    size_t cells = 1;
+    for (size_t c = 0; c < s[1].t->cols; c++)
+        if (!s[1].t->categorical[c]) return 0;
+    for (size_t i = 1; i < n; i++) cells += by_numbers(&row[i], &row[i - 1]) != 0;
+    return (double)cells / (double)fewest;
+}
+
 static n2ce_status look_at_rows(const sample s[2], n2_arena *arena, n2_data_facts *out) {
     const size_t n = s[1].n + (s[0].t ? s[0].n : 0);
     whole_row *row = n2_arena_alloc(arena, n, sizeof *row);
@@ -170,6 +180,7 @@ static n2ce_status look_at_rows(const sample s[2], n2_arena *arena, n2_data_fact
             row[at++] = (whole_row){row_at(&s[side], i), s[side].t->cols, side};
     qsort(row, n, sizeof *row, by_numbers);
     count_repeats(row, n, &shared, &repeated);
+    out->cells = count_cells(s, row, n);
     if (shared >= FEW && values_differ(&s[1])) out->shared = shared;
     if (!s[0].t && repeated >= FEW && values_differ(&s[1])) out->repeated = repeated;
     return N2CE_OK;

@@ -25,6 +25,8 @@ typedef struct n2_data_facts {
     bool determined;   /* y is a linear function of x, or they share a column */
     size_t shared;     /* rows of the numerator that stand in the denominator, too, though
                           values hardly repeat */
+    double cells;      /* of columns that all are levels: different rows for each row of the smaller
+                          sample; 0 otherwise */
     size_t repeated;   /* rows of a joint sample that stand in it before, likewise */
 } n2_data_facts;
 

@@ -99,7 +99,8 @@ static n2_estimate balance(const n2_scores *s, size_t side, double log_m) {
         mean[k] = sum / (double)n;
         var += (square / (double)n - mean[k] * mean[k]) / (double)n;
     }
-    return (n2_estimate){mean[0] - mean[1], sqrt(var)};
+    return (n2_estimate){mean[0] - mean[1],
+                         sqrt(fmax(var, 0))}; /* rounding may leave less than 0 */
 }
 
 n2_estimate n2_estimate_balance(const n2_scores *s, double magnitude) {
@@ -217,6 +218,12 @@ static double learned_share(const n2_scores *s, size_t side) {
  * other sample has hardly any, or that have no neighbour of it. */
 static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, TAIL_NATS = 0.3, ALONE_NATS = 0.5;
 
+/* What each combination of levels may have of its own is lost among few rows: nats for a
+ * combination a row. */
+static const double CELL_NATS = 0.75;
+
+static double squared(double x) { return x * x; }
+
 /* The variance of any estimate that learns the ratio contains that of r over the other sample, here
  * of M r / (M + r) for an M that few ratios exceed. Pairs of rows are as good as without end. */
 static double other_variance(const n2_scores *s, size_t side) {
@@ -233,17 +240,32 @@ static double choice_error(const n2_scores *s, double with, double without) {
     return c > 0 && c < 1 ? fabs(with - without) * sqrt((1 - c) / c) : 0;
 }
 
+/* The share of the log ratio that may be wrong where it is extrapolated: what was learned of it,
+ * and of two samples half of the Gaussian part where columns had to be mapped for it, seven tenths
+ * of functions in its place. */
+static double doubtful_share(const n2_scores *s, const n2_fit_record *r, size_t side) {
+    const double learned = learned_share(s, side), mapped = r->mapped > 0 ? 0.5 : 0;
+    return s->influence ? fmax(learned, fmax(mapped, 0.7 * s->replaced)) : learned;
+}
+
 /* What an interval has to know of a learned part besides. */
 static double fit_variance(const n2_scores *s, const n2_fit_record *r, size_t side, double gap,
                            n2_quality *q) {
     const double loose = s->influence || side ? LOOSE_SHARE * fmax(r->looser[side], 0) : 0;
     q->fitting = sqrt(0.25 * gap * gap + loose * loose);
     const double alone = ALONE_NATS * fmax(r->second.alone[side] - 0.1, 0);
-    const double learned = learned_share(s, side);
+    const double learned = doubtful_share(s, r, side);
     double share;
     const double beyond = TAIL_SHARE * extrapolated(s, side, &share);
     q->tail = learned * (beyond + alone) + fmin(1, 3 * learned) * TAIL_NATS * share;
     return q->fitting * q->fitting + q->tail * q->tail;
+}
+
+/* With many columns for the rows the folds' Gaussian parts are noisy, and what is learned beside
+ * them takes some of that back: then what they lack is counted twice. Half of what is beyond
+ * chance; of pairs the number is put in the middle. */
+static double counted_twice(double more, double sampling) {
+    return copysign(0.5 * fmax(fabs(more) - 2 * sampling, 0), more);
 }
 
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
@@ -254,7 +276,10 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     const double *influence = side ? s->influence : s->reverse;
     const average f = average_of(s->f[side], s->n[side]);
     const average g = average_of(s->learned[side], s->n[side]);
-    n2_estimate e = {isfinite(gaussian) ? gaussian + sign * g.mean : sign * f.mean, f.var / f.n};
+    /* what the Gaussian part of all rows, without bias, says more than that of the folds */
+    const double more =
+        isfinite(gaussian) ? (1 - s->replaced) * (gaussian - sign * (f.mean - g.mean)) : 0;
+    n2_estimate e = {sign * f.mean + more, f.var / f.n};
     *q = (n2_quality){0};
     weigh(s, 1 - side, sign, q);
     choose_balance(s, side, sqrt(e.error), q);
@@ -272,10 +297,13 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned) {
         const double gap = optimism(s, r, side, q);
         e.value += 0.5 * gap; /* too high by as much as rows that were not seen are too low */
+        const double twice = counted_twice(more, q->sampling);
+        if (!influence) e.value -= twice;
+        e.error += twice * twice;
         q->choice = isfinite(gaussian) ? choice_error(s, e.value, gaussian) : 0;
         e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
     }
-    e.error += 0.25 * r->pooled_off * r->pooled_off;
+    e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);
     e.error = sqrt(e.error);
     return e;
 }
@@ -300,8 +328,8 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n
 typedef enum path_of { PATH_HELD, PATH_SEEN_BASE, PATH_BASE } path_of;
 
 static double path_log_ratio(const n2_scores *s, size_t side, size_t i, path_of of) {
-    const double learned = s->learned[side][i];
-    return of == PATH_BASE ? s->f[side][i] - learned : s->base[side][i] + learned;
+    const double f = s->f[side][i], base = f - s->learned[side][i];
+    return of == PATH_BASE ? base : f + (1 - s->replaced) * (s->base[side][i] - base);
 }
 
 /* (1 + M) D_alpha. */
@@ -339,6 +367,7 @@ n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     }
     e.value = held + base + fitting;
     const double left = s->seen[0] ? base + fitting : SECOND_ORDER * base;
-    e.error = sqrt(sampling * sampling + left * left + choice * choice);
+    const double cells = CELL_NATS * s->cells * magnitude / (1 + magnitude);
+    e.error = sqrt(squared(sampling) + squared(left) + squared(choice) + squared(cells));
     return e;
 }

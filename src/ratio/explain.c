@@ -124,7 +124,7 @@ static void add_gaussian_stages(const explainer *e, const n2_gauss *base) {
             const double *u = e->u + (2 * p + NUM) * d;
             for (size_t i = 0; i < d; i++) sum += (a[i] * u[i] + b[i]) * u[i];
         }
-        e->out->stage[k].gaussian += sum + (double)e->n * constant;
+        e->out->stage[k].gaussian += e->data->blend->weight[0] * (sum + (double)e->n * constant);
     }
 }
 
@@ -133,6 +133,7 @@ static n2ce_status add_base(explainer *e) {
     double constant;
     if (!base) return N2CE_OK;
     n2_gauss_waymark_ratio(base, 0, 1, e->ab, e->ab + e->d, &constant);
+    for (size_t i = 0; i < 2 * e->d; i++) e->ab[i] *= e->data->blend->weight[0];
     for (size_t i = 0; i < e->d; i++)
         for (size_t j = 0; j < e->d; j++) e->turned[j * e->d + i] = base->basis[i * e->d + j];
     N2_TRY(n2_parallel_for(e->ctx, e->n, base_of_pair, e));

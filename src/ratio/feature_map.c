@@ -53,6 +53,21 @@ static double interpolate(const n2_feature *f, double x) {
     return value_on(&p);
 }
 
+/* x of a value that goes to `normal`. */
+static double turned_back(const n2_feature *f, double normal) {
+    const size_t last = f->n_knots - 1;
+    const double over = normal - f->normal[last], under = f->normal[0] - normal;
+    if (over > 0) return f->knot[last] - log1p(-fmin(over, 0.999)) / slope_of(f, last - 1);
+    if (under > 0) return f->knot[0] + log1p(-fmin(under, 0.999)) / slope_of(f, 0);
+    const size_t lo = find_piece(f->normal, 0, last, normal);
+    return f->knot[lo] + (normal - f->normal[lo]) / slope_of(f, lo);
+}
+
+double n2_feature_back(const n2_feature *f, double z) {
+    const double x = f->mean + f->scale * z;
+    return f->kind == N2_FEATURE_NORMAL ? turned_back(f, x) : x;
+}
+
 /* For a map that is asked for many values: the piece before each of many cells of equal width, so
  * that hardly anything is left to be searched, and what the pieces' slopes are. */
 enum { CELLS = 512 };

@@ -48,6 +48,10 @@ bool n2_features_fit_in_place(const n2_features *f);
  * N2CE_ENOMEM only. */
 n2ce_status n2_features_apply(const n2_features *f, const double *x, size_t rows, double *out);
 
+/* The column's value that a numeric feature stands for; beyond the values that a map was made from
+ * as far as it can be told. */
+double n2_feature_back(const n2_feature *f, double z);
+
 /* Width of the first `cols` columns. */
 size_t n2_features_width(const n2_features *f, size_t cols);
 

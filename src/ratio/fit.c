@@ -70,12 +70,19 @@ enum { ROWS_FOR_A_NETWORK = 60, ROWS_A_COLUMN = 8 };
 static bool promising(const n2_critic_record *r) { return r->gain > 0.5 * r->gain_error; }
 
 /* Of few rows and columns a smooth part that has kernels to spare leaves nothing to a network. */
-enum { FEW_ROWS = 5000, FEW_COLUMNS = 8 };
+enum { FEW_ROWS = 8000, FEW_COLUMNS = 8 };
 static const double RESOLVED = 0.03; /* nats a row that half of the kernels lose */
 
+/* Columns that its kernels look at. */
+static size_t columns_of(const n2_smooth *s) {
+    size_t n = 0;
+    for (size_t j = 0; j < s->d; j++) n += s->scale[j] > 0;
+    return n;
+}
+
 static bool smooth_is_enough(const n2_fitter *f, size_t n) {
-    return f->ratio->smooths > 0 && n < FEW_ROWS && f->num.d <= FEW_COLUMNS &&
-           f->record->unresolved < RESOLVED;
+    return f->ratio->smooths > 0 && n < FEW_ROWS &&
+           columns_of(f->ratio->smooth[0]) <= FEW_COLUMNS && f->record->unresolved < RESOLVED;
 }
 
 /* After a first fold in which the network found nothing the others do not try. */

@@ -60,6 +60,7 @@ typedef struct n2_fit_record {
     bool learned;      /* the learned parts are part of the ratio */
     n2_gain gain;      /* of the blend's NCE loss of held-out rows over the Gaussian part's */
     double penalty;    /* of the smooth part */
+    bool shaped;       /* it has functions of columns in the Gaussian part's place */
     double looser[2];  /* how much a smaller penalty adds to the mean log ratio of den and num */
     double unresolved; /* by how much half of the smooth part's kernels lose, nats a row */
     n2_opinion second; /* of the nearest rows' votes over the ratio: see second_opinion.h */
@@ -77,6 +78,7 @@ typedef struct n2_ratio {
     n2_gauss *base;
     n2_critic *critic[N2_MOST_FOLDS];
     size_t critics;
+    n2_shapes *shapes; /* functions of columns that the smooth parts use; NULL: none */
     n2_smooth *smooth[N2_MOST_FOLDS];
     size_t smooths;
     n2_blend blend; /* of base, the mean of the smooth parts and that of the critics */
@@ -104,6 +106,8 @@ typedef struct n2_scores {
     double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
     double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
     double *reverse;    /* of numerator rows on the reverse one */
+    double replaced;    /* 1 - the weight of the Gaussian part in f: others took its place */
+    double cells;       /* combinations of levels a row, where all columns are levels; else 0 */
     double certainty;   /* that the learned parts belong there: the share of them that is in f */
     double *terms;      /* room for a number for each row of either side; NULL: none */
     n2_explanation explanation; /* if it was asked for */

@@ -189,7 +189,7 @@ static n2ce_status read_first(n2_fitter *f, size_t part) {
 }
 
 n2ce_status n2_fit_first_gain(n2_fitter *f, n2_gain *out) {
-    const n2_blend before = {{1, 1, 0}, 0}, after = {{1, 0, 1}, 0};
+    const n2_blend before = {{f->record->shaped ? 0 : 1, 1, 0}, 0}, after = {{1, 0, 1}, 0};
     N2_TRY(read_first(f, SMOOTH));
     N2_TRY(read_first(f, NETWORK));
     const n2_blend_rows rows = rows_of_fold(f, 0);
@@ -260,9 +260,10 @@ static double certainty_of(const n2_gain *g) {
     return fmin(1, fmax(0, (errors - SOME_GAIN) / (CLEAR_GAIN - SOME_GAIN)));
 }
 
-/* That share of what is learned. */
+/* That share of what is learned; the base is the rest. */
 static n2_blend share_of(n2_blend b, double share) {
-    for (size_t p = 1; p < N2_BLEND_PARTS; p++) b.weight[p] *= share;
+    for (size_t p = 0; p < N2_BLEND_PARTS; p++) b.weight[p] *= share;
+    b.weight[0] += 1 - share;
     b.constant *= share;
     return b;
 }
@@ -274,7 +275,7 @@ static void weigh(n2_fitter *f) {
     const n2_blend none = {{1, 0, 0}, 0};
     n2_blend_rows rows = rows_of_parts(f, &f->held);
     if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
-    n2_blend blend = n2_blend_fit(&rows, false);
+    n2_blend blend = n2_blend_fit(&rows, f->record->shaped);
     f->record->gain = n2_blend_gain(&rows, &none, &blend);
     double certainty = certainty_of(&f->record->gain);
     if (certainty < 1 && n2_networks_pay(f->record, f->o.folds)) {
@@ -285,6 +286,7 @@ static void weigh(n2_fitter *f) {
     f->scores->certainty = certainty;
     blend = share_of(blend, certainty);
     f->ratio->blend = f->record->learned ? blend : none;
+    f->scores->replaced = 1 - f->ratio->blend.weight[0];
     drop_parts(f);
 }
 

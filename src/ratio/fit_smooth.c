@@ -89,13 +89,6 @@ static n2ce_status gather(const n2_fitter *f, n2_arena *arena, const pick from[2
 
 /* ---- scales -------------------------------------------------------------- */
 
-typedef struct chosen {
-    double *scale;
-    n2_smooth_singles singles;
-    size_t penalty;
-    double loss;
-} chosen;
-
 /* Half 0 or 1 of the first rows. */
 static void pick_half(const n2_fitter *f, size_t half, pick out[2]) {
     const size_t n[2] = {f->dx ? f->num.n : f->den.n, f->num.n};
@@ -105,7 +98,8 @@ static void pick_half(const n2_fitter *f, size_t half, pick out[2]) {
     }
 }
 
-static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, chosen *out) {
+/* Without and, if there are any, with functions of columns in the base's place. */
+static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_choice out[2]) {
     n2_smooth_rows half[2];
     for (size_t k = 0; k < 2; k++) {
         pick from[2];
@@ -113,8 +107,11 @@ static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, chosen *out)
         N2_TRY(gather(f, arena, from, SEARCH_PAIRS, f->ratio->base, &half[k]));
     }
     const n2_smooth_rows other[2] = {half[1], half[0]};
-    return n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, out->scale, &out->singles,
-                            &out->penalty, &out->loss);
+    N2_TRY(n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, &out[0]));
+    if (!f->ratio->shapes || !isfinite(out[0].loss)) return N2CE_OK;
+    out[1] = out[0];
+    out[1].shapes.of = f->ratio->shapes;
+    return n2_smooth_search_shapes(f->ctx, f->num.d, f->dx, half, other, &out[1]);
 }
 
 /* ---- folds --------------------------------------------------------------- */
@@ -134,18 +131,20 @@ static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
 
 /* Of penalties whose loss cannot be told from the least one the smallest is taken: too much of a
  * penalty makes large ratios small, and divergences with them. */
-static const double SAME_LOSS = 0.003;
+static const double SAME_LOSS = 0.003, SAME_LOSS_SHAPED = 0.0003;
 
-/* By the loss of all folds together; there may be none. */
-static bool best_penalty(const n2_smooth_path *path, size_t folds, size_t *best) {
+/* By the loss of all folds together, which is given back: infinite if there is none. */
+static double best_penalty(const n2_smooth_path *path, size_t folds, size_t *best) {
+    const double same = path[0].shapes.of ? SAME_LOSS_SHAPED : SAME_LOSS;
     double least = N2_INFINITY;
+    *best = 0;
     for (size_t i = 0; i < path[0].n; i++) {
         double loss = 0;
         for (size_t k = 0; k < folds; k++) loss += path[k].loss[i] / (double)folds;
-        if (loss < least + SAME_LOSS) *best = i;
+        if (loss < least + same) *best = i;
         least = fmin(least, loss);
     }
-    return isfinite(least);
+    return least;
 }
 
 /* Mean of what a fit says of the rows of a side that its fold has held out. */
@@ -204,25 +203,45 @@ static n2ce_status halve_kernels(n2_fitter *f, n2_smooth_path *path, size_t best
     return N2CE_OK;
 }
 
-static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
-    n2_smooth_path path[N2_MOST_FOLDS];
+/* How much worse halves may predict one another with functions of columns: their weights are
+ * learned from a half each, and the base has seen both. */
+static bool is_hopeless(const n2_fitter *f, const n2_smooth_choice c[2]) {
+    const size_t n = f->num.n < SEARCH_ROWS ? f->num.n : SEARCH_ROWS;
+    const double slack = 0.01 + 2 * (double)c[1].shapes.of->n / (double)n;
+    return !(c[1].loss < c[0].loss + slack);
+}
+
+static void begin_paths(const n2_fitter *f, const n2_smooth_choice *c, n2_smooth_path *path) {
     const size_t first = c->penalty > 0 ? c->penalty - 1 : 0, left = N2_SMOOTH_PENALTIES - first;
     for (size_t k = 0; k < f->o.folds; k++) {
+        const n2_smooth_rows train = path[k].train, held = path[k].held;
         path[k] = (n2_smooth_path){.d = f->num.d,
                                    .scale = c->scale,
                                    .singles = c->singles,
+                                   .shapes = c->shapes,
                                    .centres = CENTRES,
                                    .first = first,
                                    .n = left < N2_SMOOTH_PATH ? left : N2_SMOOTH_PATH,
                                    .newton = NEWTON,
-                                   .enough = ENOUGH};
-        N2_TRY(gather_fold(f, arena, k, &path[k]));
+                                   .enough = ENOUGH,
+                                   .train = train,
+                                   .held = held};
     }
+}
+
+/* Fits of all folds by one choice; false, and there are none, if none was found. */
+static n2ce_status try_choice(n2_fitter *f, const n2_smooth_choice *c, n2_smooth_path *path,
+                              size_t *best, double *loss) {
+    begin_paths(f, c, path);
     N2_TRY(n2_smooth_paths(f->ctx, path, f->o.folds, true));
-    size_t best = 0;
-    const bool found = best_penalty(path, f->o.folds, &best);
-    const n2ce_status status = found ? loosen(f, path, best) : N2CE_OK;
-    if (!found || status != N2CE_OK) {
+    *loss = best_penalty(path, f->o.folds, best);
+    if (!isfinite(*loss)) n2_smooth_drop(path, f->o.folds);
+    return N2CE_OK;
+}
+
+static n2ce_status keep_best(n2_fitter *f, n2_smooth_path *path, size_t best) {
+    const n2ce_status status = loosen(f, path, best);
+    if (status != N2CE_OK) {
         n2_smooth_drop(path, f->o.folds);
         return status;
     }
@@ -230,11 +249,39 @@ static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const chosen *c) {
     return halve_kernels(f, path, best);
 }
 
+/* Functions of columns take the base's place if held-out rows are predicted better. */
+static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const n2_smooth_choice c[2]) {
+    n2_smooth_path path[2][N2_MOST_FOLDS];
+    double loss[2] = {N2_INFINITY, N2_INFINITY};
+    size_t best[2] = {0};
+    n2ce_status status = N2CE_OK;
+    for (size_t k = 0; k < f->o.folds; k++) N2_TRY(gather_fold(f, arena, k, &path[0][k]));
+    memcpy(path[1], path[0], sizeof path[0]);
+    N2_TRY(try_choice(f, &c[0], path[0], &best[0], &loss[0]));
+    const bool shapes = c[1].shapes.of && !is_hopeless(f, c);
+    if (shapes) status = try_choice(f, &c[1], path[1], &best[1], &loss[1]);
+    const size_t better = loss[1] < loss[0], other = 1 - better;
+    if (status != N2CE_OK || isfinite(loss[other])) n2_smooth_drop(path[other], f->o.folds);
+    f->record->shaped = better;
+    if (status != N2CE_OK || !isfinite(loss[better])) return status;
+    return keep_best(f, path[better], best[better]);
+}
+
+/* Functions of single columns, learned from as many rows as a fit may have. */
+static n2ce_status make_shapes(n2_fitter *f) {
+    const size_t n = f->num.n < MOST_ROWS ? f->num.n : MOST_ROWS;
+    const size_t m = f->den.n < MOST_ROWS ? f->den.n : MOST_ROWS;
+    return n2_shapes_new(f->ctx, f->ratio->features, f->num.x, n, f->den.x, f->dx ? 0 : m, f->dx,
+                         &f->ratio->shapes);
+}
+
 n2ce_status n2_fit_smooth(n2_fitter *f) {
     n2_arena arena = n2_arena_new(f->ctx);
-    chosen c = {.scale = n2_arena_alloc(&arena, f->num.d, sizeof(double)), .loss = N2_INFINITY};
-    n2ce_status status = c.scale ? find_scales(f, &arena, &c) : N2CE_ENOMEM;
-    if (status == N2CE_OK && isfinite(c.loss)) status = fit_folds(f, &arena, &c);
+    n2_smooth_choice c[2] = {{.loss = N2_INFINITY}, {.loss = N2_INFINITY}};
+    c[0].scale = n2_arena_alloc(&arena, f->num.d, sizeof(double));
+    n2ce_status status = c[0].scale ? make_shapes(f) : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = find_scales(f, &arena, c);
+    if (status == N2CE_OK && isfinite(c[0].loss)) status = fit_folds(f, &arena, c);
     n2_arena_free(&arena);
     return status;
 }

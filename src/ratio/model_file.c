@@ -2,6 +2,7 @@
 
 #include "critic_file.h"
 #include "io/json.h"
+#include "shapes_file.h"
 #include "smooth_file.h"
 
 #include <math.h>
@@ -184,6 +185,22 @@ static void put_blend(n2_bundle *b, const n2_blend *blend) {
     n2_bundle_put_doubles(b, "blend", N2_BLEND_PARTS + 1, 0, numbers);
 }
 
+enum { RELIABILITY_NUMBERS = 5 }; /* of a bin, and of the row of means before all bins */
+
+static void put_reliability(n2_bundle *b, const n2_reliability *r) {
+    double *rows = n2_bundle_room(b, (r->bins + 1) * RELIABILITY_NUMBERS);
+    if (!rows || r->bins == 0) return;
+    const double means[] = {r->mean_weight.value, r->mean_weight.error, r->share,
+                            r->mean_inverse.value, r->mean_inverse.error};
+    memcpy(rows, means, sizeof means);
+    for (size_t k = 0; k < r->bins; k++) {
+        const n2_reliability_bin *of = &r->bin[k];
+        const double row[] = {of->predicted, of->observed, of->error, of->num, of->den};
+        memcpy(rows + (k + 1) * RELIABILITY_NUMBERS, row, sizeof row);
+    }
+    n2_bundle_put_doubles(b, "calibration", r->bins + 1, RELIABILITY_NUMBERS, rows);
+}
+
 /* ---- saving -------------------------------------------------------------- */
 
 /* Names of the columns and levels, and the numbers that shape the networks. */
@@ -210,11 +227,13 @@ static n2ce_status describe(const n2ce_model *m, char **out) {
 static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
     put_features(b, m->ratio->features);
     put_base(b, m->ratio->base);
+    if (m->ratio->smooths > 0) n2_shapes_put(b, m->ratio->shapes);
     n2_bundle_put_doubles(b, "shift", 1, 0, &m->ratio->shift);
     for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(n2_critic_put(b, m->ratio->critic[k], k));
     for (size_t k = 0; k < m->ratio->smooths; k++) N2_TRY(n2_smooth_put(b, m->ratio->smooth[k], k));
     put_blend(b, &m->ratio->blend);
     put_kernel(b, m->ratio->kernel);
+    put_reliability(b, &m->reliability);
     return N2CE_OK;
 }
 
@@ -345,7 +364,28 @@ static n2ce_status load_blend(n2_ratio *r, const n2_st_file *f) {
 
 static n2ce_status load_smooths(n2_ratio *r, const n2_st_file *f, size_t d) {
     for (; r->smooths < N2_MOST_FOLDS && n2_smooth_is_there(f, r->smooths); r->smooths++)
-        N2_TRY(n2_smooth_take(r->ctx, f, r->smooths, d, &r->smooth[r->smooths]));
+        N2_TRY(n2_smooth_take(r->ctx, f, r->smooths, d, r->shapes, &r->smooth[r->smooths]));
+    return N2CE_OK;
+}
+
+/* Files of before there was a calibration have none. */
+static n2ce_status load_reliability(n2ce_model *m, const n2_st_file *f) {
+    const n2_st_tensor *t = n2_st_find(f, "calibration");
+    n2_reliability *r = &m->reliability;
+    double *rows = NULL;
+    if (!t) return N2CE_OK;
+    const size_t n = n2_st_elements(t) / RELIABILITY_NUMBERS;
+    if (n < 1 || n > N2_RELIABILITY_BINS + 1) return N2CE_EDATA;
+    N2_TRY(n2_bundle_take(m->ctx, f, "calibration", n * RELIABILITY_NUMBERS, &rows));
+    r->mean_weight = (n2_estimate){rows[0], rows[1]};
+    r->share = rows[2];
+    r->mean_inverse = (n2_estimate){rows[3], rows[4]};
+    r->bins = n - 1;
+    for (size_t k = 0; k < r->bins; k++) {
+        const double *row = rows + (k + 1) * RELIABILITY_NUMBERS;
+        r->bin[k] = (n2_reliability_bin){row[0], row[1], row[2], row[3], row[4]};
+    }
+    n2_free(m->ctx, rows);
     return N2CE_OK;
 }
 
@@ -444,10 +484,11 @@ static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t 
     N2_TRY(n2_st_to_f64(m->ctx, shift, &r->shift, 1));
     if (n2_st_find(f, "base.basis")) N2_TRY(load_base(r, f, d));
     N2_TRY(load_blend(r, f));
+    N2_TRY(n2_shapes_take(r->ctx, f, r->features, r->dx, &r->shapes));
     N2_TRY(load_smooths(r, f, d));
     if (n2_st_find(f, "kernel.alpha")) N2_TRY(load_kernel(r, f, d));
     for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));
-    return N2CE_OK;
+    return load_reliability(m, f);
 }
 
 n2ce_status n2_model_of_file(n2ce_ctx *ctx, const char *path, const n2_st_file *f,

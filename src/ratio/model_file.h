@@ -2,7 +2,7 @@
 #ifndef N2_MODEL_FILE_H
 #define N2_MODEL_FILE_H
 
-#include "fit.h"
+#include "reliability.h"
 
 struct n2_st_file;
 
@@ -14,7 +14,8 @@ struct n2ce_model {
     size_t cols, x_cols;
     n2_levels *levels; /* of the categorical columns, frozen; NULL: none */
     bool *categorical;
-    char *json; /* what n2ce_model_json says */
+    char *json;                 /* what n2ce_model_json says */
+    n2_reliability reliability; /* of its scores; bins = 0: not known */
 };
 
 /* Takes the ratio over, also on failure. `table` gives names; levels may be NULL. json is

@@ -9,6 +9,7 @@ void n2_ratio_free(n2_ratio *r) {
     n2_gauss_free(r->base);
     for (size_t k = 0; k < r->critics; k++) n2_critic_free(r->critic[k]);
     for (size_t k = 0; k < r->smooths; k++) n2_smooth_free(r->smooth[k]);
+    n2_shapes_free(r->shapes);
     n2_kernel_ratio_free(r->kernel);
     n2_free(r->ctx, r);
 }

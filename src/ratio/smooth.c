@@ -28,17 +28,20 @@ void n2_smooth_free(n2_smooth *s) {
     n2_free(s->ctx, s->scale);
     n2_free(s->ctx, s->centre);
     n2_free(s->ctx, s->weight);
+    n2_free(s->ctx, s->shape_weight);
     n2_free(s->ctx, s);
 }
 
-n2ce_status n2_smooth_new(n2ce_ctx *ctx, size_t d, size_t centres, n2_smooth **out) {
+n2ce_status n2_smooth_new(n2ce_ctx *ctx, size_t d, size_t centres, const n2_shapes *shapes,
+                          n2_smooth **out) {
     n2_smooth *s = *out = n2_alloc(ctx, 1, sizeof *s);
     if (!s) return N2CE_ENOMEM;
-    *s = (n2_smooth){.ctx = ctx, .d = d, .centres = centres};
+    *s = (n2_smooth){.ctx = ctx, .d = d, .centres = centres, .shapes = shapes};
+    s->shape_weight = n2_alloc(ctx, shapes ? shapes->n : 1, sizeof *s->shape_weight);
     s->scale = n2_alloc(ctx, d, sizeof *s->scale);
     s->centre = n2_alloc(ctx, centres * d, sizeof *s->centre);
     s->weight = n2_alloc(ctx, centres, sizeof *s->weight);
-    if (s->scale && s->centre && s->weight) return N2CE_OK;
+    if (s->scale && s->centre && s->weight && s->shape_weight) return N2CE_OK;
     n2_smooth_free(s);
     *out = NULL;
     return N2CE_ENOMEM;
@@ -78,6 +81,13 @@ static double kernel(const shape *k, const double *x, const double *centre) {
     return value + one->share * alone;
 }
 
+static double by_shapes(const n2_smooth *s, const double *row) {
+    double h[N2_MOST_SHAPES];
+    if (!s->shapes) return 0;
+    n2_shapes_at(s->shapes, row, h);
+    return n2_dot(s->shape_weight, h, s->shapes->n);
+}
+
 enum { ROWS_AT_ONCE = 128 };
 
 typedef struct adding {
@@ -98,7 +108,7 @@ static void add_rows(void *arg, size_t item, int worker) {
         double sum = s->constant;
         for (size_t l = 0; l < s->centres; l++)
             sum += s->weight[l] * kernel(&k, a->x + i * s->d, s->centre + l * s->d);
-        a->f[i] += sum;
+        a->f[i] += sum + by_shapes(s, a->x + i * s->d);
     }
 }
 
@@ -110,8 +120,8 @@ n2ce_status n2_smooth_add(const n2_smooth *s, const double *x, size_t n, double 
 /* ---- fitting ------------------------------------------------------------- */
 
 /* Kernels between rows and centres, K, times L'^-1 for the factor L of those between centres, so
- * that the penalty is a plain sum of squares; the last used column is 1, for the constant. Columns
- * are padded to whole tiles with zeros. */
+ * that the penalty is a plain sum of squares; then functions of single columns; the last used
+ * column is 1, for the constant. Columns are padded to whole tiles with zeros. */
 typedef struct design {
     size_t rows, padded; /* to whole tiles */
     double *a;           /* padded x width */
@@ -121,7 +131,7 @@ typedef struct design {
 typedef struct solver {
     n2_smooth_path *path;
     n2_arena arena;
-    size_t centres, width; /* centres + 1, padded */
+    size_t centres, shapes, width; /* centres + shapes + 1, padded */
     shape shape;
     double *centre; /* centres x d */
     double *back;   /* L'^-1, width x width, zeros beyond */
@@ -165,15 +175,16 @@ static bool factor_centres(solver *s) {
     n2_lower_inverse(s->square, m, s->inverse);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j <= i; j++) s->back[j * s->width + i] = s->inverse[i * m + j];
-    s->back[m * s->width + m] = 1;
+    for (size_t i = m; i <= m + s->shapes; i++) s->back[i * s->width + i] = 1;
     return true;
 }
 
-/* Kernels of a row with the centres, and 1. */
+/* Kernels of a row with the centres, functions of its columns, and 1. */
 static void fill_kernels(const solver *s, const double *x, double *out) {
     const size_t d = s->path->d;
     for (size_t l = 0; l < s->centres; l++) out[l] = kernel(&s->shape, x, s->centre + l * d);
-    out[s->centres] = 1;
+    if (s->shapes > 0) n2_shapes_at(s->path->shapes.of, x, out + s->centres);
+    out[s->centres + s->shapes] = 1;
 }
 
 /* out (a tile of rows x width) = kernels back, back being upper triangular. */
@@ -194,7 +205,7 @@ static void fill_design(const solver *s, const n2_smooth_rows *rows, const desig
         for (size_t r = 0; r < N2_TILE && begin + r < out->rows; r++) {
             const size_t side = begin + r >= rows->n[0], i = begin + r - (side ? rows->n[0] : 0);
             fill_kernels(s, rows->x[side] + i * d, s->kernels + r * w);
-            out->base[begin + r] = rows->base[side][i];
+            out->base[begin + r] = s->shapes > 0 ? 0 : rows->base[side][i];
         }
         times_back(s, out->a + begin * w);
     }
@@ -241,9 +252,11 @@ static void differentiate(solver *s) {
     }
 }
 
-/* The penalty of everything but the constant, which has next to none. */
+/* The penalty of kernels, the ridge of functions; the constant has next to none. */
 static double penalty_at(const solver *s, size_t c, double penalty) {
-    return c == s->centres ? 1e-8 : penalty;
+    if (c == s->centres + s->shapes) return 1e-8;
+    return c >= s->centres && c < s->centres + s->shapes ? s->path->shapes.ridge / (double)s->n[1]
+                                                         : penalty;
 }
 
 /* A Newton step, shortened where it would move some log ratio by more than 4; false if there is
@@ -320,7 +333,8 @@ static n2ce_status solver_new(n2ce_ctx *ctx, n2_smooth_path *path, solver *s) {
     memcpy(s->n, path->train.n, sizeof s->n);
     memcpy(s->held_n, path->held.n, sizeof s->held_n);
     s->centres = centres_of(s, 0) + centres_of(s, 1);
-    const size_t m = s->centres, w = s->width = whole_tiles(m + 1);
+    s->shapes = path->shapes.of ? path->shapes.of->n : 0;
+    const size_t m = s->centres, w = s->width = whole_tiles(m + s->shapes + 1);
     const bool designs =
         room_for_design(s, s->n, &s->train) && room_for_design(s, s->held_n, &s->held);
     s->centre = room(s, m, path->d);
@@ -344,13 +358,14 @@ static n2ce_status take_fit(n2ce_ctx *ctx, const solver *s, size_t i) {
     const size_t d = s->path->d;
     const double *coef = s->found + i * s->width;
     n2_smooth *out;
-    N2_TRY(n2_smooth_new(ctx, d, s->centres, &out));
+    N2_TRY(n2_smooth_new(ctx, d, s->centres, s->path->shapes.of, &out));
     out->singles = s->path->singles;
     memcpy(out->scale, s->path->scale, d * sizeof(double));
     memcpy(out->centre, s->centre, s->centres * d * sizeof(double));
     for (size_t l = 0; l < s->centres; l++)
         out->weight[l] = n2_dot(s->back + l * s->width, coef, s->centres);
-    out->constant = coef[s->centres];
+    if (s->shapes > 0) memcpy(out->shape_weight, coef + s->centres, s->shapes * sizeof *coef);
+    out->constant = coef[s->centres + s->shapes];
     s->path->fit[i] = out;
     return N2CE_OK;
 }

@@ -1,18 +1,19 @@
 /* The smooth part of a log ratio: kernel logistic regression on what the Gaussian part misses.
  *
- *     g(x) = c + sum_l w_l k(x, z_l)
+ *     g(x) = c + sum_l w_l k(x, z_l) + sum_j v_j h_j(x)
  *
- * with centres z_l among the rows of both samples. k is a Gaussian kernel with a scale for every
- * column, so that columns without a say get a scale near 0, or a sum over single columns (of pairs
- * of them, one of x and one of y), which finds in many columns what each of them says alone, or
- * part of both. The weights minimise the NCE loss (M = 1) of base + g,
- * each sample counting one half, plus lambda |g|^2 / n, the norm being that of the kernel: a convex
- * problem, so there is nothing to start from and nothing to draw. For some thousand rows of few
- * columns it is more exact than a network and takes seconds. */
+ * with functions h_j of single columns (shapes.h; there may be none) and centres z_l among the rows
+ * of both samples. k is a Gaussian kernel with a scale for every column, so that columns without a
+ * say get a scale near 0, or a sum over single columns (of pairs of them, one of x and one of y),
+ * which finds in many columns what each of them says alone, or part of both. The weights minimise
+ * the NCE loss (M = 1) of base + g, each sample counting one half, plus lambda |g|^2 / n, the norm
+ * being that of the kernel, and a little of |v|^2: a convex problem, so there is nothing to start
+ * from and nothing to draw. For some thousand rows of few columns it is more exact than a network
+ * and takes seconds. */
 #ifndef N2_SMOOTH_H
 #define N2_SMOOTH_H
 
-#include "base/ctx.h"
+#include "shapes.h"
 
 /* Rows of both samples and the log ratio that g is added to. 0: denominator, 1: numerator. */
 typedef struct n2_smooth_rows {
@@ -32,20 +33,29 @@ typedef struct n2_smooth_singles {
     size_t dx;
 } n2_smooth_singles;
 
+/* Functions of single columns, which take the place of the base, and the ridge of their weights. */
+typedef struct n2_smooth_shapes {
+    const n2_shapes *of; /* NULL: none */
+    double ridge;
+} n2_smooth_shapes;
+
 typedef struct n2_smooth {
     n2ce_ctx *ctx;
     size_t d, centres;
     n2_smooth_singles singles;
-    double *scale;  /* s: d */
-    double *centre; /* centres x d */
-    double *weight; /* centres */
+    double *scale;           /* s: d */
+    double *centre;          /* centres x d */
+    double *weight;          /* centres */
+    const n2_shapes *shapes; /* not its own; NULL: none */
+    double *shape_weight;    /* of them */
     double constant;
 } n2_smooth;
 
 void n2_smooth_free(n2_smooth *s); /* NULL is fine */
 
 /* Room for one of these sizes. */
-n2ce_status n2_smooth_new(n2ce_ctx *ctx, size_t d, size_t centres, n2_smooth **out);
+n2ce_status n2_smooth_new(n2ce_ctx *ctx, size_t d, size_t centres, const n2_shapes *shapes,
+                          n2_smooth **out);
 
 /* Adds g of n rows to f, on all threads: not to be called from inside an item. */
 n2ce_status n2_smooth_add(const n2_smooth *s, const double *x, size_t n, double *f);
@@ -56,6 +66,7 @@ typedef struct n2_smooth_path {
     size_t d;
     const double *scale; /* d */
     n2_smooth_singles singles;
+    n2_smooth_shapes shapes;
     size_t centres;  /* at most; half of them from each side, their first rows */
     size_t first, n; /* penalties first .. first + n - 1, n at most N2_SMOOTH_PATH */
     size_t newton;   /* steps at most for each penalty */
@@ -77,9 +88,23 @@ void n2_smooth_drop(n2_smooth_path *path, size_t n);
  * them by groups: the first dx and the others), doubled or halved as long as that helps. *loss is
  * that of the best. */
 enum { N2_SMOOTH_COLUMNS = 16 };
+
+typedef struct n2_smooth_choice {
+    double *scale; /* d: room for them */
+    n2_smooth_singles singles;
+    n2_smooth_shapes shapes;
+    size_t penalty;
+    double loss;
+} n2_smooth_choice;
+
 n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
-                             const n2_smooth_rows held[2], double *scale,
-                             n2_smooth_singles *singles, size_t *penalty, double *loss);
+                             const n2_smooth_rows held[2], n2_smooth_choice *out);
+
+/* The ridge of shapes->of and the penalty of kernels beside them, for the scales that were found.
+ */
+n2ce_status n2_smooth_search_shapes(n2ce_ctx *ctx, size_t d, size_t dx,
+                                    const n2_smooth_rows train[2], const n2_smooth_rows held[2],
+                                    n2_smooth_choice *shaped);
 
 /* NCE loss of log ratios: mean softplus(-f) over the numerator + mean softplus(f) over the
  * denominator. */

@@ -22,6 +22,8 @@ n2ce_status n2_smooth_put(n2_bundle *b, const n2_smooth *s, size_t k) {
     n2_bundle_put_doubles(b, name_of(k, "row", name), s->centres, s->d, s->centre);
     n2_bundle_put_doubles(b, name_of(k, "weight", name), s->centres, 0, s->weight);
     n2_bundle_put_doubles(b, name_of(k, "constant", name), 1, 0, &s->constant);
+    if (s->shapes)
+        n2_bundle_put_doubles(b, name_of(k, "shapes", name), s->shapes->n, 0, s->shape_weight);
     if (s->singles.share > 0) put_singles(b, &s->singles, name_of(k, "singles", name));
     return b->failed ? N2CE_ENOMEM : N2CE_OK;
 }
@@ -40,7 +42,12 @@ static n2ce_status take_tensors(n2ce_ctx *ctx, const n2_st_file *f, size_t k, n2
     N2_TRY(n2_bundle_take(ctx, f, name_of(k, "constant", name), 1, &constant));
     s->constant = *constant;
     n2_free(ctx, constant);
-    return N2CE_OK;
+    if (!n2_st_find(f, name_of(k, "shapes", name))) {
+        s->shapes = NULL;
+        return N2CE_OK;
+    }
+    if (!s->shapes) return N2CE_EDATA; /* weights of functions that the file does not have */
+    return n2_bundle_take(ctx, f, name, s->shapes->n, &s->shape_weight);
 }
 
 /* What single columns say, if the file has it. */
@@ -57,13 +64,13 @@ static n2ce_status take_singles(n2ce_ctx *ctx, const n2_st_file *f, size_t k, n2
 }
 
 n2ce_status n2_smooth_take(n2ce_ctx *ctx, const n2_st_file *f, size_t k, size_t d,
-                           n2_smooth **out) {
+                           const n2_shapes *shapes, n2_smooth **out) {
     char name[64];
     n2_smooth *s = n2_alloc(ctx, 1, sizeof *s);
     *out = NULL;
     if (!s) return N2CE_ENOMEM;
     const size_t centres = n2_st_elements(n2_st_find(f, name_of(k, "weight", name)));
-    *s = (n2_smooth){.ctx = ctx, .d = d, .centres = centres};
+    *s = (n2_smooth){.ctx = ctx, .d = d, .centres = centres, .shapes = shapes};
     n2ce_status status = take_tensors(ctx, f, k, s);
     if (status == N2CE_OK) status = take_singles(ctx, f, k, s);
     if (status == N2CE_OK)

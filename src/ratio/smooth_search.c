@@ -1,6 +1,6 @@
 /* Scales of the columns and the penalty of a smooth part, by how well halves of the rows predict
  * one another. */
-#include "smooth.h"
+#include "screen.h"
 
 #include "base/arena.h"
 #include "base/numerics.h"
@@ -18,6 +18,7 @@ static const double BETTER = 0.0005; /* a column's scale moves for no less */
 typedef struct trial {
     double *scale;
     n2_smooth_singles singles;
+    n2_smooth_shapes shapes;
     size_t first, n;
     double loss; /* of the best penalty */
     size_t penalty;
@@ -28,6 +29,8 @@ typedef struct searcher {
     n2_arena arena;
     size_t d, dx;
     const n2_smooth_rows *train, *held; /* of both halves */
+    bool *active;                       /* columns that are looked at one by one */
+    size_t actives;                     /* how many */
     trial trial[MOST_TRIALS];
     trial best;
 } searcher;
@@ -40,6 +43,7 @@ static n2ce_status judge(searcher *s, size_t n) {
         path[k] = (n2_smooth_path){.d = s->d,
                                    .scale = t->scale,
                                    .singles = t->singles,
+                                   .shapes = t->shapes,
                                    .centres = CENTRES,
                                    .first = t->first,
                                    .n = t->n,
@@ -71,6 +75,7 @@ static bool take_best(searcher *s, size_t n, double margin) {
     if (!(t->loss < s->best.loss - margin)) return false;
     memcpy(s->best.scale, t->scale, s->d * sizeof *t->scale);
     s->best.singles = t->singles;
+    s->best.shapes = t->shapes;
     s->best.loss = t->loss;
     s->best.penalty = t->penalty;
     return true;
@@ -111,6 +116,7 @@ static n2ce_status find_width(searcher *s) {
             t->first = first;
             t->n = 4;
             t->singles = (n2_smooth_singles){0, 1, s->dx};
+            t->shapes = s->best.shapes;
             for (size_t j = 0; j < s->d; j++) t->scale[j] = 1 / (widths[k] * distance);
         }
         N2_TRY(judge(s, WIDTHS));
@@ -123,12 +129,14 @@ static n2ce_status find_width(searcher *s) {
  * many. */
 static n2ce_status find_column(searcher *s) {
     static const double widths[] = {0.4, 1.2}; /* of columns with variance 1 */
-    for (size_t j = 0; j < s->d && s->d <= N2_SMOOTH_COLUMNS; j++) {
+    for (size_t j = 0; j < s->d; j++) {
+        if (!s->active[j]) continue;
         for (size_t k = 0; k < 2; k++) {
             trial *t = &s->trial[k];
             t->first = 2;
             t->n = 4;
             t->singles.share = 0;
+            t->shapes = s->best.shapes;
             for (size_t i = 0; i < s->d; i++) t->scale[i] = i == j ? 1 / widths[k] : 0.02;
         }
         N2_TRY(judge(s, 2));
@@ -146,6 +154,7 @@ static n2ce_status find_singles(searcher *s) {
             trial *t = &s->trial[k];
             memcpy(t->scale, s->best.scale, s->d * sizeof *t->scale);
             t->singles = (n2_smooth_singles){k < 3 ? 1 : 0.5, 1 / widths[k % 3], s->dx};
+            t->shapes = s->best.shapes;
             t->first = first;
             t->n = 4;
         }
@@ -161,6 +170,7 @@ static void vary(searcher *s, size_t k, size_t begin, size_t end, double factor)
     memcpy(t->scale, s->best.scale, s->d * sizeof *t->scale);
     for (size_t j = begin; j < end; j++) t->scale[j] *= factor;
     t->singles = s->best.singles;
+    t->shapes = s->best.shapes;
     if (end - begin == s->d) t->singles.scale *= factor;
     t->first = s->best.penalty > 0 ? s->best.penalty - 1 : 0;
     t->n = t->first + 3 > N2_SMOOTH_PENALTIES ? N2_SMOOTH_PENALTIES - t->first : 3;
@@ -176,22 +186,66 @@ static n2ce_status move_group(searcher *s, size_t begin, size_t end, bool *moved
 
 static n2ce_status sweep(searcher *s, bool *moved) {
     *moved = false;
-    if (s->d > N2_SMOOTH_COLUMNS) {
-        if (s->dx == 0) return N2CE_OK;
+    if (s->d > N2_SMOOTH_COLUMNS && s->dx > 0) {
         N2_TRY(move_group(s, 0, s->dx, moved));
-        return move_group(s, s->dx, s->d, moved);
+        N2_TRY(move_group(s, s->dx, s->d, moved));
     }
-    for (size_t j = 0; j < s->d; j++) N2_TRY(move_group(s, j, j + 1, moved));
+    for (size_t j = 0; j < s->d; j++)
+        if (s->active[j]) N2_TRY(move_group(s, j, j + 1, moved));
+    return N2CE_OK;
+}
+
+/* Kernels of the columns that have a say, and of no other. */
+static n2ce_status find_few(searcher *s) {
+    static const double widths[] = {0.3, 0.6, 1.2, 2.4}; /* of columns with variance 1 */
+    if (s->actives == 0 || s->actives == s->d) return N2CE_OK;
+    const double root = sqrt((double)s->actives);
+    for (size_t first = 1; first + 3 < N2_SMOOTH_PENALTIES; first += 4) {
+        for (size_t k = 0; k < 4; k++) {
+            trial *t = &s->trial[k];
+            t->first = first;
+            t->n = 4;
+            t->singles = (n2_smooth_singles){0, 1, s->dx};
+            t->shapes = s->best.shapes;
+            for (size_t j = 0; j < s->d; j++)
+                t->scale[j] = s->active[j] ? 1 / (widths[k] * root) : 0;
+        }
+        N2_TRY(judge(s, 4));
+        take_best(s, 4, BETTER);
+    }
+    return N2CE_OK;
+}
+
+/* All columns, of many those that have a say. */
+static n2ce_status choose_active(searcher *s) {
+    enum { FEW = 4, MOST = 8 };
+    s->active = n2_arena_alloc(&s->arena, s->d, sizeof *s->active);
+    if (!s->active) return N2CE_ENOMEM;
+    if (s->d > FEW)
+        N2_TRY(n2_screen_columns(s->ctx, &s->train[0], s->d, s->dx, MOST, s->active, &s->actives));
+    return N2CE_OK;
+}
+
+/* Without such columns all are looked at, if they are not many. */
+static void look_at_all(searcher *s) {
+    if (s->actives > 0 && s->d > N2_SMOOTH_COLUMNS) return;
+    for (size_t j = 0; j < s->d; j++) s->active[j] = s->d <= N2_SMOOTH_COLUMNS;
+}
+
+static n2ce_status room_for_trials(searcher *s) {
+    for (size_t k = 0; k < MOST_TRIALS; k++) {
+        s->trial[k].scale = n2_arena_alloc(&s->arena, s->d, sizeof(double));
+        if (!s->trial[k].scale) return N2CE_ENOMEM;
+    }
     return N2CE_OK;
 }
 
 static n2ce_status search(searcher *s) {
     bool moved = true;
-    for (size_t k = 0; k < MOST_TRIALS; k++) {
-        s->trial[k].scale = n2_arena_alloc(&s->arena, s->d, sizeof(double));
-        if (!s->trial[k].scale) return N2CE_ENOMEM;
-    }
+    N2_TRY(choose_active(s));
     N2_TRY(find_width(s));
+    N2_TRY(find_few(s));
+    look_at_all(s);
     if (s->d > 2) N2_TRY(find_column(s));
     for (size_t k = 0; k < SWEEPS && moved && s->d > 1; k++) N2_TRY(sweep(s, &moved));
     if (s->d > (s->dx ? 2 : 1)) N2_TRY(find_singles(s));
@@ -202,21 +256,50 @@ static n2ce_status search(searcher *s) {
     return N2CE_OK;
 }
 
-n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
-                             const n2_smooth_rows held[2], double *scale,
-                             n2_smooth_singles *singles, size_t *penalty, double *loss) {
-    searcher s = {.ctx = ctx,
-                  .arena = n2_arena_new(ctx),
-                  .d = d,
-                  .dx = dx,
-                  .train = train,
-                  .held = held,
-                  .best = {.scale = scale, .singles = {0, 1, dx}, .loss = N2_INFINITY}};
-    for (size_t j = 0; j < d; j++) scale[j] = 1;
-    const n2ce_status status = search(&s);
-    n2_arena_free(&s.arena);
-    *singles = s.best.singles;
-    *penalty = s.best.penalty;
-    *loss = s.best.loss;
+/* With more or less of a ridge, beside kernels of all penalties. */
+static n2ce_status search_shapes(searcher *s) {
+    static const double ridges[] = {0.03, 0.3, 3, 30};
+    const n2_shapes *shapes = s->best.shapes.of;
+    for (size_t first = 0; first + 3 < N2_SMOOTH_PENALTIES; first += 4) {
+        for (size_t k = 0; k < 4; k++) {
+            vary(s, k, 0, 0, 1);
+            s->trial[k].shapes = (n2_smooth_shapes){shapes, ridges[k]};
+            s->trial[k].first = first;
+            s->trial[k].n = 4;
+        }
+        N2_TRY(judge(s, 4));
+        take_best(s, 4, 0);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status search_by(n2ce_status (*fn)(searcher *s), searcher *s, n2_smooth_choice *out) {
+    s->arena = n2_arena_new(s->ctx);
+    s->best = (trial){.scale = out->scale,
+                      .singles = out->singles,
+                      .shapes = out->shapes,
+                      .loss = N2_INFINITY,
+                      .penalty = out->penalty};
+    n2ce_status status = room_for_trials(s);
+    if (status == N2CE_OK) status = fn(s);
+    n2_arena_free(&s->arena);
+    *out = (n2_smooth_choice){out->scale, s->best.singles, s->best.shapes, s->best.penalty,
+                              s->best.loss};
     return status;
+}
+
+n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
+                             const n2_smooth_rows held[2], n2_smooth_choice *out) {
+    searcher s = {.ctx = ctx, .d = d, .dx = dx, .train = train, .held = held};
+    for (size_t j = 0; j < d; j++) out->scale[j] = 1;
+    out->singles = (n2_smooth_singles){0, 1, dx};
+    out->shapes.of = NULL;
+    return search_by(search, &s, out);
+}
+
+n2ce_status n2_smooth_search_shapes(n2ce_ctx *ctx, size_t d, size_t dx,
+                                    const n2_smooth_rows train[2], const n2_smooth_rows held[2],
+                                    n2_smooth_choice *shaped) {
+    searcher s = {.ctx = ctx, .d = d, .dx = dx, .train = train, .held = held};
+    return search_by(search_shapes, &s, shaped);
 }

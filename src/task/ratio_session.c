@@ -324,6 +324,8 @@ n2ce_status n2_session_fit(n2_session *s) {
         status = n2_choice_settle(&s->choice, s->ctx, 0, NULL, NULL);
     n2_choice_explain(&s->choice);
     n2_free(s->ctx, levels);
+    s->scores.cells = s->facts.cells;
+    if (status == N2CE_OK) status = n2_reliability_of(&s->scores, &s->reliability);
     if (status == N2CE_OK && s->fit.explain) status = n2_report_new(s);
     return status;
 }
@@ -349,6 +351,10 @@ static const char *parts_name(const n2_session *s) {
     if (!s->record.learned) return "quadratic";
     if (!s->ratio->base) return "network";
     if (s->ratio->smooths == 0) return "quadratic + network";
+    if (s->record.shaped) {
+        if (s->ratio->critics) return "quadratic + shapes + smooth + network";
+        return s->scores.replaced < 1 ? "quadratic + shapes + smooth" : "shapes + smooth";
+    }
     return s->ratio->critics ? "quadratic + smooth + network" : "quadratic + smooth";
 }
 
@@ -366,7 +372,8 @@ void n2_session_say(const n2_session *s, n2_text *out) {
                     : r->folds_run > 0 ? "; nothing more was found on held-out rows"
                                        : "");
     if (s->ratio->smooths > 0)
-        n2_text_add(out, ", smooth part of %zu kernels, penalty %.1g", s->ratio->smooth[0]->centres,
+        n2_text_add(out, ", smooth part of %zu kernels%s, penalty %.1g",
+                    s->ratio->smooth[0]->centres, r->shaped ? " and functions of columns" : "",
                     r->penalty);
     if (r->learned && s->ratio->critics > 0)
         n2_text_add(out, ", M = %.3g, %zu stage%s, width %zu, %zu folds of at most %zu steps",
@@ -394,9 +401,33 @@ static void add_folds(const n2_fit_record *r, n2_text *out) {
     n2_text_add(out, "]");
 }
 
+static void add_number(n2_text *out, const char *before, double value) {
+    n2_text_add(out, "%s", before);
+    n2_text_add_number(out, value);
+}
+
+static void add_reliability(const n2_reliability *r, n2_text *out) {
+    if (r->bins == 0) return;
+    add_number(out, "\"calibration\": {\"mean_weight\": ", r->mean_weight.value);
+    add_number(out, ", \"mean_weight_error\": ", r->mean_weight.error);
+    add_number(out, ", \"effective_share\": ", r->share);
+    add_number(out, ", \"mean_inverse_weight\": ", r->mean_inverse.value);
+    add_number(out, ", \"mean_inverse_weight_error\": ", r->mean_inverse.error);
+    n2_text_add(out, ", \"bins\": [");
+    for (size_t k = 0; k < r->bins; k++) {
+        const n2_reliability_bin *b = &r->bin[k];
+        add_number(out, k ? ", {\"predicted\": " : "{\"predicted\": ", b->predicted);
+        add_number(out, ", \"observed\": ", b->observed);
+        add_number(out, ", \"error\": ", b->error);
+        n2_text_add(out, ", \"num\": %.0f, \"den\": %.0f}", b->num, b->den);
+    }
+    n2_text_add(out, "]}, ");
+}
+
 void n2_session_json(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
+    add_reliability(&s->reliability, out);
     n2_text_add(out, "\"choices\": {\"parts\": \"%s\", \"M\": ", parts_name(s));
     n2_text_add_number(out, c->magnitude);
     n2_text_add(out, ", \"stages\": %zu, \"alpha\": [", c->stages);
@@ -441,6 +472,7 @@ n2ce_status n2_session_model(n2_session *s, n2ce_model **out) {
         status = n2_model_new(s->ctx, s->ratio, &s->record, s->num, s->x_cols,
                               levels ? s->levels : NULL, json, out);
         s->ratio = NULL; /* it belongs to the model, or is gone */
+        if (status == N2CE_OK) (*out)->reliability = s->reliability;
     }
     n2_free(s->ctx, json);
     return status;

@@ -79,6 +79,7 @@ typedef struct n2_session {
     n2_data_facts facts;   /* of the samples, before they were fitted */
     n2_ratio *ratio;
     n2_scores scores;
+    n2_reliability reliability;
     n2_fit_record record;
     n2_ratio_report *report; /* NULL if none was asked for */
 } n2_session;

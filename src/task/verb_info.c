@@ -32,6 +32,22 @@ static void say_columns(n2_text *text, const n2ce_model *m) {
     }
 }
 
+/* What scores are worth, by rows that the fit has not seen. */
+static void say_reliability(n2_text *text, const n2_reliability *r) {
+    if (r->bins == 0) return;
+    n2_text_add(
+        text,
+        "weights    mean %.3g +- %.2g over the denominator (1 if scores are right), effective "
+        "share of it %.2g\n",
+        r->mean_weight.value, r->mean_weight.error, r->share);
+    for (size_t k = 0; k < r->bins; k++) {
+        const n2_reliability_bin *b = &r->bin[k];
+        n2_text_add(text,
+                    "%-10s log ratio %6.2f predicted, %6.2f +- %.2f seen, of %.0f and %.0f rows\n",
+                    k ? "" : "reliable?", b->predicted, b->observed, b->error, b->num, b->den);
+    }
+}
+
 static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answer *answer) {
     n2ce_model *m;
     N2_TRY(n2ce_model_load(ctx, n2ce_options_get(o, "model"), &m));
@@ -42,11 +58,18 @@ static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answ
                 m->x_cols ? "ln p(x,y) / p(x)p(y)" : "ln p_num(x) / p_den(x)");
     say_columns(&w.text, m);
     n2_text_add(&w.text, "parts      %s%s", r->base ? "quadratic" : "", r->kernel ? "kernel" : "");
+    if (r->smooths)
+        n2_text_add(&w.text, " + mean of %zu smooth parts (%zu kernels%s)", r->smooths,
+                    r->smooth[0]->centres,
+                    r->smooth[0]->shapes ? " and functions of columns, in the quadratic's place"
+                                         : "");
     if (r->critics)
         n2_text_add(&w.text, "%smean of %zu networks (width %zu, %zu blocks, %zu stage%s)",
                     r->base ? " + " : "", r->critics, c->width, c->blocks, c->stages,
                     c->stages == 1 ? "" : "s");
-    n2_text_add(&w.text, "\nfitted as  %s\n", m->json);
+    n2_text_add(&w.text, "\n");
+    say_reliability(&w.text, &m->reliability);
+    n2_text_add(&w.text, "fitted as  %s\n", m->json);
     n2_text_add(&w.json, "%s\n", m->json);
     n2_text_add(&w.brief, "%zu\n", m->cols);
     n2_text_add(&w.kept, "nothing\n");

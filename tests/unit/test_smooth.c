@@ -80,16 +80,14 @@ static void a_column_without_a_say_gets_a_small_scale(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(2);
     static bumps half[2];
-    double scale[2], loss;
-    n2_smooth_singles singles;
-    size_t penalty;
+    double scale[2];
+    n2_smooth_choice found = {.scale = scale};
     for (uint32_t k = 0; k < 2; k++) draw_bumps(&half[k], k);
     const n2_smooth_rows train[2] = {rows_of(&half[0]), rows_of(&half[1])};
     const n2_smooth_rows held[2] = {rows_of(&half[1]), rows_of(&half[0])};
-    assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, scale, &singles, &penalty, &loss),
-                     N2CE_OK);
+    assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, &found), N2CE_OK);
     assert_true(scale[0] > 3 * scale[1]);
-    assert_true(loss < 2 * log(2) - 0.1);
+    assert_true(found.loss < 2 * log(2) - 0.1);
     n2ce_ctx_free(ctx);
 }
 
@@ -115,18 +113,16 @@ static void what_single_columns_say_is_found(void **state) {
     n2ce_ctx *ctx = new_ctx(2);
     static columns half[2];
     n2_smooth_rows train[2];
-    double scale[MANY], loss;
-    n2_smooth_singles singles;
-    size_t penalty;
+    double scale[MANY];
+    n2_smooth_choice found = {.scale = scale};
     for (uint32_t k = 0; k < 2; k++) {
         draw_columns(&half[k], k);
         train[k] = (n2_smooth_rows){
             {half[k].x[0], half[k].x[1]}, {half[k].base[0], half[k].base[1]}, {N, N}};
     }
     const n2_smooth_rows held[2] = {train[1], train[0]};
-    assert_int_equal(n2_smooth_search(ctx, MANY, 0, train, held, scale, &singles, &penalty, &loss),
-                     N2CE_OK);
-    assert_true(singles.share > 0);
+    assert_int_equal(n2_smooth_search(ctx, MANY, 0, train, held, &found), N2CE_OK);
+    assert_true(found.singles.share > 0);
     n2ce_ctx_free(ctx);
 }
 
@@ -138,7 +134,7 @@ static void single_columns_are_read_back(void **state) {
     n2_st_file *file;
     const double x[3] = {0.1, -0.2, 0.4};
     double f[2] = {0, 0};
-    assert_int_equal(n2_smooth_new(ctx, 3, 1, &s), N2CE_OK);
+    assert_int_equal(n2_smooth_new(ctx, 3, 1, NULL, &s), N2CE_OK);
     s->scale[0] = s->scale[1] = s->scale[2] = s->weight[0] = 1;
     s->singles = (n2_smooth_singles){1, 2, 1};
     assert_int_equal(n2_smooth_add(s, x, 1, &f[0]), N2CE_OK);
@@ -149,7 +145,7 @@ static void single_columns_are_read_back(void **state) {
     assert_int_equal(n2_bundle_write(&b, "smooth test", "smooth_test.safetensors", true), N2CE_OK);
     n2_bundle_free(&b);
     assert_int_equal(n2_st_open(ctx, "smooth_test.safetensors", &file), N2CE_OK);
-    assert_int_equal(n2_smooth_take(ctx, file, 0, 3, &again), N2CE_OK);
+    assert_int_equal(n2_smooth_take(ctx, file, 0, 3, NULL, &again), N2CE_OK);
     assert_int_equal(n2_smooth_add(again, x, 1, &f[1]), N2CE_OK);
     assert_true(f[0] == f[1]);
     n2_st_close(file);
@@ -168,11 +164,9 @@ static void threads_do_not_matter(void **state) {
     const n2_smooth_rows held[2] = {rows_of(&half[1]), rows_of(&half[0])};
     for (size_t k = 0; k < 2; k++) {
         n2ce_ctx *ctx = new_ctx(k ? 3 : 1);
-        n2_smooth_singles singles;
-        size_t penalty;
-        assert_int_equal(
-            n2_smooth_search(ctx, 2, 0, train, held, scale[k], &singles, &penalty, &loss[k]),
-            N2CE_OK);
+        n2_smooth_choice found = {.scale = scale[k]};
+        assert_int_equal(n2_smooth_search(ctx, 2, 0, train, held, &found), N2CE_OK);
+        loss[k] = found.loss;
         n2ce_ctx_free(ctx);
     }
     assert_memory_equal(scale[0], scale[1], sizeof scale[0]);

@@ -1,0 +1,289 @@
+#include "shapes.h"
+
+#include "base/numerics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTERMOST = 2, FEWEST = 20 };
+
+static const double NEVER = 1e300; /* the scale of a function that is the same for all rows */
+
+/* ---- at a row ------------------------------------------------------------ */
+
+static size_t of_real(double t, double *out) {
+    const double square = t * t, root = sqrt(1 + square);
+    out[0] = t;
+    out[1] = root;
+    out[2] = log1p(square);
+    out[3] = t / root;
+    return 4;
+}
+
+static size_t of_linear(double t, double *out) {
+    out[0] = t;
+    out[1] = t * t;
+    out[2] = log1p(t * t);
+    return 3;
+}
+
+static size_t of_positive(double u, double *out) {
+    const double log_u = log(u);
+    out[0] = u;
+    out[1] = log_u;
+    out[2] = log_u * log_u;
+    out[3] = u * u;
+    return 4;
+}
+
+static size_t of_unit(double x, double *out) {
+    out[0] = x;
+    out[1] = log(x);
+    out[2] = log1p(-x);
+    return 3;
+}
+
+static size_t of_count(double x, double u, double *out) {
+    out[0] = u;
+    out[1] = lgamma(1 + x);
+    out[2] = log1p(x);
+    out[3] = x == 0;
+    return 4;
+}
+
+static size_t of_zeros(double u, double *out) {
+    out[0] = u;
+    out[1] = log1p(u);
+    out[2] = u > 0 ? log(u) : 0;
+    out[3] = u == 0;
+    return 4;
+}
+
+static double held(const n2_shape_column *c, double x) {
+    return x < c->least ? c->least : x > c->most ? c->most : x;
+}
+
+/* Whole numbers are whole again after the way there and back. */
+static double back_of(const n2_shape_column *c, double z) {
+    const double x = n2_feature_back(c->feature, z), whole = nearbyint(x);
+    const double slack = 1e-11 * (fabs(c->feature->mean) + c->feature->scale);
+    return fabs(x - whole) < slack ? whole : x;
+}
+
+/* All functions of one feature; returns how many. */
+static size_t of_column(const n2_shape_column *c, double z, double *out) {
+    *out = z;
+    if (c->kind == N2_SHAPE_NONE) return 1;
+    const double x = held(c, back_of(c, z)), u = (x - c->centre) / c->scale;
+    switch (c->kind) {
+    case N2_SHAPE_NONE:
+        break;
+    case N2_SHAPE_LINEAR:
+        return of_linear(u, out);
+    case N2_SHAPE_REAL:
+        return of_real(u, out);
+    case N2_SHAPE_POSITIVE:
+        return of_positive(u, out);
+    case N2_SHAPE_UNIT:
+        return of_unit(x, out);
+    case N2_SHAPE_COUNT:
+        return of_count(x, u, out);
+    case N2_SHAPE_ZEROS:
+        return of_zeros(u, out);
+    }
+    return 1;
+}
+
+static size_t count_of(const n2_shape_column *c) {
+    static const size_t count[] = {
+        [N2_SHAPE_NONE] = 1, [N2_SHAPE_LINEAR] = 3, [N2_SHAPE_REAL] = 4, [N2_SHAPE_POSITIVE] = 4,
+        [N2_SHAPE_UNIT] = 3, [N2_SHAPE_COUNT] = 4,  [N2_SHAPE_ZEROS] = 4};
+    return count[c->kind];
+}
+
+static size_t count_between(const n2_shapes *s, size_t begin, size_t end) {
+    size_t n = 0;
+    for (size_t j = begin; j < end; j++) n += count_of(&s->column[j]);
+    return n;
+}
+
+/* Levels of different columns of two samples: what they are together. */
+static bool are_levels(const n2_shapes *s, size_t i, size_t j) {
+    const n2_shape_column *a = &s->column[i], *b = &s->column[j];
+    return !s->dx && a->kind == N2_SHAPE_NONE && b->kind == N2_SHAPE_NONE && a->of != b->of;
+}
+
+static size_t count_pairs(const n2_shapes *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->d; i++)
+        for (size_t j = 0; j < i; j++) n += are_levels(s, i, j);
+    return n;
+}
+
+size_t n2_shapes_count(const n2_shapes *s) {
+    const size_t x = count_between(s, 0, s->dx), y = count_between(s, s->dx, s->d);
+    return x + y + x * y + count_pairs(s);
+}
+
+static void raw_at(const n2_shapes *s, const double *row, double *out) {
+    size_t n = 0, x = 0;
+    for (size_t j = 0; j < s->d; j++) {
+        if (j == s->dx) x = n;
+        n += of_column(&s->column[j], row[j], out + n);
+    }
+    double *product = out + n;
+    for (size_t i = 0; i < x; i++)
+        for (size_t j = x; j < n; j++) *product++ = out[i] * out[j];
+    for (size_t i = 0; i < s->d; i++)
+        for (size_t j = 0; j < i; j++)
+            if (are_levels(s, i, j)) *product++ = row[i] * row[j];
+}
+
+void n2_shapes_at(const n2_shapes *s, const double *row, double *out) {
+    raw_at(s, row, out);
+    for (size_t k = 0; k < s->n; k++) out[k] = (out[k] - s->mean[k]) / s->scale[k];
+}
+
+/* ---- what columns are ---------------------------------------------------- */
+
+typedef struct values {
+    const double *row[2];
+    size_t n[2], d;
+} values;
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool are_whole(const double *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != floor(x[i])) return false;
+    return true;
+}
+
+/* By sorted values. A positive column whose least values are far from 0 is like any other. */
+static n2_shape_kind kind_of(const double *x, size_t n, double median) {
+    const double least = x[0], most = x[n - 1];
+    if (least < 0 || !(median > 0)) return N2_SHAPE_REAL;
+    if (are_whole(x, n)) return least < 0.3 * median ? N2_SHAPE_COUNT : N2_SHAPE_REAL;
+    if (least == 0) return N2_SHAPE_ZEROS;
+    if (!(least < 0.3 * median)) return N2_SHAPE_REAL;
+    return most < 1 && most > 0.7 ? N2_SHAPE_UNIT : N2_SHAPE_POSITIVE;
+}
+
+static void learn_column(n2_shape_column *c, const values *v, size_t j, double *x) {
+    const size_t n = v->n[0] + v->n[1];
+    double *at = x;
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < v->n[side]; i++) *at++ = back_of(c, v->row[side][i * v->d + j]);
+    qsort(x, n, sizeof *x, ascending);
+    const double median = x[n / 2], spread = x[n - 1 - n / 4] - x[n / 4];
+    c->kind = kind_of(x, n, median);
+    c->least = x[OUTERMOST];
+    c->most = x[n - 1 - OUTERMOST];
+    const bool real = c->kind == N2_SHAPE_REAL;
+    if (real && c->feature->kind == N2_FEATURE_LINEAR) c->kind = N2_SHAPE_LINEAR;
+    c->centre = real ? median : 0;
+    c->scale = real ? spread / 1.35 : median;
+    if (!(c->scale > 0) || !isfinite(c->scale)) c->kind = N2_SHAPE_NONE;
+}
+
+/* Mean and standard deviation of the functions over both samples, each counting the same. Pairs of
+ * a joint sample are rows with the y of the next one. */
+static void measure(n2_shapes *s, const values *v, double *row, double *out) {
+    double *square = out + s->n;
+    memset(square, 0, s->n * sizeof *square);
+    for (size_t side = 0; side < 2; side++) {
+        const size_t n = s->dx ? v->n[1] : v->n[side];
+        for (size_t i = 0; i < n; i++) {
+            const double *x = v->row[s->dx ? 1 : side] + i * v->d;
+            const double *y = s->dx && !side ? v->row[1] + (i + 1) % n * v->d : x;
+            memcpy(row, x, s->dx * sizeof *x);
+            memcpy(row + s->dx, y + s->dx, (s->d - s->dx) * sizeof *x);
+            raw_at(s, row, out);
+            for (size_t k = 0; k < s->n; k++) {
+                s->mean[k] += 0.5 * out[k] / (double)n;
+                square[k] += 0.5 * out[k] * out[k] / (double)n;
+            }
+        }
+    }
+    for (size_t k = 0; k < s->n; k++) {
+        const double var = square[k] - s->mean[k] * s->mean[k];
+        s->scale[k] = var > 1e-12 * square[k] && isfinite(var) ? sqrt(var) : NEVER;
+        if (!isfinite(s->mean[k])) s->mean[k] = 0;
+    }
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+void n2_shapes_free(n2_shapes *s) {
+    if (!s) return;
+    n2_free(s->ctx, s->column);
+    n2_free(s->ctx, s->mean);
+    n2_free(s->ctx, s->scale);
+    n2_free(s->ctx, s);
+}
+
+/* Which column of the table a feature is; those of levels stay without one. */
+static void find_features(n2_shapes *s, const n2_features *features) {
+    size_t j = 0;
+    for (size_t c = 0; c < features->cols; c++) {
+        const n2_feature *f = &features->column[c];
+        if (f->kind == N2_FEATURE_CONSTANT) continue;
+        if (f->kind == N2_FEATURE_LEVELS) {
+            for (size_t k = 1; k < f->levels; k++) s->column[j++].of = c;
+            continue;
+        }
+        s->column[j].of = c;
+        s->column[j].feature = f;
+        s->column[j].kind = N2_SHAPE_REAL;
+        j++;
+    }
+}
+
+n2ce_status n2_shapes_alloc(n2ce_ctx *ctx, const n2_features *features, size_t dx,
+                            n2_shapes **out) {
+    n2_shapes *s = *out = n2_alloc(ctx, 1, sizeof *s);
+    if (!s) return N2CE_ENOMEM;
+    *s = (n2_shapes){.ctx = ctx, .d = features->width, .dx = dx};
+    s->column = n2_alloc(ctx, s->d, sizeof *s->column);
+    s->mean = n2_alloc(ctx, N2_MOST_SHAPES, sizeof *s->mean);
+    s->scale = n2_alloc(ctx, N2_MOST_SHAPES, sizeof *s->scale);
+    if (s->column && s->mean && s->scale) {
+        find_features(s, features);
+        return N2CE_OK;
+    }
+    n2_shapes_free(s);
+    *out = NULL;
+    return N2CE_ENOMEM;
+}
+
+static n2ce_status learn(n2_shapes *s, const values *v) {
+    const size_t n = v->n[0] + v->n[1];
+    double *x = n2_alloc(s->ctx, n + s->d + 2 * N2_MOST_SHAPES, sizeof *x);
+    if (!x) return N2CE_ENOMEM;
+    for (size_t j = 0; j < s->d; j++)
+        if (s->column[j].feature) learn_column(&s->column[j], v, j, x);
+    s->n = n2_shapes_count(s);
+    if (s->n <= N2_MOST_SHAPES) measure(s, v, x + n, x + n + s->d);
+    n2_free(s->ctx, x);
+    return N2CE_OK;
+}
+
+n2ce_status n2_shapes_new(n2ce_ctx *ctx, const n2_features *features, const double *num,
+                          size_t n_num, const double *den, size_t n_den, size_t dx,
+                          n2_shapes **out) {
+    n2_shapes *s;
+    const values v = {{den, num}, {n_den, n_num}, features->width};
+    *out = NULL;
+    if (features->width > N2_MOST_SHAPES || n_num + n_den < FEWEST) return N2CE_OK;
+    N2_TRY(n2_shapes_alloc(ctx, features, dx, &s));
+    const n2ce_status status = learn(s, &v);
+    if (status == N2CE_OK && s->n <= N2_MOST_SHAPES)
+        *out = s;
+    else
+        n2_shapes_free(s);
+    return status;
+}
