@@ -66,6 +66,8 @@ n2ce_status n2_own_file_write(n2ce_ctx *ctx, const char *path, const char *bytes
 }
 
 void n2_own_file_remove(n2ce_ctx *ctx, const char *path) {
+    struct stat there;
+    if (stat(path, &there) != 0) return; /* which needs no memory */
     own_files *all = all_of(ctx);
     if (all && is_own(all, path)) n2_file_remove(ctx, path);
 }

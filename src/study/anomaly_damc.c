@@ -33,8 +33,8 @@ static n2_damc_spec spec_of(const n2_anomaly_effort *e, const n2_prior_spec *pri
     return s;
 }
 
-/* Rates are those published, times a factor; but at more than the published one the chains of maximum
- * likelihood do not keep up, and its f runs away. */
+/* Rates are those published, times a factor; but at more than the published one the chains of
+ * maximum likelihood do not keep up, and its f runs away. */
 static n2_damc_training training_of(const n2_anomaly_job *job, n2_prior_kind prior) {
     n2_damc_training t = n2_damc_training_defaults();
     if (job->effort.steps) t.steps = job->effort.steps;

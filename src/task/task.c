@@ -132,6 +132,7 @@ n2ce_status n2ce_task_run_on(n2ce_ctx *ctx, const n2ce_task *task, const n2ce_op
     if (!task->run_on || n_data != task->matrices)
         return n2_fail(ctx, N2CE_EINVAL, "%s takes %zu matrices, not %zu.", task->name,
                        task->matrices, n_data);
+    N2_TRY(n2_options_check_table(ctx, options, task->options));
     if (n2ce_option_find(task->options, "output") && n2_options_given(options, "output"))
         return n2_fail(
             ctx, N2CE_EINVAL,

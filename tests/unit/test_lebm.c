@@ -341,7 +341,8 @@ static void lines_begin_and_end_at_the_codes(void **state) {
     drop(m);
 }
 
-/* A prior over N(0, I) that has learnt nothing but a constant gains nothing, whatever the constant. */
+/* A prior over N(0, I) that has learnt nothing but a constant gains nothing, whatever the constant.
+ */
 static void a_gain_does_not_depend_on_constants(void **state) {
     (void)state;
     n2_lebm *m = trained(2, N2_PRIOR_N2CE, false, 0);
