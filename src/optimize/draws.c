@@ -6,6 +6,7 @@
 #include "base/numerics.h"
 #include "design/design_space.h"
 #include "latent.h"
+#include "latent_methods.h"
 
 #include <math.h>
 
@@ -32,20 +33,7 @@ static n2ce_status draw(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_opti
     return status;
 }
 
-#define DRAWS(name, title, text, change)                                                       \
-    n2ce_status n2_##name##_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,       \
-                                n2_device_choice *choice, const n2_aims *aims,                 \
-                                n2_proposals *out) {                                           \
-        n2_latent_options o = n2_latent_defaults();                                            \
-        o.choice = choice;                                                                     \
-        change;                                                                                \
-        return draw(ctx, offline, o, seed, aims, out);                                         \
-    }                                                                                          \
-    static n2ce_status propose_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
-                                      n2_proposals *out) {                                     \
-        return n2_##name##_aim(ctx, offline, seed, NULL, NULL, out);                           \
-    }                                                                                          \
-    const n2_method n2_##name##_method = {title, text, propose_##name}
+#define DRAWS(...) N2_LATENT_METHOD(draw, __VA_ARGS__)
 
 DRAWS(draws, "n2ce-draws", "n2ce's draws for the best value offline", (void)0);
 DRAWS(draws_m1, "n2ce-m1-draws", "the same with M = 1", o.magnitude = 1);

@@ -20,20 +20,7 @@ static n2ce_status propose(n2ce_ctx *ctx, const n2_designs *offline, n2_latent_o
     return status;
 }
 
-#define METHOD(name, title, text, change)                                                      \
-    n2ce_status n2_##name##_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,       \
-                                n2_device_choice *choice, const n2_aims *aims,                 \
-                                n2_proposals *out) {                                           \
-        n2_latent_options o = n2_latent_defaults();                                            \
-        o.choice = choice;                                                                     \
-        change;                                                                                \
-        return propose(ctx, offline, o, seed, aims, out);                                      \
-    }                                                                                          \
-    static n2ce_status propose_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
-                                      n2_proposals *out) {                                     \
-        return n2_##name##_aim(ctx, offline, seed, NULL, NULL, out);                           \
-    }                                                                                          \
-    const n2_method n2_##name##_method = {title, text, propose_##name}
+#define METHOD(...) N2_LATENT_METHOD(propose, __VA_ARGS__)
 
 METHOD(latent, "n2ce", "latent model, N2CE prior with M = 100 and 6 stages, SVGD", (void)0);
 METHOD(latent_m1, "n2ce-m1", "the same with M = 1", o.magnitude = 1);

@@ -16,4 +16,21 @@ n2_propose_and_aim n2_latent_aim, n2_latent_m1_aim, n2_latent_m10_aim, n2_latent
     n2_latent_k1_aim, n2_latent_k2_aim, n2_latent_k4_aim, n2_latent_k8_aim, n2_latent_gaussian_aim,
     n2_latent_langevin_aim, n2_latent_mle_aim, n2_latent_mle_langevin_aim;
 
+/* A method that is the latent model with one thing changed; `by` is what fits and uses it. Its file
+ * includes latent.h. */
+#define N2_LATENT_METHOD(by, name, title, text, change)                                        \
+    n2ce_status n2_##name##_aim(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed,       \
+                                n2_device_choice *choice, const n2_aims *aims,                 \
+                                n2_proposals *out) {                                           \
+        n2_latent_options o = n2_latent_defaults();                                            \
+        o.choice = choice;                                                                     \
+        change;                                                                                \
+        return by(ctx, offline, o, seed, aims, out);                                           \
+    }                                                                                          \
+    static n2ce_status propose_##name(n2ce_ctx *ctx, const n2_designs *offline, uint64_t seed, \
+                                      n2_proposals *out) {                                     \
+        return n2_##name##_aim(ctx, offline, seed, NULL, NULL, out);                           \
+    }                                                                                          \
+    const n2_method n2_##name##_method = {title, text, propose_##name}
+
 #endif
