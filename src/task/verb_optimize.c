@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 static const n2ce_option optimize_options[] = {
@@ -427,10 +428,10 @@ static n2ce_status write_proposals(session *s) {
     return status;
 }
 
-/* What a stopped run leaves. */
+/* What a stopped run leaves: nothing, if it was stopped before the training. */
 static n2ce_status stopped(session *s, n2ce_answer *answer) {
     n2_writer w = n2_writer_new(s->ctx);
-    if (s->latent.checkpoint) {
+    if (s->latent.checkpoint && access(s->checkpoint.path, F_OK) == 0) {
         n2_text_add(&w.text, "The state of training is in %s; go on with --resume.\n",
                     s->checkpoint.path);
         n2_text_add(&w.kept, "the state of training\n");
