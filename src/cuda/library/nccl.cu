@@ -109,18 +109,30 @@ static n2ce_status is_possible(n2ce_ctx *ctx, const gpu_device *g, bool *possibl
     return status;
 }
 
+/* A step that all ranks have taken, or none goes on: there is another way to exchange sums. */
+static n2ce_status agree(n2ce_ctx *ctx, int error, bool *failed) {
+    *failed = error != 0;
+    if (error)
+        n2_log(ctx, N2CE_LOG_WARNING,
+               "NCCL could not connect the GPUs: %s. Sums go by way of the host.",
+               nccl.text(error));
+    return n2_comm_any(ctx, failed);
+}
+
 static n2ce_status join(n2ce_ctx *ctx, gpu_device *g, void **comm) {
     nccl_id id;
-    bool possible, failed = false;
+    bool possible, failed;
     N2_TRY(is_possible(ctx, g, &possible));
     if (!possible) return N2CE_OK;
     memset(&id, 0, sizeof id);
-    if (n2_rank(ctx) == 0) failed = nccl.get_id(&id) != 0;
-    N2_TRY(n2_comm_any(ctx, &failed));
+    N2_TRY(agree(ctx, n2_rank(ctx) == 0 ? nccl.get_id(&id) : 0, &failed));
     if (failed) return N2CE_OK;
     N2_TRY(n2_comm_broadcast(ctx, 0, &id, sizeof id));
     GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
-    return check(ctx, nccl.join(comm, n2_ranks(ctx), id, n2_rank(ctx)), "connect the GPUs");
+    void *joined = NULL;
+    N2_TRY(agree(ctx, nccl.join(&joined, n2_ranks(ctx), id, n2_rank(ctx)), &failed));
+    if (!failed) *comm = joined;
+    return N2CE_OK;
 }
 
 /* One for every number of ranks that there was. */
