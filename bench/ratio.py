@@ -3,7 +3,7 @@
 covers, and what a verdict means; beside nearest neighbours and classifiers of scikit-learn on the same samples.
 
     ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
-                      [--group chosen|fresh|developed|kept|all] [--seeds 1] [--jobs 1] [--without program]
+                      [--group chosen|fresh|developed|kept|later|judged|all] [--seeds 1] [--jobs 1] [--without program]
 
 Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
 program gets all its defaults. `covers` counts the 95 % intervals with the truth inside; `far` those that are off by more than
@@ -32,6 +32,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import beta, multivariate_normal, norm, t as student
 
 import ratio_fresh
+import ratio_judged
 import ratio_more
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -389,6 +390,10 @@ def problems(group):
         yield from further(ratio_more.developed_pairs(), ratio_more.developed_joints(), ratio_more.mutual_information)
     if group in ("kept", "all"):
         yield from further(ratio_more.kept_pairs(), ratio_more.kept_joints(), ratio_more.mutual_information)
+    if group in ("later", "all"):
+        yield from further(ratio_judged.later_pairs(), ratio_judged.later_joints(), ratio_judged.mutual_information)
+    if group in ("judged", "all"):
+        yield from further(ratio_judged.judged_pairs(), ratio_judged.judged_joints(), ratio_judged.mutual_information)
 
 
 def summarise(args, rows):
@@ -421,7 +426,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="some problems, by the beginnings of their names, with commas between them")
-    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh", "developed", "kept"])
+    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh", "developed", "kept", "later", "judged"])
     parser.add_argument("--first", type=int, default=0, help="number of the first draw: others are other samples")
     parser.add_argument("--peers", default="knn,boosting,mlp")
     parser.add_argument("--options", default="", help="of the program")

@@ -4,11 +4,13 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TREES = 100, LEAVES = 31, LEAST_ROWS = 20, BINS = 255, NODES = 2 * LEAVES - 1 };
 static const double RATE = 0.1;
+static const double LEAST_CURVATURE = 1e-3; /* of a leaf */
 
 /* A leaf has left 0. Rows with x <= threshold go left. */
 typedef struct node {
@@ -27,7 +29,7 @@ struct n2_boosting {
 typedef struct leaf {
     size_t begin, end;
     uint32_t node;
-    double sum, gain;
+    double sum, curvature, gain;
     uint32_t column, bin; /* bins up to this one go left */
 } leaf;
 
@@ -39,11 +41,15 @@ typedef struct found {
 typedef struct growth {
     n2_arena arena;
     n2_boosting *model;
+    n2_boosting_loss loss;
     size_t rows, cols;
+    const double *y;
+    double *guess;   /* of each row, so far */
+    double *curve;   /* second derivative of its loss */
     uint8_t *bin;    /* cols x rows */
     double *edge;    /* cols x BINS: the largest value of a bin, halfway to the next one */
     size_t *bins;    /* of a column */
-    double *left;    /* what is still to be explained, of each row */
+    double *left;    /* what is still to be explained: minus the first derivative */
     uint32_t *order; /* rows, leaf by leaf */
     uint32_t *later;
     found *best; /* of a column, for the leaf that is looked at */
@@ -105,7 +111,7 @@ static void try_column(void *arg, size_t c, int worker) {
     growth *g = arg;
     const leaf *l = g->at;
     const uint8_t *bin = g->bin + c * g->rows;
-    double sum[BINS] = {0}, left_sum = 0;
+    double sum[BINS] = {0}, curve[BINS] = {0}, left_sum = 0, left_curve = 0;
     uint32_t count[BINS] = {0}, left = 0;
     const uint32_t n = (uint32_t)(l->end - l->begin);
     (void)worker;
@@ -113,23 +119,28 @@ static void try_column(void *arg, size_t c, int worker) {
     for (size_t i = l->begin; i < l->end; i++) {
         const uint32_t row = g->order[i];
         sum[bin[row]] += g->left[row];
+        curve[bin[row]] += g->curve[row];
         count[bin[row]]++;
     }
     for (uint32_t b = 0; b + 1 < g->bins[c]; b++) {
         left += count[b];
         left_sum += sum[b];
+        left_curve += curve[b];
+        const double right_sum = l->sum - left_sum, right_curve = l->curvature - left_curve;
         if (left < LEAST_ROWS || n - left < LEAST_ROWS || count[b] == 0) continue;
-        const double right_sum = l->sum - left_sum;
-        const double gain =
-            left_sum * left_sum / left + right_sum * right_sum / (n - left) - l->sum * l->sum / n;
+        if (left_curve < LEAST_CURVATURE || right_curve < LEAST_CURVATURE) continue;
+        const double gain = left_sum * left_sum / left_curve + right_sum * right_sum / right_curve -
+                            l->sum * l->sum / l->curvature;
         if (gain > g->best[c].gain) g->best[c] = (found){gain, b};
     }
 }
 
 static n2ce_status look_at(growth *g, leaf *l) {
-    l->sum = 0;
-    l->gain = 0;
-    for (size_t i = l->begin; i < l->end; i++) l->sum += g->left[g->order[i]];
+    l->sum = l->curvature = l->gain = 0;
+    for (size_t i = l->begin; i < l->end; i++) {
+        l->sum += g->left[g->order[i]];
+        l->curvature += g->curve[g->order[i]];
+    }
     if (l->end - l->begin < 2 * LEAST_ROWS) return N2CE_OK;
     g->at = l;
     N2_TRY(n2_parallel_for(g->model->ctx, g->cols, try_column, g));
@@ -170,18 +181,29 @@ static n2ce_status split(growth *g, node *nodes, leaf *l, uint32_t *used) {
     return look_at(g, &g->leaves[g->n_leaves++]);
 }
 
-/* Values of leaves, which are taken off what is left. */
+/* What is left of each row, and its curvature. */
+static void differentiate(const growth *g) {
+    for (size_t i = 0; i < g->rows; i++) {
+        const bool odds = g->loss == N2_BOOSTING_LOGISTIC;
+        const double p = odds ? n2_sigmoid(g->guess[i]) : g->guess[i];
+        g->left[i] = g->y[i] - p;
+        g->curve[i] = odds ? p * (1 - p) : 1;
+    }
+}
+
+/* Values of leaves, which are added to what is guessed. */
 static void settle(growth *g, node *nodes) {
     for (size_t k = 0; k < g->n_leaves; k++) {
         const leaf *l = &g->leaves[k];
-        const double value = RATE * l->sum / (double)(l->end - l->begin);
+        const double value = l->curvature > 0 ? RATE * l->sum / l->curvature : 0;
         nodes[l->node].value = value;
-        for (size_t i = l->begin; i < l->end; i++) g->left[g->order[i]] -= value;
+        for (size_t i = l->begin; i < l->end; i++) g->guess[g->order[i]] += value;
     }
 }
 
 static n2ce_status grow_tree(growth *g, node *nodes) {
     uint32_t used = 1;
+    differentiate(g);
     for (size_t i = 0; i < g->rows; i++) g->order[i] = (uint32_t)i;
     g->leaves[0] = (leaf){.begin = 0, .end = g->rows, .node = 0};
     g->n_leaves = 1;
@@ -205,17 +227,29 @@ static n2ce_status make_room(growth *g) {
     g->edge = n2_arena_alloc(&g->arena, c * BINS, sizeof *g->edge);
     g->bins = n2_arena_alloc(&g->arena, c, sizeof *g->bins);
     g->left = n2_arena_alloc(&g->arena, n, sizeof *g->left);
+    g->curve = n2_arena_alloc(&g->arena, n, sizeof *g->curve);
+    g->guess = n2_arena_alloc(&g->arena, n, sizeof *g->guess);
     g->order = n2_arena_alloc(&g->arena, 2 * n, sizeof *g->order);
     g->best = n2_arena_alloc(&g->arena, c, sizeof *g->best);
     g->later = g->order ? g->order + n : NULL;
-    return g->bin && g->edge && g->bins && g->left && g->order && g->best ? N2CE_OK : N2CE_ENOMEM;
+    const bool rows = g->bin && g->left && g->curve && g->guess && g->order;
+    return rows && g->edge && g->bins && g->best ? N2CE_OK : N2CE_ENOMEM;
 }
 
-static n2ce_status grow_trees(growth *g, const double *x, const double *y) {
+/* The best constant; of labels that are all the same, odds that a sample of twice the size has. */
+static double first_guess(const growth *g) {
+    double mean = 0;
+    for (size_t i = 0; i < g->rows; i++) mean += g->y[i] / (double)g->rows;
+    if (g->loss == N2_BOOSTING_SQUARES) return mean;
+    const double least = 0.5 / (double)g->rows, p = fmin(fmax(mean, least), 1 - least);
+    return log(p / (1 - p));
+}
+
+static n2ce_status grow_trees(growth *g, const double *x) {
     N2_TRY(make_room(g));
     bin_columns(g, x, g->left);
-    for (size_t i = 0; i < g->rows; i++) g->model->first += y[i] / (double)g->rows;
-    for (size_t i = 0; i < g->rows; i++) g->left[i] = y[i] - g->model->first;
+    g->model->first = first_guess(g);
+    for (size_t i = 0; i < g->rows; i++) g->guess[i] = g->model->first;
     for (size_t t = 0; t < TREES; t++) {
         if (n2_cancelled(g->model->ctx)) return N2CE_ECANCELED;
         N2_TRY(grow_tree(g, g->model->nodes[t]));
@@ -223,15 +257,15 @@ static n2ce_status grow_trees(growth *g, const double *x, const double *y) {
     return N2CE_OK;
 }
 
-n2ce_status n2_boosting_fit(n2ce_ctx *ctx, const double *x, const double *y, size_t rows,
-                            size_t cols, n2_boosting **out) {
-    growth g = {.arena = n2_arena_new(ctx), .rows = rows, .cols = cols};
+n2ce_status n2_boosting_fit(n2ce_ctx *ctx, n2_boosting_loss loss, const double *x, const double *y,
+                            size_t rows, size_t cols, n2_boosting **out) {
+    growth g = {.arena = n2_arena_new(ctx), .loss = loss, .rows = rows, .cols = cols, .y = y};
     *out = g.model = n2_alloc(ctx, 1, sizeof *g.model);
     if (!*out) return N2CE_ENOMEM;
     memset(*out, 0, sizeof **out);
     g.model->ctx = ctx;
     g.model->cols = cols;
-    const n2ce_status status = grow_trees(&g, x, y);
+    const n2ce_status status = grow_trees(&g, x);
     n2_arena_free(&g.arena);
     if (status == N2CE_OK) return N2CE_OK;
     n2_boosting_free(*out);

@@ -29,7 +29,8 @@ static n2ce_status rank_candidates(n2_arena *arena, const n2_designs *offline, u
     N2_TRY(n2_candidates_first(arena, offline, seed, &c));
     double *row = n2_arena_alloc(arena, code.width, sizeof *row);
     if (!row) return N2CE_ENOMEM;
-    N2_TRY(n2_boosting_fit(arena->ctx, code.x, code.y, code.rows, code.width, &model));
+    N2_TRY(n2_boosting_fit(arena->ctx, N2_BOOSTING_SQUARES, code.x, code.y, code.rows, code.width,
+                           &model));
     n2ce_status status = n2_candidates_rank(&c, rank, &(trees){&code, model, row});
     if (status == N2CE_OK) status = n2_candidates_propose(&c, out);
     n2_boosting_free(model);

@@ -3,6 +3,7 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 #include "optimize/boosting.h"
+#include "small_net.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,9 +146,14 @@ static void write_row(const n2_peer_rows *r, size_t i, double *to) {
     memcpy(to + r->dx, r->num + other * d + r->dx, (d - r->dx) * sizeof *to);
 }
 
+/* Learns from n rows of d columns and their labels, and says the log odds of others. */
+typedef n2ce_status classifier(n2ce_ctx *ctx, const double *x, const double *label, size_t n,
+                               size_t d, const double *at, size_t n_at, double *odds);
+
 typedef struct labelled {
-    double *x, *label; /* of the rows that are learned from */
-    double *held, *p;  /* of the numerator's held-out ones */
+    classifier *by;
+    double *x, *label;   /* of the rows that are learned from */
+    double *held, *odds; /* of the numerator's held-out ones */
 } labelled;
 
 /* Learns from all rows but every fifth, and adds up log odds of the numerator's that it has not
@@ -156,7 +162,6 @@ static n2ce_status ask_fold(n2ce_ctx *ctx, const n2_peer_rows *r, size_t fold, c
                             double *sum) {
     const size_t d = r->d, m = r->dx ? r->n_num : r->n_den;
     size_t n = 0, held = 0;
-    n2_boosting *trees;
     for (size_t i = 0; i < r->n_num + m; i++) {
         if (i % FOLDS != fold) {
             write_row(r, i, to->x + n * d);
@@ -165,26 +170,39 @@ static n2ce_status ask_fold(n2ce_ctx *ctx, const n2_peer_rows *r, size_t fold, c
             write_row(r, i, to->held + held++ * d);
         }
     }
-    N2_TRY(n2_boosting_fit(ctx, to->x, to->label, n, d, &trees));
-    n2_boosting_predict(trees, to->held, held, to->p);
-    n2_boosting_free(trees);
-    for (size_t i = 0; i < held; i++) {
-        const double p = fmin(fmax(to->p[i], 1e-3), 1 - 1e-3);
-        *sum += log(p / (1 - p));
-    }
+    N2_TRY(to->by(ctx, to->x, to->label, n, d, to->held, held, to->odds));
+    for (size_t i = 0; i < held; i++) *sum += to->odds[i];
     return N2CE_OK;
 }
 
-n2ce_status n2_peer_boosting(n2ce_ctx *ctx, const n2_peer_rows *rows, double *out) {
+static n2ce_status ask_classifier(n2ce_ctx *ctx, classifier *by, const n2_peer_rows *rows,
+                                  double *out) {
     const size_t d = rows->d, m = rows->dx ? rows->n_num : rows->n_den, all = rows->n_num + m;
     double *x = n2_alloc(ctx, all * (d + 1) + rows->n_num * (d + 1), sizeof *x), sum = 0;
     if (!x) return N2CE_ENOMEM;
     double *held = x + all * (d + 1);
-    const labelled to = {x, x + all * d, held, held + rows->n_num * d};
+    const labelled to = {by, x, x + all * d, held, held + rows->n_num * d};
     n2ce_status status = N2CE_OK;
     for (size_t k = 0; k < FOLDS && status == N2CE_OK; k++)
         status = ask_fold(ctx, rows, k, &to, &sum);
     n2_free(ctx, x);
     *out = sum / (double)rows->n_num + log((double)m / (double)rows->n_num);
     return status;
+}
+
+static n2ce_status ask_trees(n2ce_ctx *ctx, const double *x, const double *label, size_t n,
+                             size_t d, const double *at, size_t n_at, double *odds) {
+    n2_boosting *trees;
+    N2_TRY(n2_boosting_fit(ctx, N2_BOOSTING_LOGISTIC, x, label, n, d, &trees));
+    n2_boosting_predict(trees, at, n_at, odds);
+    n2_boosting_free(trees);
+    return N2CE_OK;
+}
+
+n2ce_status n2_peer_boosting(n2ce_ctx *ctx, const n2_peer_rows *rows, double *out) {
+    return ask_classifier(ctx, ask_trees, rows, out);
+}
+
+n2ce_status n2_peer_mlp(n2ce_ctx *ctx, const n2_peer_rows *rows, double *out) {
+    return ask_classifier(ctx, n2_small_net_odds, rows, out);
 }

@@ -1,4 +1,4 @@
-/* What a practitioner would do instead: nearest neighbours, and a boosted classifier. They give a
+/* What a practitioner would do instead: nearest neighbours, and classifiers. They give a
  * number and no interval. */
 #ifndef N2_RATIO_PEERS_H
 #define N2_RATIO_PEERS_H
@@ -19,9 +19,12 @@ typedef n2ce_status n2_peer_fn(n2ce_ctx *ctx, const n2_peer_rows *rows, double *
  * first estimator (2004), 3 neighbours. Columns are standardised; at most 10,000 rows a side. */
 n2_peer_fn n2_peer_neighbours;
 
-/* Mean log odds of the numerator's rows by boosted trees (optimize/boosting.h) that learn labels 1
- * and 0 by squares from the other four fifths of the rows; the denominator of a joint sample is one
- * shuffle of y. */
+/* Mean log odds of the numerator's rows by boosted trees (optimize/boosting.h) that learn labels
+ * by the logistic loss from the other four fifths of the rows; the denominator of a joint sample is
+ * one shuffle of y. */
 n2_peer_fn n2_peer_boosting;
+
+/* The same by a small network (small_net.h). */
+n2_peer_fn n2_peer_mlp;
 
 #endif

@@ -25,7 +25,7 @@ static const n2ce_option options_table[] = {
     {"tasks", 0, N2CE_OPTION_TEXT, "quick", 0, 0, NULL, "LIST",
      "tasks to run: groups and names of problems, separated by commas; quick: seven problems; all"},
     {"methods", 0, N2CE_OPTION_WORDS, "n2ce,nce,ulsif", 0, 0,
-     "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep|knn|boosting", "LIST",
+     "n2ce|n2ce-net|nce|nwj|neg-reweight|tre|dv|infonce|smile|ulsif|kliep|knn|boosting|mlp", "LIST",
      "methods to compare"},
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every fit"},
     {"n", 0, N2CE_OPTION_COUNT, "auto", LEAST_ROWS, 1e9, NULL, "N",
@@ -57,6 +57,7 @@ static const n2_study_method methods[N2_STUDY_METHODS] = {
     {"knn", 7, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false, n2_peer_neighbours},
     {"boosting", 8, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false,
      n2_peer_boosting},
+    {"mlp", 9, N2_ESTIMATOR_KLIEP, N2_PARTS_NET, N2_CONTRAST_N2CE, 1, 1, false, n2_peer_mlp},
 };
 
 int n2_study_colour(const char *method) {
@@ -418,8 +419,8 @@ const n2ce_task n2_ratio_study_task = {
         "NCE over several stages; nce, nwj, neg-reweight, dv, infonce and smile are one network\n"
         "and one stage; ulsif and kliep are kernel methods, knn nearest neighbours (KSG for "
         "mutual\n"
-        "information), boosting a classifier of boosted trees. The neural ones share one set of\n"
-        "training defaults.\n",
+        "information), boosting and mlp classifiers: boosted trees, a small network. The neural\n"
+        "methods share one set of training defaults.\n",
     .examples = "n2ce study ratio\n"
                 "n2ce study ratio --tasks correlated-normal --methods n2ce,n2ce-net,dv --seeds 1\n"
                 "n2ce study ratio --tasks bmi --methods n2ce --seeds 10 --report out --json\n",

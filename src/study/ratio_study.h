@@ -13,7 +13,7 @@
 #include "report/text_table.h"
 #include "task/device_options.h"
 
-enum { N2_STUDY_METHODS = 13 };
+enum { N2_STUDY_METHODS = 14 };
 
 /* How a method fits; 0 in a number means: the verbs choose. */
 typedef struct n2_study_method {

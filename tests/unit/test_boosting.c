@@ -21,7 +21,7 @@ static void fit_and_ask(int threads, const double *x, const double *y, const dou
                         double *guess) {
     n2ce_ctx *ctx = new_ctx(threads);
     n2_boosting *b;
-    assert_int_equal(n2_boosting_fit(ctx, x, y, ROWS, COLS, &b), N2CE_OK);
+    assert_int_equal(n2_boosting_fit(ctx, N2_BOOSTING_SQUARES, x, y, ROWS, COLS, &b), N2CE_OK);
     n2_boosting_predict(b, at, ROWS, guess);
     n2_boosting_free(b);
     n2ce_ctx_free(ctx);
@@ -55,9 +55,31 @@ static void few_rows_have_their_mean(void **state) {
     double guess;
     n2ce_ctx *ctx = new_ctx(1);
     n2_boosting *b;
-    assert_int_equal(n2_boosting_fit(ctx, x, y, 3, 1, &b), N2CE_OK);
+    assert_int_equal(n2_boosting_fit(ctx, N2_BOOSTING_SQUARES, x, y, 3, 1, &b), N2CE_OK);
     n2_boosting_predict(b, x, 1, &guess);
     assert_close(guess, 3, 0, 1e-12);
+    n2_boosting_free(b);
+    n2ce_ctx_free(ctx);
+}
+
+/* Of a column with five values, each with odds of its own, from -2 to 2: their logarithms come out
+ * within what 200 rows of a value leave open. */
+static void logistic_trees_learn_log_odds(void **state) {
+    (void)state;
+    static double x[ROWS], label[ROWS];
+    double odds[5];
+    const double values[5] = {0, 1, 2, 3, 4};
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_boosting *b;
+    for (size_t i = 0; i < ROWS; i++) {
+        float u;
+        n2_fill_uniform((n2_stream){1, 4, 0}, i, 1, &u);
+        x[i] = (double)(i % 5);
+        label[i] = log((double)u / (1 - (double)u)) < x[i] - 2;
+    }
+    assert_int_equal(n2_boosting_fit(ctx, N2_BOOSTING_LOGISTIC, x, label, ROWS, 1, &b), N2CE_OK);
+    n2_boosting_predict(b, values, 5, odds);
+    for (size_t k = 0; k < 5; k++) assert_close(odds[k], values[k] - 2, 0, 0.6);
     n2_boosting_free(b);
     n2ce_ctx_free(ctx);
 }
@@ -67,6 +89,7 @@ int main(void) {
         cmocka_unit_test(boosted_trees_learn),
         cmocka_unit_test(predictions_do_not_depend_on_threads),
         cmocka_unit_test(few_rows_have_their_mean),
+        cmocka_unit_test(logistic_trees_learn_log_odds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
