@@ -2,7 +2,8 @@
 """Networks of pictures: n2ce against PyTorch, by the workloads of `n2ce bench unet|distill|lebm|ld`.
 
 bench/peers/torch_images.py has the same work in PyTorch, eager, compiled, and on a GPU captured
-into a graph; the fastest of these is the one to beat. All programs are started first; then they
+into a graph; the fastest of these is the one to beat. All peers are started first and get ready side
+by side, compilers take a minute; who is not ready after --ready seconds is left out. Then all programs
 measure in turn, round after round, on the same 2 cores or on the same GPU.
 
     ./run bench images [--json] [--write-docs]
@@ -12,10 +13,12 @@ measure in turn, round after round, on the same 2 cores or on the same GPU.
 import argparse
 import json
 import pathlib
+import select
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import step
 
@@ -35,7 +38,7 @@ TITLES = {"unet": "U-Net S, training", "unet16": "U-Net S, training, 16 x 16",
           "forward": "U-Net S, forward", "distill": "SiDA, an iteration, 16 x 16", "lebm": "latent EBM, joint step",
           "ld": "Langevin dynamics, 30 steps"}
 # Those that were the fastest; --modes tries others.
-MODES = {"unet": ["compile"], "distill": ["compile", "graph"], "unet16": ["compile"], "forward": ["compile"],
+MODES = {"unet": ["compile"], "distill": ["compile", "graph"], "unet16": ["compile", "graph"], "forward": ["compile"],
          "lebm": ["graph", "compiled-graph"], "ld": ["compile", "graph"]}
 ON_CPU_MODES = ["eager", "compile"]
 NAMES = {"eager": "eager", "compile": "compiled", "graph": "captured",
@@ -43,18 +46,25 @@ NAMES = {"eager": "eager", "compile": "compiled", "graph": "captured",
 
 
 class Peer:
-    """A PyTorch program that is ready, and measures when it is told to."""
+    """A PyTorch program that gets ready, and measures when it is told to."""
 
-    def __init__(self, mode, precision, options, args):
+    def __init__(self, mode, precision, options, args, turn):
         self.name = NAMES[mode] + (f", {precision}" if args.device == "cuda" else "")
         command = [sys.executable, HERE / "peers" / "torch_images.py", *options, "--mode", mode,
-                   "--device", args.device, "--seconds", args.seconds, "--serve"]
+                   "--device", args.device, "--seconds", args.seconds, "--serve", "--turn", turn]
         command += ["--precision", precision] if args.device == "cuda" else []
         self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
         self.process = subprocess.Popen([str(part) for part in command], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, env=step.environment())
-        self.alive = self.read() == "ready"
+        self.alive = False
+
+    def await_ready(self, deadline):
+        if select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+            self.alive = self.read() == "ready"
+            return
+        print(f"PyTorch, {self.name}: not ready in time", file=sys.stderr, flush=True)
+        self.process.kill()
 
     def read(self):
         line = self.process.stdout.readline().strip()
@@ -90,15 +100,19 @@ def summary(runs):
     return runs[-1] | {"ms": statistics.median(times), "least_ms": min(times), "most_ms": max(times)}
 
 
-def measure(work, options, precision, args):
+def start_peers(work, options, precision, args, turn):
+    """A peer may do with more bits than n2ce if that is faster for it."""
+    on_gpu = args.device == "cuda"
+    precisions = dict.fromkeys([args.precision or precision, precision]) if on_gpu else ["float32"]
+    modes = args.modes.split(",") if args.modes else MODES[work] if on_gpu else ON_CPU_MODES
+    return [Peer(mode, bits, options, args, turn) for bits in precisions for mode in modes]
+
+
+def measure(work, options, precision, args, peers):
     ours = args.precision or precision
     command = [args.program, "bench", *options, "--device", args.device, "--seconds", args.seconds,
                "--json"]
     command += ["--precision", ours] if args.device == "cuda" else ["--threads", step.THREADS]
-    # a peer may do with more bits than n2ce if that is faster for it
-    precisions = dict.fromkeys([ours, precision]) if args.device == "cuda" else ["float32"]
-    modes = args.modes.split(",") if args.modes else MODES[work] if args.device == "cuda" else ON_CPU_MODES
-    peers = [Peer(mode, bits, options, args) for bits in precisions for mode in modes]
     rounds = {None: []} | {peer: [] for peer in peers}
     for _ in range(args.rounds):
         rounds[None].append(step.run(command))
@@ -152,6 +166,7 @@ def main():
     parser.add_argument("--modes", help="of PyTorch, separated by commas: " + ", ".join(NAMES))
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each program")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement, at least")
+    parser.add_argument("--ready", type=float, default=600, help="seconds that peers have to get ready")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/")
     args = parser.parse_args()
@@ -161,8 +176,13 @@ def main():
     works = {name: row for name, row in (ON_GPU if on_gpu else ON_CPU).items()
              if not args.only or name in args.only.split(",")}
     rows = []
+    with tempfile.NamedTemporaryFile() as turn:
+        peers = {name: start_peers(name, *row, args, turn.name) for name, row in works.items()}
+        deadline = time.monotonic() + args.ready
+        for peer in sum(peers.values(), []):
+            peer.await_ready(deadline)
     for name, (options, precision) in works.items():
-        rows.append(measure(name, options, precision, args))
+        rows.append(measure(name, options, precision, args, peers[name]))
         print(f"{TITLES[name]}: {cell(rows[-1]['ratio'], 2)}", file=sys.stderr, flush=True)
         if args.json:  # as they come: who stops it keeps what there is
             print(("[" if len(rows) == 1 else ",\n") + json.dumps(rows[-1]), end="", flush=True)

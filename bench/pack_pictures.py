@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""CIFAR-10 at 16 x 16, means of 2 x 2 pixels, for machines that are far: 30 MB packed, NPY unpacked.
+"""CIFAR-10 at 16 x 16, means of 2 x 2 pixels, for machines that are far: 30 MB packed.
 
     pack_pictures.py pack FOLDER OUT           the six batches of FOLDER, *.bin or *.bin.xz
-    pack_pictures.py unpack IN TRAIN.npy TEST.npy
+    pack_pictures.py unpack IN TRAIN.npy TEST.npy [TRAIN.bin]
 
-Green is taken off red and blue, every byte predicted from its neighbours (Paeth), the rest is xz.
+TRAIN.bin is in CIFAR-10's format, with classes and every pixel four times: n2ce's --halve 1 makes of it what
+TRAIN.npy has. Green is taken off red and blue, every byte predicted from its neighbours (Paeth), the
+rest is xz; the classes follow.
 """
 import hashlib
 import lzma
@@ -69,6 +71,17 @@ def decode(rests):
     return bytes(out)
 
 
+def double(pictures):
+    """Planes of 32 x 32, every pixel four times."""
+    out = []
+    for start in range(0, len(pictures), SIZE):
+        for c in range(3):
+            wide = bytearray(2 * SIDE * SIDE)
+            wide[0::2] = wide[1::2] = pictures[start + c:start + SIZE:3]
+            out += [wide[i:i + 2 * SIDE] * 2 for i in range(0, len(wide), 2 * SIDE)]
+    return b"".join(out)
+
+
 def all_of(function, data, size):
     step = 500 * size
     with multiprocessing.Pool() as pool:
@@ -91,26 +104,45 @@ def write(path, data):
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
 
 
+def write_records(path, pictures, labels):
+    planes = all_of(double, pictures, SIZE)
+    with open(path, "wb") as file:
+        for i, label in enumerate(labels):
+            file.write(bytes([label]) + planes[i * (RECORD - 1):(i + 1) * (RECORD - 1)])
+
+
+def pack(folder, to):
+    batches = [read(folder, f"data_batch_{i}.bin") for i in range(1, 6)] + [read(folder, "test_batch.bin")]
+    pictures = b"".join(all_of(halve, batch, RECORD) for batch in batches)
+    labels = b"".join(batch[::RECORD] for batch in batches)
+    of_train = sum(map(len, batches[:5])) // RECORD
+    packed = lzma.compress(all_of(encode, pictures, SIZE) + labels, preset=5)
+    with open(to, "wb") as file:
+        file.write(struct.pack("<Q", of_train) + hashlib.sha256(pictures + labels).digest() + packed)
+
+
+def unpack(path, train, test, records=None):
+    packed = open(path, "rb").read()
+    n, = struct.unpack("<Q", packed[:8])
+    data = lzma.decompress(packed[40:])
+    split = len(data) // (SIZE + 1) * SIZE
+    pictures, labels = all_of(decode, data[:split], SIZE), data[split:]
+    if hashlib.sha256(pictures + labels).digest() != packed[8:40]:
+        sys.exit(f"{path} is damaged.")
+    write(train, pictures[:n * SIZE])
+    write(test, pictures[n * SIZE:])
+    if records:
+        write_records(records, pictures[:n * SIZE], labels[:n])
+
+
 def main():
-    if len(sys.argv) == 4 and sys.argv[1] == "pack":
-        names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
-        pictures = [all_of(halve, read(sys.argv[2], name), RECORD) for name in names]
-        train, test = b"".join(pictures[:5]), pictures[5]
-        packed = lzma.compress(all_of(encode, train + test, SIZE), preset=5)
-        with open(sys.argv[3], "wb") as file:
-            file.write(struct.pack("<Q", len(train)) + hashlib.sha256(train + test).digest() + packed)
-        return 0
-    if len(sys.argv) == 5 and sys.argv[1] == "unpack":
-        packed = open(sys.argv[2], "rb").read()
-        n, = struct.unpack("<Q", packed[:8])
-        data = all_of(decode, lzma.decompress(packed[40:]), SIZE)
-        if hashlib.sha256(data).digest() != packed[8:40]:
-            sys.exit(f"{sys.argv[2]} is damaged.")
-        write(sys.argv[3], data[:n])
-        write(sys.argv[4], data[n:])
-        return 0
+    task, paths = sys.argv[1:2], sys.argv[2:]
+    if task == ["pack"] and len(paths) == 2:
+        return pack(*paths)
+    if task == ["unpack"] and len(paths) in (3, 4):
+        return unpack(*paths)
     sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

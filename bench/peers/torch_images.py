@@ -5,9 +5,12 @@
     ... --device cuda [--mode eager|compile|graph|compiled-graph] [--precision tf32|float32|bf16|half]
 
 Prints one JSON object. With --serve it makes itself ready, says so by a line, then measures and
-prints an object for every line it reads. Threads: OMP_NUM_THREADS, 2 unless set.
+prints an object for every line it reads. Several that get ready at once tune themselves one after
+another if they are given one --turn FILE. Threads: OMP_NUM_THREADS, 2 unless set.
 """
 import argparse
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -423,6 +426,28 @@ def compiled(args, function):
     return torch.compile(function) if args.mode.startswith("compile") else function
 
 
+@contextlib.contextmanager
+def alone(path):
+    """While no other peer that has the same file is inside."""
+    if not path:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def tuned(args, step):
+    """The step, compiled already, with the fastest of cuDNN's algorithms, captured if it is to be."""
+    torch.backends.cudnn.benchmark = True
+    if "graph" in args.mode:
+        step()
+        step = captured(step)
+    for _ in range(3 if args.device == "cuda" else 1):
+        step()
+    return step
+
+
 def captured(step):
     """The step as a CUDA graph that is replayed."""
     side = torch.cuda.Stream()
@@ -482,19 +507,17 @@ def main():
     parser.add_argument("--precision", choices=["tf32", "float32", "bf16", "half"], default="tf32")
     parser.add_argument("--seconds", type=float, default=3.0, help="of timing, at least")
     parser.add_argument("--serve", action="store_true", help="measure once for every line read")
+    parser.add_argument("--turn", help="a file that is locked while it tunes itself")
     args = parser.parse_args()
     cuda = args.device == "cuda"
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.backends.cuda.matmul.allow_tf32 = args.precision != "float32"
     torch.backends.cudnn.allow_tf32 = args.precision != "float32"
-    torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
     step, parameters = {"unet": unet, "distill": distill, "lebm": lebm, "ld": ld}[args.work](args)
     first = float(step())
-    if "graph" in args.mode:
-        step = captured(step)
-    for _ in range(3 if cuda else 1):
-        step()
+    with alone(args.turn):
+        step = tuned(args, step)
     about = {"peer": f"torch_{args.mode}", "precision": args.precision, "batch": args.batch,
              "version": torch.__version__, "parameters": sum(p.numel() for p in parameters),
              "first_value": first}

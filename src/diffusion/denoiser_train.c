@@ -12,8 +12,8 @@ n2_denoiser_schedule n2_denoiser_schedule_default(void) {
                                   .batch = 512,
                                   .rate = 1e-3,
                                   .ramp = 2e5,
-                                  .fall = 0.2,
-                                  .half_life = 1e5,
+                                  .fall = 0.5,
+                                  .half_life = 5e5,
                                   .flips = true};
 }
 
@@ -29,23 +29,20 @@ typedef struct training {
 
 /* ---- a step ---- */
 
-/* Up over the first pictures, down over the last steps. */
-static n2_node rate_factor(n2_graph *g, n2_node step, const void *arg) {
-    const n2_denoiser_schedule *s = arg;
-    const double steps = (double)s->steps, last = s->fall * steps, batch = (double)s->batch;
-    n2_node factor = n2g_constant(g, 1);
-    if (s->ramp > 0) factor = n2g_minimum(g, factor, n2g_scale(g, step, batch / s->ramp));
-    if (last < 1) return factor;
-    const n2_node left = n2g_affine(g, step, -1 / last, (steps + 1) / last);
-    return n2g_mul(g, factor, n2g_minimum(g, left, n2g_constant(g, 1)));
+static n2_rate_course course_of(const n2_denoiser_schedule *s) {
+    const double steps = (double)s->steps;
+    return (n2_rate_course){steps, s->ramp / (double)s->batch, s->fall * steps};
 }
 
 static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_denoiser_spec *spec = &t->m->spec;
     const n2_denoiser_schedule *s = t->schedule;
-    const n2_optimiser adam = {
-        .adam = {0.9, 0.999, 1e-8, 0}, .rate = s->rate, .schedule = rate_factor, .schedule_arg = s};
+    const n2_rate_course course = course_of(s);
+    const n2_optimiser adam = {.adam = {0.9, 0.999, 1e-8, 0},
+                               .rate = s->rate,
+                               .schedule = n2_rate_factor,
+                               .schedule_arg = &course};
     n2_unet_input in = {.level = n2_edm_sigmas(g, &spec->edm, s->batch), .training = true};
     const bool changed = s->augment > 0;
     in.x = n2_draw_pictures(g, spec, &t->data, s->batch, s->flips && !changed, &in.labels);

@@ -37,6 +37,7 @@ typedef struct n2_distill_plan {
 
     /* SiD, SiDA: rates of both networks, Adam without a first moment */
     double rate;
+    double fall;      /* share of the steps, at the end, over which it falls to 0 */
     double alpha;     /* of SiD's loss */
     double sigma;     /* of the noise that the generator begins with */
     double half_life; /* of the average of the generator, pictures */

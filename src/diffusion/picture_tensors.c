@@ -114,6 +114,17 @@ void n2_running_read(const n2_store *store, const n2_tensor *running, size_t n, 
     for (size_t i = 0; i < n; i++) means[i] = all[n] > 0 ? all[i] / all[n] : N2_NAN;
 }
 
+/* ---- rates ---- */
+
+n2_node n2_rate_factor(n2_graph *g, n2_node step, const void *course) {
+    const n2_rate_course *c = course;
+    n2_node factor = n2g_constant(g, 1);
+    if (c->ramp > 0) factor = n2g_minimum(g, factor, n2g_scale(g, step, 1 / c->ramp));
+    if (c->fall < 1) return factor;
+    const n2_node left = n2g_affine(g, step, -1 / c->fall, (c->steps + 1) / c->fall);
+    return n2g_mul(g, factor, n2g_minimum(g, left, n2g_constant(g, 1)));
+}
+
 /* ---- the average of weights ---- */
 
 n2_node n2_count_step(n2_graph *g, n2_tensor *count) {

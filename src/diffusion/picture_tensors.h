@@ -41,6 +41,16 @@ n2_tensor *n2_running_new(n2_store *store, const char *name, size_t n);
 void n2_running_note(n2_graph *g, n2_tensor *running, const n2_node *numbers, size_t n);
 void n2_running_read(const n2_store *store, const n2_tensor *running, size_t n, double *means);
 
+/* ---- rates ---- */
+
+/* Up over the first `ramp` of the steps, down to 0 over the last `fall` of them. */
+typedef struct n2_rate_course {
+    double steps, ramp, fall;
+} n2_rate_course;
+
+/* The factor of a step, as n2_optimiser's `schedule` with a course as its argument. */
+n2_node n2_rate_factor(n2_graph *g, n2_node step, const void *course);
+
 /* ---- the average of weights ---- */
 
 /* average <- what it was, of which half is forgotten in `half_life` pictures, or in 5 % of those

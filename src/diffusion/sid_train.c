@@ -25,10 +25,26 @@ static n2_shape batch_shape(const training *t) {
     return n2_dims(plan_of(t)->batch, t->spec.height, t->spec.width, t->spec.net.channels);
 }
 
+static uint64_t steps_alone(const training *t) {
+    const n2_distill_plan *p = plan_of(t);
+    const uint64_t n = is_adversarial(t) ? (uint64_t)(p->alone / (double)p->batch) : 0;
+    return n < p->steps ? n : p->steps;
+}
+
+/* Of a network that is trained from iteration `first` on: both end together. */
+static n2_rate_course course_from(const training *t, uint64_t first) {
+    const n2_distill_plan *p = plan_of(t);
+    return (n2_rate_course){.steps = (double)(p->steps - first),
+                            .fall = p->fall * (double)p->steps};
+}
+
 /* As the authors have it: no first moment, and of SiDA every number of a gradient within 1. */
-static n2_optimiser adam(const training *t, bool clipped) {
-    return (n2_optimiser){
-        .adam = {0, 0.999, 1e-8, 0}, .rate = plan_of(t)->rate, .clip_each = clipped ? 1 : 0};
+static n2_optimiser adam(const training *t, const n2_rate_course *course, bool clipped) {
+    return (n2_optimiser){.adam = {0, 0.999, 1e-8, 0},
+                          .rate = plan_of(t)->rate,
+                          .schedule = n2_rate_factor,
+                          .schedule_arg = course,
+                          .clip_each = clipped ? 1 : 0};
 }
 
 /* What the generator makes for the others: without dropout, and without gradients. */
@@ -63,7 +79,8 @@ static n2_node critic_part(const training *t, n2_graph *g, const n2_unet_input *
 
 static fake_step train_fake(const training *t, n2_graph *g) {
     const n2_distill_plan *p = plan_of(t);
-    const n2_optimiser o = adam(t, is_adversarial(t));
+    const n2_rate_course course = course_from(t, 0);
+    const n2_optimiser o = adam(t, &course, is_adversarial(t));
     fake_step step = {.loss = N2_NONE};
     n2_node bottom = N2_NONE, labels = N2_NONE, real = N2_NONE;
     if (is_adversarial(t))
@@ -103,7 +120,8 @@ static n2_node join_losses(const training *t, n2_graph *g, n2_node sid, n2_node 
 static n2_node train_generator(const training *t, n2_graph *g, n2_node iteration) {
     const n2_distill_plan *p = plan_of(t);
     const n2_edm *edm = &t->spec.edm;
-    const n2_optimiser o = adam(t, false);
+    const n2_rate_course course = course_from(t, steps_alone(t));
+    const n2_optimiser o = adam(t, &course, false);
     n2_node bottom = N2_NONE, adversarial = N2_NONE;
     const n2_node labels = n2_draw_classes(g, &t->spec, &t->data, p->batch);
     const n2_node z = n2g_randn(g, batch_shape(t)), noise = n2g_randn(g, batch_shape(t));
@@ -154,12 +172,6 @@ static n2ce_status both(void *user, n2_graph *g, n2_outputs *out) {
 }
 
 /* ---- the run ---- */
-
-static uint64_t steps_alone(const training *t) {
-    const n2_distill_plan *p = plan_of(t);
-    const uint64_t n = is_adversarial(t) ? (uint64_t)(p->alone / (double)p->batch) : 0;
-    return n < p->steps ? n : p->steps;
-}
 
 static n2ce_status look_alone(void *user, uint64_t step) {
     return n2_looks_look(&((training *)user)->looks, step);

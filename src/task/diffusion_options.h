@@ -13,6 +13,10 @@
 #define N2_HALVE_OPTION                                                                           \
     {"halve", 0, N2CE_OPTION_COUNT, "0", 0, 8, NULL, "N",                                         \
      "halve the sides of the pictures N times first, for a diffusion model: means of 2 x 2 pixels"}
+#define N2_DECAY_OPTION(initial)                                                                  \
+    {"decay", 0, N2CE_OPTION_REAL, initial, 0, 1, NULL, "SHARE",                                  \
+     "of the training, at its end, over which the rate of a diffusion model or of a one-step "    \
+     "student falls to 0"}
 #define N2_WATCH_OPTIONS                                                                          \
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",                                    \
      "features of a network, as compare has them, for distances along the way; default: layout "  \

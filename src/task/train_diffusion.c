@@ -12,9 +12,9 @@
 const char *const n2_options_of_lebm[] = {"prior",  "M",          "stages", "base",
                                           "preset", "codes",      "misfit", "noise",
                                           "phases", "prior-rate", NULL};
-const char *const n2_options_of_diffusion[] = {"seen",      "augment", "labels", "halve",
-                                               "features",  "watched", "looks",  "sheet",
-                                               "force-cpu", NULL};
+const char *const n2_options_of_diffusion[] = {"seen",  "augment",   "labels",  "decay",
+                                               "halve", "features",  "watched", "looks",
+                                               "sheet", "force-cpu", NULL};
 
 n2ce_status n2_options_of_other(n2ce_ctx *ctx, const n2ce_options *o, const char *const *names,
                                 const char *other) {
@@ -53,6 +53,7 @@ static void read_schedule(session *s) {
     seen *= n2ce_options_number(o, "effort");
     d->steps = (uint64_t)fmax(1, floor(seen / (double)d->batch + 0.5));
     d->ramp = fmin(d->ramp, seen / 20);
+    d->fall = n2ce_options_number(o, "decay");
     d->augment = n2ce_options_number(o, "augment");
     d->seed = n2_options_count(o, "seed");
 }

@@ -15,6 +15,7 @@
     {"augment", 0, N2CE_OPTION_REAL, "0", 0, 1, NULL, "P",                                        \
      "change pictures of a diffusion model with this probability each way, as EDM does (0.12): "  \
      "turned, scaled, rotated, stretched, moved"},                                                \
+    N2_DECAY_OPTION("0.5"),                                                                       \
     N2_HALVE_OPTION,                                                                              \
     N2_WATCH_OPTIONS,                                                                             \
     N2_FORCE_CPU_OPTION

@@ -37,6 +37,7 @@ static const n2ce_option distill_options[] = {
      "rows a step: pictures; auto: 512, of dxmi 256"},
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",
      "learning rate of generator and fake score, or of the sampler; auto: 1e-4, of dxmi 3e-6"},
+    N2_DECAY_OPTION("0"),
     {"alpha", 0, N2CE_OPTION_REAL, "1.2", -10, 10, NULL, "A", "alpha of SiD's loss"},
     {"steps", 0, N2CE_OPTION_COUNT, "10", 2, N2_FEW_STEPS_MAX, NULL, "T",
      "steps of the sampler that dxmi trains"},
@@ -81,6 +82,7 @@ static n2_distill_plan read_plan(const n2ce_options *o) {
     if (!n2_options_is_auto(o, "batch")) p.batch = (int64_t)n2_options_count(o, "batch");
     if (!n2_options_is_auto(o, "seen")) seen = n2ce_options_number(o, "seen");
     if (!n2_options_is_auto(o, "rate")) p.rate = p.sampler_rate = n2ce_options_number(o, "rate");
+    p.fall = n2ce_options_number(o, "decay");
     p.alpha = n2ce_options_number(o, "alpha");
     p.sampler_steps = (size_t)n2_options_count(o, "steps");
     p.steps = (uint64_t)fmax(1, floor(seen / (double)p.batch + 0.5));

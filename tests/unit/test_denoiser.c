@@ -83,6 +83,7 @@ static n2_distill_plan small_plan(n2_distill_method method) {
     p.seed = 2;
     p.alone = 8;
     p.by_score = 12;
+    p.fall = 0.5;
     p.sampler_steps = 3;
     p.value_width = 4;
     return p;

@@ -1,8 +1,9 @@
-/* Losses of SiD, SiDA and DxMI: what they are minimal at, and their gradients, in double. */
+/* Losses of SiD, SiDA and DxMI: what they are minimal at, and their gradients, in double; rates. */
 #include "contexts.h"
 #include "stores.h"
 
 #include "diffusion/dxmi_loss.h"
+#include "diffusion/picture_tensors.h"
 #include "diffusion/sid_loss.h"
 #include "ref/ref.h"
 #include "rewrite/rewrites.h"
@@ -280,6 +281,29 @@ static void scales_of_pictures(void **state) {
     end(&b);
 }
 
+/* ---- rates ---- */
+
+static double rate_at(double step, n2_rate_course course) {
+    bench b = begin();
+    double factor;
+    const n2_node out = n2_rate_factor(b.g, n2g_constant(b.g, step), &course);
+    compile(&b, &out, 1);
+    assert_int_equal(n2_plan_run(b.plan), N2CE_OK);
+    n2_plan_get(b.plan, 0, &factor);
+    end(&b);
+    return factor;
+}
+
+static void rates_rise_and_fall(void **state) {
+    (void)state;
+    const n2_rate_course course = {.steps = 100, .ramp = 10, .fall = 50}, still = {.steps = 100};
+    static const double rows[][2] = {{1, .1}, {10, 1}, {51, 1}, {76, .5}, {100, .02}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_close(rate_at(rows[i][0], course), rows[i][1], 1e-12, 0);
+        assert_close(rate_at(rows[i][0], still), 1, 1e-12, 0);
+    }
+}
+
 /* ---- DxMI ---- */
 
 static void velocity_follows_the_pictures(void **state) {
@@ -339,6 +363,7 @@ int main(void) {
         cmocka_unit_test(gradient_of_sid_goes_through_both_networks),
         cmocka_unit_test(gradient_of_the_discriminator_reaches_the_generator),
         cmocka_unit_test(scales_of_pictures),
+        cmocka_unit_test(rates_rise_and_fall),
         cmocka_unit_test(velocity_follows_the_pictures),
         cmocka_unit_test(values_follow_the_next_state),
     };
