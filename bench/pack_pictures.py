@@ -2,10 +2,10 @@
 """CIFAR-10 at 16 x 16, means of 2 x 2 pixels, for machines that are far: 30 MB packed.
 
     pack_pictures.py pack FOLDER OUT           the six batches of FOLDER, *.bin or *.bin.xz
-    pack_pictures.py unpack IN TRAIN.npy TEST.npy [TRAIN.bin]
+    pack_pictures.py unpack IN TRAIN.npy TEST.npy [TRAIN.bin TEST.bin]
 
-TRAIN.bin is in CIFAR-10's format, with classes and every pixel four times: n2ce's --halve 1 makes of it what
-TRAIN.npy has. Green is taken off red and blue, every byte predicted from its neighbours (Paeth), the
+*.bin are in CIFAR-10's format, with classes and every pixel four times: n2ce's --halve 1 makes of them what
+*.npy have. Green is taken off red and blue, every byte predicted from its neighbours (Paeth), the
 rest is xz; the classes follow.
 """
 import hashlib
@@ -121,7 +121,7 @@ def pack(folder, to):
         file.write(struct.pack("<Q", of_train) + hashlib.sha256(pictures + labels).digest() + packed)
 
 
-def unpack(path, train, test, records=None):
+def unpack(path, train, test, *records):
     packed = open(path, "rb").read()
     n, = struct.unpack("<Q", packed[:8])
     data = lzma.decompress(packed[40:])
@@ -132,14 +132,15 @@ def unpack(path, train, test, records=None):
     write(train, pictures[:n * SIZE])
     write(test, pictures[n * SIZE:])
     if records:
-        write_records(records, pictures[:n * SIZE], labels[:n])
+        write_records(records[0], pictures[:n * SIZE], labels[:n])
+        write_records(records[1], pictures[n * SIZE:], labels[n:])
 
 
 def main():
     task, paths = sys.argv[1:2], sys.argv[2:]
     if task == ["pack"] and len(paths) == 2:
         return pack(*paths)
-    if task == ["unpack"] and len(paths) in (3, 4):
+    if task == ["unpack"] and len(paths) in (3, 5):
         return unpack(*paths)
     sys.exit(__doc__)
 
