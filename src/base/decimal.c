@@ -147,22 +147,10 @@ n2_decimal n2_decimal_shortest(double value) {
 
 /* ---- the nearest double ------------------------------------------------------------------- */
 
-/* Digits and a power of ten that both are doubles: one operation rounds once (W. D. Clinger, 1990).
- */
-static bool is_easy(n2_decimal d, double *value) {
-    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (d.digits > (uint64_t)1 << 53 || d.exponent < -22 || d.exponent > 22) return false;
-    *value =
-        d.exponent < 0 ? (double)d.digits / tens[-d.exponent] : (double)d.digits * tens[d.exponent];
-    return true;
-}
-
 /* The product is too small by less than 2, which matters next to the middle of two doubles only:
  * next to a double itself both sides round to it. */
 bool n2_decimal_nearest(n2_decimal d, double *value) {
-    if (is_easy(d, value)) return true;
+    if (n2_decimal_easy(d, value)) return true;
     if (d.digits == 0) *value = 0;
     if (d.digits == 0 || d.exponent < LOWEST || d.exponent > HIGHEST) return d.digits == 0;
     const power *p = power_of_ten(d.exponent);

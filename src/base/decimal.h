@@ -23,4 +23,16 @@ n2_decimal n2_decimal_shortest(double value);
  * (2.2e-308 to 1.8e308). strtod knows then. */
 bool n2_decimal_nearest(n2_decimal d, double *value);
 
+/* The same for digits and a power of ten that both are doubles, as they mostly are: one operation
+ * rounds once (W. D. Clinger, 1990). */
+static inline bool n2_decimal_easy(n2_decimal d, double *value) {
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (d.digits > (uint64_t)1 << 53 || d.exponent < -22 || d.exponent > 22) return false;
+    const double digits = (double)(int64_t)d.digits; /* as unsigned it takes longer */
+    *value = d.exponent < 0 ? digits / tens[-d.exponent] : digits * tens[d.exponent];
+    return true;
+}
+
 #endif

@@ -478,6 +478,40 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     return N2CE_OK;
 }
 
+/* ---- plain rows ------------------------------------------------------------------------- */
+
+char n2_csv_separator(const n2_csv *csv) { return csv->separator; }
+
+/* From byte *at of the buffer on, of whole lines alone. */
+static size_t read_plain(const n2_csv *c, size_t *at, size_t stop, const n2_plain_lines *lines,
+                         size_t max_rows, double *x) {
+    const char *p = c->buffer + *at, *end = c->buffer + stop, *next;
+    size_t rows = 0;
+    while (end > p && end[-1] != '\n') end--;
+    while (rows < max_rows && p < end && (next = n2_plain_read(lines, p, end, x))) {
+        x += lines->cols;
+        p = next;
+        rows++;
+    }
+    *at = (size_t)(p - c->buffer);
+    return rows;
+}
+
+size_t n2_csv_plain_rows(n2_csv *c, const n2_plain_lines *lines, size_t max_rows, double *x) {
+    const size_t rows = read_plain(c, &c->at, c->end, lines, max_rows, x);
+    c->line += rows;
+    return rows;
+}
+
+size_t n2_csv_plain_part(const n2_csv *c, n2_csv_part *part, const n2_plain_lines *lines,
+                         size_t max_rows, double *x) {
+    size_t at = part->at - c->origin;
+    const size_t rows = read_plain(c, &at, part->end - c->origin, lines, max_rows, x);
+    part->at = c->origin + at;
+    part->line += rows;
+    return rows;
+}
+
 double n2_csv_counts_from(const n2_csv_field *fields, size_t n) {
     double from = -1;
     for (size_t i = 0; i < n; i++) {
@@ -609,7 +643,7 @@ void n2_csv_read_part(const n2_csv *csv, n2_csv_part *part, int worker, n2_csv_r
     c.ctx = NULL;
     c.fields = csv->part_fields + (size_t)worker * csv->expected;
     c.fields_room = csv->expected;
-    c.at = part->begin - c.origin;
+    c.at = part->at - c.origin;
     c.end = part->end - c.origin;
     c.line = part->line;
     size_t at = c.at, line = c.line;

@@ -13,6 +13,7 @@
 
 #include "header.h"
 #include "input.h"
+#include "plain_lines.h"
 
 #define N2_CSV_ROW_MAX    ((size_t)64 << 20) /* bytes */
 #define N2_CSV_FIELDS_MAX ((size_t)1 << 20)
@@ -42,6 +43,11 @@ size_t n2_csv_line(const n2_csv *csv);
 /* Bytes up to the end of that row. */
 size_t n2_csv_place(const n2_csv *csv);
 
+char n2_csv_separator(const n2_csv *csv);
+
+/* The next rows that are in the buffer and plain, at most max_rows of them; how many. */
+size_t n2_csv_plain_rows(n2_csv *csv, const n2_plain_lines *lines, size_t max_rows, double *x);
+
 /* ---- many rows at once --------------------------------------------------- */
 
 /* Rows that are in the buffer. A part begins behind a newline, which may turn out to be
@@ -70,6 +76,10 @@ n2ce_status n2_csv_split(n2_csv *csv, size_t max_rows, n2_csv_part *parts, size_
 typedef bool n2_csv_row_fn(void *arg, const n2_csv_field *fields);
 void n2_csv_read_part(const n2_csv *csv, n2_csv_part *part, int worker, n2_csv_row_fn *fn,
                       void *arg);
+
+/* The same for the rows at its beginning that are plain; the others are for n2_csv_read_part. */
+size_t n2_csv_plain_part(const n2_csv *csv, n2_csv_part *part, const n2_plain_lines *lines,
+                         size_t max_rows, double *x);
 
 /* Goes on behind the rows of the part that fn took; false if the rows before the part do not
  * end where it begins. */

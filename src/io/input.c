@@ -233,6 +233,40 @@ n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size
     return check_quotes(in, *begin, *stop);
 }
 
+/* Bytes [from, to) of the file; *n of them came. False: it cannot be read. */
+static bool read_at(const n2_input *in, char *buffer, size_t from, size_t to, size_t *n) {
+    ssize_t some = 1;
+    for (*n = 0; from + *n < to && some != 0; *n += some > 0 ? (size_t)some : 0) {
+        some = pread(in->file, buffer + *n, to - from - *n, (off_t)(from + *n));
+        if (some < 0 && errno != EINTR) return false;
+    }
+    return true;
+}
+
+/* One byte before the first tells whether a line begins there; bytes behind the last end its line.
+ */
+bool n2_input_lines(const n2_input *in, size_t from, size_t to, char *buffer, size_t room,
+                    const char **lines, size_t *n) {
+    enum { MORE = 4096 };
+    const size_t first = from > 0 ? from - 1 : 0;
+    size_t got, end = to - first;
+    if (end > room || !read_at(in, buffer, first, to, &got)) return false;
+    const char *begin = from > 0 ? memchr(buffer, '\n', got) : buffer - 1;
+    *lines = begin ? begin + 1 : buffer;
+    *n = 0;
+    if (!begin || *lines == buffer + got) return true;
+    for (const char *newline = NULL; got == end && buffer[got - 1] != '\n' && !newline;) {
+        size_t more;
+        if (end + MORE > room || !read_at(in, buffer + end, first + end, first + end + MORE, &more))
+            return false;
+        newline = memchr(buffer + end, '\n', more);
+        got = newline ? (size_t)(newline + 1 - buffer) : got + more;
+        end += MORE;
+    }
+    *n = (size_t)(buffer + got - *lines);
+    return true;
+}
+
 static bool map_file(n2_input *in) {
     struct stat info;
     if (fstat(in->file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -265,6 +299,8 @@ void n2_input_unload(const n2_input *in) {
 static bool is_control(unsigned char c, unsigned char before) {
     return c < 0x20 || c == 0x7f || (before == 0xc2 && c >= 0x80 && c < 0xa0);
 }
+
+n2_shown n2_show_all(const char *text) { return n2_show(text, strlen(text)); }
 
 n2_shown n2_show(const char *text, size_t n) {
     enum { LIMIT = 40 };

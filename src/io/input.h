@@ -60,6 +60,11 @@ size_t n2_input_bytes(const n2_input *in);
 n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size_t *begin,
                                 size_t *stop);
 
+/* The lines themselves, *n bytes of them, in a buffer; quotes are not looked at. False if there is
+ * not room for them, or they cannot be read. Several threads may ask at once. */
+bool n2_input_lines(const n2_input *in, size_t from, size_t to, char *buffer, size_t room,
+                    const char **lines, size_t *n);
+
 /* All that is left, without a copy: *n bytes that stay until the input is
  * closed. False if there is no way, as for a pipe. Not to be read from then on.
  * A file must not be cut short while it is mapped. */
@@ -75,5 +80,6 @@ typedef struct n2_shown {
 } n2_shown;
 
 n2_shown n2_show(const char *text, size_t n);
+n2_shown n2_show_all(const char *text);
 
 #endif

@@ -1,12 +1,19 @@
-/* In turns. In each turn a rank reads a piece; ranks tell how many rows their pieces have, so that
- * each knows the numbers of its rows; and those that are wanted, few of a large file, go to all. */
+/* In turns. In each turn every thread of a rank has a piece; ranks tell how many rows their pieces
+ * have, so that each knows the numbers of its rows; and those that are wanted, few of a large file,
+ * become numbers and go to all. Where lines are plain the others are counted and no more. */
 #include "table_ranks.h"
 
+#include "base/pool.h"
 #include "comm/comm.h"
+#include "reader_parts.h"
 
 #include <string.h>
 
-enum { PIECE = 2 << 20 }; /* bytes: a matter of the file, not of the ranks */
+enum {
+    PIECE = 2 << 20,  /* bytes: a matter of the file, not of the ranks */
+    BEYOND = 1 << 16, /* that its last line may have behind it */
+    MOST_THREADS = 64
+};
 
 typedef struct counts {
     uint64_t kept, seen, dropped, wanted;
@@ -19,16 +26,35 @@ typedef struct some_rows {
     size_t n, room;
 } some_rows;
 
+/* A piece in a thread's hands. */
+typedef struct piece {
+    size_t from, to;   /* bytes of the file, where its lines begin */
+    char *room;        /* for them */
+    const char *lines; /* n bytes */
+    size_t n;
+    bool plain;
+    some_rows rows; /* all of them, if it is not */
+    counts of;
+    uint64_t origin; /* of its first row, */
+    size_t at;       /* and the place of its first wanted one among this rank's */
+    uint64_t *wanted;
+    size_t wanted_room;
+    bool failed;
+} piece;
+
 typedef struct sharing {
     n2ce_ctx *ctx;
+    n2_reader *whole;
     const char *path;
     n2_table_options o;
     size_t cols, bytes; /* of the file */
     const n2_row_taker *taker;
-    some_rows mine, theirs;
-    counts *of;    /* of the ranks, in this turn, */
-    size_t *begin; /* which begin there, in bytes */
-    counts all;    /* so far */
+    piece *piece; /* of this rank, in this turn */
+    size_t threads;
+    some_rows mine, theirs; /* that are wanted */
+    counts *of;             /* of the ranks, in this turn, */
+    size_t *begin;          /* which begin there, in bytes */
+    counts all;             /* so far */
 } sharing;
 
 static n2ce_status make_room(const sharing *s, some_rows *r, size_t rows) {
@@ -47,49 +73,133 @@ static void free_rows(const sharing *s, some_rows *r) {
     n2_free(s->ctx, r->origin);
 }
 
-/* ---- this rank's piece --------------------------------------------------- */
+/* ---- looking at pieces --------------------------------------------------- */
 
-static n2ce_status read_rows(sharing *s, n2_reader *r) {
+static void look_at_piece(void *arg, size_t item, int worker) {
+    (void)worker;
+    const sharing *s = arg;
+    piece *p = &s->piece[item];
+    const size_t header = s->whole->header_ends;
+    size_t lines = 0;
+    p->of = (counts){0};
+    p->rows.n = p->n = 0;
+    p->failed = false;
+    p->plain = p->from >= p->to;
+    if (p->plain || s->whole->plain.fields == 0) return;
+    const size_t from = p->from < header ? header : p->from;
+    p->plain = from < p->to && n2_input_lines(&s->whole->input, from, p->to, p->room,
+                                              PIECE + BEYOND, &p->lines, &p->n);
+    if (p->plain) p->plain = n2_plain_look(&s->whole->plain, p->lines, p->n, &lines);
+    if (p->plain) p->of = (counts){lines, lines, 0, 0};
+}
+
+static n2ce_status read_rows(const sharing *s, n2_reader *r, some_rows *to) {
     enum { FIRST = 4096 };
-    some_rows *m = &s->mine;
-    for (size_t n = 1; n > 0; m->n += n) {
-        if (m->n == m->room) N2_TRY(make_room(s, m, m->room ? 2 * m->room : FIRST));
-        N2_TRY(n2_reader_next(r, m->x + m->n * s->cols, m->room - m->n, &n));
+    for (size_t n = 1; n > 0; to->n += n) {
+        if (to->n == to->room) N2_TRY(make_room(s, to, to->room ? 2 * to->room : FIRST));
+        N2_TRY(n2_reader_next(r, to->x + to->n * s->cols, to->room - to->n, &n));
     }
     return N2CE_OK;
 }
 
-static n2ce_status read_piece(sharing *s, size_t piece, counts *mine) {
+/* All of a piece that is not plain. */
+static n2ce_status read_piece(const sharing *s, piece *p) {
     n2_reader *r = NULL;
-    const size_t from = piece * PIECE, to = from + PIECE < s->bytes ? from + PIECE : s->bytes;
-    s->mine.n = 0;
-    *mine = (counts){0};
-    if (from >= s->bytes) return N2CE_OK;
-    N2_TRY(n2_reader_open_piece(s->ctx, s->path, &s->o, from, to, &r));
+    N2_TRY(n2_reader_open_piece(s->ctx, s->path, &s->o, p->from, p->to, &r));
     if (!r) return N2CE_OK;
-    const n2ce_status status = read_rows(s, r);
-    *mine = (counts){s->mine.n, n2_reader_seen(r), n2_reader_dropped(r), 0};
+    const n2ce_status status = read_rows(s, r, &p->rows);
+    p->of = (counts){p->rows.n, n2_reader_seen(r), n2_reader_dropped(r), 0};
     n2_reader_close(r);
     return status;
 }
 
-/* Leaves the rows that are wanted, of those from this number on. */
-static size_t choose(sharing *s, uint64_t origin) {
-    some_rows *m = &s->mine;
-    const size_t n = m->n, bytes = s->cols * sizeof *m->x;
-    m->n = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!s->taker->wants(s->taker->user, (size_t)(origin + i))) continue;
-        if (m->n < i) memcpy(m->x + m->n * s->cols, m->x + i * s->cols, bytes);
-        m->origin[m->n++] = origin + i;
+static n2ce_status read_pieces(sharing *s) {
+    N2_TRY(n2_parallel_for(s->ctx, s->threads, look_at_piece, s));
+    n2ce_status status = N2CE_OK;
+    n2_comm_alone(s->ctx);
+    for (size_t t = 0; t < s->threads && status == N2CE_OK; t++)
+        if (!s->piece[t].plain) status = read_piece(s, &s->piece[t]);
+    n2_comm_together(s->ctx);
+    return status;
+}
+
+/* ---- the rows that are wanted -------------------------------------------- */
+
+static void choose_rows(void *arg, size_t item, int worker) {
+    (void)worker;
+    const sharing *s = arg;
+    piece *p = &s->piece[item];
+    for (size_t i = 0; i < p->of.kept; i++)
+        if (s->taker->wants(s->taker->user, (size_t)(p->origin + i)))
+            p->wanted[p->of.wanted++] = p->origin + i;
+}
+
+/* Of plain lines those between wanted ones are skipped. */
+static void copy_rows(void *arg, size_t item, int worker) {
+    (void)worker;
+    const sharing *s = arg;
+    piece *p = &s->piece[item];
+    const char *at = p->lines, *end = p->plain ? p->lines + p->n : NULL;
+    double *x = s->mine.x + p->at * s->cols;
+    uint64_t next = p->origin;
+    memcpy(s->mine.origin + p->at, p->wanted, p->of.wanted * sizeof *p->wanted);
+    for (size_t i = 0; i < p->of.wanted && !p->failed; i++, x += s->cols) {
+        const size_t row = (size_t)(p->wanted[i] - p->origin);
+        if (!p->plain) {
+            memcpy(x, p->rows.x + row * s->cols, s->cols * sizeof *x);
+            continue;
+        }
+        at = n2_plain_skip(at, end, (size_t)(p->wanted[i] - next));
+        at = n2_plain_read(&s->whole->plain, at, end, x);
+        next = p->wanted[i] + 1;
+        p->failed = !at;
     }
-    return m->n;
+}
+
+static n2ce_status room_for_wanted(const sharing *s, piece *p) {
+    if (p->of.kept <= p->wanted_room) return N2CE_OK;
+    n2_free(s->ctx, p->wanted);
+    p->wanted_room = (size_t)p->of.kept;
+    p->wanted = n2_alloc(s->ctx, p->wanted_room, sizeof *p->wanted);
+    if (!p->wanted) p->wanted_room = 0;
+    return p->wanted ? N2CE_OK : N2CE_ENOMEM;
+}
+
+/* This rank's, of those from this number on. *failed: a line is not what it seemed. */
+static n2ce_status choose(sharing *s, uint64_t origin, bool *failed) {
+    for (size_t t = 0; t < s->threads; t++) {
+        s->piece[t].origin = origin;
+        origin += s->piece[t].of.kept;
+        N2_TRY(room_for_wanted(s, &s->piece[t]));
+    }
+    N2_TRY(n2_parallel_for(s->ctx, s->threads, choose_rows, s));
+    s->mine.n = 0;
+    for (size_t t = 0; t < s->threads; t++) {
+        s->piece[t].at = s->mine.n;
+        s->mine.n += (size_t)s->piece[t].of.wanted;
+    }
+    if (s->mine.n > 0) N2_TRY(make_room(s, &s->mine, s->mine.n));
+    if (s->mine.n > 0) N2_TRY(n2_parallel_for(s->ctx, s->threads, copy_rows, s));
+    *failed = false;
+    for (size_t t = 0; t < s->threads; t++) *failed |= s->piece[t].failed;
+    return N2CE_OK;
 }
 
 /* ---- all of them --------------------------------------------------------- */
 
-static n2ce_status tell_counts(sharing *s, const counts *mine) {
-    s->of[n2_rank(s->ctx)] = *mine;
+static counts sum_of_pieces(const sharing *s) {
+    counts sum = {0};
+    for (size_t t = 0; t < s->threads; t++) {
+        sum.kept += s->piece[t].of.kept;
+        sum.seen += s->piece[t].of.seen;
+        sum.dropped += s->piece[t].of.dropped;
+        sum.wanted += s->piece[t].of.wanted;
+    }
+    return sum;
+}
+
+static n2ce_status tell_counts(sharing *s) {
+    s->of[n2_rank(s->ctx)] = sum_of_pieces(s);
     return n2_comm_gather(s->ctx, s->of, s->begin);
 }
 
@@ -105,45 +215,82 @@ static n2ce_status take_rows_of(sharing *s, int root) {
     return N2CE_OK;
 }
 
-static n2ce_status share_turn(sharing *s, counts *mine) {
+static n2ce_status share_turn(sharing *s, bool *failed) {
     const int ranks = n2_ranks(s->ctx), rank = n2_rank(s->ctx);
     uint64_t origin = s->all.kept;
-    N2_TRY(tell_counts(s, mine));
+    N2_TRY(tell_counts(s));
     for (int r = 0; r < rank; r++) origin += s->of[r].kept;
     for (int r = 0; r < ranks; r++) {
         s->all.kept += s->of[r].kept;
         s->all.seen += s->of[r].seen;
         s->all.dropped += s->of[r].dropped;
     }
-    mine->wanted = choose(s, origin);
-    N2_TRY(tell_counts(s, mine));
+    N2_TRY(choose(s, origin, failed));
+    N2_TRY(n2_comm_any(s->ctx, failed));
+    if (*failed) return N2CE_OK;
+    N2_TRY(tell_counts(s));
     for (int r = 0; r < ranks; r++) N2_TRY(take_rows_of(s, r));
     return N2CE_OK;
 }
 
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
-    counts mine;
-    const size_t piece = first + (size_t)n2_rank(s->ctx);
-    n2_comm_alone(s->ctx);
-    const n2ce_status status = read_piece(s, piece, &mine);
-    n2_comm_together(s->ctx);
+    if (n2_cancelled(s->ctx) && n2_ranks(s->ctx) == 1) return N2CE_ECANCELED;
+    for (size_t t = 0; t < s->threads; t++) {
+        const size_t from = (first + (size_t)n2_rank(s->ctx) * s->threads + t) * PIECE;
+        s->piece[t].from = from < s->bytes ? from : s->bytes;
+        s->piece[t].to = from + PIECE < s->bytes ? from + PIECE : s->bytes;
+    }
+    const n2ce_status status = read_pieces(s);
     if (status == N2CE_ENOMEM || status == N2CE_ECANCELED) return status;
     bool failed = status != N2CE_OK;
     N2_TRY(n2_comm_any(s->ctx, &failed));
+    if (!failed) N2_TRY(share_turn(s, &failed));
     *done = !failed;
-    return failed ? N2CE_OK : share_turn(s, &mine);
+    return N2CE_OK;
+}
+
+static n2ce_status make_pieces(sharing *s) {
+    const size_t ranks = (size_t)n2_ranks(s->ctx);
+    s->of = n2_alloc(s->ctx, ranks, sizeof *s->of);
+    s->begin = n2_alloc(s->ctx, ranks + 1, sizeof *s->begin);
+    s->piece = n2_alloc(s->ctx, s->threads, sizeof *s->piece);
+    if (!s->of || !s->begin || !s->piece) return N2CE_ENOMEM;
+    for (size_t r = 0; r <= ranks; r++) s->begin[r] = r * sizeof *s->of;
+    for (size_t t = 0; t < s->threads; t++) {
+        s->piece[t].room = n2_realloc(s->ctx, NULL, PIECE + BEYOND, 1);
+        if (!s->piece[t].room) return N2CE_ENOMEM;
+    }
+    return N2CE_OK;
 }
 
 static n2ce_status run_turns(sharing *s, bool *done) {
-    const size_t pieces = (s->bytes + PIECE - 1) / PIECE, ranks = (size_t)n2_ranks(s->ctx);
-    s->of = n2_alloc(s->ctx, ranks, sizeof *s->of);
-    s->begin = n2_alloc(s->ctx, ranks + 1, sizeof *s->begin);
-    if (!s->of || !s->begin) return N2CE_ENOMEM;
-    for (size_t r = 0; r <= ranks; r++) s->begin[r] = r * sizeof *s->of;
+    const size_t pieces = (s->bytes + PIECE - 1) / PIECE;
+    N2_TRY(make_pieces(s));
     *done = true;
-    for (size_t first = 0; first < pieces && *done; first += ranks)
+    for (size_t first = 0; first < pieces && *done; first += (size_t)n2_ranks(s->ctx) * s->threads)
         N2_TRY(run_turn(s, first, done));
+    return N2CE_OK;
+}
+
+static void sharing_free(sharing *s) {
+    for (size_t t = 0; s->piece && t < s->threads; t++) {
+        n2_free(s->ctx, s->piece[t].room);
+        n2_free(s->ctx, s->piece[t].wanted);
+        free_rows(s, &s->piece[t].rows);
+    }
+    free_rows(s, &s->mine);
+    free_rows(s, &s->theirs);
+    n2_free(s->ctx, s->piece);
+    n2_free(s->ctx, s->of);
+    n2_free(s->ctx, s->begin);
+}
+
+/* Ranks may have other numbers of threads; turns have to be of the same pieces. */
+static n2ce_status agree_on_threads(n2ce_ctx *ctx, size_t *threads) {
+    int32_t said = n2_ctx_threads(ctx) < MOST_THREADS ? n2_ctx_threads(ctx) : MOST_THREADS;
+    N2_TRY(n2_comm_broadcast(ctx, 0, &said, sizeof said));
+    *threads = (size_t)said;
     return N2CE_OK;
 }
 
@@ -151,19 +298,18 @@ n2ce_status n2_table_read_together(n2_reader *whole, const char *path, const n2_
                                    const n2_row_taker *taker, size_t *seen, size_t *dropped,
                                    bool *done) {
     n2ce_ctx *ctx = n2_reader_ctx(whole);
-    sharing s = {.ctx = ctx, .path = path, .cols = n2_reader_cols(whole), .taker = taker};
+    sharing s = {.ctx = ctx, .whole = whole, .path = path, .taker = taker};
+    s.cols = n2_reader_cols(whole);
     s.bytes = n2_reader_bytes(whole);
     *done = false;
-    if (n2_ranks(ctx) == 1 || s.bytes <= PIECE) return N2CE_OK;
+    if (s.bytes <= PIECE) return N2CE_OK;
     if (o) s.o = *o;
     s.o.header = n2_reader_header(whole); /* which was said already, if there was a doubt */
+    N2_TRY(agree_on_threads(ctx, &s.threads));
     const n2ce_status status = run_turns(&s, done);
     *seen = (size_t)s.all.seen;
     *dropped = (size_t)s.all.dropped;
     *done &= s.all.kept > 0;
-    free_rows(&s, &s.mine);
-    free_rows(&s, &s.theirs);
-    n2_free(ctx, s.of);
-    n2_free(ctx, s.begin);
+    sharing_free(&s);
     return status;
 }

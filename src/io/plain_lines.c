@@ -1,0 +1,126 @@
+#include "plain_lines.h"
+
+#include "base/decimal.h"
+#include "base/isa.h"
+#include "plain_kernel.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- looking ---------------------------------------------------------------------------- */
+
+N2_ISA_TABLE(n2_look_fn, n2_look_at_bytes);
+
+bool n2_plain_look(const n2_plain_lines *p, const char *text, size_t n, size_t *lines) {
+    enum { BEGIN = 2 }; /* bytes of which there are none before them */
+    n2_line_findings f = {0, 0, false};
+    n2_look_fn *look = n2_look_at_bytes_table[n2_isa_current()];
+    const unsigned char *bytes = (const unsigned char *)text;
+    unsigned char first[2 + BEGIN] = {'\n', '\n'};
+    const size_t begin = n < BEGIN ? n : BEGIN;
+    memcpy(first + 2, bytes, begin);
+    look(first + 2, begin, (unsigned char)p->separator, &f);
+    look(bytes + begin, n - begin, (unsigned char)p->separator, &f);
+    const bool open = n > 0 && text[n - 1] != '\n';
+    *lines = f.lines + open;
+    if (open && text[n - 1] == p->separator) return false;
+    return !f.odd && f.separators == *lines * (p->fields - 1);
+}
+
+const char *n2_plain_skip(const char *at, const char *end, size_t lines) {
+    for (; lines > 0 && at < end; lines--) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline ? newline + 1 : end;
+    }
+    return at;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+static const uint64_t ONES = UINT64_MAX / 255; /* a one in each byte */
+
+/* The number of eight digits, the first of them lowest: of pairs, of pairs of them, of both. */
+static uint64_t number_of(uint64_t word) {
+    const uint64_t mask = 0x000000ff000000ff;
+    word = word * 10 + (word >> 8);
+    return ((word & mask) * (100 + (UINT64_C(1000000) << 32)) +
+            ((word >> 16) & mask) * (1 + (UINT64_C(10000) << 32))) >>
+           32;
+}
+
+static bool is_digit(char c) { return (unsigned char)(c - '0') <= 9; }
+
+/* The digits at p, behind those that *digits has; eight at a time, without a branch for each: how
+ * many there are is what a processor cannot guess. */
+static inline const char *read_digits(const char *p, const char *end, uint64_t *digits) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    for (uint64_t word; end - p >= 8;) {
+        memcpy(&word, p, sizeof word);
+        word ^= '0' * ONES;
+        const uint64_t others = ((word + 0x76 * ONES) | word) & 0x80 * ONES;
+        const unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+        *digits = *digits * tens[n] + number_of(n ? word << (64 - 8 * n) : 0);
+        p += n;
+        if (n < 8) return p;
+    }
+#endif
+    for (; p < end && is_digit(*p); p++) *digits = *digits * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+/* Of at most three digits: there are no larger ones. */
+static const char *read_exponent(const char *p, const char *end, int *exponent) {
+    const bool negative = p < end && *p == '-';
+    if (p < end && (*p == '-' || *p == '+')) p++;
+    const char *first = p;
+    uint64_t value = 0;
+    p = read_digits(p, end, &value);
+    if (p == first || p - first > 3) return NULL;
+    *exponent += negative ? -(int)value : (int)value;
+    return p;
+}
+
+/* The number at p, of at most 19 digits; where it ends, or NULL. */
+static const char *read_number(const char *p, const char *end, double *x) {
+    if (p == end) return NULL;
+    const bool negative = *p == '-';
+    n2_decimal d = {0, 0};
+    p += negative | (*p == '+');
+    const char *first = p;
+    p = read_digits(p, end, &d.digits);
+    ptrdiff_t n = p - first;
+    if (p < end && *p == '.') {
+        const char *fraction = ++p;
+        p = read_digits(p, end, &d.digits);
+        n += p - fraction;
+        d.exponent = (int)(fraction - p);
+    }
+    if (n == 0 || n > 19) return NULL;
+    if (p < end && (*p | 32) == 'e') p = read_exponent(p + 1, end, &d.exponent);
+    double size;
+    if (!p || (!n2_decimal_easy(d, &size) && !n2_decimal_nearest(d, &size))) return NULL;
+    *x = size * (1 - 2 * negative); /* a sign is as hard to guess as a coin */
+    return p;
+}
+
+/* Behind what is not kept: the next delimiter. */
+static const char *skip_field(const char *p, const char *end, char separator) {
+    while (p < end && *p != separator && *p != '\n' && *p != '"') p++;
+    return p;
+}
+
+const char *n2_plain_read(const n2_plain_lines *l, const char *at, const char *end, double *x) {
+    for (size_t f = 0; f < l->fields; f++) {
+        const size_t place = l->place[f];
+        at = place ? read_number(at, end, &x[place - 1]) : skip_field(at, end, l->separator);
+        if (!at) return NULL;
+        if (f + 1 == l->fields) break;
+        if (at == end || *at != l->separator) return NULL;
+        at++;
+    }
+    if (at < end && *at == '\r') at++;
+    if (at == end) return at;
+    return *at == '\n' ? at + 1 : NULL;
+}

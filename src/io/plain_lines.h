@@ -1,0 +1,31 @@
+/* Lines of CSV that hold decimal numbers and nothing else, as most do: read in one go, without
+ * fields. Whatever is not plain (quotes, blanks, missing values, names, blank lines) is left to
+ * csv.h, which knows it all and says what is wrong. */
+#ifndef N2_PLAIN_LINES_H
+#define N2_PLAIN_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct n2_plain_lines {
+    char separator;
+    size_t fields;       /* of a line, at least 1 */
+    size_t cols;         /* that are kept */
+    const size_t *place; /* of each field among those kept, from 1; 0: it is not */
+} n2_plain_lines;
+
+/* Looks at n bytes that begin with a line: *lines of them, of which the last may lack its end.
+ * False if a byte belongs to no number, if a number is missing, or if there are not as many
+ * separators as lines of so many fields have. So true says that nothing is missing and that lines
+ * are rows; not that every number is well formed. */
+bool n2_plain_look(const n2_plain_lines *p, const char *text, size_t n, size_t *lines);
+
+/* The line at `at`, in the bytes before `end`, as numbers; where the next one begins, or NULL if
+ * something about it is not plain, or not finite. A line that has no end within the bytes has it
+ * there. */
+const char *n2_plain_read(const n2_plain_lines *p, const char *at, const char *end, double *x);
+
+/* Where the line after so many others begins. */
+const char *n2_plain_skip(const char *at, const char *end, size_t lines);
+
+#endif

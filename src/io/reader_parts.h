@@ -1,0 +1,59 @@
+/* What a reader of tables is made of: it is opened in table_reader.c, and what it reads becomes
+ * numbers in table_convert.c. */
+#ifndef N2_READER_PARTS_H
+#define N2_READER_PARTS_H
+
+#include "base/arena.h"
+#include "csv.h"
+#include "npy.h"
+#include "plain_lines.h"
+#include "table.h"
+
+/* What is read of a file: its header, and bytes [begin, stop); stop 0: all of it. */
+typedef struct n2_cut {
+    size_t head, begin, stop;
+} n2_cut;
+
+struct n2_reader {
+    n2ce_ctx *ctx;
+    n2_arena arena; /* label, names, and what is kept of the columns */
+    const char *label;
+    n2_input input;
+    n2_csv *csv; /* one of the two */
+    n2_npy *npy;
+    bool drop_missing, keep_missing;
+    n2_levels *levels;
+    size_t csv_part;
+
+    n2_header header;
+    bool has_header;
+    bool is_piece; /* of its file */
+    n2_cut cut;
+    size_t header_ends; /* bytes of the file */
+    char **file_names;
+    size_t file_cols;
+
+    size_t *columns, cols; /* that are kept, by their numbers in the file */
+    size_t first_cols;     /* of these, not from `then` */
+    bool *categorical;     /* of those kept */
+    size_t *level_columns; /* their numbers in `levels`, if categorical */
+    bool any_categorical;
+    n2_plain_lines plain; /* how lines of numbers are read; none: it has texts */
+    bool find_texts;      /* the first row that is kept will tell which columns hold texts */
+    char **first_text;    /* of a column that was found so; NULL: it was not */
+    size_t text_line;     /* where they are */
+
+    const n2_csv_field *first; /* a row that was read to see that it is no header, or NULL */
+    size_t seen, dropped;
+};
+
+/* Says where the context's last message belongs. */
+n2ce_status n2_reader_fail_in(const n2_reader *r, n2ce_status status, const char *where);
+
+/* Kept column k is categorical from now on. */
+n2ce_status n2_reader_open_levels(n2_reader *r, size_t k);
+
+/* When it is known which columns hold numbers: how lines of them are read. */
+n2ce_status n2_reader_find_plain(n2_reader *r);
+
+#endif
