@@ -119,6 +119,13 @@ void n2_npy_close(n2_npy *npy) {
 
 size_t n2_npy_rows(const n2_npy *npy) { return npy->rows; }
 size_t n2_npy_cols(const n2_npy *npy) { return npy->cols; }
+size_t n2_npy_bytes_of(const n2_npy *npy) { return npy->bytes; }
+bool n2_npy_can_cut(const n2_npy *npy) { return npy->data && npy->rows > 0; }
+
+void n2_npy_cut(n2_npy *npy, size_t from, size_t to) {
+    npy->next = from;
+    npy->rows = to;
+}
 
 /* ---- the header ------------------------------------------------------------------------- */
 

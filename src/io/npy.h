@@ -35,6 +35,11 @@ void n2_npy_close(n2_npy *npy); /* NULL is fine */
 
 size_t n2_npy_rows(const n2_npy *npy);
 size_t n2_npy_cols(const n2_npy *npy);
+size_t n2_npy_bytes_of(const n2_npy *npy); /* all elements */
+
+/* Rows from .. to - 1 are all that there is, of a file that is in memory or mapped. */
+bool n2_npy_can_cut(const n2_npy *npy);
+void n2_npy_cut(n2_npy *npy, size_t from, size_t to);
 
 /* The next rows, at most max_rows of them; of each the n columns, in this order, to x, row-major.
  * NaN and infinity come as they are. *rows is 0 only at the end. Fails with N2CE_EDATA if a

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "csv.h"
+#include "file_set.h"
 #include "npy.h"
 #include "plain_lines.h"
 #include "table.h"
@@ -45,7 +46,20 @@ struct n2_reader {
 
     const n2_csv_field *first; /* a row that was read to see that it is no header, or NULL */
     size_t seen, dropped;
+
+    n2_file_set files;   /* of a pattern; none: there is this file alone */
+    size_t file;         /* that is being read: the first is this one, */
+    n2_reader *later;    /* and others have a reader of their own, */
+    n2_table_options as; /* which is opened as this one was */
 };
+
+/* One file; and its rows alone, of n2_reader_next. */
+n2ce_status n2_reader_open_file(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                                n2_reader **out);
+n2ce_status n2_reader_next_here(n2_reader *r, double *x, size_t max_rows, size_t *rows);
+
+/* Whether two files of a set have the same columns; else it says what is not alike. */
+n2ce_status n2_reader_check_alike(const n2_reader *first, const n2_reader *other);
 
 /* Says where the context's last message belongs. */
 n2ce_status n2_reader_fail_in(const n2_reader *r, n2ce_status status, const char *where);

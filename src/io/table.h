@@ -109,7 +109,8 @@ typedef struct n2_table {
                         * not left out; NULL: there are no others */
 } n2_table;
 
-/* Reads a file, a pipe or, if the path is "-", standard input. Whether it is NPY or CSV is told
+/* Reads a file, a pipe or, if the path is "-", standard input; or the files of a pattern
+ * (file_set.h), one behind the other, which have the same columns. Whether it is NPY or CSV is told
  * by its first bytes. `o` may be NULL: everything. */
 n2ce_status n2_table_read(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
                           n2_table **out);
@@ -161,11 +162,12 @@ bool n2_reader_categorical(const n2_reader *r, size_t c);
 n2_header n2_reader_header(const n2_reader *r); /* whether its file has one: yes or no */
 n2ce_ctx *n2_reader_ctx(const n2_reader *r);
 
-/* Of a file that can be cut into pieces whose rows are numbers alone; 0: it is none. */
+/* Of a file that can be cut into pieces whose rows are numbers alone; 0: it is none. Of a pattern,
+ * the first file's. */
 size_t n2_reader_bytes(const n2_reader *r);
 
-/* Pieces of a CSV file, one after the other, that can be read apart from one another: rows that
- * begin in bytes [from, to). *can is false for a file that cannot be cut: NPY, a pipe, standard
+/* Pieces of a file, one after the other, that can be read apart from one another: rows that
+ * begin in bytes [from, to). *can is false for a file that cannot be cut: a pipe, standard
  * input. */
 n2ce_status n2_reader_can_cut(n2ce_ctx *ctx, const char *path, size_t *bytes, bool *can);
 

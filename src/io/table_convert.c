@@ -371,7 +371,7 @@ static n2ce_status check_some(const n2_reader *r) {
                    r->label, r->dropped, r->seen);
 }
 
-n2ce_status n2_reader_next(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
+n2ce_status n2_reader_next_here(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
     *rows = 0;
     if (max_rows == 0) return N2CE_OK;
     const n2_c_locale scope = n2_c_locale_enter();

@@ -8,6 +8,7 @@
 #include "reader_parts.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     PIECE = 2 << 20,  /* bytes: a matter of the file, not of the ranks */
@@ -26,8 +27,16 @@ typedef struct some_rows {
     size_t n, room;
 } some_rows;
 
+/* One of a pattern, or the only one. */
+typedef struct source {
+    const char *path;
+    size_t bytes, first; /* its first piece */
+    n2_reader *r;        /* if it is open */
+} source;
+
 /* A piece in a thread's hands. */
 typedef struct piece {
+    const source *file;
     size_t from, to;   /* bytes of the file, where its lines begin */
     char *room;        /* for them */
     const char *lines; /* n bytes */
@@ -44,10 +53,12 @@ typedef struct piece {
 
 typedef struct sharing {
     n2ce_ctx *ctx;
-    n2_reader *whole;
-    const char *path;
+    const n2_reader *whole; /* which others are to be like */
     n2_table_options o;
-    size_t cols, bytes; /* of the file */
+    source *file;
+    size_t files, pieces;
+    size_t open; /* files before it are not, any more */
+    size_t cols;
     const n2_row_taker *taker;
     piece *piece; /* of this rank, in this turn */
     size_t threads;
@@ -79,17 +90,17 @@ static void look_at_piece(void *arg, size_t item, int worker) {
     (void)worker;
     const sharing *s = arg;
     piece *p = &s->piece[item];
-    const size_t header = s->whole->header_ends;
     size_t lines = 0;
     p->of = (counts){0};
     p->rows.n = p->n = 0;
     p->failed = false;
-    p->plain = p->from >= p->to;
-    if (p->plain || s->whole->plain.fields == 0) return;
-    const size_t from = p->from < header ? header : p->from;
-    p->plain = from < p->to && n2_input_lines(&s->whole->input, from, p->to, p->room,
-                                              PIECE + BEYOND, &p->lines, &p->n);
-    if (p->plain) p->plain = n2_plain_look(&s->whole->plain, p->lines, p->n, &lines);
+    p->plain = !p->file;
+    if (p->plain || p->file->r->plain.fields == 0) return;
+    const n2_reader *whole = p->file->r;
+    const size_t from = p->from < whole->header_ends ? whole->header_ends : p->from;
+    p->plain = from < p->to && n2_input_lines(&whole->input, from, p->to, p->room, PIECE + BEYOND,
+                                              &p->lines, &p->n);
+    if (p->plain) p->plain = n2_plain_look(&whole->plain, p->lines, p->n, &lines);
     if (p->plain) p->of = (counts){lines, lines, 0, 0};
 }
 
@@ -105,7 +116,7 @@ static n2ce_status read_rows(const sharing *s, n2_reader *r, some_rows *to) {
 /* All of a piece that is not plain. */
 static n2ce_status read_piece(const sharing *s, piece *p) {
     n2_reader *r = NULL;
-    N2_TRY(n2_reader_open_piece(s->ctx, s->path, &s->o, p->from, p->to, &r));
+    N2_TRY(n2_reader_open_piece(s->ctx, p->file->path, &s->o, p->from, p->to, &r));
     if (!r) return N2CE_OK;
     const n2ce_status status = read_rows(s, r, &p->rows);
     p->of = (counts){p->rows.n, n2_reader_seen(r), n2_reader_dropped(r), 0};
@@ -113,7 +124,42 @@ static n2ce_status read_piece(const sharing *s, piece *p) {
     return status;
 }
 
-static n2ce_status read_pieces(sharing *s) {
+/* The file of a piece, open. */
+static n2ce_status find_file(sharing *s, size_t number, source **out) {
+    source *file = s->file;
+    while (file + 1 < s->file + s->files && file[1].first <= number) file++;
+    *out = file;
+    if (file->r) return N2CE_OK;
+    N2_TRY(n2_reader_open_file(s->ctx, file->path, &s->o, &file->r));
+    return n2_reader_bytes(file->r) == file->bytes ? n2_reader_check_alike(s->whole, file->r)
+                                                   : N2CE_EDATA;
+}
+
+static void close_files(sharing *s, size_t before) {
+    for (; s->open < before; s->open++) {
+        n2_reader_close(s->file[s->open].r);
+        s->file[s->open].r = NULL;
+    }
+}
+
+static n2ce_status take_pieces(sharing *s, size_t first) {
+    source *file = NULL;
+    for (size_t t = 0; t < s->threads; t++) {
+        piece *p = &s->piece[t];
+        const size_t number = first + t;
+        p->file = NULL;
+        if (number >= s->pieces) continue;
+        N2_TRY(find_file(s, number, &file));
+        p->file = file;
+        p->from = (number - file->first) * PIECE;
+        p->to = p->from + PIECE < file->bytes ? p->from + PIECE : file->bytes;
+        if (t == 0) close_files(s, (size_t)(file - s->file));
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status read_pieces(sharing *s, size_t first) {
+    N2_TRY(take_pieces(s, first));
     N2_TRY(n2_parallel_for(s->ctx, s->threads, look_at_piece, s));
     n2ce_status status = N2CE_OK;
     n2_comm_alone(s->ctx);
@@ -139,6 +185,7 @@ static void copy_rows(void *arg, size_t item, int worker) {
     (void)worker;
     const sharing *s = arg;
     piece *p = &s->piece[item];
+    if (p->of.wanted == 0) return;
     const char *at = p->lines, *end = p->plain ? p->lines + p->n : NULL;
     double *x = s->mine.x + p->at * s->cols;
     uint64_t next = p->origin;
@@ -150,7 +197,7 @@ static void copy_rows(void *arg, size_t item, int worker) {
             continue;
         }
         at = n2_plain_skip(at, end, (size_t)(p->wanted[i] - next));
-        at = n2_plain_read(&s->whole->plain, at, end, x);
+        at = n2_plain_read(&p->file->r->plain, at, end, x);
         next = p->wanted[i] + 1;
         p->failed = !at;
     }
@@ -236,12 +283,7 @@ static n2ce_status share_turn(sharing *s, bool *failed) {
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
     if (n2_cancelled(s->ctx) && n2_ranks(s->ctx) == 1) return N2CE_ECANCELED;
-    for (size_t t = 0; t < s->threads; t++) {
-        const size_t from = (first + (size_t)n2_rank(s->ctx) * s->threads + t) * PIECE;
-        s->piece[t].from = from < s->bytes ? from : s->bytes;
-        s->piece[t].to = from + PIECE < s->bytes ? from + PIECE : s->bytes;
-    }
-    const n2ce_status status = read_pieces(s);
+    const n2ce_status status = read_pieces(s, first + (size_t)n2_rank(s->ctx) * s->threads);
     if (status == N2CE_ENOMEM || status == N2CE_ECANCELED) return status;
     bool failed = status != N2CE_OK;
     N2_TRY(n2_comm_any(s->ctx, &failed));
@@ -265,15 +307,16 @@ static n2ce_status make_pieces(sharing *s) {
 }
 
 static n2ce_status run_turns(sharing *s, bool *done) {
-    const size_t pieces = (s->bytes + PIECE - 1) / PIECE;
+    const size_t at_once = (size_t)n2_ranks(s->ctx) * s->threads;
     N2_TRY(make_pieces(s));
     *done = true;
-    for (size_t first = 0; first < pieces && *done; first += (size_t)n2_ranks(s->ctx) * s->threads)
+    for (size_t first = 0; first < s->pieces && *done; first += at_once)
         N2_TRY(run_turn(s, first, done));
     return N2CE_OK;
 }
 
 static void sharing_free(sharing *s) {
+    close_files(s, s->files);
     for (size_t t = 0; s->piece && t < s->threads; t++) {
         n2_free(s->ctx, s->piece[t].room);
         n2_free(s->ctx, s->piece[t].wanted);
@@ -281,6 +324,7 @@ static void sharing_free(sharing *s) {
     }
     free_rows(s, &s->mine);
     free_rows(s, &s->theirs);
+    n2_free(s->ctx, s->file);
     n2_free(s->ctx, s->piece);
     n2_free(s->ctx, s->of);
     n2_free(s->ctx, s->begin);
@@ -294,19 +338,42 @@ static n2ce_status agree_on_threads(n2ce_ctx *ctx, size_t *threads) {
     return N2CE_OK;
 }
 
+/* *bytes of all, 0 if one of them has none that can be cut. */
+static n2ce_status find_files(sharing *s, n2_reader *whole, const char *path, size_t *bytes) {
+    struct stat info;
+    const size_t n = whole->files.n > 1 ? whole->files.n : 1;
+    s->file = n2_alloc(s->ctx, n, sizeof *s->file);
+    if (!s->file) return N2CE_ENOMEM;
+    s->files = n;
+    *bytes = 0;
+    for (size_t i = 0; i < s->files; i++) {
+        source *f = &s->file[i];
+        f->path = whole->files.n > 1 ? whole->files.path[i] : path;
+        f->bytes = i == 0 ? n2_reader_bytes(whole) : 0;
+        if (i > 0 && stat(f->path, &info) == 0 && S_ISREG(info.st_mode))
+            f->bytes = (size_t)info.st_size;
+        f->first = s->pieces;
+        s->pieces += (f->bytes + PIECE - 1) / PIECE;
+        *bytes = f->bytes > 0 && (i == 0 || *bytes > 0) ? *bytes + f->bytes : 0;
+    }
+    return N2CE_OK;
+}
+
 n2ce_status n2_table_read_together(n2_reader *whole, const char *path, const n2_table_options *o,
                                    const n2_row_taker *taker, size_t *seen, size_t *dropped,
                                    bool *done) {
     n2ce_ctx *ctx = n2_reader_ctx(whole);
-    sharing s = {.ctx = ctx, .whole = whole, .path = path, .taker = taker};
-    s.cols = n2_reader_cols(whole);
-    s.bytes = n2_reader_bytes(whole);
+    sharing s = {.ctx = ctx, .whole = whole, .taker = taker, .cols = n2_reader_cols(whole)};
+    size_t bytes;
     *done = false;
-    if (s.bytes <= PIECE) return N2CE_OK;
+    if (whole->npy && n2_ranks(ctx) == 1) return N2CE_OK; /* which is as fast alone */
+    n2ce_status status = find_files(&s, whole, path, &bytes);
     if (o) s.o = *o;
     s.o.header = n2_reader_header(whole); /* which was said already, if there was a doubt */
-    N2_TRY(agree_on_threads(ctx, &s.threads));
-    const n2ce_status status = run_turns(&s, done);
+    if (status == N2CE_OK && bytes > PIECE) {
+        status = agree_on_threads(ctx, &s.threads);
+        if (status == N2CE_OK) status = run_turns(&s, done);
+    }
     *seen = (size_t)s.all.seen;
     *dropped = (size_t)s.all.dropped;
     *done &= s.all.kept > 0;

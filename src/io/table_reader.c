@@ -8,8 +8,6 @@
 
 size_t n2_reader_cols(const n2_reader *r) { return r->cols; }
 size_t n2_reader_first_cols(const n2_reader *r) { return r->first_cols; }
-size_t n2_reader_seen(const n2_reader *r) { return r->seen; }
-size_t n2_reader_dropped(const n2_reader *r) { return r->dropped; }
 
 const char *n2_reader_name(const n2_reader *r, size_t c) {
     return c < r->cols ? r->file_names[r->columns[c]] : NULL;
@@ -26,7 +24,8 @@ n2_header n2_reader_header(const n2_reader *r) {
 }
 
 size_t n2_reader_bytes(const n2_reader *r) {
-    return r->csv && !r->any_categorical && !r->find_texts ? n2_input_bytes(&r->input) : 0;
+    if (r->any_categorical || r->find_texts) return 0;
+    return r->csv || n2_npy_can_cut(r->npy) ? n2_input_bytes(&r->input) : 0;
 }
 
 /* ---- what is wrong, and where ----------------------------------------------------------- */
@@ -296,6 +295,8 @@ static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
 
 void n2_reader_close(n2_reader *r) {
     if (!r) return;
+    n2_reader_close(r->later);
+    n2_file_set_free(&r->files);
     n2_csv_close(r->csv);
     n2_npy_close(r->npy);
     n2_input_close(&r->input);
@@ -315,13 +316,8 @@ static n2ce_status finish(n2_reader *r, n2ce_status status, const n2_table_optio
     return status;
 }
 
-n2ce_status n2_reader_open(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
-                           n2_reader **out) {
-    if (o && o->to > 0) {
-        n2_table_options whole = *o;
-        whole.from = whole.to = 0;
-        return n2_reader_open_piece(ctx, path, &whole, o->from, o->to, out);
-    }
+n2ce_status n2_reader_open_file(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
+                                n2_reader **out) {
     n2_reader *r = *out = reader_new(ctx, o);
     return r ? finish(r, start_path(r, path), o, out) : N2CE_ENOMEM;
 }
@@ -330,36 +326,68 @@ n2ce_status n2_reader_open(n2ce_ctx *ctx, const char *path, const n2_table_optio
 
 n2ce_status n2_reader_can_cut(n2ce_ctx *ctx, const char *path, size_t *bytes, bool *can) {
     n2_input in;
+    n2_npy *npy = NULL;
     size_t n;
     N2_TRY(n2_input_open(ctx, path, &in));
     const unsigned char *head = n2_input_head(&in, &n);
+    const bool is_npy = n2_is_npy(head, n);
     *bytes = n2_input_bytes(&in);
-    *can = *bytes > 0 && !n2_is_npy(head, n);
+    const n2ce_status status = is_npy ? n2_npy_open(ctx, &in, &npy) : N2CE_OK;
+    *can = *bytes > 0 && (!is_npy || (npy && n2_npy_can_cut(npy)));
+    n2_npy_close(npy);
     n2_input_close(&in);
+    return status;
+}
+
+/* Lines that begin in [from, to), to a reader of their own. */
+static n2ce_status cut_csv(const n2_reader *whole, const char *path, const n2_table_options *o,
+                           size_t from, size_t to, n2_reader **out) {
+    n2_cut cut = {.head = whole->header_ends};
+    N2_TRY(n2_input_find_lines(&whole->input, from, to, &cut.begin, &cut.stop));
+    if (cut.begin < cut.head) cut.begin = cut.head;
+    if (cut.begin >= cut.stop) return N2CE_OK;
+    n2_reader *r = *out = reader_new(whole->ctx, o);
+    if (!r) return N2CE_ENOMEM;
+    r->cut = cut;
+    n2ce_status started = start_path(r, path);
+    if (started == N2CE_OK && r->file_cols != whole->file_cols)
+        started =
+            n2_fail(r->ctx, N2CE_EDATA, "%s: rows have %zu columns, and the first of the file %zu.",
+                    r->label, r->file_cols, whole->file_cols);
+    return finish(r, started, o, out);
+}
+
+/* Rows that begin there, as if they lay one behind the other; the reader of the whole is theirs
+ * from now on. */
+static n2ce_status cut_npy(n2_reader *r, size_t from, size_t to, bool *some) {
+    const size_t rows = n2_npy_rows(r->npy), bytes = n2_npy_bytes_of(r->npy), row = bytes / rows;
+    const size_t header = n2_input_bytes(&r->input) - bytes;
+    const size_t first = from > header ? (from - header + row - 1) / row : 0;
+    const size_t end = to > header ? (to - header + row - 1) / row : 0;
+    const size_t room = strlen(r->label) + 64;
+    char *label = n2_arena_alloc(&r->arena, room, 1);
+    if (!label) return N2CE_ENOMEM;
+    snprintf(label, room, first > 0 ? "%s from row %zu on" : "%s", r->label, first);
+    r->label = label;
+    r->is_piece = true;
+    *some = first < end;
+    if (*some) n2_npy_cut(r->npy, first, end);
     return N2CE_OK;
 }
 
 n2ce_status n2_reader_open_piece(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
                                  size_t from, size_t to, n2_reader **out) {
     n2_reader *whole;
+    bool some = false;
     *out = NULL;
-    N2_TRY(n2_reader_open(ctx, path, o, &whole));
-    n2_cut cut = {.head = whole->header_ends};
-    const n2ce_status status = n2_input_find_lines(&whole->input, from, to, &cut.begin, &cut.stop);
-    const size_t file_cols = whole->file_cols;
-    n2_reader_close(whole);
-    N2_TRY(status);
-    if (cut.begin < cut.head) cut.begin = cut.head;
-    if (cut.begin >= cut.stop) return N2CE_OK;
-    n2_reader *r = *out = reader_new(ctx, o);
-    if (!r) return N2CE_ENOMEM;
-    r->cut = cut;
-    n2ce_status started = start_path(r, path);
-    if (started == N2CE_OK && r->file_cols != file_cols)
-        started =
-            n2_fail(ctx, N2CE_EDATA, "%s: rows have %zu columns, and the first of the file %zu.",
-                    r->label, r->file_cols, file_cols);
-    return finish(r, started, o, out);
+    N2_TRY(n2_reader_open_file(ctx, path, o, &whole));
+    const n2ce_status status =
+        whole->npy ? cut_npy(whole, from, to, &some) : cut_csv(whole, path, o, from, to, out);
+    if (status == N2CE_OK && some)
+        *out = whole;
+    else
+        n2_reader_close(whole);
+    return status;
 }
 
 n2ce_status n2_reader_parse(n2ce_ctx *ctx, const char *label, const void *bytes, size_t n,

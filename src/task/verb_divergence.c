@@ -7,7 +7,8 @@
 
 static const n2ce_option divergence_options[] = {
     {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "samples of the numerator: CSV or NPY, - for standard input"},
+     "samples of the numerator: CSV or NPY, - for standard input, or 'part-*.csv' for several "
+     "files"},
     {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of the denominator"},
     N2_COLUMNS_OPTION,
     {"path", 0, N2CE_OPTION_REALS, "1,10,100,1000", 1, 1e12, NULL, "LIST",

@@ -6,7 +6,8 @@
 
 static const n2ce_option fit_options[] = {
     {"num", 'n', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "samples of the numerator: CSV or NPY, - for standard input"},
+     "samples of the numerator: CSV or NPY, - for standard input, or 'part-*.csv' for several "
+     "files"},
     {"den", 'd', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE", "samples of the denominator"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "write the model here, a safetensors file"},

@@ -6,7 +6,7 @@
 
 static const n2ce_option mi_options[] = {
     {"file", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
-     "rows that hold x and y: CSV or NPY, - for standard input"},
+     "rows that hold x and y: CSV or NPY, - for standard input, or 'part-*.csv' for several files"},
     {"x", 'x', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS",
      "columns of x, by name, number or range: 0-9,12"},
     {"y", 'y', N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLS", "columns of y"},

@@ -2,6 +2,7 @@
 #include "comm/comm.h"
 #include "detect/detector_file.h"
 #include "io/file.h"
+#include "io/file_set.h"
 #include "io/npy.h"
 #include "ratio/score_rows.h"
 #include "ratio_session.h"
@@ -13,7 +14,7 @@ static const n2ce_option score_options[] = {
     {"model", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "MODEL",
      "a model that n2ce fit wrote, or n2ce detect"},
     {"rows", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "ROWS",
-     "rows to score: CSV or NPY, - for standard input"},
+     "rows to score: CSV or NPY, - for standard input, or 'part-*.csv' for several files"},
     {"output", 'o', N2CE_OPTION_PATH, NULL, 0, 0, NULL, "FILE",
      "write the log ratios here, as NPY if it ends in .npy; default: standard output"},
     N2_FORCE_OPTION,
@@ -124,12 +125,13 @@ typedef struct ratio_scoring {
     const n2ce_options *o;
     n2ce_model *m;
     n2_device_choice choice;
+    const char *path; /* of the rows */
 } ratio_scoring;
 
 /* All rows of the file, or those of a piece of it; there may be none. */
 static n2ce_status score_rows(ratio_scoring *s, const size_t piece[2], scores_out *out) {
     n2_reader *r;
-    N2_TRY(n2_model_open_rows(s->m, n2ce_options_get(s->o, "rows"), n2_header_of(s->o),
+    N2_TRY(n2_model_open_rows(s->m, s->path, n2_header_of(s->o),
                               n2_options_flag(s->o, "drop-missing"),
                               n2ce_options_get(s->o, "columns"), piece, &r));
     if (!r) return N2CE_OK;
@@ -186,15 +188,26 @@ static n2ce_status score_pieces(ratio_scoring *s, size_t bytes, scores_out *out)
     n2_text_free(&mine.text);
     n2_free(s->ctx, mine.x);
     if (status != N2CE_OK || out->n > 0 || n2_rank(s->ctx) > 0) return status;
-    return n2_fail(s->ctx, N2CE_EDATA, "%s has no rows to score.", n2ce_options_get(s->o, "rows"));
+    return n2_fail(s->ctx, N2CE_EDATA, "%s has no rows to score.", s->path);
 }
 
 static n2ce_status score_shared(ratio_scoring *s, scores_out *out) {
     size_t bytes = 0;
     bool can = false;
-    if (n2_ranks(s->ctx) > 1)
-        N2_TRY(n2_reader_can_cut(s->ctx, n2ce_options_get(s->o, "rows"), &bytes, &can));
+    if (n2_ranks(s->ctx) > 1) N2_TRY(n2_reader_can_cut(s->ctx, s->path, &bytes, &can));
     return can ? score_pieces(s, bytes, out) : score_rows(s, NULL, out);
+}
+
+static n2ce_status score_files(ratio_scoring *s, scores_out *out) {
+    n2_file_set files;
+    N2_TRY(n2_file_set_find(s->ctx, n2ce_options_get(s->o, "rows"), &files));
+    n2ce_status status = N2CE_OK;
+    for (size_t i = 0; i < files.n && status == N2CE_OK; i++) {
+        s->path = files.path[i];
+        status = score_shared(s, out);
+    }
+    n2_file_set_free(&files);
+    return status;
 }
 
 static n2ce_status score_by_ratio(n2ce_ctx *ctx, const n2ce_options *o, scores_out *out) {
@@ -204,7 +217,7 @@ static n2ce_status score_by_ratio(n2ce_ctx *ctx, const n2ce_options *o, scores_o
     out->what =
         out->weights ? "importance weights p_num/p_den" : "log ratios ln p_num/p_den in nats";
     out->key = out->weights ? "weights" : "log_ratios";
-    const n2ce_status status = score_shared(&s, out);
+    const n2ce_status status = score_files(&s, out);
     out->device = n2_choice_name(s.m->ratio->critics > 0 ? &s.choice : NULL);
     n2ce_model_free(s.m);
     return status;

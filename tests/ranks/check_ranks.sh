@@ -74,6 +74,18 @@ cp 1/model.st model.st
 same score score ../quick.st ../long.csv -o scores.txt
 rows 90000 0.2 >many.csv # of more than one piece, and more rows than are kept
 same 'fit by pieces' fit -n ../long.csv -d ../many.csv --critic quadratic --max-rows 5000 -o model.st
+{ echo a,b,c && tail -n 40000 many.csv; } >part-2.csv
+head -n 50001 many.csv >part-1.csv
+same 'fit by pieces, of several files' fit -n ../long.csv -d '../part-*.csv' --critic quadratic --max-rows 5000 -o model.st
+"$program" fit -n long.csv -d many.csv --critic quadratic --max-rows 5000 -o whole.st --quiet >out || complain "$(cat out)"
+"$program" fit -n long.csv -d 'part-*.csv' --critic quadratic --max-rows 5000 -o parts.st --quiet >parts || complain "$(cat parts)"
+cmp -s out parts || complain "several files are not what they are together: $(cat out parts)"
+same 'score several files' score ../quick.st '../part-[12].csv' -o scores.txt
+"$program" score quick.st many.csv -o scores.txt >out && cmp -s scores.txt 1/scores.txt || complain 'scores of several files'
+"$program" score quick.st long.csv -o long.npy >out && "$program" score quick.st many.csv -o many.npy --force >out || complain "$(cat out)"
+same 'fit of NPY by pieces' fit -n ../long.npy -d ../many.npy --critic quadratic --max-rows 5000 -o model.st
+cp 1/model.st one.st
+same 'score NPY by pieces' score ../one.st ../long.npy -o scores.txt
 { cat many.csv; echo '"1","2'; echo '3",4'; } >quotes.csv
 same 'fit of what cannot be cut' fit -n ../quotes.csv -d ../long.csv --columns a,c --max-rows 500 --critic quadratic -o model.st
 same 'score without names' score ../quick.st ../new.csv -o scores.npy
@@ -103,6 +115,14 @@ code=0
 ranks 2 score quick.st broken.csv -o broken.txt >out 2>err || code=$?
 [ "$code" = 3 ] && [ ! -e broken.txt ] || complain "a bad line: exit $code"
 [ "$(grep -c 'n2ce: .*from byte [0-9]* on, line [0-9]*, column 3' err)" = 1 ] || complain "a bad line: $(cat err)"
+echo a,b,d >part-3.csv && echo 1,2,3 >>part-3.csv
+code=0
+ranks 2 fit -n 'part-*.csv' -d den.csv -o broken.st >out 2>err || code=$?
+[ "$code" = 3 ] && [ ! -e broken.st ] && [ "$(grep -c 'n2ce: Column 3 is "c" in part-1.csv and "d" in part-3.csv' err)" = 1 ] ||
+    complain "files that are not alike: exit $code $(cat err)"
+code=0
+ranks 2 fit -n 'none-*.csv' -d den.csv -o broken.st >out 2>err || code=$?
+[ "$code" = 1 ] && [ "$(grep -c 'n2ce: none-\*.csv: there is no file' err)" = 1 ] || complain "no such files: exit $code $(cat err)"
 touch there.st
 code=0
 ranks 2 fit -n num.csv -d den.csv -o there.st >out 2>err || code=$?
