@@ -185,11 +185,15 @@ n2ce_status n2_lebm_prior_gain(n2_lebm *m, const double *z, size_t n, uint64_t s
 /* Chains of codes that are moved and shown, so many at once. */
 typedef struct n2_lebm_sampler n2_lebm_sampler;
 
+/* Whether each move is tested by Metropolis' rule, which makes chains exact. Auto: those of ratios,
+ * which are a density; not those of maximum likelihood, whose f was learnt for chains without. */
+typedef enum n2_lebm_chains { N2_LEBM_AUTO, N2_LEBM_PLAIN, N2_LEBM_ADJUSTED } n2_lebm_chains;
+
 typedef struct n2_lebm_sampling {
     size_t rows;   /* chains at once; 0: 500 */
-    double step;   /* s of Langevin dynamics; 0: 0.4 */
+    double step;   /* s of Langevin dynamics; 0: 0.4, or what suits tested moves */
     bool no_prior; /* N(0, I), whatever was learnt */
-    bool adjusted; /* Metropolis' test of every move: no error of long steps */
+    n2_lebm_chains chains;
 } n2_lebm_sampling;
 
 /* On the model's backend; the model must outlive *out, and not be trained meanwhile. */

@@ -64,6 +64,14 @@ static n2ce_status add_base(n2_store *store, n2_prior *p) {
     return status;
 }
 
+/* The paper's waymarks would leave nearly all of what a fitted Gaussian does not say to the first
+ * stage; even steps share it. */
+static void place_waymarks(const n2_prior_spec *s, double *variances) {
+    const size_t stages = (size_t)s->stages;
+    if (!s->fitted) n2_waymarks_of_stages(stages, variances);
+    for (size_t k = 0; s->fitted && k <= stages; k++) variances[k] = (double)k / (double)stages;
+}
+
 n2ce_status n2_prior_new(n2_store *store, const n2_prior_spec *spec, int64_t nz, uint64_t seed,
                          n2_prior *out) {
     double variances[N2_PRIOR_STAGES_MAX + 1];
@@ -73,7 +81,7 @@ n2ce_status n2_prior_new(n2_store *store, const n2_prior_spec *spec, int64_t nz,
         return n2_fail(n2_store_ctx(store), N2CE_EINVAL, "A prior of codes needs %s.", mistake);
     if (spec->kind == N2_PRIOR_GAUSSIAN) return N2CE_OK;
     out->net = n2_ratio_net_new(&out->parameters, nz, spec->width, (int)spec->depth, spec->stages);
-    n2_waymarks_of_stages((size_t)spec->stages, variances);
+    place_waymarks(spec, variances);
     out->waymarks = n2_waymarks_new(store, "waymarks", variances, (size_t)spec->stages + 1);
     if (out->parameters.failed || !out->waymarks) return N2CE_ENOMEM;
     return spec->fitted ? add_base(store, out) : N2CE_OK;

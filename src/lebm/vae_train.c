@@ -249,29 +249,57 @@ static n2ce_status code_all(training *t) {
     return N2CE_OK;
 }
 
-static n2ce_status fit_base(training *t) {
-    n2_lebm *m = t->m;
+static n2ce_status fit_base(n2_lebm *m, const float *codes, size_t n) {
     n2_code_mixture fit;
-    if (!m->nets.spec.prior.fitted) return N2CE_OK;
-    N2_TRY(n2_code_gaussian_fit(m->ctx, t->codes->data, (size_t)rows_of(t->codes),
-                                (size_t)m->nets.spec.nz, &fit));
+    N2_TRY(n2_code_gaussian_fit(m->ctx, codes, n, (size_t)m->nets.spec.nz, &fit));
     const n2ce_status status = n2_prior_set_base(m->store, &m->nets.prior, fit.mean, fit.factor);
     n2_code_mixture_free(m->ctx, &fit);
+    return status;
+}
+
+/* Pictures at equal steps. */
+static n2ce_status some_pictures(const training *t, n2_images **out) {
+    enum { MOST = 10000 };
+    const size_t all = t->pictures->n, n = all < MOST ? all : MOST;
+    size_t *numbers = n2_alloc(t->m->ctx, n, sizeof *numbers);
+    if (!numbers) return N2CE_ENOMEM;
+    for (size_t i = 0; i < n; i++) numbers[i] = i * all / n;
+    const n2ce_status status = n2_images_pick(t->pictures, numbers, n, out);
+    n2_free(t->m->ctx, numbers);
+    return status;
+}
+
+/* Codes move in the joint phase, and the base with them: else f would have to learn again what a
+ * Gaussian can say. */
+static n2ce_status follow_codes(const training *t) {
+    n2_lebm *m = t->m;
+    const bool flips = t->run->schedule.flips;
+    n2_images *some;
+    N2_TRY(some_pictures(t, &some));
+    const size_t half = some->n * 2 * (size_t)m->nets.spec.nz, n = some->n;
+    float *codes = n2_alloc(m->ctx, 2 * half, sizeof *codes);
+    n2ce_status status = codes ? n2_lebm_codes(m, some, false, codes) : N2CE_ENOMEM;
+    if (status == N2CE_OK && flips) status = n2_lebm_codes(m, some, true, codes + half);
+    if (status == N2CE_OK) status = fit_base(m, codes, flips ? 2 * n : n);
+    n2_free(m->ctx, codes);
+    n2_images_free(some);
     return status;
 }
 
 static n2ce_status renew_vae(void *user, uint64_t step) { return look_at(user, N2_LEBM_VAE, step); }
 
 static n2ce_status renew_prior(void *user, uint64_t step) {
-    if (step == 0) {
-        N2_TRY(code_all(user));
-        N2_TRY(fit_base(user));
-    }
-    return look_at(user, N2_LEBM_PRIOR, step);
+    training *t = user;
+    if (step == 0) N2_TRY(code_all(t));
+    if (step == 0 && t->m->nets.spec.prior.fitted)
+        N2_TRY(fit_base(t->m, t->codes->data, (size_t)rows_of(t->codes)));
+    return look_at(t, N2_LEBM_PRIOR, step);
 }
 
 static n2ce_status renew_joint(void *user, uint64_t step) {
-    return look_at(user, N2_LEBM_JOINT, step);
+    training *t = user;
+    if (step > 0 && t->m->nets.spec.prior.fitted) N2_TRY(follow_codes(t));
+    return look_at(t, N2_LEBM_JOINT, step);
 }
 
 /* ---- the run ---- */

@@ -7,15 +7,14 @@
 #include <stdio.h>
 
 const n2_images_arm n2_images_arms[N2_IMAGES_ARMS] = {
-    {"codes", "codes of pictures", N2_IMAGES_CODES, 0, N2_PRIOR_GAUSSIAN, 1, 1, false},
-    {"vae", "N(0, I): the VAE alone", N2_IMAGES_NORMAL, 0, N2_PRIOR_GAUSSIAN, 1, 1, false},
-    {"gaussian", "a full Gaussian, fitted", N2_IMAGES_FITTED, 1, N2_PRIOR_GAUSSIAN, 1, 1, false},
-    {"mixture", "10 Gaussians, fitted", N2_IMAGES_FITTED, 10, N2_PRIOR_GAUSSIAN, 1, 1, false},
-    {"mle", "maximum likelihood", N2_IMAGES_LEARNT, 0, N2_PRIOR_MLE, 1, 1, false},
-    {"n2ce-m1", "NCE: M = 1, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 1, 1, false},
-    {"n2ce-k1", "N2CE: M = 100, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 1, false},
-    {"n2ce-fitted", "N2CE, fitted Gaussian", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3, true},
-    {"n2ce", "N2CE: M = 100, K = 3", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3, false},
+    {"codes", "codes of pictures", N2_IMAGES_CODES, 0, N2_PRIOR_GAUSSIAN, 1, 1},
+    {"vae", "N(0, I): the VAE alone", N2_IMAGES_NORMAL, 0, N2_PRIOR_GAUSSIAN, 1, 1},
+    {"gaussian", "a full Gaussian, fitted", N2_IMAGES_FITTED, 1, N2_PRIOR_GAUSSIAN, 1, 1},
+    {"mixture", "10 Gaussians, fitted", N2_IMAGES_FITTED, 10, N2_PRIOR_GAUSSIAN, 1, 1},
+    {"mle", "maximum likelihood", N2_IMAGES_LEARNT, 0, N2_PRIOR_MLE, 1, 1},
+    {"n2ce-m1", "NCE: M = 1, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 1, 1},
+    {"n2ce-k1", "N2CE: M = 100, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 1},
+    {"n2ce", "N2CE: M = 100, K = 3", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3},
 };
 
 enum { BETWEEN = 8, MIXTURE_ROWS = 20000 };
@@ -55,7 +54,8 @@ static n2ce_status show_chains(const seed_work *w, n2_lebm *m) {
     static const uint64_t moves[BETWEEN] = {0, 1, 2, 5, 10, 20, 50, N2_IMAGES_MOVES};
     n2_images *column = NULL, *sheet = NULL;
     n2_lebm_sampler *sampler;
-    N2_TRY(n2_lebm_sampler_open(m, &(n2_lebm_sampling){.rows = BETWEEN}, &sampler));
+    const n2_lebm_sampling how = {.rows = BETWEEN, .chains = n2_lebm_chains_of(w->s->options)};
+    N2_TRY(n2_lebm_sampler_open(m, &how, &sampler));
     n2ce_status status = n2_lebm_blank(m, BETWEEN * BETWEEN, &sheet);
     if (status == N2CE_OK) status = n2_lebm_sampler_begin(sampler, seed_of(w), 0);
     for (size_t i = 0; i < BETWEEN && status == N2CE_OK; i++) {
@@ -205,7 +205,7 @@ static n2ce_status run_fitted(const seed_work *w, size_t k, n2_images_run *run) 
 
 static n2ce_status sample(const seed_work *w, n2_lebm *m, n2_images_run *run, size_t stage) {
     n2_images *made;
-    const n2_lebm_sampling how = {.adjusted = n2_options_flag(w->s->options, "adjusted")};
+    const n2_lebm_sampling how = {.chains = n2_lebm_chains_of(w->s->options)};
     N2_TRY(n2_lebm_sample(m, &how, w->s->number, N2_IMAGES_MOVES, seed_of(w), &made));
     return judge(w, made, run, stage);
 }
@@ -242,7 +242,6 @@ static n2ce_status run_learnt(const seed_work *w, size_t arm) {
     n2_lebm_plan plan = w->s->plan;
     n2_lebm *m;
     n2_lebm_plan_prior(w->s->options, a->kind, a->magnitude, a->stages, &plan);
-    plan.spec.prior.fitted = a->fitted;
     N2_TRY(n2_lebm_new(w->runner->inner, &plan.spec, seed_of(w), &m));
     const n2ce_status status = learn(w, &plan, m, arm);
     n2_lebm_free(m);

@@ -18,17 +18,15 @@ static const n2ce_option options_table[] = {
      "pictures to learn from instead: files or folders, separated by commas"},
     {"subset", 0, N2CE_OPTION_COUNT, "0", 0, 1e6, NULL, "N",
      "learn from N pictures only, at equal steps, for a quick look; 0: all"},
-    {"arms", 0, N2CE_OPTION_WORDS,
-     "codes,vae,gaussian,mixture,mle,n2ce-m1,n2ce-k1,n2ce-fitted,n2ce", 0, 0,
-     "codes|vae|gaussian|mixture|mle|n2ce-m1|n2ce-k1|n2ce-fitted|n2ce", "LIST",
+    {"arms", 0, N2CE_OPTION_WORDS, "codes,vae,gaussian,mixture,mle,n2ce-m1,n2ce-k1,n2ce", 0, 0,
+     "codes|vae|gaussian|mixture|mle|n2ce-m1|n2ce-k1|n2ce", "LIST",
      "priors to compare, separated by commas"},
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every run"},
     N2_FIRST_SEED_OPTION,
     {"number", 'n', N2CE_OPTION_COUNT, "auto", 40, 1e7, NULL, "N",
      "pictures to make with each prior; auto: as many as are learnt from, 50000 at most, 5000 in "
      "the preset fast"},
-    {"adjusted", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
-     "test each step of Langevin dynamics by Metropolis' rule, which the paper does not"},
+    N2_CHAINS_OPTION,
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",
      "features of a network, as compare has them; default: layout and texture of patches"},
     {"neighbours", 0, N2CE_OPTION_COUNT, "3", 1, N2_NEIGHBOURS_MAX, NULL, "K",
@@ -57,7 +55,7 @@ static n2ce_status note_settings(n2_images_study *s) {
     n2_lebm_plan_prior(s->options, N2_PRIOR_N2CE, 100, 3, &s->plan);
     n2_text_add(&text, "%s %zu of %zu, %zu neighbours, ", s->set.name, s->number, s->set.train->n,
                 s->neighbours);
-    if (n2_options_flag(s->options, "adjusted")) n2_text_add(&text, "adjusted, ");
+    n2_text_add(&text, "chains %s, ", n2ce_options_get(s->options, "chains"));
     n2_text_add(&text, "%s, ", net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches");
     n2_lebm_spec_json(&s->plan.spec, &text);
     n2_lebm_schedule_json(&schedule, &text);
@@ -166,8 +164,8 @@ const n2ce_task n2_images_study_task = {
         "precision, recall, and the class score where the features have classes. Priors: vae,\n"
         "N(0, I); gaussian and mixture, explicit fits of the codes by one or ten Gaussians with\n"
         "full covariance; mle, by maximum likelihood with Langevin dynamics; n2ce-m1, n2ce-k1 and\n"
-        "n2ce, ratios by N2CE with M = 1, M = 100, and M = 100 in three stages; n2ce-fitted, the\n"
-        "last of them over the fitted Gaussian instead of N(0, I). codes has the codes of the\n"
+        "n2ce, ratios by N2CE with M = 1, M = 100, and M = 100 in three stages, all of them over\n"
+        "the fitted Gaussian, or over N(0, I) with --base normal. codes has the codes of the\n"
         "pictures themselves: no prior can do better with this decoder. The floor is what real\n"
         "pictures that were not learnt from have, or halves of the set.\n"
         "\n"

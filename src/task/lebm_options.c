@@ -4,6 +4,11 @@
 
 static bool is_fast(const n2ce_options *o) { return n2_options_has_word(o, "preset", "fast"); }
 
+n2_lebm_chains n2_lebm_chains_of(const n2ce_options *o) {
+    if (n2_options_has_word(o, "chains", "auto")) return N2_LEBM_AUTO;
+    return n2_options_has_word(o, "chains", "plain") ? N2_LEBM_PLAIN : N2_LEBM_ADJUSTED;
+}
+
 /* Networks that two cores train in minutes. */
 static void make_narrow(n2_lebm_plan *p) {
     p->spec.encoder_width = p->spec.decoder_width = 16;
@@ -86,6 +91,7 @@ void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnit
     s->kind = kind;
     s->magnitude = magnitude;
     s->stages = kind == N2_PRIOR_MLE ? 1 : stages;
+    s->fitted = kind != N2_PRIOR_GAUSSIAN && n2_options_has_word(o, "base", "fitted");
     s->noise = (int64_t)(is_fast(o) && all > FEW ? FEW : all);
     if (!n2_options_is_auto(o, "noise")) s->noise = (int64_t)n2_options_count(o, "noise");
     p->schedule.prior_rate = prior_rate(o, kind);

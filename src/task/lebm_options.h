@@ -7,6 +7,9 @@
 
 /* clang-format off */
 #define N2_LEBM_OPTIONS                                                                           \
+    {"base", 0, N2CE_OPTION_WORD, "fitted", 0, 0, "fitted|normal", "NAME",                        \
+     "what a prior's f is learnt over: a Gaussian that is fitted to the codes, or N(0, I) as in " \
+     "the paper"},                                                                                \
     {"preset", 0, N2CE_OPTION_WORD, "fast", 0, 0, "fast|paper", "NAME",                           \
      "settings by name: fast, minutes on two cores; paper, the publication's sizes, for a GPU"},  \
     {"net", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|mnist|svhn|cifar|celeba|celeba-hq|s|ddpmpp|ddpm", "NAME", \
@@ -29,7 +32,14 @@
     {"prior-rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                               \
      "learning rate of the prior on its own, at the start; auto: by how it is learnt"},           \
     {"effort", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F", "factor on the steps of training"}
+
+#define N2_CHAINS_OPTION                                                                          \
+    {"chains", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|plain|adjusted", "NAME",                  \
+     "Langevin dynamics on the prior: plain, as in the paper, or each step tested by Metropolis' " \
+     "rule, which makes it exact; auto: adjusted, plain where f was learnt by maximum likelihood"}
 /* clang-format on */
+
+n2_lebm_chains n2_lebm_chains_of(const n2ce_options *o);
 
 /* What to train for pictures, as the options say: the prior's kind, M and K aside, which are in
  * `prior`. */
@@ -42,7 +52,7 @@ typedef struct n2_lebm_plan {
 n2ce_status n2_lebm_plan_of_options(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,
                                     n2_lebm_plan *out);
 
-/* Another prior in a plan: noise rows and rates are those that suit it. */
+/* Another prior in a plan: base, noise rows and rates are those that suit it. */
 void n2_lebm_plan_prior(const n2ce_options *o, n2_prior_kind kind, double magnitude, int64_t stages,
                         n2_lebm_plan *plan);
 

@@ -23,9 +23,6 @@ static const n2ce_option train_options[] = {
     {"M", 'M', N2CE_OPTION_REAL, "100", 1, 1e6, NULL, "M", "noise magnitude of the prior"},
     {"stages", 'k', N2CE_OPTION_COUNT, "3", 1, N2_PRIOR_STAGES_MAX, NULL, "K",
      "ratios of the prior's telescope"},
-    {"base", 0, N2CE_OPTION_WORD, "fitted", 0, 0, "fitted|normal", "NAME",
-     "what the prior's ratios are learnt against: a Gaussian that is fitted to the codes, or N(0, "
-     "I) as in the paper"},
     N2_LEBM_OPTIONS,
     N2_TRAIN_DIFFUSION_OPTIONS,
     N2_TIME_LIMIT_OPTION,
@@ -99,8 +96,6 @@ static n2ce_status prepare(session *s) {
     N2_TRY(n2_lebm_plan_of_options(s->ctx, s->o, s->pictures, &s->plan));
     n2_lebm_plan_prior(s->o, kind_of(s->o), n2ce_options_number(s->o, "M"),
                        (int64_t)n2_options_count(s->o, "stages"), &s->plan);
-    s->plan.spec.prior.fitted =
-        kind_of(s->o) != N2_PRIOR_GAUSSIAN && n2_options_has_word(s->o, "base", "fitted");
     say_frame(s);
     s->run.schedule = s->plan.schedule;
     if (!n2_options_is_auto(s->o, "time-limit"))

@@ -251,6 +251,27 @@ static void a_file_is_the_model(void **state) {
     unlink(PATH);
 }
 
+/* Ratios are a density, which exact chains draw from; what was learnt for plain chains is drawn by
+ * plain chains. */
+static void chains_are_those_that_suit_the_prior(void **state) {
+    (void)state;
+    const n2_prior_kind kinds[] = {N2_PRIOR_N2CE, N2_PRIOR_MLE};
+    const size_t bytes = 40 * SIDE * SIDE;
+    for (size_t i = 0; i < 2; i++) {
+        n2_lebm *m = trained(2, kinds[i], false, 0);
+        n2_images *made[3];
+        for (int chains = N2_LEBM_AUTO; chains <= N2_LEBM_ADJUSTED; chains++) {
+            const n2_lebm_sampling how = {.rows = 40, .chains = (n2_lebm_chains)chains};
+            assert_int_equal(n2_lebm_sample(m, &how, 40, 20, 3, &made[chains]), N2CE_OK);
+        }
+        const int suits = kinds[i] == N2_PRIOR_N2CE ? N2_LEBM_ADJUSTED : N2_LEBM_PLAIN;
+        assert_memory_equal(made[N2_LEBM_AUTO]->pixels, made[suits]->pixels, bytes);
+        assert_memory_not_equal(made[N2_LEBM_PLAIN]->pixels, made[N2_LEBM_ADJUSTED]->pixels, bytes);
+        for (size_t k = 0; k < 3; k++) n2_images_free(made[k]);
+        drop(m);
+    }
+}
+
 /* A damaged file, one of something else, and one that ends too soon. */
 static void files_that_are_no_models(void **state) {
     (void)state;
@@ -408,6 +429,7 @@ int main(void) {
         cmocka_unit_test(pictures_with_colours_are_mirrored),
         cmocka_unit_test(codes_of_mirror_images),
         cmocka_unit_test(a_file_is_the_model),
+        cmocka_unit_test(chains_are_those_that_suit_the_prior),
         cmocka_unit_test(files_that_are_no_models),
         cmocka_unit_test(a_checkpoint_of_other_pictures_is_refused),
         cmocka_unit_test(sizes_are_checked),
