@@ -98,8 +98,11 @@ static void pick_half(const n2_fitter *f, size_t half, pick out[2]) {
     }
 }
 
-/* Without and, if there are any, with functions of columns in the base's place. */
-static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_choice out[2]) {
+/* What may be in the base's place: nothing, functions of columns, those of directions too. */
+enum { PLACES = 3 };
+
+/* For each that there is. */
+static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_choice out[PLACES]) {
     n2_smooth_rows half[2];
     for (size_t k = 0; k < 2; k++) {
         pick from[2];
@@ -108,10 +111,14 @@ static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_ch
     }
     const n2_smooth_rows other[2] = {half[1], half[0]};
     N2_TRY(n2_smooth_search(f->ctx, f->num.d, f->dx, half, other, &out[0]));
-    if (!f->ratio->shapes || !isfinite(out[0].loss)) return N2CE_OK;
-    out[1] = out[0];
-    out[1].shapes.of = f->ratio->shapes;
-    return n2_smooth_search_shapes(f->ctx, f->num.d, f->dx, half, other, &out[1]);
+    for (size_t k = 1; k < PLACES && isfinite(out[0].loss); k++) {
+        const n2_shapes *shapes = out[k].shapes.of;
+        if (!shapes) continue;
+        out[k] = out[0];
+        out[k].shapes.of = shapes;
+        N2_TRY(n2_smooth_search_shapes(f->ctx, f->num.d, f->dx, half, other, &out[k]));
+    }
+    return N2CE_OK;
 }
 
 /* ---- folds --------------------------------------------------------------- */
@@ -205,10 +212,11 @@ static n2ce_status halve_kernels(n2_fitter *f, n2_smooth_path *path, size_t best
 
 /* How much worse halves may predict one another with functions of columns: their weights are
  * learned from a half each, and the base has seen both. */
-static bool is_hopeless(const n2_fitter *f, const n2_smooth_choice c[2]) {
+static bool is_hopeless(const n2_fitter *f, const n2_smooth_choice *c, const n2_shapes *shapes,
+                        double loss) {
     const size_t n = f->num.n < SEARCH_ROWS ? f->num.n : SEARCH_ROWS;
-    const double slack = 0.01 + 2 * (double)c[1].shapes.of->n / (double)n;
-    return !(c[1].loss < c[0].loss + slack);
+    const double slack = 0.01 + 2 * (double)shapes->n / (double)n;
+    return !(c->loss < loss + slack);
 }
 
 static void begin_paths(const n2_fitter *f, const n2_smooth_choice *c, n2_smooth_path *path) {
@@ -239,8 +247,32 @@ static n2ce_status try_choice(n2_fitter *f, const n2_smooth_choice *c, n2_smooth
     return N2CE_OK;
 }
 
+/* The same of functions with a tenth of their ridge. */
+static n2ce_status loosen_ridge(n2_fitter *f, const n2_smooth_path *path, size_t best) {
+    const size_t folds = f->o.folds;
+    n2_smooth_path loose[N2_MOST_FOLDS];
+    n2ce_status status = N2CE_OK;
+    for (size_t k = 0; k < folds; k++) {
+        loose[k] = path[k];
+        loose[k].first += best;
+        loose[k].n = 1;
+        loose[k].shapes.ridge *= 0.1;
+    }
+    N2_TRY(n2_smooth_paths(f->ctx, loose, folds, true));
+    for (size_t k = 0; k < folds && status == N2CE_OK; k++)
+        for (size_t side = 0; side < 2 && status == N2CE_OK && loose[k].fit[0]; side++) {
+            double more = 0, mean = 0;
+            status = held_mean(f, &loose[k], 0, side, &more);
+            if (status == N2CE_OK) status = held_mean(f, &path[k], best, side, &mean);
+            f->record->looser[side] += (side ? more - mean : mean - more) / (double)folds;
+        }
+    n2_smooth_drop(loose, folds);
+    return status;
+}
+
 static n2ce_status keep_best(n2_fitter *f, n2_smooth_path *path, size_t best) {
-    const n2ce_status status = loosen(f, path, best);
+    n2ce_status status = loosen(f, path, best);
+    if (status == N2CE_OK && path[0].shapes.of) status = loosen_ridge(f, path, best);
     if (status != N2CE_OK) {
         n2_smooth_drop(path, f->o.folds);
         return status;
@@ -249,39 +281,64 @@ static n2ce_status keep_best(n2_fitter *f, n2_smooth_path *path, size_t best) {
     return halve_kernels(f, path, best);
 }
 
+/* Directions are taken for no less, in nats a row: there are many to choose from. */
+static const double BETTER_DIRECTIONS = 0.003;
+
 /* Functions of columns take the base's place if held-out rows are predicted better. */
-static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const n2_smooth_choice c[2]) {
-    n2_smooth_path path[2][N2_MOST_FOLDS];
-    double loss[2] = {N2_INFINITY, N2_INFINITY};
-    size_t best[2] = {0};
+static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const n2_smooth_choice c[PLACES],
+                             size_t *best) {
+    n2_smooth_path path[PLACES][N2_MOST_FOLDS];
+    double loss[PLACES];
+    size_t at[PLACES] = {0};
     n2ce_status status = N2CE_OK;
     for (size_t k = 0; k < f->o.folds; k++) N2_TRY(gather_fold(f, arena, k, &path[0][k]));
-    memcpy(path[1], path[0], sizeof path[0]);
-    N2_TRY(try_choice(f, &c[0], path[0], &best[0], &loss[0]));
-    const bool shapes = c[1].shapes.of && !is_hopeless(f, c);
-    if (shapes) status = try_choice(f, &c[1], path[1], &best[1], &loss[1]);
-    const size_t better = loss[1] < loss[0], other = 1 - better;
-    if (status != N2CE_OK || isfinite(loss[other])) n2_smooth_drop(path[other], f->o.folds);
-    f->record->shaped = better;
-    if (status != N2CE_OK || !isfinite(loss[better])) return status;
-    return keep_best(f, path[better], best[better]);
+    for (size_t p = 1; p < PLACES; p++) memcpy(path[p], path[0], sizeof path[0]);
+    for (size_t p = 0; p < PLACES && status == N2CE_OK; p++) {
+        const n2_shapes *shapes = c[p].shapes.of;
+        loss[p] = N2_INFINITY;
+        if (p > 0 && (!shapes || is_hopeless(f, &c[p], shapes, c[0].loss))) continue;
+        status = try_choice(f, &c[p], path[p], &at[p], &loss[p]);
+        const double margin = p > 1 ? BETTER_DIRECTIONS : 0;
+        const bool better = status == N2CE_OK && p > 0 && loss[p] < loss[*best] - margin;
+        const size_t other = better ? *best : p;
+        if (p > 0 && isfinite(loss[other])) n2_smooth_drop(path[other], f->o.folds);
+        if (better) *best = p;
+    }
+    if (status != N2CE_OK) n2_smooth_drop(path[*best], f->o.folds);
+    f->record->shaped = *best > 0;
+    if (status != N2CE_OK || !isfinite(loss[*best])) return status;
+    return keep_best(f, path[*best], at[*best]);
 }
 
-/* Functions of single columns, learned from as many rows as a fit may have. */
-static n2ce_status make_shapes(n2_fitter *f) {
+/* Functions of columns, learned from as many rows as a fit may have, and of directions. */
+static n2ce_status make_shapes(n2_fitter *f, n2_smooth_choice c[PLACES], n2_shapes **directed) {
     const size_t n = f->num.n < MOST_ROWS ? f->num.n : MOST_ROWS;
     const size_t m = f->den.n < MOST_ROWS ? f->den.n : MOST_ROWS;
-    return n2_shapes_new(f->ctx, f->ratio->features, f->num.x, n, f->den.x, f->dx ? 0 : m, f->dx,
-                         &f->ratio->shapes);
+    n2_ratio *r = f->ratio;
+    N2_TRY(n2_shapes_new(f->ctx, r->features, f->num.x, n, f->den.x, f->dx ? 0 : m, f->dx,
+                         &r->shapes));
+    if (r->shapes && !f->dx)
+        N2_TRY(n2_shapes_direct(r->shapes, r->features, f->num.x, n, f->den.x, m, directed));
+    c[1].shapes.of = r->shapes;
+    c[2].shapes.of = *directed;
+    return N2CE_OK;
 }
 
 n2ce_status n2_fit_smooth(n2_fitter *f) {
     n2_arena arena = n2_arena_new(f->ctx);
-    n2_smooth_choice c[2] = {{.loss = N2_INFINITY}, {.loss = N2_INFINITY}};
+    n2_smooth_choice c[PLACES] = {{.loss = N2_INFINITY}};
+    n2_shapes *directed = NULL;
+    size_t best = 0;
     c[0].scale = n2_arena_alloc(&arena, f->num.d, sizeof(double));
-    n2ce_status status = c[0].scale ? make_shapes(f) : N2CE_ENOMEM;
+    n2ce_status status = c[0].scale ? make_shapes(f, c, &directed) : N2CE_ENOMEM;
     if (status == N2CE_OK) status = find_scales(f, &arena, c);
-    if (status == N2CE_OK && isfinite(c[0].loss)) status = fit_folds(f, &arena, c);
+    if (status == N2CE_OK && isfinite(c[0].loss)) status = fit_folds(f, &arena, c, &best);
+    if (status == N2CE_OK && best == 2) {
+        n2_shapes *plain = f->ratio->shapes;
+        f->ratio->shapes = directed;
+        directed = plain;
+    }
+    n2_shapes_free(directed);
     n2_arena_free(&arena);
     return status;
 }

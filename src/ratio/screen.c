@@ -57,15 +57,22 @@ static double difference(const screen *s, const product *p) {
     return error > 0 ? fabs(a.mean - b.mean) / error : 0;
 }
 
+/* Of two samples: column i, or i with j, alone and with each other column. */
+static double best_of_two(const screen *s, size_t i, size_t j) {
+    if (i == j)
+        return fmax(difference(s, &(product){{i}, {false}, 1}),
+                    difference(s, &(product){{i}, {true}, 1}));
+    double best = difference(s, &(product){{i, j}, {false, false}, 2});
+    for (size_t k = 0; k < s->d && s->triples; k++)
+        if (k != i && k != j)
+            best = fmax(best, difference(s, &(product){{i, j, k}, {false, false, false}, 3}));
+    return best;
+}
+
 /* Column i with j: what they do together, and in a joint sample with each column of y. */
 static double best_of_pair(const screen *s, size_t i, size_t j) {
     double best = 0;
-    if (!s->dx) {
-        best = i == j ? fmax(difference(s, &(product){{i}, {false}, 1}),
-                             difference(s, &(product){{i}, {true}, 1}))
-                      : difference(s, &(product){{i, j}, {false, false}, 2});
-        return best;
-    }
+    if (!s->dx) return best_of_two(s, i, j);
     if (i < s->dx && j >= s->dx)
         for (size_t k = 0; k < 4; k++)
             best = fmax(best, difference(s, &(product){{i, j}, {k & 1, k >> 1}, 2}));
@@ -85,7 +92,7 @@ static void screen_row(void *arg, size_t i, int worker) {
 /* How many tests there are, about. */
 static double tests(const screen *s) {
     const double x = (double)s->dx, y = (double)(s->d - s->dx);
-    if (!s->dx) return y * (y + 3) / 2;
+    if (!s->dx) return y * (y + 3) / 2 + (s->triples ? y * (y - 1) * (y - 2) / 6 : 0);
     return 4 * x * y + (s->triples ? x * (x - 1) * y : 0);
 }
 
@@ -114,7 +121,7 @@ n2ce_status n2_screen_columns(n2ce_ctx *ctx, const n2_smooth_rows *rows, size_t 
                               size_t most, bool *active, size_t *count) {
     screen s = {.rows = rows, .d = d, .dx = dx};
     const double n = (double)(rows->n[0] + rows->n[1]), x = (double)dx, y = (double)(d - dx);
-    s.triples = dx > 0 && x * x * y * n < MOST_WORK;
+    s.triples = (dx > 0 ? x * x : y * y) * y * n < MOST_WORK;
     s.found = n2_alloc(ctx, d * d, sizeof *s.found);
     if (!s.found) return N2CE_ENOMEM;
     for (size_t j = 0; j < d; j++) active[j] = false;

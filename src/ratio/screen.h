@@ -1,4 +1,5 @@
-/* Which of many columns have a say: those whose values, squares or products have other means in one
+/* Which of many columns have a say: those whose values, squares or products of two
+ * and three have other means in one
  * sample than in the other, by more than chance would give the most of so many.
  *
  * Of a joint sample and its pairs these are products of functions of x with functions of y, and of

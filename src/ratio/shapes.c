@@ -1,6 +1,8 @@
 #include "shapes.h"
 
+#include "base/arena.h"
 #include "base/numerics.h"
+#include "directions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -121,9 +123,33 @@ static size_t count_pairs(const n2_shapes *s) {
     return n;
 }
 
+enum { OF_DIRECTION = 4 };
+
 size_t n2_shapes_count(const n2_shapes *s) {
     const size_t x = count_between(s, 0, s->dx), y = count_between(s, s->dx, s->d);
-    return x + y + x * y + count_pairs(s);
+    return x + y + x * y + count_pairs(s) + OF_DIRECTION * s->directions;
+}
+
+/* Columns whose first function is t. */
+static bool has_place(const n2_shape_column *c) {
+    return c->kind == N2_SHAPE_LINEAR || c->kind == N2_SHAPE_REAL;
+}
+
+/* The value of a direction, by the functions of columns. */
+static double along(const n2_shapes *s, size_t k, const double *of_columns) {
+    const n2_shape_direction *v = &s->direction[k];
+    double sum = -v->centre;
+    for (size_t j = 0; j < s->d; of_columns += count_of(&s->column[j]), j++)
+        sum += s->turn[k * s->d + j] * *of_columns;
+    return sum < v->least ? v->least : sum > v->most ? v->most : sum;
+}
+
+static void of_direction(double t, double *out) {
+    const double square = t * t;
+    out[0] = square;
+    out[1] = sqrt(0.1 + square);
+    out[2] = log1p(square);
+    out[3] = t / sqrt(1 + square);
 }
 
 static void raw_at(const n2_shapes *s, const double *row, double *out) {
@@ -138,6 +164,8 @@ static void raw_at(const n2_shapes *s, const double *row, double *out) {
     for (size_t i = 0; i < s->d; i++)
         for (size_t j = 0; j < i; j++)
             if (are_levels(s, i, j)) *product++ = row[i] * row[j];
+    for (size_t k = 0; k < s->directions; k++, product += OF_DIRECTION)
+        of_direction(along(s, k, out), product);
 }
 
 void n2_shapes_at(const n2_shapes *s, const double *row, double *out) {
@@ -221,6 +249,8 @@ static void measure(n2_shapes *s, const values *v, double *row, double *out) {
 void n2_shapes_free(n2_shapes *s) {
     if (!s) return;
     n2_free(s->ctx, s->column);
+    n2_free(s->ctx, s->direction);
+    n2_free(s->ctx, s->turn);
     n2_free(s->ctx, s->mean);
     n2_free(s->ctx, s->scale);
     n2_free(s->ctx, s);
@@ -285,5 +315,154 @@ n2ce_status n2_shapes_new(n2ce_ctx *ctx, const n2_features *features, const doub
         *out = s;
     else
         n2_shapes_free(s);
+    return status;
+}
+
+/* ---- directions ---------------------------------------------------------- */
+
+/* With fewer columns kernels see all there is to see. */
+enum { FEWEST_COLUMNS = 4, SOME_ROWS = 2000 };
+
+static const double SAME_AS_A_COLUMN = 0.95; /* correlation */
+static const double SOME_DIFFERENCE = 2;     /* of a function's means, in standard errors */
+
+n2ce_status n2_shapes_add_directions(n2_shapes *s, size_t n) {
+    s->direction = n2_alloc(s->ctx, n, sizeof *s->direction);
+    s->turn = n2_alloc(s->ctx, n * s->d, sizeof *s->turn);
+    s->directions = s->direction && s->turn ? n : 0;
+    return s->directions ? N2CE_OK : N2CE_ENOMEM;
+}
+
+typedef struct places {
+    size_t n[2], m; /* rows of den and num; columns that have a place */
+    size_t of[N2_MOST_DIRECTIONS];
+    double *t; /* those of both samples, m each */
+    double *w; /* m x m: directions */
+    double *s; /* of each row, along one of them */
+} places;
+
+static void place_rows(const n2_shapes *s, const values *v, const places *p) {
+    double h[N2_MOST_SHAPES], *to = p->t;
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < p->n[side]; i++)
+            for (size_t k = 0; k < p->m; k++) {
+                of_column(&s->column[p->of[k]], v->row[side][i * v->d + p->of[k]], h);
+                *to++ = h[0];
+            }
+}
+
+/* Fills in the values along a direction, gives back how like a column it is. */
+static double follow(const places *p, const double *w, double *centre) {
+    const size_t rows = p->n[0] + p->n[1];
+    double most = 0;
+    *centre = 0;
+    for (size_t i = 0; i < rows; i++) {
+        p->s[i] = 0;
+        for (size_t k = 0; k < p->m; k++) p->s[i] += w[k] * p->t[i * p->m + k];
+        *centre += p->s[i] / (double)rows;
+    }
+    for (size_t i = 0; i < rows; i++) p->s[i] -= *centre;
+    for (size_t k = 0; k < p->m; k++) {
+        double mean = 0, square = 0, with = 0;
+        for (size_t i = 0; i < rows; i++) mean += p->t[i * p->m + k] / (double)rows;
+        for (size_t i = 0; i < rows; i++) {
+            const double t = p->t[i * p->m + k] - mean;
+            square += t * t;
+            with += t * p->s[i];
+        }
+        most = fmax(most, fabs(with) / sqrt(square * (double)rows));
+    }
+    return most;
+}
+
+/* The largest difference of a function's means between the samples, in standard errors. */
+static double differs(const places *p) {
+    double sum[2][OF_DIRECTION] = {{0}}, square[2][OF_DIRECTION] = {{0}}, most = 0;
+    for (size_t i = 0; i < p->n[0] + p->n[1]; i++) {
+        const size_t side = i >= p->n[0];
+        double h[OF_DIRECTION];
+        of_direction(p->s[i], h);
+        for (size_t k = 0; k < OF_DIRECTION; k++) {
+            sum[side][k] += h[k] / (double)p->n[side];
+            square[side][k] += h[k] * h[k] / (double)p->n[side];
+        }
+    }
+    for (size_t k = 0; k < OF_DIRECTION; k++) {
+        double var = 0;
+        for (size_t side = 0; side < 2; side++)
+            var += (square[side][k] - sum[side][k] * sum[side][k]) / (double)p->n[side];
+        if (var > 0) most = fmax(most, fabs(sum[1][k] - sum[0][k]) / sqrt(var));
+    }
+    return most;
+}
+
+/* Directions that are no columns and in which the samples differ, as long as there is room. */
+static void take_directions(n2_shapes *s, const places *p) {
+    const size_t most = (N2_MOST_SHAPES - s->n) / OF_DIRECTION, rows = p->n[0] + p->n[1];
+    size_t n = 0;
+    for (size_t k = 0; k < p->m && n < most; k++) {
+        n2_shape_direction *v = &s->direction[n];
+        const double *w = p->w + k * p->m;
+        if (follow(p, w, &v->centre) > SAME_AS_A_COLUMN || differs(p) < SOME_DIFFERENCE) continue;
+        qsort(p->s, rows, sizeof *p->s, ascending);
+        v->least = p->s[OUTERMOST];
+        v->most = p->s[rows - 1 - OUTERMOST];
+        for (size_t j = 0; j < p->m; j++) s->turn[n * s->d + p->of[j]] = w[j];
+        n++;
+    }
+    s->directions = n;
+}
+
+static n2ce_status find(n2_shapes *s, const values *v, n2_arena *arena) {
+    places p = {.m = 0};
+    for (size_t side = 0; side < 2; side++)
+        p.n[side] = v->n[side] < SOME_ROWS ? v->n[side] : SOME_ROWS;
+    const size_t rows = p.n[0] + p.n[1];
+    bool found;
+    for (size_t j = 0; j < s->d; j++) {
+        if (!has_place(&s->column[j])) continue;
+        if (p.m == N2_MOST_DIRECTIONS) return N2CE_OK;
+        p.of[p.m++] = j;
+    }
+    if (p.m < FEWEST_COLUMNS) return N2CE_OK;
+    p.t = n2_arena_alloc(arena, rows * p.m, sizeof *p.t);
+    p.w = n2_arena_alloc(arena, p.m * p.m, sizeof *p.w);
+    p.s = n2_arena_alloc(arena, rows, sizeof *p.s);
+    if (!p.t || !p.w || !p.s) return N2CE_ENOMEM;
+    place_rows(s, v, &p);
+    N2_TRY(n2_find_directions(s->ctx, p.t, rows, p.m, p.w, &found));
+    if (!found) return N2CE_OK;
+    N2_TRY(n2_shapes_add_directions(s, p.m));
+    take_directions(s, &p);
+    return N2CE_OK;
+}
+
+/* Means and scales of all functions, with directions. */
+static n2ce_status measure_again(n2_shapes *s, const values *v, n2_arena *arena) {
+    double *row = n2_arena_alloc(arena, s->d + 2 * N2_MOST_SHAPES, sizeof *row);
+    if (!row) return N2CE_ENOMEM;
+    s->n = n2_shapes_count(s);
+    memset(s->mean, 0, s->n * sizeof *s->mean);
+    measure(s, v, row, row + s->d);
+    return N2CE_OK;
+}
+
+n2ce_status n2_shapes_direct(const n2_shapes *plain, const n2_features *features, const double *num,
+                             size_t n_num, const double *den, size_t n_den, n2_shapes **out) {
+    n2_arena arena = n2_arena_new(plain->ctx);
+    const values v = {{den, num}, {n_den, n_num}, plain->d};
+    n2_shapes *s;
+    *out = NULL;
+    if (plain->dx > 0) return N2CE_OK;
+    N2_TRY(n2_shapes_alloc(plain->ctx, features, 0, &s));
+    memcpy(s->column, plain->column, s->d * sizeof *s->column);
+    s->n = plain->n;
+    n2ce_status status = find(s, &v, &arena);
+    if (status == N2CE_OK && s->directions > 0) {
+        status = measure_again(s, &v, &arena);
+        if (status == N2CE_OK) *out = s;
+    }
+    if (!*out) n2_shapes_free(s);
+    n2_arena_free(&arena);
     return status;
 }

@@ -12,7 +12,10 @@
  *
  * Levels are functions themselves, and so are products of those of different columns. Of a joint
  * sample they are the functions of both sides and their products. Values are held within all but
- * the two outermost of the samples', and functions have mean 0 and variance 1. */
+ * the two outermost of the samples', and functions have mean 0 and variance 1.
+ *
+ * Of two samples of several columns there may be functions of directions besides (directions.h), s:
+ * s^2, sqrt(0.1 + s^2), ln(1 + s^2), s / sqrt(1 + s^2). */
 #ifndef N2_SHAPES_H
 #define N2_SHAPES_H
 
@@ -39,11 +42,19 @@ typedef struct n2_shape_column {
     const n2_feature *feature; /* back to x */
 } n2_shape_column;
 
+/* A direction's value is a sum of t of columns, held between two numbers. */
+typedef struct n2_shape_direction {
+    double centre, least, most;
+} n2_shape_direction;
+
 typedef struct n2_shapes {
     n2ce_ctx *ctx;
     size_t d, dx, n;         /* features; functions */
     n2_shape_column *column; /* d */
     double *mean, *scale;    /* n: of the functions */
+    size_t directions;       /* 0: none */
+    n2_shape_direction *direction;
+    double *turn; /* directions x d */
 } n2_shapes;
 
 /* For rows of features of both samples, den.n = 0 with dx. *out is NULL where there would be more
@@ -51,6 +62,14 @@ typedef struct n2_shapes {
 n2ce_status n2_shapes_new(n2ce_ctx *ctx, const n2_features *features, const double *num,
                           size_t n_num, const double *den, size_t n_den, size_t dx,
                           n2_shapes **out);
+
+/* The same with directions in which the samples differ and that are no columns; NULL if there are
+ * none. `plain` has no directions. */
+n2ce_status n2_shapes_direct(const n2_shapes *plain, const n2_features *features, const double *num,
+                             size_t n_num, const double *den, size_t n_den, n2_shapes **out);
+
+/* Room for directions, which are still to be filled in. */
+n2ce_status n2_shapes_add_directions(n2_shapes *s, size_t n);
 
 /* As many functions as these columns have; with mean and scale to be filled in. */
 n2ce_status n2_shapes_alloc(n2ce_ctx *ctx, const n2_features *features, size_t dx, n2_shapes **out);

@@ -3,7 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { NUMBERS = 5 }; /* kind, centre, scale, least, most */
+enum { NUMBERS = 5, OF_DIRECTION = 3 }; /* kind, centre, scale, least, most; the last of these */
+
+static void put_directions(n2_bundle *b, const n2_shapes *s) {
+    const size_t n = s->directions;
+    double *of = n2_bundle_room(b, n * OF_DIRECTION);
+    if (!of) return;
+    for (size_t k = 0; k < n; k++) {
+        const n2_shape_direction *v = &s->direction[k];
+        const double row[OF_DIRECTION] = {v->centre, v->least, v->most};
+        memcpy(of + k * OF_DIRECTION, row, sizeof row);
+    }
+    n2_bundle_put_doubles(b, "shapes.directions", n, OF_DIRECTION, of);
+    n2_bundle_put_doubles(b, "shapes.turn", n, s->d, s->turn);
+}
 
 void n2_shapes_put(n2_bundle *b, const n2_shapes *s) {
     if (!s) return;
@@ -18,6 +31,7 @@ void n2_shapes_put(n2_bundle *b, const n2_shapes *s) {
     memcpy(of + s->n, s->scale, s->n * sizeof *of);
     n2_bundle_put_doubles(b, "shapes.columns", s->d, NUMBERS, columns);
     n2_bundle_put_doubles(b, "shapes.functions", 2, s->n, of);
+    if (s->directions > 0) put_directions(b, s);
 }
 
 /* A level has one function, a column one of the kinds, and none divides by 0. */
@@ -39,8 +53,27 @@ static n2ce_status take_columns(n2ce_ctx *ctx, const n2_st_file *f, n2_shapes *s
     N2_TRY(n2_bundle_take(ctx, f, "shapes.columns", s->d * NUMBERS, &rows));
     for (size_t j = 0; j < s->d; j++) fits = read_column(rows + j * NUMBERS, &s->column[j]) && fits;
     n2_free(ctx, rows);
+    return fits ? N2CE_OK : N2CE_EDATA;
+}
+
+/* Of a file that has them; then all functions are known. */
+static n2ce_status take_directions(n2ce_ctx *ctx, const n2_st_file *f, n2_shapes *s) {
+    const n2_st_tensor *t = n2_st_find(f, "shapes.directions");
+    const size_t n = t ? n2_st_elements(t) / OF_DIRECTION : 0;
+    double *of = NULL, *turn = NULL;
+    if (n > N2_MOST_SHAPES || (t && (n == 0 || s->dx > 0))) return N2CE_EDATA;
+    if (n > 0) {
+        N2_TRY(n2_shapes_add_directions(s, n));
+        N2_TRY(n2_bundle_take(ctx, f, "shapes.directions", n * OF_DIRECTION, &of));
+        for (size_t k = 0; k < n; k++, of += OF_DIRECTION)
+            s->direction[k] = (n2_shape_direction){of[0], of[1], of[2]};
+        n2_free(ctx, of - n * OF_DIRECTION);
+        N2_TRY(n2_bundle_take(ctx, f, "shapes.turn", n * s->d, &turn));
+        memcpy(s->turn, turn, n * s->d * sizeof *turn);
+        n2_free(ctx, turn);
+    }
     s->n = n2_shapes_count(s);
-    return fits && s->n <= N2_MOST_SHAPES ? N2CE_OK : N2CE_EDATA;
+    return s->n <= N2_MOST_SHAPES ? N2CE_OK : N2CE_EDATA;
 }
 
 static n2ce_status take_functions(n2ce_ctx *ctx, const n2_st_file *f, n2_shapes *s) {
@@ -63,6 +96,7 @@ n2ce_status n2_shapes_take(n2ce_ctx *ctx, const n2_st_file *f, const n2_features
     if (!n2_st_find(f, "shapes.columns")) return N2CE_OK;
     N2_TRY(n2_shapes_alloc(ctx, features, dx, &s));
     n2ce_status status = take_columns(ctx, f, s);
+    if (status == N2CE_OK) status = take_directions(ctx, f, s);
     if (status == N2CE_OK) status = take_functions(ctx, f, s);
     if (status == N2CE_OK)
         *out = s;
