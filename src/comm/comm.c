@@ -93,6 +93,12 @@ static n2ce_status exchange(n2ce_ctx *ctx, int to, const void *out, size_t n_out
     return no_exchange(ctx, t->exchange(t->state, to, out, n_out, from, in, n_in, had_enough, &w));
 }
 
+n2ce_status n2_comm_check(n2ce_ctx *ctx) {
+    const n2_comm *c = comm_of(ctx);
+    const n2_transport *t = c ? &c->world->transport : NULL;
+    return t && t->look ? no_exchange(ctx, t->look(t->state)) : N2CE_OK;
+}
+
 static n2ce_status room_for(n2ce_ctx *ctx, size_t bytes) {
     n2_comm *c = comm_of(ctx);
     if (bytes <= c->room) return N2CE_OK;

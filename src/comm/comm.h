@@ -53,6 +53,9 @@ n2ce_status n2_comm_decide(n2ce_ctx *ctx, bool *flag);
 /* Whether any rank says so. */
 n2ce_status n2_comm_any(n2ce_ctx *ctx, bool *flag);
 
+/* Not collective: fails, as an exchange would, if a rank is gone. For who waits by other means. */
+n2ce_status n2_comm_check(n2ce_ctx *ctx);
+
 /* ---- tasks ---- */
 
 /* Runs tasks 0 .. n-1, each alone on one of the ranks, several at once; then `share` is called for

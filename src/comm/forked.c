@@ -7,13 +7,14 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,8 +31,11 @@ typedef struct channel {
 
 typedef struct member {
     _Atomic int pid;
-    _Atomic int left; /* 0: at work; else its code + 1 */
-    _Atomic int gone; /* its parent saw it end */
+    _Atomic int left;      /* 0: at work; else its code + 1 */
+    _Atomic int gone;      /* its parent saw it end */
+    _Atomic uint32_t bell; /* rung, so many times, by who did something that it may wait for */
+    _Atomic int asleep;
+    char gap[LINE - 20];
 } member;
 
 typedef struct shared {
@@ -61,30 +65,45 @@ static void look_after_children(const forked *f) {
 }
 
 typedef struct patience {
-    int turns;
-    double looked; /* seconds */
+    double since,
+        looked; /* seconds: of the last progress, and when it was last looked who is there */
 } patience;
 
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+static void ring(const forked *f, int rank) {
+    member *m = &f->shared->member[rank];
+    atomic_fetch_add(&m->bell, 1);
+    if (atomic_load(&m->asleep)) syscall(SYS_futex, &m->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* Soon after the last progress the other is about to be there; later it is somewhere else, and may
- * need this processor. */
-static void wait_a_little(patience *p) {
-    enum { SPINS = 200, YIELDS = 2000 };
-    p->turns++;
-    if (p->turns < SPINS) return;
-    if (p->turns < YIELDS) {
-        sched_yield();
+ * need this processor: it rings. Not longer than a moment, to look who is there. */
+static void wait_a_little(const forked *f, patience *p, uint32_t heard) {
+    static const double SOON = 20e-6;
+    const struct timespec moment = {0, 2000000};
+    member *m = &f->shared->member[f->rank];
+    if (n2_seconds() - p->since < SOON) {
+        for (int i = 0; i < 16 && atomic_load_explicit(&m->bell, memory_order_relaxed) == heard;
+             i++)
+            relax();
         return;
     }
-    const struct timespec pause = {0, 50000};
-    nanosleep(&pause, NULL);
+    atomic_store(&m->asleep, 1);
+    syscall(SYS_futex, &m->bell, FUTEX_WAIT, heard, &moment, NULL, 0);
+    atomic_store(&m->asleep, 0);
 }
 
 /* Whether anybody has failed or is no longer there. Who is done may be gone: what it sent is there.
  */
-static n2_exchanged who_is_there(const forked *f, patience *p) {
-    const double now = n2_seconds();
-    if (now - p->looked < 2e-3) return N2_EXCHANGED;
-    p->looked = now;
+static n2_exchanged forked_look(void *state) {
+    const forked *f = state;
     look_after_children(f);
     for (int r = 0; r < f->size; r++)
         if (atomic_load(&f->shared->member[r].left) > 1) return N2_EXCHANGE_LEFT;
@@ -92,6 +111,13 @@ static n2_exchanged who_is_there(const forked *f, patience *p) {
         if (atomic_load(&f->shared->member[r].gone) && !atomic_load(&f->shared->member[r].left))
             return N2_EXCHANGE_DIED;
     return N2_EXCHANGED;
+}
+
+static n2_exchanged who_is_there(forked *f, patience *p) {
+    const double now = n2_seconds();
+    if (now - p->looked < 2e-3) return N2_EXCHANGED;
+    p->looked = now;
+    return forked_look(f);
 }
 
 /* ---- channels ------------------------------------------------------------ */
@@ -162,24 +188,33 @@ static channel *channel_between(const forked *f, int from, int to) {
     return from < 0 || to < 0 ? NULL : &f->shared->channel[from * f->size + to];
 }
 
+/* What can be moved now. Who waits for it, or for the room that it had, is told. */
+static bool move(const forked *f, stream *send, int to, stream *receive, int from) {
+    const bool sent = push(send), received = pull(receive);
+    if (sent) ring(f, to);
+    if (received) ring(f, from);
+    return sent || received;
+}
+
 static n2_exchanged forked_exchange(void *state, int to, const void *out, size_t n_out, int from,
                                     void *in, size_t n_in, n2_idle_fn *idle, void *arg) {
-    const forked *f = state;
+    forked *f = state;
     stream send = {channel_between(f, to < 0 ? -1 : f->rank, to), n_out, (char *)(uintptr_t)out,
                    n_out, 0};
     stream receive = {channel_between(f, from, f->rank), 0, in, n_in, 0};
-    patience p = {0, n2_seconds()};
+    patience p = {n2_seconds(), n2_seconds()};
     while (!is_over(&send) || !is_over(&receive)) {
-        const bool sent = push(&send), received = pull(&receive);
+        const uint32_t heard = atomic_load(&f->shared->member[f->rank].bell);
+        const bool moved = move(f, &send, to, &receive, from);
         if (is_other_count(&receive)) return N2_EXCHANGE_MISMATCH;
-        if (sent || received) {
-            p.turns = 0;
+        if (moved) {
+            p.since = n2_seconds();
             continue;
         }
-        wait_a_little(&p);
+        wait_a_little(f, &p, heard);
         const n2_exchanged there = who_is_there(f, &p);
         if (there != N2_EXCHANGED) return there;
-        if (p.turns % 64 == 0 && idle(arg)) return N2_EXCHANGE_STOPPED;
+        if (idle(arg)) return N2_EXCHANGE_STOPPED;
     }
     return N2_EXCHANGED;
 }
@@ -210,8 +245,9 @@ static bool forked_leave(void *state, int code, double seconds, int *codes) {
     const double until = n2_seconds() + seconds;
     patience p = {0, 0};
     atomic_store(&f->shared->member[f->rank].left, code + 1);
+    for (int r = 0; r < f->size; r++) ring(f, r);
     while (!all_left(f, codes)) {
-        wait_a_little(&p);
+        wait_a_little(f, &p, atomic_load(&f->shared->member[f->rank].bell));
         if (n2_seconds() > until || some_died(f)) return false;
     }
     return true;
@@ -278,7 +314,7 @@ int n2_fork_transport(n2ce_ctx *ctx, int n, n2_transport *out) {
         n2_free(ctx, f);
         return -1;
     }
-    *out = (n2_transport){"processes",     f->rank,      n,           f->rank, n, f,
-                          forked_exchange, forked_leave, forked_close};
+    *out = (n2_transport){"processes",  f->rank,      n,          f->rank, n, f, forked_exchange,
+                          forked_leave, forked_close, forked_look};
     return 0;
 }

@@ -35,6 +35,9 @@ typedef struct n2_transport {
     /* Frees everything. `orderly`: all have left and nothing is on its way; otherwise the others
      * are ended, with this code. */
     void (*close)(void *state, bool orderly, int code);
+
+    /* Whether everybody is there, who waits otherwise asks; NULL: who started them sees to that. */
+    n2_exchanged (*look)(void *state);
 } n2_transport;
 
 /* N processes of this one, whose rank 0 it is; -1 if that is not possible (errno). */

@@ -8,12 +8,14 @@ n2ce_status n2_nccl_join(n2ce_ctx *, gpu_device *, void **out) {
 }
 void n2_nccl_leave(gpu_device *) {}
 n2ce_status n2_nccl_exchange(n2ce_ctx *, const rank_exchange *, cudaStream_t) { return N2CE_OK; }
+n2ce_status n2_nccl_wait(n2ce_ctx *, gpu_device *) { return N2CE_OK; }
 
 #else
 
 #include "dynamic.h"
 
 extern "C" {
+#include "base/clock.h"
 #include "comm/comm.h"
 }
 
@@ -34,6 +36,7 @@ static struct {
     int (*get_id)(nccl_id *out);
     int (*join)(void **comm, int ranks, nccl_id id, int rank);
     int (*leave)(void *comm);
+    int (*abort)(void *comm); /* what waits in a stream ends, too */
     int (*begin)(void);
     int (*end)(void);
     int (*reduce)(const void *from, void *to, size_t n, int type, int op, void *comm,
@@ -47,10 +50,11 @@ static bool find_functions(void *library) {
         const char *name;
         void *function;
     } wanted[] = {
-        {"ncclGetUniqueId", &nccl.get_id}, {"ncclCommInitRank", &nccl.join},
-        {"ncclCommDestroy", &nccl.leave},  {"ncclGroupStart", &nccl.begin},
-        {"ncclGroupEnd", &nccl.end},       {"ncclAllReduce", &nccl.reduce},
-        {"ncclAllGather", &nccl.gather},   {"ncclGetErrorString", &nccl.text},
+        {"ncclGetUniqueId", &nccl.get_id},  {"ncclCommInitRank", &nccl.join},
+        {"ncclCommDestroy", &nccl.leave},   {"ncclCommAbort", &nccl.abort},
+        {"ncclGroupStart", &nccl.begin},    {"ncclGroupEnd", &nccl.end},
+        {"ncclAllReduce", &nccl.reduce},    {"ncclAllGather", &nccl.gather},
+        {"ncclGetErrorString", &nccl.text},
     };
     for (const auto &one : wanted) {
         void *function = n2_library_function(library, one.name);
@@ -152,6 +156,36 @@ void n2_nccl_leave(gpu_device *g) {
     for (int k = 0; k < g->n_joined; k++)
         if (g->joined[k].comm) nccl.leave(g->joined[k].comm);
     g->n_joined = 0;
+}
+
+/* ---- ranks that are gone --------------------------------------------------- */
+
+static bool waits_for_others(const gpu_device *g) {
+    bool waits = false;
+    for (int k = 0; k < g->n_joined; k++) waits |= g->joined[k].comm && g->joined[k].ranks > 1;
+    return waits;
+}
+
+static void abort_all(gpu_device *g) {
+    for (int k = 0; k < g->n_joined; k++)
+        if (g->joined[k].comm) nccl.abort(g->joined[k].comm);
+    g->n_joined = 0;
+}
+
+n2ce_status n2_nccl_wait(n2ce_ctx *ctx, gpu_device *g) {
+    static const double LOOK_EVERY = 2e-3; /* seconds */
+    double looked = n2_seconds();
+    if (!waits_for_others(g)) return N2CE_OK;
+    cudaError_t error;
+    while ((error = cudaStreamQuery(g->stream)) == cudaErrorNotReady) {
+        if (n2_seconds() - looked < LOOK_EVERY) continue;
+        looked = n2_seconds();
+        const n2ce_status status = n2_comm_check(ctx);
+        if (status == N2CE_OK) continue;
+        abort_all(g);
+        return status;
+    }
+    return n2_gpu_check(ctx, error, "finish its work");
 }
 
 /* ---- exchanges ------------------------------------------------------------- */

@@ -15,4 +15,8 @@ void n2_nccl_leave(gpu_device *g);
  */
 n2ce_status n2_nccl_exchange(n2ce_ctx *ctx, const rank_exchange *x, cudaStream_t stream);
 
+/* Waits until the GPU's stream is through where others' sums may be waited for in it; fails if a
+ * rank is gone that would have sent them. Otherwise it does nothing. */
+n2ce_status n2_nccl_wait(n2ce_ctx *ctx, gpu_device *g);
+
 #endif

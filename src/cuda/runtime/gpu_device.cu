@@ -66,6 +66,7 @@ static n2ce_status gpu_upload(n2_device *d, n2ce_ctx *ctx, void *to, const void 
     gpu_device *g = (gpu_device *)d;
     if (bytes == 0) return N2CE_OK;
     GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    N2_TRY(n2_nccl_wait(ctx, g));
     return n2_gpu_upload(&g->staging, ctx, g->stream, to, from, bytes);
 }
 
@@ -81,6 +82,7 @@ static n2ce_status gpu_download(n2_device *d, n2ce_ctx *ctx, void *to, const voi
     gpu_device *g = (gpu_device *)d;
     if (bytes == 0) return N2CE_OK;
     GPU_TRY(ctx, cudaSetDevice(g->index), "choose the GPU");
+    N2_TRY(n2_nccl_wait(ctx, g));
     GPU_TRY(ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, g->stream),
             "give its numbers");
     GPU_TRY(ctx, cudaStreamSynchronize(g->stream), "finish its work");
