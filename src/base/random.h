@@ -30,6 +30,9 @@ void n2_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
 /* Draw i of a stream as a whole number in [0, n), n > 0. */
 size_t n2_random_below(n2_stream s, uint64_t i, size_t n);
 
+/* Draws first .. first+n-1 as 64 bits each: n2_random_below is the rest of one divided by its n. */
+void n2_random_bits(n2_stream s, uint64_t first, size_t n, uint64_t *out);
+
 /* Elements first .. first+n-1 of a stream. */
 void n2_fill_uniform(n2_stream s, uint64_t first, size_t n, float *out);
 void n2_fill_normal(n2_stream s, uint64_t first, size_t n, float *out);

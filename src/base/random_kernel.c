@@ -9,6 +9,8 @@
 
 typedef void fill_fn(n2_stream s, uint64_t first_group, size_t n_groups, float *out);
 fill_fn N2_ISA(n2_fill_uniform_groups), N2_ISA(n2_fill_normal_groups);
+typedef void bits_fn(n2_stream s, uint64_t first, size_t n, uint64_t *out);
+bits_fn N2_ISA(n2_random_bits_lanes);
 
 /* The 4 x 16 words of one group. */
 static inline void group_words(n2_stream s, uint64_t group, uint32_t words[N2_DRAW_GROUP]) {
@@ -53,4 +55,16 @@ void N2_ISA(n2_fill_normal_groups)(n2_stream s, uint64_t first_group, size_t n_g
         box_muller(words, out);
         box_muller(words + 2 * N2_LANES, out + 2 * N2_LANES);
     }
+}
+
+/* n is a multiple of N2_LANES. */
+void N2_ISA(n2_random_bits_lanes)(n2_stream s, uint64_t first, size_t n, uint64_t *out) {
+    const uint32_t k0 = (uint32_t)s.seed, k1 = (uint32_t)(s.seed >> 32);
+    for (size_t i = 0; i < n; i += N2_LANES, first += N2_LANES, out += N2_LANES)
+        for (int l = 0; l < N2_LANES; l++) {
+            const uint64_t counter = first + (uint64_t)l;
+            uint32_t a = (uint32_t)counter, b = (uint32_t)(counter >> 32), c = s.step, d = s.stream;
+            N2_PHILOX_ROUNDS(a, b, c, d, k0, k1);
+            out[l] = (uint64_t)a << 32 | b;
+        }
 }

@@ -175,9 +175,7 @@ static void choose_rows(void *arg, size_t item, int worker) {
     (void)worker;
     const sharing *s = arg;
     piece *p = &s->piece[item];
-    for (size_t i = 0; i < p->of.kept; i++)
-        if (s->taker->wants(s->taker->user, (size_t)(p->origin + i)))
-            p->wanted[p->of.wanted++] = p->origin + i;
+    p->of.wanted = s->taker->choose(s->taker->user, p->origin, (size_t)p->of.kept, p->wanted);
 }
 
 /* Of plain lines those between wanted ones are skipped. */

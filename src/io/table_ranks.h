@@ -8,7 +8,8 @@
  * same ones, whatever came before, and get them in their order. */
 typedef struct n2_row_taker {
     void *user;
-    bool (*wants)(void *user, size_t origin);
+    /* Which of rows first .. first + n - 1, into wanted; how many. Several threads ask at once. */
+    size_t (*choose)(void *user, uint64_t first, size_t n, uint64_t *wanted);
     n2ce_status (*take)(void *user, const double *row, size_t origin);
 } n2_row_taker;
 

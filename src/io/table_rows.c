@@ -154,9 +154,32 @@ static n2ce_status note_origins(filler *f) {
 
 /* ---- by several ranks ---- */
 
-static bool wants(void *user, size_t origin) {
+/* bits % n < limit. Where n is not small a quotient of doubles is off by less than one. */
+static bool is_rest_below(uint64_t bits, uint64_t n, uint64_t limit) {
+    enum { SMALL = 1 << 14 };
+    if (n < SMALL) return bits % n < limit;
+    const double share = (double)(int64_t)(bits >> 11) * 2048 / (double)(int64_t)n;
+    int64_t rest = (int64_t)(bits - (uint64_t)(int64_t)share * n);
+    if (rest < 0) rest += (int64_t)n;
+    if (rest >= (int64_t)n) rest -= (int64_t)n;
+    return (uint64_t)rest < limit;
+}
+
+/* As slot_of has it, for many rows at once. */
+static size_t choose(void *user, uint64_t first, size_t n, uint64_t *wanted) {
+    enum { SOME = 256 };
     const filler *f = user;
-    return origin < f->limit || slot_of(f, origin) < f->limit;
+    const uint64_t end = first + n;
+    uint64_t bits[SOME];
+    size_t found = 0;
+    for (; first < end && first < f->limit; first++) wanted[found++] = first;
+    for (; first < end; first += SOME) {
+        const size_t some = end - first < SOME ? (size_t)(end - first) : SOME;
+        n2_random_bits((n2_stream){f->seed, STREAM, 0}, first, some, bits);
+        for (size_t i = 0; i < some; i++)
+            if (is_rest_below(bits[i], first + i + 1, f->limit)) wanted[found++] = first + i;
+    }
+    return found;
 }
 
 static n2ce_status take(void *user, const double *row, size_t origin) {
@@ -174,7 +197,7 @@ static n2ce_status take(void *user, const double *row, size_t origin) {
 
 static n2ce_status fill_together(filler *f, const char *path, const n2_table_options *o,
                                  bool *done) {
-    const n2_row_taker taker = {f, wants, take};
+    const n2_row_taker taker = {f, choose, take};
     n2_table *t = f->t;
     *done = false;
     if (!path) return N2CE_OK;

@@ -74,12 +74,14 @@ cp 1/model.st model.st
 same score score ../quick.st ../long.csv -o scores.txt
 rows 90000 0.2 >many.csv # of more than one piece, and more rows than are kept
 same 'fit by pieces' fit -n ../long.csv -d ../many.csv --critic quadratic --max-rows 5000 -o model.st
+"$program" fit -n - -d many.csv --critic quadratic --max-rows 5000 -o piped.st --quiet <long.csv >out || complain "$(cat out)"
+"$program" fit -n long.csv -d many.csv --critic quadratic --max-rows 5000 -o whole.st --quiet >whole || complain "$(cat whole)"
+cmp -s out whole || complain "rows that are read by pieces are others than those of a pipe: $(cat out whole)"
 { echo a,b,c && tail -n 40000 many.csv; } >part-2.csv
 head -n 50001 many.csv >part-1.csv
 same 'fit by pieces, of several files' fit -n ../long.csv -d '../part-*.csv' --critic quadratic --max-rows 5000 -o model.st
-"$program" fit -n long.csv -d many.csv --critic quadratic --max-rows 5000 -o whole.st --quiet >out || complain "$(cat out)"
 "$program" fit -n long.csv -d 'part-*.csv' --critic quadratic --max-rows 5000 -o parts.st --quiet >parts || complain "$(cat parts)"
-cmp -s out parts || complain "several files are not what they are together: $(cat out parts)"
+cmp -s whole parts || complain "several files are not what they are together: $(cat whole parts)"
 same 'score several files' score ../quick.st '../part-[12].csv' -o scores.txt
 "$program" score quick.st many.csv -o scores.txt >out && cmp -s scores.txt 1/scores.txt || complain 'scores of several files'
 "$program" score quick.st long.csv -o long.npy >out && "$program" score quick.st many.csv -o many.npy --force >out || complain "$(cat out)"

@@ -154,8 +154,17 @@ static bool one_dies(n2ce_ctx *ctx) {
     return status == N2CE_OK;
 }
 
+/* Who waits by other means than an exchange looks now and then. */
+static bool one_dies_unasked(n2ce_ctx *ctx) {
+    if (n2_comm_check(ctx) != N2CE_OK) _exit(71);
+    if (n2_rank(ctx) == 2) raise(SIGKILL);
+    while (n2_comm_check(ctx) == N2CE_OK) usleep(500);
+    return false;
+}
+
 static void nobody_waits_for_the_gone(void **state) {
     (void)state;
+    assert_int_equal(run_ranks(4, one_dies_unasked), 1);
     assert_int_equal(run_ranks(4, one_leaves), 2); /* the code of the one that left */
     assert_int_equal(run_ranks(4, one_dies), 1);
 }

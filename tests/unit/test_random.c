@@ -267,9 +267,24 @@ static void squares_of_a_pair_are_uncorrelated(void **state) {
     free(z);
 }
 
+static void bits_are_what_is_divided(void **state) {
+    (void)state;
+    uint64_t bits[100];
+    const n2_stream s = {77, 5, 3};
+    const uint64_t first = ((uint64_t)1 << 32) - 40; /* to both sides of a word's end */
+    for (size_t n = 0; n <= 100; n += 25) {
+        memset(bits, 0, sizeof bits);
+        n2_random_bits(s, first, n, bits);
+        for (size_t i = 0; i < n; i++)
+            assert_true(bits[i] % 1000003 == n2_random_below(s, first + i, 1000003));
+        for (size_t i = n; i < 100; i++) assert_true(bits[i] == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_gives_the_published_answers),
+        cmocka_unit_test(bits_are_what_is_divided),
         cmocka_unit_test(uniforms_are_the_documented_function_of_the_words),
         cmocka_unit_test(uniforms_are_never_zero),
         cmocka_unit_test(fills_do_not_depend_on_how_a_range_is_split),
