@@ -2,10 +2,11 @@
 # Diffusion models on a GPU: a teacher of CIFAR-10 at 16 x 16, its students, and speed beside PyTorch. Never stops
 # at a failure; every section ends with its status, and a table of all of them comes last.
 #
-#   bash bench/device_diffusion.sh [PART...]     from the repository's root; without parts, speed, teacher and student
+#   bash bench/device_diffusion.sh [PART...]     from the repository's root; without parts, teacher, samplers, student and speed
 #
 #   smoke     every training for a few seconds: what fails, fails at once            1 minute
-#   teacher   the teacher, and 50,000 samples of it beside the pictures              LIMIT + 80 seconds
+#   teacher   the teacher, and 50,000 samples by Heun's 18 steps beside the pictures LIMIT + 60 seconds
+#   samplers  the same by those values of SECOND and GUIDANCE that suit it best      2 minutes
 #   student   SiDA with N2CE from it, and 50,000 samples                             STUDENT_LIMIT + 30 seconds
 #   speed     an iteration of SiDA and a step of the teacher beside PyTorch, last    150 seconds
 #   trial     SiDA with N2CE and DxMI, a minute each, at the rates of RATES          3 minutes
@@ -18,13 +19,13 @@
 cd "$(dirname "$0")/.." || exit 1
 . bench/device_sections.sh
 N=${N2CE:-$BUILD/n2ce}
-PARTS=${*:-speed teacher student}
+PARTS=${*:-teacher samplers student speed}
 PICTURES=${PICTURES:-carry/c16.bin}
 FEATURES=${FEATURES:-carry/cifar10_resnet20.f32}
 OTHER_FEATURES=${OTHER_FEATURES:-carry/cifar10_resnet56.f32}
 TEACHER=${TEACHER:-carry/c16.teacher}
 TEACH=${TEACH:---labels --width 128}
-STUDENT=${STUDENT:---method sida -M 50 --lambda 0.5 --decay 0.3}
+STUDENT=${STUDENT:---method sida -M 50 --lambda 0.5 --decay 0.5}
 STUDENTS=${STUDENTS:-teacher,start,sida,sida-m1,sida-control,sida-m50,dxmi,dxmi-m1,dxmi-control,dxmi-m100,sid,sida-m10,sida-m100}
 WITH=(--device cuda --precision bf16)
 WATCHED=(--watched 5000 --features "$FEATURES")
@@ -57,13 +58,30 @@ compared() {
     done
 }
 
-# judged NAME MODEL OPTIONS...: 50,000 samples and their distances, 64 of them to look at.
+# judged NAME MODEL OPTIONS...: 50,000 samples and their distances.
 judged() {
     local name=$1 model=$2
     shift 2
     section "$name, samples" 90 "$N" sample "$model" -n 50000 -o "$name.npy" --force --seed 7 "$@" "${WITH[@]}"
     compared "$name.npy"
-    section "$name, a sheet" 20 "$N" sample "$model" -n 64 -o "$OUT/$name-64.npy" --force --seed 7 "$@" "${WITH[@]}"
+}
+
+# nearest MODEL OPTION VALUE... -- OTHERS...: that value by which 10,000 samples, with a seed that nothing else has, are
+# nearest to the pictures.
+nearest() {
+    local model=$1 option=$2 value distance all= values=()
+    shift 2
+    while [ "$1" != -- ]; do values+=("$1"); shift; done
+    shift
+    for value in "${values[@]}"; do
+        distance=
+        timeout 40 "$N" sample "$model" -n 10000 -o tried.npy --force --seed 8 "$option" "$value" "$@" "${WITH[@]}" >&2 &&
+            distance=$(timeout 30 "$N" compare train.npy tried.npy --features "$FEATURES" --device cuda --quiet | head -n 1)
+        echo "$option $value $*: ${distance:-nothing}" >&2
+        [ -n "$distance" ] && all+="$distance $value"$'\n'
+    done
+    value=$(printf %s "$all" | sort -g | head -n 1 | cut -d ' ' -f 2)
+    echo "${value:-${values[0]}}"
 }
 
 if wanted smoke; then
@@ -75,17 +93,25 @@ if wanted smoke; then
 fi
 
 if wanted teacher; then
-    section teacher "$((${LIMIT:-300} + 60))" bash -c "$N train --model diffusion ${LEARNT[*]} $TEACH -o $TEACHER --force --seen ${SEEN:-8e6} --time-limit ${LIMIT:-300} \
-        --looks 6 ${WATCHED[*]} ${WITH[*]} --json >$OUT/teacher.json"
-    judged teacher18 "$TEACHER"
+    section teacher "$((${LIMIT:-400} + 60))" bash -c "$N train --model diffusion ${LEARNT[*]} $TEACH -o $TEACHER --force --seen ${SEEN:-8e6} --time-limit ${LIMIT:-400} \
+        --looks 4 ${WATCHED[*]} ${WITH[*]} --json >$OUT/teacher.json"
+    judged heun "$TEACHER"
     compared test.npy
-    [ -n "${TEN:-}" ] && judged ten "$TEACHER" --sampler ancestral --steps 10
+    section 'a sheet' 20 "$N" sample "$TEACHER" -n 64 -o "$OUT/teacher.npy" --force --seed 7 "${WITH[@]}"
+fi
+
+if wanted samplers; then
+    second=$(nearest "$TEACHER" --second ${SECOND:-1 0.8 0.6} --)
+    guided=()
+    [[ $TEACH == *--labels* ]] && guided=(--guidance "$(nearest "$TEACHER" --guidance ${GUIDANCE:-1 1.15 1.3} -- --second "$second")")
+    judged nearest "$TEACHER" --second "$second" "${guided[@]}"
 fi
 
 if wanted student; then
-    section student "$((${STUDENT_LIMIT:-180} + 60))" bash -c "$N distill $TEACHER ${LEARNT[*]} -o student.model --force $STUDENT --seen ${STUDENT_SEEN:-1.2e6} \
-        --time-limit ${STUDENT_LIMIT:-180} --looks 8 ${WATCHED[*]} ${WITH[*]} --json >$OUT/student.json"
+    section student "$((${STUDENT_LIMIT:-240} + 60))" bash -c "$N distill $TEACHER ${LEARNT[*]} -o student.model --force $STUDENT --seen ${STUDENT_SEEN:-1.1e6} \
+        --time-limit ${STUDENT_LIMIT:-240} --looks 8 ${WATCHED[*]} ${WITH[*]} --json >$OUT/student.json"
     judged one student.model
+    section 'a sheet' 20 "$N" sample student.model -n 64 -o "$OUT/student.npy" --force --seed 7 "${WITH[@]}"
 fi
 
 # trial NAME OPTIONS...: a student, its curve, 64 samples.
@@ -112,8 +138,8 @@ if wanted speed; then
     [ -n "$warming" ] && wait $warming && tail -n 2 warming
     section 'beside PyTorch' 140 bash -c "python3 bench/images.py --program $N --device cuda --only distill,unet16 --rounds 2 --seconds 1 --ready 95 --json >$OUT/speed.json
         cat $OUT/speed.json"
-    section 'where the time goes' 15 bash -c "$N bench distill --batch 512 ${WITH[*]} --seconds 1 --plan >$OUT/plan-distill.txt 2>&1
-        grep -vE '  stage |^      [a-z]' $OUT/plan-distill.txt | cut -c1-140 | head -40"
+    section 'where the time goes' 15 bash -c "$N bench distill --batch 512 ${WITH[*]} --seconds 1 --plan >plan-distill.txt 2>&1
+        grep -vE '  stage |^      [a-z]' plan-distill.txt | cut -c1-140 | head -40"
 fi
 
 summary

@@ -28,7 +28,7 @@ n2ce_status n2_score_net_copy(const n2_score_net *to, const n2_score_net *from) 
 /* ---- models ---- */
 
 static n2ce_status make_log_sigma(n2_denoiser *m) {
-    const n2_sampling how = {N2_SAMPLER_ANCESTRAL, m->spec.steps, 0, 0};
+    const n2_sampling how = {.kind = N2_SAMPLER_ANCESTRAL, .steps = m->spec.steps};
     if (m->spec.steps < 2 || m->spec.steps > N2_FEW_STEPS_MAX)
         return n2_fail(m->ctx, N2CE_EINVAL, "A sampler of few steps has 2 to %d.",
                        (int)N2_FEW_STEPS_MAX);

@@ -81,6 +81,7 @@ typedef struct n2_denoiser_schedule {
     uint64_t seed, steps;
     int64_t batch;
     double rate, ramp, fall, half_life;
+    double untold;  /* share of pictures whose classes the network is not told, for guidance */
     bool flips;     /* every picture or its mirror image, by chance */
     double augment; /* or EDM's augmentation with this probability (augment.h), of a network that
                        is told of it; 0: none */

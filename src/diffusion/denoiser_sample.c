@@ -13,7 +13,7 @@
 enum { ROWS_ON_DEVICE = 512, ROWS_ON_CPU = 16 };
 
 /* Numbers of a step, as plans read them. */
-enum { SIGMA, KEEP, TAKE, NOISE, NEXT, NOW };
+enum { SIGMA, KEEP, TAKE, NOISE, MIDDLE, FIRST, REST, NOW };
 
 struct n2_chains {
     n2_chain_source from;
@@ -32,10 +32,14 @@ static n2_node number(n2_graph *g, const n2_chains *c, int which) {
 }
 
 static n2_node denoise(n2_graph *g, const n2_chains *c, n2_node x, n2_node sigma) {
-    const n2_unet_input in = {.x = x,
-                              .level = n2g_broadcast(g, sigma, n2_dims((int64_t)c->rows)),
-                              .labels = c->labels ? n2g_read(g, c->labels) : N2_NONE};
-    return n2_edm_denoise(g, &c->from.spec->edm, &c->from.net->unet, &in);
+    n2_unet_input in = {.x = x,
+                        .level = n2g_broadcast(g, sigma, n2_dims((int64_t)c->rows)),
+                        .labels = c->labels ? n2g_read(g, c->labels) : N2_NONE};
+    const n2_node told = n2_edm_denoise(g, &c->from.spec->edm, &c->from.net->unet, &in);
+    if (!c->labels || c->how.guide == 0) return told;
+    in.labels = n2g_scale(g, in.labels, 0);
+    const n2_node untold = n2_edm_denoise(g, &c->from.spec->edm, &c->from.net->unet, &in);
+    return n2g_add(g, told, n2g_scale(g, n2g_sub(g, told, untold), c->how.guide));
 }
 
 /* keep x + take D(x; sigma), for x with the step's noise already if that comes first. */
@@ -56,13 +60,14 @@ static void build_step(n2_graph *g, const n2_chains *c) {
         n2g_assign(g, c->x, n2g_add(g, euler(g, c, x), noise(g, c)));
 }
 
-/* The mean of Euler's slope and of that at its end: (x' + x + (next - sigma) d') / 2. */
+/* A mean of Euler's slope, which leads to u, and of that at u. */
 static void build_heun(n2_graph *g, const n2_chains *c) {
-    const n2_node x = n2g_add(g, n2g_read(g, c->x), noise(g, c)), next = number(g, c, NEXT);
-    const n2_node end = euler(g, c, x);
-    const n2_node slope = n2g_div(g, n2g_sub(g, end, denoise(g, c, end, next)), next);
-    const n2_node far = n2g_mul(g, n2g_sub(g, next, number(g, c, SIGMA)), slope);
-    n2g_assign(g, c->x, n2g_scale(g, n2g_add(g, n2g_add(g, end, x), far), 0.5));
+    const n2_node x = n2g_add(g, n2g_read(g, c->x), noise(g, c)), middle = number(g, c, MIDDLE);
+    const n2_node u = euler(g, c, x);
+    const n2_node slope = n2g_div(g, n2g_sub(g, u, denoise(g, c, u, middle)), middle);
+    const n2_node by_first = n2g_mul(g, number(g, c, FIRST), n2g_sub(g, u, x));
+    const n2_node rest = n2g_mul(g, number(g, c, REST), slope);
+    n2g_assign(g, c->x, n2g_add(g, n2g_add(g, x, by_first), rest));
 }
 
 static n2ce_status build(n2_chains *c) {
@@ -162,7 +167,9 @@ static n2ce_status do_step(n2_chains *c, size_t i, uint64_t seed, size_t first) 
     now[KEEP] = (float)s.keep;
     now[TAKE] = (float)s.take;
     now[NOISE] = (float)s.noise;
-    now[NEXT] = (float)s.next;
+    now[MIDDLE] = (float)s.middle;
+    now[FIRST] = (float)s.first;
+    now[REST] = (float)s.rest;
     n2_tensor_push(c->from.store, c->now);
     if (s.noise > 0) N2_TRY(draw_noise(c, c->z, seed, (uint32_t)i + 1, first, 1));
     return n2_plan_run(c->heun && !last ? c->heun : c->step);
@@ -249,7 +256,7 @@ static n2ce_status time_step(void *user, const n2_backend *backend, double *seco
     n2_chains *c;
     N2_TRY(n2_chains_open(&source, t->how, 0, -1, &c));
     float *now = c->now->data;
-    now[SIGMA] = now[NEXT] = 1; /* anything but 0 */
+    now[SIGMA] = now[MIDDLE] = 1; /* anything but 0 */
     n2_tensor_push(m->store, c->now);
     const n2ce_status status = n2_time_plan(c->step, N2_TRIAL_SECONDS, seconds);
     *seconds /= (double)c->rows;

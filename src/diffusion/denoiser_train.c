@@ -14,6 +14,7 @@ n2_denoiser_schedule n2_denoiser_schedule_default(void) {
                                   .ramp = 2e5,
                                   .fall = 0.5,
                                   .half_life = 5e5,
+                                  .untold = 0.1,
                                   .flips = true};
 }
 
@@ -34,6 +35,13 @@ static n2_rate_course course_of(const n2_denoiser_schedule *s) {
     return (n2_rate_course){steps, s->ramp / (double)s->batch, s->fall * steps};
 }
 
+/* Classes, but for a share of them by chance; they are rows of one 1. */
+static n2_node leave_out(n2_graph *g, n2_node labels, double share) {
+    if (!labels.id || share <= 0) return labels;
+    const n2_node draws = n2g_randu(g, n2_dims(n2_shape_at(g, labels).dim[0], 1));
+    return n2g_mul(g, labels, n2g_greater(g, draws, n2g_constant(g, share)));
+}
+
 static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     training *t = user;
     const n2_denoiser_spec *spec = &t->m->spec;
@@ -46,6 +54,7 @@ static n2ce_status build_step(void *user, n2_graph *g, n2_outputs *out) {
     n2_unet_input in = {.level = n2_edm_sigmas(g, &spec->edm, s->batch), .training = true};
     const bool changed = s->augment > 0;
     in.x = n2_draw_pictures(g, spec, &t->data, s->batch, s->flips && !changed, &in.labels);
+    in.labels = leave_out(g, in.labels, s->untold);
     if (changed) in.x = n2_augment_pictures(g, in.x, s->augment, &in.augment);
     if (!in.x.id) return N2CE_OK;
     const n2_node noise = n2g_randn(g, n2_shape_at(g, in.x));

@@ -107,10 +107,13 @@ static n2_denoise_step heun_step(const n2_sampling *s, size_t i) {
     const double sigma = n2_karras_sigma(i, s->steps);
     const bool churns = sigma >= LEAST && sigma <= MOST;
     const double gamma = churns ? fmin(s->churn / (double)s->steps, sqrt(2) - 1) : 0;
-    const double more = sigma * (1 + gamma);
-    n2_denoise_step step = to_level(more, n2_karras_sigma(i + 1, s->steps), 0);
-    step.next = n2_karras_sigma(i + 1, s->steps);
-    step.noise = NOISE * sqrt(more * more - sigma * sigma);
+    const double more = sigma * (1 + gamma), next = n2_karras_sigma(i + 1, s->steps);
+    const double alpha = 1 - s->early, middle = next > 0 ? more + alpha * (next - more) : 0;
+    n2_denoise_step step = to_level(more, middle, NOISE * sqrt(more * more - sigma * sigma));
+    step.next = next;
+    step.middle = middle;
+    step.first = (1 - 0.5 / alpha) / alpha;
+    step.rest = 0.5 / alpha * (next - more);
     return step;
 }
 

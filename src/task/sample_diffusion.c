@@ -12,11 +12,16 @@ static n2ce_status read_sampling(n2_denoiser *m, const n2ce_options *o, n2_sampl
                        "This model was distilled to %zu step%s: --sampler and --steps are for "
                        "teachers.",
                        how->steps, how->steps == 1 ? "" : "s");
+    if (n2_options_given(o, "guidance") && (own || !m->spec.net.labels))
+        return n2_fail(m->ctx, N2CE_EINVAL,
+                       "--guidance is for teachers that were told classes (train --labels).");
     if (n2_options_has_word(o, "sampler", "ancestral")) how->kind = N2_SAMPLER_ANCESTRAL;
     if (n2_options_has_word(o, "sampler", "fastdpm")) how->kind = N2_SAMPLER_FASTDPM;
     if (!own && how->kind != N2_SAMPLER_HEUN) how->steps = 10;
     if (!n2_options_is_auto(o, "steps")) how->steps = (size_t)n2_options_count(o, "steps");
     how->churn = n2ce_options_number(o, "churn");
+    how->early = 1 - n2ce_options_number(o, "second");
+    how->guide = n2ce_options_number(o, "guidance") - 1;
     const size_t most = how->kind == N2_SAMPLER_FASTDPM ? 100 : N2_DENOISER_STEPS_MAX;
     if (own || (how->steps >= 2 && how->steps <= most)) return N2CE_OK;
     return n2_fail(m->ctx, N2CE_EINVAL, "%zu steps of %s: it takes 2 to %zu.", how->steps,

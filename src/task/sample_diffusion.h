@@ -11,6 +11,12 @@
      "how chains move, of a diffusion model: auto is heun, or what a distilled one was made for"},\
     {"churn", 0, N2CE_OPTION_REAL, "0", 0, 1e6, NULL, "S",                                        \
      "noise that heun adds on its way, EDM's S_churn"},                                           \
+    {"second", 0, N2CE_OPTION_REAL, "1", 0.1, 1, NULL, "A",                                       \
+     "where in a step of heun its second look is: 1, at the end, as published; 0.6 makes less "   \
+     "of a mistake"},                                                                             \
+    {"guidance", 0, N2CE_OPTION_REAL, "1", 0, 100, NULL, "W",                                     \
+     "of a teacher that was told classes: how much more than without them it removes; 1: as it "  \
+     "learnt, at half the time"},                                                                 \
     {"label", 0, N2CE_OPTION_COUNT, "auto", 0, 255, NULL, "K",                                    \
      "class of the pictures, of a model that was told classes; auto: all in turn"}
 /* clang-format on */

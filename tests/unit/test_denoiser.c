@@ -8,6 +8,7 @@
 #include "ref/ref.h"
 #include "rewrite/rewrites.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,18 +188,44 @@ static void a_teacher_learns(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Brightness of pictures of two classes. */
+static void brightness_of_classes(n2_denoiser *m, n2_sampling how, double mean[2]) {
+    for (int k = 0; k < 2; k++) {
+        n2_images *made;
+        assert_int_equal(n2_denoiser_sample(m, &how, k, 4, 1, &made), N2CE_OK);
+        mean[k] = 0;
+        for (size_t i = 0; i < 4 * SIDE * SIDE; i++)
+            mean[k] += made->pixels[i] / (4.0 * SIDE * SIDE);
+        n2_images_free(made);
+    }
+}
+
+/* Of one step, as a line: without the class at -1, with it at 0. */
+static void guidance_goes_on_from_untold_to_told(n2_denoiser *m) {
+    n2_sampling how = {.kind = N2_SAMPLER_ONE_STEP, .steps = 1, .sigma = 1};
+    double told[2], untold[2], half[2];
+    brightness_of_classes(m, how, told);
+    how.guide = -1;
+    brightness_of_classes(m, how, untold);
+    how.guide = -0.5;
+    brightness_of_classes(m, how, half);
+    assert_close(untold[0], untold[1], 0, 0.1);
+    assert_true(told[1] > told[0] + 5);
+    for (int k = 0; k < 2; k++)
+        assert_close(half[k], (told[k] + untold[k]) / 2, 0, 0.5);
+}
+
 /* Those who are told the class make a picture of it. */
 static void classes_are_told_apart(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(2);
-    n2_images *p = bars(ctx, 40, SIDE, 1), *made[2];
+    n2_images *p = bars(ctx, 40, SIDE, 1);
     n2_denoiser_spec spec = small_spec(ctx, p);
     n2_denoiser_schedule schedule = small_schedule();
     const n2_denoiser_run run = {.looks = 1, .quiet = true};
-    const n2_sampling how = {.kind = N2_SAMPLER_HEUN, .steps = 6};
     n2_denoiser_record record;
     n2_denoiser *m;
-    double mean[2] = {0, 0};
+    double mean[2];
     p->labels = n2_alloc(ctx, p->n, 1);
     assert_non_null(p->labels);
     for (size_t i = 0; i < p->n; i++) { /* black or white */
@@ -211,12 +238,9 @@ static void classes_are_told_apart(void **state) {
     schedule.rate = 3e-3;
     assert_int_equal(n2_denoiser_new(ctx, &spec, 1, &m), N2CE_OK);
     assert_int_equal(n2_denoiser_train(m, p, &schedule, &run, &record), N2CE_OK);
-    for (int k = 0; k < 2; k++) {
-        assert_int_equal(n2_denoiser_sample(m, &how, k, 4, 1, &made[k]), N2CE_OK);
-        for (size_t i = 0; i < 4 * SIDE * SIDE; i++) mean[k] += made[k]->pixels[i];
-        n2_images_free(made[k]);
-    }
+    brightness_of_classes(m, (n2_sampling){.kind = N2_SAMPLER_HEUN, .steps = 6}, mean);
     assert_true(mean[1] > 2 * mean[0]);
+    guidance_goes_on_from_untold_to_told(m);
     n2_denoiser_free(m);
     n2_images_free(p);
     n2ce_ctx_free(ctx);
@@ -343,6 +367,39 @@ static void picture_i_is_always_the_same(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Pixels of one file by those of another, where neither is cut off. */
+static double mean_ratio(const n2_images *a, const n2_images *b) {
+    double of_a = 0, of_b = 0;
+    for (size_t i = 0; i < a->n * SIDE * SIDE * 3; i++) {
+        const double x = a->pixels[i] - 127.5, y = b->pixels[i] - 127.5;
+        if (fabs(x) < 20 || fabs(x) > 100) continue;
+        of_a += fabs(x);
+        of_b += fabs(y);
+    }
+    return of_a / of_b;
+}
+
+/* A network that has learnt nothing says D = x / (1 + 4 sigma^2), as if pictures were N(0, 1/4):
+ * every rule makes multiples of the noise, of which test_noise_levels.c knows the squares. */
+static void an_early_second_look_makes_less_variance(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_images *p = bars(ctx, 4, SIDE, 3), *by_heun, *by_early;
+    const n2_denoiser_spec spec = small_spec(ctx, p);
+    n2_sampling how = {.kind = N2_SAMPLER_HEUN, .steps = 18};
+    n2_denoiser *m;
+    assert_int_equal(n2_denoiser_new(ctx, &spec, 1, &m), N2CE_OK);
+    assert_int_equal(n2_denoiser_sample(m, &how, -1, 8, 5, &by_heun), N2CE_OK);
+    how.early = 0.4;
+    assert_int_equal(n2_denoiser_sample(m, &how, -1, 8, 5, &by_early), N2CE_OK);
+    assert_close(mean_ratio(by_heun, by_early), sqrt(1.1136 / 1.0104), 0, 0.005);
+    n2_images_free(by_heun);
+    n2_images_free(by_early);
+    n2_denoiser_free(m);
+    n2_images_free(p);
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- files ---- */
 
 /* A student needs nothing but its file. */
@@ -444,6 +501,7 @@ int main(void) {
         cmocka_unit_test(augmented_pictures_stay_between_their_pixels),
         cmocka_unit_test(a_network_that_is_told_samples_without),
         cmocka_unit_test(picture_i_is_always_the_same),
+        cmocka_unit_test(an_early_second_look_makes_less_variance),
         cmocka_unit_test(students_come_back_from_files),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(without_memory_nothing_is_lost),
