@@ -4,6 +4,7 @@
 #
 #   bash bench/device_diffusion.sh [PART...]     from the repository's root; without parts, teacher, samplers, student and speed
 #
+#   warm      PyTorch's compiler at work beside the other parts; what it makes is kept for a later `speed`
 #   smoke     every training for a few seconds: what fails, fails at once            1 minute
 #   teacher   the teacher, and 50,000 samples by Heun's 18 steps beside the pictures LIMIT + 60 seconds
 #   samplers  the same by those values of SECOND and GUIDANCE that suit it best      2 minutes
@@ -32,22 +33,22 @@ WATCHED=(--watched 5000 --features "$FEATURES")
 LEARNT=(train.bin --halve 1) # with classes; train.npy has the same pictures
 wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 
-# PyTorch's compiler keeps what it made: with other work before `speed` it is warm by then.
-warming=
-if wanted speed && { [ "$PARTS" != speed ] || [ -z "${N2CE:-}" ]; }; then
+if wanted warm; then
     for work in 'distill --batch 512' 'unet --batch 1024'; do
         nice timeout 170 python3 bench/peers/torch_images.py $work --size 16 --mode compile --device cuda --precision bf16 --seconds 0.1
     done >warming 2>&1 &
-    warming=$!
 fi
 
-section unpack 120 python3 bench/pack_pictures.py unpack "$PICTURES" train.npy test.npy train.bin test.bin &
-unpacking=$!
+unpacking=
+if [ ! -f train.bin ]; then
+    section unpack 120 python3 bench/pack_pictures.py unpack "$PICTURES" train.npy test.npy train.bin test.bin &
+    unpacking=$!
+fi
 if [ -z "${N2CE:-}" ]; then
     section configure 60 cmake -G Ninja -S . -B "$BUILD" -DN2CE_CUDA=on -DN2CE_TESTS=OFF -DN2CE_CUDA_ARCHS=90a -DN2CE_WERROR=OFF
     section build 200 bash -c "quiet ninja -C $BUILD n2ce"
 fi
-wait $unpacking # alone: a bare wait waits for the log as well
+[ -n "$unpacking" ] && wait $unpacking # alone: a bare wait waits for the log as well
 
 # compared MADE: distances of made pictures from those learnt from, by each feature network that is there.
 compared() {
@@ -135,7 +136,6 @@ if wanted study; then
 fi
 
 if wanted speed; then
-    [ -n "$warming" ] && wait $warming && tail -n 2 warming
     section 'beside PyTorch' 140 bash -c "python3 bench/images.py --program $N --device cuda --only distill,unet16 --rounds 2 --seconds 1 --ready 95 --json >$OUT/speed.json
         cat $OUT/speed.json"
     section 'where the time goes' 15 bash -c "$N bench distill --batch 512 ${WITH[*]} --seconds 1 --plan >plan-distill.txt 2>&1
