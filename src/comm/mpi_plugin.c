@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { DATA = 1, FAILED = 2, LEFT = 3, LARGEST = 1 << 30 };
 
@@ -51,8 +52,18 @@ static n2_exchanged give_up(joined *j, n2_exchanged why) {
     return why;
 }
 
+/* Who has waited for long leaves the processor to others, who may be waited for. */
+static void leave_processor(uint64_t turn) {
+    enum { LONG = 64 * 256 };
+    const struct timespec pause = {0, 20000};
+    if (turn < LONG)
+        sched_yield();
+    else
+        nanosleep(&pause, NULL);
+}
+
 static n2_exchanged wait_for(joined *j, pair *p, n2_idle_fn *idle, void *arg) {
-    for (int turn = 1;; turn++) {
+    for (uint64_t turn = 1;; turn++) {
         int done = 0;
         const int error = MPI_Testall(p->n, p->request, &done, MPI_STATUSES_IGNORE);
         if (error != MPI_SUCCESS || p->failed) return give_up(j, N2_EXCHANGE_MISMATCH);
@@ -60,7 +71,7 @@ static n2_exchanged wait_for(joined *j, pair *p, n2_idle_fn *idle, void *arg) {
         if (turn % 64 != 0) continue;
         if (somebody_failed(j)) return give_up(j, N2_EXCHANGE_LEFT);
         if (idle(arg)) return give_up(j, N2_EXCHANGE_STOPPED);
-        sched_yield();
+        leave_processor(turn);
     }
 }
 
@@ -153,8 +164,8 @@ __attribute__((visibility("default"))) int n2ce_mpi_join(n2_transport *out) {
     MPI_Comm_set_errhandler(world.comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world.comm, &world.rank);
     MPI_Comm_size(world.comm, &world.size);
-    *out = (n2_transport){"MPI",  world.rank,   world.size, 0,        1,
-                          &world, mpi_exchange, mpi_leave,  mpi_close};
+    *out = (n2_transport){"MPI",  world.rank,   world.size, 0,         1,
+                          &world, mpi_exchange, mpi_leave,  mpi_close, NULL};
     find_neighbours(out);
     return 0;
 }

@@ -95,6 +95,22 @@ same optimize optimize ../designs.csv -m value -Q 4 --effort 0.003 --joint 4 --r
     --checkpoint state.st
 same detect detect --normal ../den.csv ../new.csv -o flagged.csv
 
+# Pictures, bright bars: networks that are trained on them, and by one another.
+if [ "$how" = forked ]; then
+    printf '\0\0\010\003\0\0\0\144\0\0\0\020\0\0\0\020' >bars # 100 of 16 by 16, as an IDX file
+    LC_ALL=C awk 'BEGIN {
+        srand(1)
+        for (i = 0; i < 100; i++) { at = int(16 * rand()); for (k = 0; k < 256; k++) printf "%c", k % 16 == at ? 120 : 1 }
+    }' >>bars
+    few='--batch 16 --seen 32 --watched 64 --looks 1 --device cpu --force-cpu'
+    same train train ../bars --width 16 --codes 8 --batch 32 --noise 8 --phases 2,2,1 --device cpu -q -o model
+    # shellcheck disable=SC2086
+    same 'train a diffusion model' train ../bars --model diffusion --width 16 $few -q -o teacher
+    cp 1/teacher teacher
+    # shellcheck disable=SC2086
+    same distill distill ../teacher ../bars $few -q -o student
+fi
+
 same 'study gaussian' study gaussian --dim 3 --n 20 --runs 6 --steps 10
 same 'study ratio' study ratio --tasks correlated-normal --methods ulsif --n 100 --seeds 3 --quiet
 same 'study bbo' study bbo --tasks branin --methods random,top-offline --seeds 3 --quiet
