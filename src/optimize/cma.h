@@ -1,6 +1,6 @@
 /* CMA-ES (Hansen 2006): many searches side by side, each with a normal distribution that learns its
- * covariance. Population and rates are the usual ones of Hansen's tutorial, with positive weights
- * only. */
+ * covariance, or, of more than 256 numbers, its variances alone. Population and rates are the usual
+ * ones of Hansen's tutorial, with positive weights only. */
 #ifndef N2_CMA_H
 #define N2_CMA_H
 

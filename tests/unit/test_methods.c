@@ -241,6 +241,30 @@ static void cma_finds_optima(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+enum { WIDE = 300 };
+static n2ce_status wide_bowl(void *user, const double *x, size_t rows, double *value) {
+    (void)user;
+    for (size_t i = 0; i < rows; i++) {
+        value[i] = 0;
+        for (size_t c = 0; c < WIDE; c++)
+            value[i] -= pow(100, (double)c / (WIDE - 1)) * pow(x[WIDE * i + c] - 1, 2);
+    }
+    return N2CE_OK;
+}
+
+/* Variances alone lead there as well, of so many numbers as a whole covariance is not learnt of. */
+static void cma_of_many_numbers_learns_variances(void **state) {
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(2);
+    double x[2 * WIDE] = {0}, before[2], after[2];
+    const n2_cma o = {.dim = WIDE, .generations = 800, .sigma = 0.5, .seed = 1, .ask = wide_bowl};
+    wide_bowl(NULL, x, 2, before);
+    assert_int_equal(n2_cma_maximise(ctx, &o, 2, x), N2CE_OK);
+    wide_bowl(NULL, x, 2, after);
+    for (size_t i = 0; i < 2; i++) assert_true(after[i] > 1e-3 * before[i]);
+    n2ce_ctx_free(ctx);
+}
+
 /* ---- codes ---- */
 
 /* With four levels the own one stands out by ln 7 = 1.9459 before standardising. */
@@ -370,6 +394,7 @@ int main(void) {
         cmocka_unit_test(top_offline_repeats_the_best),
         cmocka_unit_test(a_cube_is_as_wide_as_it_says),
         cmocka_unit_test(cma_finds_optima),
+        cmocka_unit_test(cma_of_many_numbers_learns_variances),
         cmocka_unit_test(logits_are_those_of_design_bench),
         cmocka_unit_test(designs_come_back_from_their_code),
         cmocka_unit_test(measuring_leaves_no_trace),
