@@ -14,6 +14,7 @@ import zlib
 
 import numpy as np
 from formulas import FORMULAS
+from formulas_later import LATER as LATER_FORMULAS
 
 
 class Table:
@@ -107,6 +108,46 @@ def waves(rng, d):
     return truth
 
 
+def network(rng, d):
+    """A small network by chance."""
+    a, b = rng.normal(0, 2.5 / math.sqrt(d), (d, 12)), rng.normal(0, 1, 12)
+    c, e = rng.normal(0, 1 / math.sqrt(12), (12, 6)), rng.normal(0, 1, 6)
+
+    def truth(u):
+        return np.tanh(2 * np.tanh((2 * u - 1) @ a + b) @ c) @ e
+
+    return truth
+
+
+def steps(rng, d):
+    """Thresholds of single columns and of pairs: nothing is smooth."""
+    cut, size = rng.uniform(0.15, 0.85, (4, d)), rng.normal(0, 1, (4, d))
+    pairs = [(*rng.choice(d, 2, replace=False), *rng.uniform(0.2, 0.8, 2), rng.normal(0, 1.5)) for _ in range(2 * d)]
+
+    def truth(u):
+        y = ((u[:, None, :] > cut) * size).sum((1, 2))
+        return y + sum(w * ((u[:, i] > s) & (u[:, j] > t)) for i, j, s, t, w in pairs)
+
+    return truth
+
+
+def field(rng, d):
+    """A draw of a smooth random field, rougher along some columns."""
+    often = rng.normal(0, 1, (400, d)) * rng.choice([0.5, 1.5, 3.0], d) * min(1, math.sqrt(6 / d))
+    phase = rng.uniform(0, 2 * math.pi, 400)
+
+    def truth(u):
+        return np.cos(u @ often.T + phase).sum(1) * math.sqrt(2 / 400)
+
+    return truth
+
+
+def skewed(rng, d):
+    """The exponential of such a field: most values are small."""
+    inner = field(rng, d)
+    return lambda u: np.exp(0.5 * inner(u))
+
+
 def functions(rng, family, d, rows, noise, hidden):
     """Columns of several units; noise in standard deviations of the truth."""
     inner = family(rng, d)
@@ -121,7 +162,7 @@ def functions(rng, family, d, rows, noise, hidden):
 
 def formula(rng, name, d, rows, noise, hidden):
     """One of formulas.py; the columns beyond its own do nothing."""
-    return functions(rng, lambda r, n: FORMULAS[name], d, rows, noise, hidden)
+    return functions(rng, lambda r, n: {**FORMULAS, **LATER_FORMULAS}[name], d, rows, noise, hidden)
 
 
 # ---- columns of several kinds -------------------------------------------------------------------------------
@@ -286,6 +327,34 @@ FRESH = {
     "mixed-fresh": (mixed, 3, 3, 3, 8, 3000, 0.2, 0.2),
     "mixed-few": (mixed, 4, 1, 2, 5, 500, 0.3, 0.1),
 }
+# Written later still, for judging predictions.
+LATER = {
+    "schwefel": (formula, "schwefel", 5, 2000, 0.05, 0.2),
+    "shekel": (formula, "shekel", 4, 1500, 0.1, 0.0),
+    "trid": (formula, "trid", 6, 2000, 0.05, 0.3),
+    "dixon": (formula, "dixon", 6, 1000, 0.1, 0.2),
+    "powell": (formula, "powell", 8, 3000, 0.05, 0.2),
+    "goldstein": (formula, "goldstein", 4, 800, 0.2, 0.1),
+    "camel": (formula, "camel", 3, 400, 0.2, 0.2),
+    "colville": (formula, "colville", 5, 1500, 0.3, 0.3),
+    "salomon": (formula, "salomon", 5, 2500, 0.1, 0.1),
+    "vessel": (formula, "vessel", 6, 1000, 0.1, 0.2),
+    "exchanger": (formula, "exchanger", 6, 600, 0.3, 0.2),
+    "enzyme": (formula, "enzyme", 6, 2000, 0.05, 0.05),
+    "growth": (formula, "growth", 7, 2000, 0.2, 0.1),
+    "solar": (formula, "solar", 5, 1000, 0.05, 0.2),
+    "pump": (formula, "pump", 6, 1500, 0.5, 0.1),
+    "tablet": (formula, "tablet", 6, 800, 0.1, 0.2),
+    "alloy": (formula, "alloy", 8, 3000, 0.3, 0.2),
+    "lens": (formula, "lens", 5, 2000, 0.2, 0.05),
+    "network-8": (functions, network, 8, 2000, 0.1, 0.2),
+    "network-15": (functions, network, 15, 4000, 0.5, 0.2),
+    "steps-8": (functions, steps, 8, 2000, 0.1, 0.2),
+    "field-5": (functions, field, 5, 700, 0.1, 0.2),
+    "field-10": (functions, field, 10, 3000, 0.3, 0.1),
+    "skewed-6": (functions, skewed, 6, 1500, 0.1, 0.2),
+    "mixed-later": (mixed, 4, 2, 3, 8, 1500, 0.5, 0.1),
+}
 REAL = {"Wilt": 0, "fault": 24, "Cardiotocography": 7, "magic.gamma": 0, "letter": 3, "Pima": 1, "pendigits": 5,
         "annthyroid": 1}
 QUICK = ("monotone-8", "monotone-10", "bumps-4", "bumps-6", "ripples-10", "valleys-8", "waves-10", "mixed-hidden")
@@ -295,5 +364,5 @@ def make(name, seed, folder=None):
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if name.startswith("real-"):
         return real(rng, folder, name[5:], REAL[name[5:]], 0.3)
-    maker, *rest = {**TABLES, **KEPT, **FRESH}[name]
+    maker, *rest = {**TABLES, **KEPT, **FRESH, **LATER}[name]
     return maker(rng, *rest)

@@ -16,8 +16,8 @@
  *     -(target - E[y|x(z)])^2 / (2 doubt^2) + ln p(z)
  *
  * by SVGD (or Langevin dynamics), decodes, and keeps a decoded design that the value networks
- * predict to be better and that nobody has tried or proposed; where columns depend on one another,
- * some chains keep to designs that the code can hold. Predictions more than
+ * predict to be better and that nobody has tried or proposed; where designs are a small part of
+ * what the bounds allow, some chains stay near a known one. Predictions more than
  * `ambition` standard deviations of y above the best are not believed: they count as that. */
 #ifndef N2_LATENT_H
 #define N2_LATENT_H
@@ -108,8 +108,9 @@ typedef struct n2_latent_record {
     double prior_loss;                       /* the last */
     double stage_mean[N2_LATENT_STAGES_MAX]; /* of f_k over codes of designs, nats */
     double prior_floor, prior_median;        /* ln p(z): the least that is plausible, a design's */
-    double misfit_ceiling;                   /* -ln p(x|z) that 1 % of the designs exceed */
-    double structure; /* share of designs with columns from different rows that exceed it */
+    double misfit_median, misfit_ceiling;    /* -ln p(x|z) that half, 1 % of the designs exceed */
+    double structure; /* share of designs with columns from different rows that exceed the latter */
+    double narrow;    /* share of designs by chance within the bounds that do */
     double doubt;     /* spread of the members, standardised */
     double ambition;  /* as it was given, or as trials say */
     double shift;     /* of predictions for proposals, standardised: what trials were off by */

@@ -2,7 +2,9 @@
  * off for two reasons, and its rows tell of both.
  *
  * The search finds where a model is too high; or the model is too low where the best is, because it
- * has not seen the best. Trials show the sum of that: judged less predicted.
+ * has not seen the best. Trials show the sum of that: judged less predicted. But where the best are
+ * missing in the rows as well, the judge has not seen them either, and is off in the same way: what
+ * a trial shows is only the part that its hidden rows tell more, about a third.
  *
  * And where the best rows are missing, as if they had been cut off at a value, the rows near the
  * cut are those whose noise let them stay: of designs that are worth f, such are seen as have
@@ -16,11 +18,10 @@
 #include <stdlib.h>
 
 /* From tables of bench/optimize.py: docs/optimize.md. */
-static const double OF_TRIAL = 0.5, OF_CUT = 0.8;
-static const double LEAST_ERROR = 0.15, ERROR_OF_TRIAL = 0.4, ERROR_OF_CUT = 0.6;
+static const double OF_TRIAL_WHOLE = 0.3, OF_TRIAL_CUT = 3; /* times what a trial was off by */
+static const double OF_CUT = 0.65;
+static const double LEAST_ERROR = 0.2, ERROR_OF_TRIAL = 0.4, ERROR_OF_CUT = 0.7;
 static const double UNTRIED_ERROR = 0.5;
-static const double UPWARD =
-    1.75; /* the truth is further above what is said than below, if it is */
 static const double HIGHEST = 1.5; /* u, at most: beyond, the average hardly depends on f */
 
 /* ---- what was cut off ------------------------------------------------------------------------ */
@@ -91,9 +92,9 @@ n2ce_status n2_latent_learn_shift(n2_latent *m) {
         shift = shift_of(m, t);
     }
     N2_TRY(look_at_end(m));
-    r->shift = OF_TRIAL * shift;
+    r->shift = (r->cut * OF_TRIAL_CUT + (1 - r->cut) * OF_TRIAL_WHOLE) * shift;
     r->error = LEAST_ERROR + ERROR_OF_CUT * r->cut * noise_of(r);
-    r->error += least < 1 ? ERROR_OF_TRIAL * fabs(shift) : UNTRIED_ERROR;
+    r->error += least < 1 ? ERROR_OF_TRIAL * fabs(r->shift) : UNTRIED_ERROR;
     return N2CE_OK;
 }
 
@@ -106,13 +107,22 @@ static double worth_of(const n2_latent *m, double predicted, double more) {
     return n2_latent_unscaled(m, v + r->shift + OF_CUT * r->cut * unseen + more);
 }
 
+/* The mean over what the error may be: on a curved scale that is not what the mean error gives. */
+static double expected_of(const n2_latent *m, double predicted, double error) {
+    enum { PARTS = 9 };
+    double sum = 0;
+    for (size_t k = 0; k < PARTS; k++)
+        sum += worth_of(m, predicted, error * n2_normal_quantile(((double)k + 0.5) / PARTS));
+    return sum / PARTS;
+}
+
 void n2_latent_expect(const n2_latent *m, const double *predicted, double sway, n2_proposals *out) {
-    const double half = n2_normal_quantile(0.9) * hypot(m->record.error, sway);
+    const double error = hypot(m->record.error, sway), half = n2_normal_quantile(0.9) * error;
     out->low = out->high = 0;
     for (size_t i = 0; i < out->rows; i++) {
         out->low += worth_of(m, predicted[i], -half) / (double)out->rows;
-        out->high += worth_of(m, predicted[i], UPWARD * half) / (double)out->rows;
+        out->high += worth_of(m, predicted[i], half) / (double)out->rows;
     }
     for (size_t i = 0; i < out->rows && out->predicted; i++)
-        out->predicted[i] = worth_of(m, out->predicted[i], 0);
+        out->predicted[i] = expected_of(m, out->predicted[i], error);
 }

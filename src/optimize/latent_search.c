@@ -12,6 +12,7 @@
 
 static const double SMALLEST_STEP = 0.004, LARGEST_STEP = 0.5, BEHIND = 0.25;
 static const double MOST_NOISE = 0.8, TEMPERATURE = 2, LEAST_SPACING = 1e-18, STRUCTURED = 0.5;
+static const double LARGEST_NEAR = 0.1, MOST_STAY = 0.95, MOST_STAY_OUTDONE = 0.6;
 enum { GROUP = 256, MOST_LOOKS = 16 }; /* chains at a time; designs that each looks at at once */
 
 /* ---- chains -------------------------------------------------------------- */
@@ -27,9 +28,10 @@ typedef struct search {
     double spacing, wide_spacing; /* squared distances that proposals keep from one another */
     const double *others;         /* proposals of earlier groups */
     size_t n_others;
-    double *from;  /* chains x columns: where a chain is */
-    double *best;  /* what it found, */
-    double *value; /* how good that is, standardised; -inf: nothing yet */
+    double *from;   /* chains x columns: where a chain is */
+    double *best;   /* what it found, */
+    double *value;  /* how good that is, standardised; -inf: nothing yet */
+    double *oddest; /* -ln p(x|z) that a chain which stays may have */
     double *decoded, *decoded_from, *codes, *members, *prior, *misfit, *penalty, *found;
     float *coded, *uniform, *normal;
     size_t looked; /* designs of each chain so far */
@@ -55,6 +57,7 @@ static n2ce_status allocate(search *s) {
     s->best = n2_alloc(ctx, n * s->columns, sizeof(double));
     s->found = n2_alloc(ctx, s->looks * n * s->columns, sizeof(double));
     s->value = n2_alloc(ctx, n, sizeof(double));
+    s->oddest = n2_alloc(ctx, n, sizeof(double));
     s->prior = n2_alloc(ctx, s->looks * n, sizeof(double));
     s->misfit = n2_alloc(ctx, s->looks * n, sizeof(double));
     s->penalty = n2_alloc(ctx, s->looks * n, sizeof(double));
@@ -65,18 +68,18 @@ static n2ce_status allocate(search *s) {
     s->coded = n2_alloc(ctx, s->looks * n * s->width, sizeof(float));
     s->uniform = n2_alloc(ctx, s->looks * n * 2 * s->columns, sizeof(float));
     s->normal = n2_alloc(ctx, s->looks * n * s->columns, sizeof(float));
-    return s->from && s->best && s->found && s->value && s->prior && s->misfit && s->penalty &&
-                   s->decoded && s->decoded_from && s->codes && s->members && s->coded &&
-                   s->uniform && s->normal
+    return s->from && s->best && s->found && s->value && s->oddest && s->prior && s->misfit &&
+                   s->penalty && s->decoded && s->decoded_from && s->codes && s->members &&
+                   s->coded && s->uniform && s->normal
                ? N2CE_OK
                : N2CE_ENOMEM;
 }
 
 static void search_close(search *s) {
     n2ce_ctx *ctx = s->m->ctx;
-    void *const blocks[] = {s->from,   s->best,    s->found,        s->value,  s->prior,
-                            s->misfit, s->decoded, s->decoded_from, s->codes,  s->members,
-                            s->coded,  s->uniform, s->normal,       s->penalty};
+    void *const blocks[] = {s->from,   s->best,    s->found,        s->value,   s->prior,
+                            s->misfit, s->decoded, s->decoded_from, s->codes,   s->members,
+                            s->coded,  s->uniform, s->normal,       s->penalty, s->oddest};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) n2_free(ctx, blocks[i]);
     n2_latent_plan_free(&s->move);
     n2_latent_plan_free(&s->decode);
@@ -178,6 +181,22 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
+/* Where designs are a small part of what the bounds allow, what a model says of other ones was
+ * never put to the test: all rows that could be hidden from it are of that part. So some chains
+ * stay: each is the best of a number of small changes of its start, and no odder than that or than
+ * a usual design. As many as values are not explained: who cannot tell even known designs apart
+ * should not go far; fewer where chance did better than the search in the trials. */
+static double share_that_stays(const search *s) {
+    const n2_latent_record *r = &s->m->record;
+    if (s->m->o.value_only || fmax(r->structure, r->narrow) < STRUCTURED) return 0;
+    return fmin(MOST_STAY * (1 - fmax(r->r2, 0)), r->outdone ? MOST_STAY_OUTDONE : 1);
+}
+
+static bool stays(const search *s, size_t i) {
+    const double golden = 0.6180339887498949 * (double)(i + 1);
+    return golden - floor(golden) < share_that_stays(s);
+}
+
 /* Some chains wander: each is the best of a number of designs by chance, and so nothing that is
  * only good far from all designs, for a model that is wrong there. One of eight; more where columns
  * depend on one another, since then most of the space is far from all designs, where little is
@@ -188,23 +207,27 @@ static size_t wanderers_period(const search *s) {
     return r->r2 < 0.5 || r->structure > STRUCTURED ? 3 : 8;
 }
 
-static bool is_wanderer(const search *s, size_t i) { return i % wanderers_period(s) == 1; }
+static bool is_wanderer(const search *s, size_t i) {
+    return i % wanderers_period(s) == 1 && !stays(s, i);
+}
 
-/* How many designs a wanderer chooses from. Few trust the model less, and one not at all, which is
- * best where the model says nothing of designs by chance. */
+/* How many designs a wanderer, or a chain that stays, chooses from. Few trust the model less, and
+ * one not at all, which is best where the model says nothing of designs by chance. */
 static size_t patience(const search *s, size_t i) {
     enum { TURNS = 12 };
     static const size_t usual[TURNS] = {1, 32, 1, 1024, 1, 4, 256, 1, 16, 128, 2, 512};
     static const size_t doubtful[TURNS] = {1, 1, 32, 1, 1, 4, 1, 1, 256, 1, 1, 16};
     const n2_latent_record *r = &s->m->record;
-    const bool doubt = r->outdone || r->structure > STRUCTURED;
+    const bool doubt = !stays(s, i) && (r->outdone || r->structure > STRUCTURED);
     return (doubt ? doubtful : usual)[i / wanderers_period(s) % TURNS];
 }
 
 /* One of four chains explores: it keeps far from the others, believes a value of its own that could
  * be the truth as well as the mean of all members, and is never moved elsewhere, in case all
  * others are wrong together. */
-static bool is_explorer(const search *s, size_t i) { return i % 4 == 3 || is_wanderer(s, i); }
+static bool is_explorer(const search *s, size_t i) {
+    return (i % 4 == 3 && !stays(s, i)) || is_wanderer(s, i);
+}
 
 /* A mixture of what the members are off by, as wide as that is, drawn once a chain. */
 static double belief(const search *s, size_t i, const double *members) {
@@ -221,7 +244,9 @@ static double belief(const search *s, size_t i, const double *members) {
 /* Whether another chain's design is nearer than proposals should be. */
 static bool is_crowded(const search *s, size_t i, const double *x) {
     const n2_space *space = &s->m->designs->space;
-    const double spacing = is_explorer(s, i) ? s->wide_spacing : s->spacing;
+    const double spacing = is_explorer(s, i) ? s->wide_spacing
+                           : stays(s, i)     ? LEAST_SPACING
+                                             : s->spacing;
     for (size_t k = 0; k < s->chains; k++)
         if (k != i && s->value[k] > -N2_INFINITY &&
             n2_space_distance(space, x, s->best + k * s->columns, spacing) < spacing)
@@ -263,13 +288,14 @@ static n2ce_status choose_spacing(search *s) {
  * hold; the others go further, in case the best is nothing like what was tried. */
 static bool is_careful(const search *s, size_t i) {
     return s->m->record.structure > STRUCTURED && !s->m->o.value_only && i % 4 == 0 &&
-           !is_wanderer(s, i);
+           !is_wanderer(s, i) && !stays(s, i);
 }
 
 static bool is_plausible(const search *s, size_t i, size_t k) {
     const n2_latent_record *r = &s->m->record;
-    if (!is_careful(s, i)) return true;
-    return s->prior[k] >= r->prior_floor && s->misfit[k] <= r->misfit_ceiling;
+    if (!is_careful(s, i) && !stays(s, i)) return true;
+    return s->prior[k] >= r->prior_floor &&
+           s->misfit[k] <= (stays(s, i) ? s->oddest[i] : r->misfit_ceiling);
 }
 
 /* A design as it would be proposed, and its code. */
@@ -284,7 +310,7 @@ static void settle(search *s, size_t k) {
 static void consider(search *s, size_t i, size_t k) {
     const size_t e = s->m->o.members;
     const double *x = s->found + k * s->columns;
-    const bool settled = is_wanderer(s, i) && s->looked >= patience(s, i);
+    const bool settled = (is_wanderer(s, i) || stays(s, i)) && s->looked >= patience(s, i);
     if (settled && s->value[i] > -N2_INFINITY) return;
     double value = belief(s, i, s->members + k * e);
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
@@ -341,14 +367,15 @@ static void change(search *s, size_t k, n2_stream draw) {
     const size_t n = s->chains, i = k % n;
     float u[4];
     n2_fill_uniform(draw, 4 * k, 4, u);
+    const double largest = stays(s, i) ? LARGEST_NEAR : LARGEST_STEP;
     n2_latent_change h = {.from = s->from + i * s->columns,
                           .along = (double)u[0],
-                          .size = LARGEST_STEP * pow(SMALLEST_STEP / LARGEST_STEP, (double)u[1]),
+                          .size = largest * pow(SMALLEST_STEP / largest, (double)u[1]),
                           .share = 0.5 * (double)(u[2] * u[2]),
                           .always = (size_t)((double)u[3] * (double)s->columns) % s->columns,
                           .uniform = s->uniform + k * 2 * s->columns,
                           .normal = s->normal + k * s->columns};
-    if (k / n % 2) {
+    if (k / n % 2 && !stays(s, i)) {
         h.toward = s->from + n2_random_below(draw, 4 * s->looks * n + 2 * k, n) * s->columns;
         h.away = s->from + n2_random_below(draw, 4 * s->looks * n + 2 * k + 1, n) * s->columns;
     }
@@ -372,7 +399,7 @@ static n2ce_status look_around(search *s) {
 
 static void go_on(search *s) {
     for (size_t i = 0; i < s->chains; i++)
-        if (s->value[i] > -N2_INFINITY)
+        if (s->value[i] > -N2_INFINITY && !stays(s, i))
             memcpy(s->from + i * s->columns, s->best + i * s->columns, s->columns * sizeof(double));
 }
 
@@ -385,7 +412,7 @@ static void regroup(search *s, bool careful) {
     const n2_stream draw = next_draw(s);
     size_t n = 0;
     for (size_t i = 0; i < s->chains; i++)
-        if (is_careful(s, i) == careful && !is_explorer(s, i))
+        if (is_careful(s, i) == careful && !is_explorer(s, i) && !stays(s, i))
             order[n++] = (ranked){s->value[i], i};
     const size_t quarter = n / 4;
     if (quarter == 0) return;
@@ -485,11 +512,18 @@ static n2ce_status choose_starts(n2_latent *m, ranked *list, size_t *n) {
     return status;
 }
 
-/* One group of chains; their designs go into out at *n. */
-static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, size_t first,
-                             n2_proposals *out, size_t wanted, size_t *n) {
+/* How odd a chain that stays may become. */
+static n2ce_status note_oddness(search *s) {
+    for (size_t i = 0; i < s->chains; i++)
+        n2_latent_code_write(s->m->code, s->from + i * s->columns, s->coded + i * s->width);
+    N2_TRY(n2_latent_say(s->m, s->coded, s->chains, &(n2_latent_words){.misfit = s->oddest}));
+    for (size_t i = 0; i < s->chains; i++)
+        s->oddest[i] = fmax(s->oddest[i], s->m->record.misfit_median);
+    return N2CE_OK;
+}
+
+static n2ce_status start_chains(search *s, const ranked *starts, size_t n_starts, size_t first) {
     const n2_designs *d = s->m->designs;
-    const bool push = first + s->chains > n_starts; /* some start from the same place */
     s->looked = 0;
     for (size_t i = 0; i < s->chains; i++) {
         const size_t row = starts[(first + i) % n_starts].index;
@@ -497,6 +531,14 @@ static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, s
         if (s->m->o.rules) n2_design_rules_apply(s->m->o.rules, s->from + i * s->columns);
         s->value[i] = -N2_INFINITY;
     }
+    return share_that_stays(s) > 0 ? note_oddness(s) : N2CE_OK;
+}
+
+/* One group of chains; their designs go into out at *n. */
+static n2ce_status run_group(search *s, const ranked *starts, size_t n_starts, size_t first,
+                             n2_proposals *out, size_t wanted, size_t *n) {
+    const bool push = first + s->chains > n_starts; /* some start from the same place */
+    N2_TRY(start_chains(s, starts, n_starts, first));
     for (size_t r = 0; r < s->m->o.rounds; r++) {
         if (n2_cancelled(s->m->ctx)) return N2CE_ECANCELED;
         N2_TRY(run_round(s, r, push));
@@ -526,8 +568,9 @@ static n2ce_status sort_proposals(n2_latent *m, n2_proposals *out) {
         if (out->predicted) out->predicted[i] = list[i].value;
         if (out->log_prior) out->log_prior[i] = prior[list[i].index];
     }
-    if (status == N2CE_OK) status = n2_latent_sway(m, out->x, n, &sway);
-    if (status == N2CE_OK) n2_latent_expect(m, predicted, sway, out);
+    const bool tried = !m->o.value_only; /* else it is a trial, of what the model itself says */
+    if (status == N2CE_OK && tried) status = n2_latent_sway(m, out->x, n, &sway);
+    if (status == N2CE_OK && tried) n2_latent_expect(m, predicted, sway, out);
     if (out->unmoved && status == N2CE_OK) memcpy(out->unmoved, out->x, n * columns * sizeof *x);
     n2_free(m->ctx, x);
     n2_free(m->ctx, list);

@@ -228,6 +228,7 @@ static void note_usual(n2_latent_record *r, double *prior, double *misfit, size_
     qsort(misfit, n, sizeof *misfit, by_value);
     r->prior_median = prior[n / 2];
     r->prior_floor = prior[n / 100] - (prior[n / 2] - prior[n / 100]);
+    r->misfit_median = misfit[n / 2];
     r->misfit_ceiling = misfit[n - 1 - n / 100];
 }
 
@@ -258,35 +259,50 @@ static n2ce_status look_at_codes(n2_latent *m) {
     return status;
 }
 
-/* One design with every column from another row. */
-static void mix_columns(const n2_latent *m, size_t i, double *x) {
+/* The i-th of some designs; `room` is for two numbers a column. */
+typedef void make_design(const n2_latent *m, size_t i, float *room, double *x);
+
+/* Every column is from another row. */
+static void mix_columns(const n2_latent *m, size_t i, float *room, double *x) {
     const n2_designs *d = m->designs;
+    (void)room;
     const n2_stream draw = {m->o.seed, 78, (uint32_t)i};
     for (size_t j = 0; j < d->space.n; j++)
         x[j] = d->x[n2_random_below(draw, j, d->rows) * d->space.n + j];
 }
 
-/* How often the code cannot hold a design whose columns have nothing to do with one another: seldom
- * where that is so of all designs. */
-static n2ce_status look_for_structure(n2_latent *m) {
+/* By chance within the bounds. */
+static void scatter(const n2_latent *m, size_t i, float *room, double *x) {
+    n2_fill_uniform((n2_stream){m->o.seed, 82, (uint32_t)i}, 0, 2 * m->designs->space.n, room);
+    n2_latent_code_scatter(m->code, false, room, x);
+    if (m->o.rules) n2_design_rules_apply(m->o.rules, x);
+}
+
+/* How often the code cannot hold such designs. */
+static n2ce_status count_strange(n2_latent *m, make_design *make, double *share) {
     enum { SOME = 1024 };
-    const size_t width = m->code->width;
-    double *x = n2_alloc(m->ctx, m->designs->space.n + SOME, sizeof *x);
-    float *rows = n2_alloc(m->ctx, SOME * width, sizeof *rows);
+    const size_t width = m->code->width, columns = m->designs->space.n;
+    double *x = n2_alloc(m->ctx, columns + SOME, sizeof *x), *misfit = x + columns;
+    float *rows = n2_alloc(m->ctx, SOME * width + 2 * columns, sizeof *rows);
     n2ce_status status = x && rows ? N2CE_OK : N2CE_ENOMEM;
-    double *misfit = x + m->designs->space.n;
     for (size_t i = 0; i < SOME && status == N2CE_OK; i++) {
-        mix_columns(m, i, x);
+        make(m, i, rows + SOME * width, x);
         n2_latent_code_write(m->code, x, rows + i * width);
     }
     if (status == N2CE_OK)
         status = n2_latent_say(m, rows, SOME, &(n2_latent_words){.misfit = misfit});
-    m->record.structure = 0;
+    *share = 0;
     for (size_t i = 0; i < SOME && status == N2CE_OK; i++)
-        m->record.structure += (double)(misfit[i] > m->record.misfit_ceiling) / SOME;
+        *share += (double)(misfit[i] > m->record.misfit_ceiling) / SOME;
     n2_free(m->ctx, x);
     n2_free(m->ctx, rows);
     return status;
+}
+
+/* Seldom, where columns have nothing to do with one another, and where designs fill the bounds. */
+static n2ce_status look_for_structure(n2_latent *m) {
+    N2_TRY(count_strange(m, mix_columns, &m->record.structure));
+    return count_strange(m, scatter, &m->record.narrow);
 }
 
 /* There are no steps to be timed: where a GPU may do, the processor does. */

@@ -194,6 +194,7 @@ static void add_model(const n2_optimize_result *r, n2_text *out) {
     add_number(out, "process_share", a->process_share);
     n2_text_add(out, "\"scale\": \"%s\", ", a->y_log ? "log" : "plain");
     add_number(out, "structure", a->structure);
+    add_number(out, "narrow", a->narrow);
     add_number(out, "ambition", a->ambition);
     add_number(out, "cut", a->cut);
     n2_text_add(out, "\"outdone\": %s, ", a->outdone ? "true" : "false");

@@ -208,19 +208,48 @@ static void forests_help_where_there_are_steps(void **state) {
     assert_true(steps.r2 > 0.5);
 }
 
-/* Columns that depend on one another are told from columns that do not. */
-static void structure_is_seen(void **state) {
-    (void)state;
-    static sample s;
-    fill(&s);
-    assert_true(learn(&s.designs).structure < 0.2);
+/* The first column decides about all others. */
+static void tie_columns(sample *s) {
     for (size_t i = 0; i < ROWS; i++) {
-        double *x = s.x + i * COLUMNS;
+        double *x = s->x + i * COLUMNS;
         x[1] = x[0] + 2;
         x[2] = 1 + floor(2 * x[1]);
         x[3] = x[0] < -0.5 ? 0 : x[0] < 0.5 ? 1 : 2;
     }
-    assert_true(learn(&s.designs).structure > 0.5);
+}
+
+/* Columns that depend on one another are told from columns that do not, and designs that fill the
+ * bounds from ones that do not. */
+static void structure_is_seen(void **state) {
+    (void)state;
+    static sample s;
+    fill(&s);
+    const n2_latent_record free = learn(&s.designs);
+    assert_true(free.structure < 0.2);
+    assert_true(free.narrow < 0.2);
+    tie_columns(&s);
+    const n2_latent_record tied = learn(&s.designs);
+    assert_true(tied.structure > 0.5);
+    assert_true(tied.narrow > 0.5);
+}
+
+/* Where designs are a small part of what there could be, and nothing tells them apart, most
+ * proposals are like them. */
+static void chains_stay_where_nothing_is_explained(void **state) {
+    (void)state;
+    static sample s;
+    static proposed p;
+    const n2_latent_options o = small();
+    float noise[ROWS];
+    size_t like = 0;
+    fill(&s);
+    tie_columns(&s);
+    n2_fill_uniform((n2_stream){6, 1, 0}, 0, ROWS, noise);
+    for (size_t i = 0; i < ROWS; i++) s.y[i] = (double)noise[i];
+    propose(2, &s.designs, &o, &p);
+    for (size_t i = 0; i < WANTED; i++)
+        like += fabs(p.x[i * COLUMNS + 1] - p.x[i * COLUMNS] - 2) < 0.5;
+    assert_true(2 * like > WANTED);
 }
 
 /* Beyond what was seen a product goes on as its logarithm does, and a sum as it is. */
@@ -453,6 +482,7 @@ int main(void) {
         cmocka_unit_test(proposals_are_new_and_better),
         cmocka_unit_test(forests_help_where_there_are_steps),
         cmocka_unit_test(structure_is_seen),
+        cmocka_unit_test(chains_stay_where_nothing_is_explained),
         cmocka_unit_test(products_are_learnt_as_logarithms),
         cmocka_unit_test(a_cut_is_seen),
         cmocka_unit_test(the_same_for_any_number_of_threads),
