@@ -251,10 +251,10 @@ bool n2_input_lines(const n2_input *in, size_t from, size_t to, char *buffer, si
     const size_t first = from > 0 ? from - 1 : 0;
     size_t got, end = to - first;
     if (end > room || !read_at(in, buffer, first, to, &got)) return false;
-    const char *begin = from > 0 ? memchr(buffer, '\n', got) : buffer - 1;
-    *lines = begin ? begin + 1 : buffer;
+    const char *before = from > 0 ? memchr(buffer, '\n', got) : NULL;
+    *lines = before ? before + 1 : buffer;
     *n = 0;
-    if (!begin || *lines == buffer + got) return true;
+    if ((from > 0 && !before) || *lines == buffer + got) return true;
     for (const char *newline = NULL; got == end && buffer[got - 1] != '\n' && !newline;) {
         size_t more;
         if (end + MORE > room || !read_at(in, buffer + end, first + end, first + end + MORE, &more))

@@ -280,11 +280,12 @@ static n2ce_status share_turn(sharing *s, bool *failed) {
 
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
-    if (n2_cancelled(s->ctx) && n2_ranks(s->ctx) == 1) return N2CE_ECANCELED;
     const n2ce_status status = read_pieces(s, first + (size_t)n2_rank(s->ctx) * s->threads);
-    if (status == N2CE_ENOMEM || status == N2CE_ECANCELED) return status;
-    bool failed = status != N2CE_OK;
+    if (status == N2CE_ENOMEM) return status;
+    bool stopped = n2_cancelled(s->ctx), failed = status != N2CE_OK || stopped;
     N2_TRY(n2_comm_any(s->ctx, &failed));
+    if (failed) N2_TRY(n2_comm_any(s->ctx, &stopped));
+    if (stopped) return N2CE_ECANCELED;
     if (!failed) N2_TRY(share_turn(s, &failed));
     *done = !failed;
     return N2CE_OK;
