@@ -243,28 +243,44 @@ static bool read_at(const n2_input *in, char *buffer, size_t from, size_t to, si
     return true;
 }
 
-/* One byte before the first tells whether a line begins there; bytes behind the last end its line.
- */
-bool n2_input_lines(const n2_input *in, size_t from, size_t to, char *buffer, size_t room,
-                    const char **lines, size_t *n) {
-    enum { MORE = 4096 };
+/* Looked at while they are in the processor's cache. */
+enum { AT_ONCE = 1 << 17 };
+
+/* One byte before the first tells whether a line begins there. */
+static bool read_lines(const n2_input *in, size_t from, size_t to, n2_lines *l) {
     const size_t first = from > 0 ? from - 1 : 0;
-    size_t got, end = to - first;
-    if (end > room || !read_at(in, buffer, first, to, &got)) return false;
-    const char *before = from > 0 ? memchr(buffer, '\n', got) : NULL;
-    *lines = before ? before + 1 : buffer;
-    *n = 0;
-    if ((from > 0 && !before) || *lines == buffer + got) return true;
-    for (const char *newline = NULL; got == end && buffer[got - 1] != '\n' && !newline;) {
-        size_t more;
-        if (end + MORE > room || !read_at(in, buffer + end, first + end, first + end + MORE, &more))
-            return false;
-        newline = memchr(buffer + end, '\n', more);
-        got = newline ? (size_t)(newline + 1 - buffer) : got + more;
-        end += MORE;
+    size_t got = 0, some = 1;
+    l->bytes = from > 0 ? NULL : l->buffer;
+    for (size_t at = first; at < to && some > 0; at += some, got += some) {
+        const size_t end = to - at < AT_ONCE ? to : at + AT_ONCE;
+        if (!read_at(in, l->buffer + got, at, end, &some)) return false;
+        const char *fresh = l->buffer + got, *newline = NULL;
+        if (!l->bytes) newline = memchr(fresh, '\n', some);
+        if (newline) l->bytes = fresh = newline + 1;
+        if (l->bytes) l->see(l->user, fresh, (size_t)(l->buffer + got + some - fresh));
     }
-    *n = (size_t)(buffer + got - *lines);
+    l->n = l->bytes ? (size_t)(l->buffer + got - l->bytes) : 0;
     return true;
+}
+
+/* The last line goes on behind the bytes that were asked for. */
+static bool end_last_line(const n2_input *in, size_t to, n2_lines *l) {
+    enum { MORE = 4096 };
+    for (size_t more = MORE; more == MORE && l->n > 0 && l->bytes[l->n - 1] != '\n'; to += more) {
+        char *behind = l->buffer + (l->bytes - l->buffer) + l->n;
+        if ((size_t)(behind - l->buffer) + MORE > l->room) return false;
+        if (!read_at(in, behind, to, to + MORE, &more)) return false;
+        const char *newline = memchr(behind, '\n', more);
+        const size_t n = newline ? (size_t)(newline + 1 - behind) : more;
+        l->see(l->user, behind, n);
+        l->n += n;
+    }
+    return true;
+}
+
+bool n2_input_lines(const n2_input *in, size_t from, size_t to, n2_lines *l) {
+    if (to - from + 1 > l->room) return false;
+    return read_lines(in, from, to, l) && end_last_line(in, to, l);
 }
 
 static bool map_file(n2_input *in) {

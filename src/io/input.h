@@ -60,10 +60,18 @@ size_t n2_input_bytes(const n2_input *in);
 n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size_t *begin,
                                 size_t *stop);
 
-/* The lines themselves, *n bytes of them, in a buffer; quotes are not looked at. False if there is
- * not room for them, or they cannot be read. Several threads may ask at once. */
-bool n2_input_lines(const n2_input *in, size_t from, size_t to, char *buffer, size_t room,
-                    const char **lines, size_t *n);
+/* The lines themselves, n bytes in a buffer; quotes are not looked at. Who wants to sees them as
+ * they come, some after others. False if there is not room for them, or they cannot be read.
+ * Several threads may ask at once. */
+typedef struct n2_lines {
+    char *buffer;
+    size_t room;
+    void (*see)(void *user, const char *bytes, size_t n);
+    void *user;
+    const char *bytes; /* NULL: no line begins there */
+    size_t n;
+} n2_lines;
+bool n2_input_lines(const n2_input *in, size_t from, size_t to, n2_lines *lines);
 
 /* All that is left, without a copy: *n bytes that stay until the input is
  * closed. False if there is no way, as for a pipe. Not to be read from then on.

@@ -2,7 +2,6 @@
 
 #include "base/decimal.h"
 #include "base/isa.h"
-#include "plain_kernel.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,20 +11,29 @@
 
 N2_ISA_TABLE(n2_look_fn, n2_look_at_bytes);
 
-bool n2_plain_look(const n2_plain_lines *p, const char *text, size_t n, size_t *lines) {
-    enum { BEGIN = 2 }; /* bytes of which there are none before them */
-    n2_line_findings f = {0, 0, false};
+/* A byte is looked at with the two before it, which are what is kept of the bytes before. */
+void n2_plain_see(n2_plain_sight *v, const char *text, size_t n) {
+    enum { BEFORE = 2 };
     n2_look_fn *look = n2_look_at_bytes_table[n2_isa_current()];
-    const unsigned char *bytes = (const unsigned char *)text;
-    unsigned char first[2 + BEGIN] = {'\n', '\n'};
-    const size_t begin = n < BEGIN ? n : BEGIN;
-    memcpy(first + 2, bytes, begin);
-    look(first + 2, begin, (unsigned char)p->separator, &f);
-    look(bytes + begin, n - begin, (unsigned char)p->separator, &f);
-    const bool open = n > 0 && text[n - 1] != '\n';
-    *lines = f.lines + open;
-    if (open && text[n - 1] == p->separator) return false;
-    return !f.odd && f.separators == *lines * (p->fields - 1);
+    const unsigned char separator = (unsigned char)v->as->separator;
+    const size_t begin = n < BEFORE ? n : BEFORE;
+    unsigned char first[2 * BEFORE] = {'\n', '\n'};
+    if (v->n > 0) memcpy(first, v->last, BEFORE);
+    memcpy(first + BEFORE, text, begin);
+    look(first + BEFORE, begin, separator, &v->found);
+    look((const unsigned char *)text + begin, n - begin, separator, &v->found);
+    v->n += n;
+    if (n >= BEFORE)
+        memcpy(v->last, text + n - BEFORE, BEFORE);
+    else
+        memcpy(v->last, first + n, BEFORE);
+}
+
+bool n2_plain_seen(const n2_plain_sight *v, size_t *lines) {
+    const bool open = v->n > 0 && v->last[1] != '\n';
+    *lines = v->found.lines + open;
+    if (open && v->last[1] == v->as->separator) return false;
+    return !v->found.odd && v->found.separators == *lines * (v->as->fields - 1);
 }
 
 const char *n2_plain_skip(const char *at, const char *end, size_t lines) {

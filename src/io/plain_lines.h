@@ -4,6 +4,8 @@
 #ifndef N2_PLAIN_LINES_H
 #define N2_PLAIN_LINES_H
 
+#include "plain_kernel.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,11 +16,22 @@ typedef struct n2_plain_lines {
     const size_t *place; /* of each field among those kept, from 1; 0: it is not */
 } n2_plain_lines;
 
-/* Looks at n bytes that begin with a line: *lines of them, of which the last may lack its end.
- * False if a byte belongs to no number, if a number is missing, or if there are not as many
- * separators as lines of so many fields have. So true says that nothing is missing and that lines
- * are rows; not that every number is well formed. */
-bool n2_plain_look(const n2_plain_lines *p, const char *text, size_t n, size_t *lines);
+/* What is seen of bytes that begin with a line, some after others. */
+typedef struct n2_plain_sight {
+    const n2_plain_lines *as;
+    n2_line_findings found;
+    size_t n; /* bytes */
+    char last[2];
+} n2_plain_sight;
+
+/* n bytes more. */
+void n2_plain_see(n2_plain_sight *sight, const char *text, size_t n);
+
+/* *lines of them, of which the last may lack its end. False if a byte belongs to no number, if a
+ * number is missing, or if there are not as many separators as lines of so many fields have. So
+ * true says that nothing is missing and that lines are rows; not that every number is well formed.
+ */
+bool n2_plain_seen(const n2_plain_sight *sight, size_t *lines);
 
 /* The line at `at`, in the bytes before `end`, as numbers; where the next one begins, or NULL if
  * something about it is not plain, or not finite. A line that has no end within the bytes has it

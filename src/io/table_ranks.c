@@ -1,6 +1,7 @@
-/* In turns. In each turn every thread of a rank has a piece; ranks tell how many rows their pieces
- * have, so that each knows the numbers of its rows; and those that are wanted, few of a large file,
- * become numbers and go to all. Where lines are plain the others are counted and no more. */
+/* In turns. In each turn every thread of a rank has some pieces; ranks tell how many rows their
+ * pieces have, so that each knows the numbers of its rows; and those that are wanted, few of a
+ * large file, become numbers and go to all. Where lines are plain the others are counted and no
+ * more. */
 #include "table_ranks.h"
 
 #include "base/pool.h"
@@ -12,6 +13,7 @@
 
 enum {
     PIECE = 2 << 20,  /* bytes: a matter of the file, not of the ranks */
+    A_THREAD = 4,     /* pieces, in a turn: each ends with messages */
     BEYOND = 1 << 16, /* that its last line may have behind it */
     MOST_THREADS = 64
 };
@@ -37,10 +39,8 @@ typedef struct source {
 /* A piece in a thread's hands. */
 typedef struct piece {
     const source *file;
-    size_t from, to;   /* bytes of the file, where its lines begin */
-    char *room;        /* for them */
-    const char *lines; /* n bytes */
-    size_t n;
+    size_t from, to; /* bytes of the file, where its lines begin */
+    n2_lines lines;  /* with room for them */
     bool plain;
     some_rows rows; /* all of them, if it is not */
     counts of;
@@ -60,8 +60,8 @@ typedef struct sharing {
     size_t open; /* files before it are not, any more */
     size_t cols;
     const n2_row_taker *taker;
-    piece *piece; /* of this rank, in this turn */
-    size_t threads;
+    piece *piece;           /* of this rank, in this turn */
+    size_t at_once;         /* of them */
     some_rows mine, theirs; /* that are wanted */
     counts *of;             /* of the ranks, in this turn, */
     size_t *begin;          /* which begin there, in bytes */
@@ -86,21 +86,25 @@ static void free_rows(const sharing *s, some_rows *r) {
 
 /* ---- looking at pieces --------------------------------------------------- */
 
+static void see(void *user, const char *bytes, size_t n) { n2_plain_see(user, bytes, n); }
+
 static void look_at_piece(void *arg, size_t item, int worker) {
     (void)worker;
     const sharing *s = arg;
     piece *p = &s->piece[item];
     size_t lines = 0;
     p->of = (counts){0};
-    p->rows.n = p->n = 0;
+    p->rows.n = 0;
     p->failed = false;
     p->plain = !p->file;
     if (p->plain || p->file->r->plain.fields == 0) return;
     const n2_reader *whole = p->file->r;
     const size_t from = p->from < whole->header_ends ? whole->header_ends : p->from;
-    p->plain = from < p->to && n2_input_lines(&whole->input, from, p->to, p->room, PIECE + BEYOND,
-                                              &p->lines, &p->n);
-    if (p->plain) p->plain = n2_plain_look(&whole->plain, p->lines, p->n, &lines);
+    n2_plain_sight sight = {.as = &whole->plain};
+    p->lines.see = see;
+    p->lines.user = &sight;
+    p->plain = from < p->to && n2_input_lines(&whole->input, from, p->to, &p->lines) &&
+               n2_plain_seen(&sight, &lines);
     if (p->plain) p->of = (counts){lines, lines, 0, 0};
 }
 
@@ -144,7 +148,7 @@ static void close_files(sharing *s, size_t before) {
 
 static n2ce_status take_pieces(sharing *s, size_t first) {
     source *file = NULL;
-    for (size_t t = 0; t < s->threads; t++) {
+    for (size_t t = 0; t < s->at_once; t++) {
         piece *p = &s->piece[t];
         const size_t number = first + t;
         p->file = NULL;
@@ -160,10 +164,10 @@ static n2ce_status take_pieces(sharing *s, size_t first) {
 
 static n2ce_status read_pieces(sharing *s, size_t first) {
     N2_TRY(take_pieces(s, first));
-    N2_TRY(n2_parallel_for(s->ctx, s->threads, look_at_piece, s));
+    N2_TRY(n2_parallel_for(s->ctx, s->at_once, look_at_piece, s));
     n2ce_status status = N2CE_OK;
     n2_comm_alone(s->ctx);
-    for (size_t t = 0; t < s->threads && status == N2CE_OK; t++)
+    for (size_t t = 0; t < s->at_once && status == N2CE_OK; t++)
         if (!s->piece[t].plain) status = read_piece(s, &s->piece[t]);
     n2_comm_together(s->ctx);
     return status;
@@ -184,7 +188,7 @@ static void copy_rows(void *arg, size_t item, int worker) {
     const sharing *s = arg;
     piece *p = &s->piece[item];
     if (p->of.wanted == 0) return;
-    const char *at = p->lines, *end = p->plain ? p->lines + p->n : NULL;
+    const char *at = p->lines.bytes, *end = p->plain ? at + p->lines.n : NULL;
     double *x = s->mine.x + p->at * s->cols;
     uint64_t next = p->origin;
     memcpy(s->mine.origin + p->at, p->wanted, p->of.wanted * sizeof *p->wanted);
@@ -212,21 +216,21 @@ static n2ce_status room_for_wanted(const sharing *s, piece *p) {
 
 /* This rank's, of those from this number on. *failed: a line is not what it seemed. */
 static n2ce_status choose(sharing *s, uint64_t origin, bool *failed) {
-    for (size_t t = 0; t < s->threads; t++) {
+    for (size_t t = 0; t < s->at_once; t++) {
         s->piece[t].origin = origin;
         origin += s->piece[t].of.kept;
         N2_TRY(room_for_wanted(s, &s->piece[t]));
     }
-    N2_TRY(n2_parallel_for(s->ctx, s->threads, choose_rows, s));
+    N2_TRY(n2_parallel_for(s->ctx, s->at_once, choose_rows, s));
     s->mine.n = 0;
-    for (size_t t = 0; t < s->threads; t++) {
+    for (size_t t = 0; t < s->at_once; t++) {
         s->piece[t].at = s->mine.n;
         s->mine.n += (size_t)s->piece[t].of.wanted;
     }
     if (s->mine.n > 0) N2_TRY(make_room(s, &s->mine, s->mine.n));
-    if (s->mine.n > 0) N2_TRY(n2_parallel_for(s->ctx, s->threads, copy_rows, s));
+    if (s->mine.n > 0) N2_TRY(n2_parallel_for(s->ctx, s->at_once, copy_rows, s));
     *failed = false;
-    for (size_t t = 0; t < s->threads; t++) *failed |= s->piece[t].failed;
+    for (size_t t = 0; t < s->at_once; t++) *failed |= s->piece[t].failed;
     return N2CE_OK;
 }
 
@@ -234,7 +238,7 @@ static n2ce_status choose(sharing *s, uint64_t origin, bool *failed) {
 
 static counts sum_of_pieces(const sharing *s) {
     counts sum = {0};
-    for (size_t t = 0; t < s->threads; t++) {
+    for (size_t t = 0; t < s->at_once; t++) {
         sum.kept += s->piece[t].of.kept;
         sum.seen += s->piece[t].of.seen;
         sum.dropped += s->piece[t].of.dropped;
@@ -280,7 +284,7 @@ static n2ce_status share_turn(sharing *s, bool *failed) {
 
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
-    const n2ce_status status = read_pieces(s, first + (size_t)n2_rank(s->ctx) * s->threads);
+    const n2ce_status status = read_pieces(s, first + (size_t)n2_rank(s->ctx) * s->at_once);
     if (status == N2CE_ENOMEM) return status;
     bool stopped = n2_cancelled(s->ctx), failed = status != N2CE_OK || stopped;
     N2_TRY(n2_comm_any(s->ctx, &failed));
@@ -295,29 +299,30 @@ static n2ce_status make_pieces(sharing *s) {
     const size_t ranks = (size_t)n2_ranks(s->ctx);
     s->of = n2_alloc(s->ctx, ranks, sizeof *s->of);
     s->begin = n2_alloc(s->ctx, ranks + 1, sizeof *s->begin);
-    s->piece = n2_alloc(s->ctx, s->threads, sizeof *s->piece);
+    s->piece = n2_alloc(s->ctx, s->at_once, sizeof *s->piece);
     if (!s->of || !s->begin || !s->piece) return N2CE_ENOMEM;
     for (size_t r = 0; r <= ranks; r++) s->begin[r] = r * sizeof *s->of;
-    for (size_t t = 0; t < s->threads; t++) {
-        s->piece[t].room = n2_realloc(s->ctx, NULL, PIECE + BEYOND, 1);
-        if (!s->piece[t].room) return N2CE_ENOMEM;
+    for (size_t t = 0; t < s->at_once; t++) {
+        s->piece[t].lines.room = PIECE + BEYOND;
+        s->piece[t].lines.buffer = n2_realloc(s->ctx, NULL, PIECE + BEYOND, 1);
+        if (!s->piece[t].lines.buffer) return N2CE_ENOMEM;
     }
     return N2CE_OK;
 }
 
 static n2ce_status run_turns(sharing *s, bool *done) {
-    const size_t at_once = (size_t)n2_ranks(s->ctx) * s->threads;
+    const size_t turn = (size_t)n2_ranks(s->ctx) * s->at_once;
     N2_TRY(make_pieces(s));
     *done = true;
-    for (size_t first = 0; first < s->pieces && *done; first += at_once)
+    for (size_t first = 0; first < s->pieces && *done; first += turn)
         N2_TRY(run_turn(s, first, done));
     return N2CE_OK;
 }
 
 static void sharing_free(sharing *s) {
     close_files(s, s->files);
-    for (size_t t = 0; s->piece && t < s->threads; t++) {
-        n2_free(s->ctx, s->piece[t].room);
+    for (size_t t = 0; s->piece && t < s->at_once; t++) {
+        n2_free(s->ctx, s->piece[t].lines.buffer);
         n2_free(s->ctx, s->piece[t].wanted);
         free_rows(s, &s->piece[t].rows);
     }
@@ -330,10 +335,10 @@ static void sharing_free(sharing *s) {
 }
 
 /* Ranks may have other numbers of threads; turns have to be of the same pieces. */
-static n2ce_status agree_on_threads(n2ce_ctx *ctx, size_t *threads) {
+static n2ce_status agree_on_threads(n2ce_ctx *ctx, size_t *pieces) {
     int32_t said = n2_ctx_threads(ctx) < MOST_THREADS ? n2_ctx_threads(ctx) : MOST_THREADS;
     N2_TRY(n2_comm_broadcast(ctx, 0, &said, sizeof said));
-    *threads = (size_t)said;
+    *pieces = (size_t)said * A_THREAD;
     return N2CE_OK;
 }
 
@@ -370,7 +375,7 @@ n2ce_status n2_table_read_together(n2_reader *whole, const char *path, const n2_
     if (o) s.o = *o;
     s.o.header = n2_reader_header(whole); /* which was said already, if there was a doubt */
     if (status == N2CE_OK && bytes > PIECE) {
-        status = agree_on_threads(ctx, &s.threads);
+        status = agree_on_threads(ctx, &s.at_once);
         if (status == N2CE_OK) status = run_turns(&s, done);
     }
     *seen = (size_t)s.all.seen;

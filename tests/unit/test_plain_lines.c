@@ -19,7 +19,16 @@ static const size_t ALL[] = {1, 2, 3};
 static const n2_plain_lines THREE = {',', 3, 3, ALL};
 
 static bool look(const n2_plain_lines *p, const char *text, size_t *lines) {
-    return n2_plain_look(p, text, strlen(text), lines);
+    const size_t n = strlen(text), half = n / 2;
+    n2_plain_sight once = {.as = p}, twice = {.as = p};
+    size_t again;
+    n2_plain_see(&once, text, n);
+    n2_plain_see(&twice, text, half);
+    n2_plain_see(&twice, text + half, n - half);
+    const bool plain = n2_plain_seen(&once, lines);
+    assert_true(n2_plain_seen(&twice, &again) == plain);
+    assert_true(!plain || again == *lines);
+    return plain;
 }
 
 static void plain_lines_are_counted(void **state) {
