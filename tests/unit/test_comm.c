@@ -156,7 +156,8 @@ static bool one_dies(n2ce_ctx *ctx) {
 
 /* Who waits by other means than an exchange looks now and then. */
 static bool one_dies_unasked(n2ce_ctx *ctx) {
-    if (n2_comm_check(ctx) != N2CE_OK) _exit(71);
+    bool gone = n2_comm_check(ctx) != N2CE_OK;
+    if (n2_comm_any(ctx, &gone) != N2CE_OK || gone) _exit(71);
     if (n2_rank(ctx) == 2) raise(SIGKILL);
     while (n2_comm_check(ctx) == N2CE_OK) usleep(500);
     return false;

@@ -36,7 +36,7 @@ static struct {
     int (*get_id)(nccl_id *out);
     int (*join)(void **comm, int ranks, nccl_id id, int rank);
     int (*leave)(void *comm);
-    int (*abort)(void *comm); /* what waits in a stream ends, too */
+    int (*give_up)(void *comm); /* what waits in a stream ends, too */
     int (*begin)(void);
     int (*end)(void);
     int (*reduce)(const void *from, void *to, size_t n, int type, int op, void *comm,
@@ -51,7 +51,7 @@ static bool find_functions(void *library) {
         void *function;
     } wanted[] = {
         {"ncclGetUniqueId", &nccl.get_id},  {"ncclCommInitRank", &nccl.join},
-        {"ncclCommDestroy", &nccl.leave},   {"ncclCommAbort", &nccl.abort},
+        {"ncclCommDestroy", &nccl.leave},   {"ncclCommAbort", &nccl.give_up},
         {"ncclGroupStart", &nccl.begin},    {"ncclGroupEnd", &nccl.end},
         {"ncclAllReduce", &nccl.reduce},    {"ncclAllGather", &nccl.gather},
         {"ncclGetErrorString", &nccl.text},
@@ -166,9 +166,9 @@ static bool waits_for_others(const gpu_device *g) {
     return waits;
 }
 
-static void abort_all(gpu_device *g) {
+static void give_up_all(gpu_device *g) {
     for (int k = 0; k < g->n_joined; k++)
-        if (g->joined[k].comm) nccl.abort(g->joined[k].comm);
+        if (g->joined[k].comm) nccl.give_up(g->joined[k].comm);
     g->n_joined = 0;
 }
 
@@ -182,7 +182,7 @@ n2ce_status n2_nccl_wait(n2ce_ctx *ctx, gpu_device *g) {
         looked = n2_seconds();
         const n2ce_status status = n2_comm_check(ctx);
         if (status == N2CE_OK) continue;
-        abort_all(g);
+        give_up_all(g);
         return status;
     }
     return n2_gpu_check(ctx, error, "finish its work");
