@@ -154,12 +154,13 @@ static bool one_dies(n2ce_ctx *ctx) {
     return status == N2CE_OK;
 }
 
-/* Who waits by other means than an exchange looks now and then. */
+/* Who waits by other means than an exchange looks now and then. Rank 0 has when rank 2 dies. */
 static bool one_dies_unasked(n2ce_ctx *ctx) {
-    bool gone = n2_comm_check(ctx) != N2CE_OK;
-    if (n2_comm_any(ctx, &gone) != N2CE_OK || gone) _exit(71);
+    char word = 0;
+    if (n2_rank(ctx) == 0 && n2_comm_check(ctx) != N2CE_OK) _exit(71);
+    const n2ce_status status = n2_comm_broadcast(ctx, 0, &word, 1);
     if (n2_rank(ctx) == 2) raise(SIGKILL);
-    while (n2_comm_check(ctx) == N2CE_OK) usleep(500);
+    while (status == N2CE_OK && n2_comm_check(ctx) == N2CE_OK) usleep(500);
     return false;
 }
 
