@@ -308,7 +308,8 @@ n2ce_status n2ce_optimizer_save(n2ce_optimizer *o, const char *path, bool overwr
 static bool read_factor(const double row[FACTOR_NUMBERS], n2_factor *f) {
     const bool known = row[0] >= N2_CONTINUOUS && row[0] <= N2_CATEGORY && row[0] == floor(row[0]);
     const bool category = row[0] == N2_CATEGORY;
-    if (!known || !(category ? row[3] >= 1 && row[3] < 1e6 : row[1] <= row[2])) return false;
+    const bool bounded = isfinite(row[1]) && isfinite(row[2]) && row[1] <= row[2];
+    if (!known || !(category ? row[3] >= 1 && row[3] < 1e6 : bounded)) return false;
     *f = (n2_factor){(n2_factor_kind)row[0], row[1], row[2], category ? (size_t)row[3] : 0};
     return true;
 }

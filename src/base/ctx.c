@@ -38,9 +38,11 @@ static void *zeroed_memory(void *user, size_t bytes) {
 void n2_ctx_set_zeroed(n2ce_ctx *ctx, n2_zeroed_fn *zeroed) { ctx->zeroed = zeroed; }
 
 /* More threads than processors take turns, and each turn costs: results are the same without them.
- * A few are started anyway, for who wants to see threads meet. */
+ * A few are started anyway, for who wants to see threads meet; nothing is asked of the system then,
+ * which takes longer than all else that a context needs. */
 static int useful_threads(int wanted) {
     enum { A_FEW = 8 };
+    if (wanted > 0 && wanted <= A_FEW) return wanted;
     const int processors = n2_processors(), most = processors > A_FEW ? processors : A_FEW;
     return wanted == 0 ? processors : wanted < most ? wanted : most;
 }

@@ -165,11 +165,18 @@ size_t n2_utf8_length(const char *text, size_t room) {
     return overlong || surrogate || too_large ? 0 : n;
 }
 
+size_t n2_json_plain_length(const char *text, size_t room) {
+    size_t n = 0;
+    while (n < room && text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\') n++;
+    return n;
+}
+
 void n2_text_add_json_string(n2_text *text, const char *s) {
     n2_text_add_raw(text, "\"", 1);
     for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
         const unsigned char c = (unsigned char)*s;
-        n = n2_utf8_length(s, left);
+        const size_t plain = n2_json_plain_length(s, left);
+        n = plain ? plain : n2_utf8_length(s, left);
         if (c == '"' || c == '\\')
             n2_text_add(text, "\\%c", c);
         else if (c < 0x20)

@@ -46,6 +46,10 @@ size_t n2_put_number(double value, char *buffer);
  * table 3-7). */
 size_t n2_utf8_length(const char *text, size_t room);
 
+/* How many bytes of a text, from its beginning, stand for themselves in a JSON string: ASCII
+ * without control characters, quotes and backslashes. */
+size_t n2_json_plain_length(const char *text, size_t room);
+
 /* Quoted, escaped; bytes that are not UTF-8, as names of files may have, are U+FFFD each. */
 void n2_text_add_json_string(n2_text *text, const char *s);
 void n2_text_add_xml(n2_text *text, const char *s); /* & < > " escaped */

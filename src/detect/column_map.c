@@ -201,7 +201,7 @@ n2ce_status n2_column_map_new(n2ce_ctx *ctx, const double *rows, size_t n, size_
 /* ---- rows ---------------------------------------------------------------- */
 
 /* Writes the features of a number; returns 1 if it is something new. */
-static size_t put_number(const column *c, n2_view view, double x, double *out) {
+static size_t put_number(const column *c, n2_column_view view, double x, double *out) {
     const bool missing = isnan(x);
     if (c->gaps) out[c->features - 1] = ((missing ? 1 : 0) - c->gap_mean) / c->gap_scale;
     if (c->constant) return missing ? !isnan(c->mean) && !c->gaps : x != c->mean;
@@ -225,7 +225,7 @@ static size_t put_level(const column *c, double code, double *out) {
 
 typedef struct apply_job {
     const n2_column_map *m;
-    n2_view view;
+    n2_column_view view;
     const double *rows;
     size_t n;
     double *out;
@@ -249,8 +249,8 @@ static void apply_some(void *arg, size_t item, int worker) {
     }
 }
 
-n2ce_status n2_column_map_apply(const n2_column_map *m, n2_view view, const double *rows, size_t n,
-                                double *out) {
+n2ce_status n2_column_map_apply(const n2_column_map *m, n2_column_view view, const double *rows,
+                                size_t n, double *out) {
     apply_job job = {m, view, rows, n, out};
     return n2_parallel_for(m->ctx, (n + ROWS_AN_ITEM - 1) / ROWS_AN_ITEM, apply_some, &job);
 }

@@ -16,7 +16,7 @@
 
 #include "base/ctx.h"
 
-typedef enum n2_view { N2_VIEW_PLAIN, N2_VIEW_NORMAL } n2_view;
+typedef enum n2_column_view { N2_VIEW_PLAIN, N2_VIEW_NORMAL } n2_column_view;
 enum { N2_VIEWS = 2 };
 
 typedef struct n2_column_map n2_column_map;
@@ -31,8 +31,8 @@ void n2_column_map_free(n2_column_map *m); /* NULL is fine */
 size_t n2_column_map_width(const n2_column_map *m);
 
 /* Features of n rows, n x width, on all threads. Fails with N2CE_ENOMEM. */
-n2ce_status n2_column_map_apply(const n2_column_map *m, n2_view view, const double *rows, size_t n,
-                                double *out);
+n2ce_status n2_column_map_apply(const n2_column_map *m, n2_column_view view, const double *rows,
+                                size_t n, double *out);
 
 /* How far two values of a column are apart, in standard deviations; 5 for what has none. */
 double n2_column_map_step(const n2_column_map *m, size_t column, double a, double b);

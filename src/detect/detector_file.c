@@ -100,8 +100,8 @@ static n2ce_status read_column(n2_detector *d, n2_json *json, size_t c) {
         if (!more) return N2CE_OK;
         N2_TRY(n2_json_string(json, &text));
         d->categorical[c] = true;
-        d->n_levels[c]++;
         N2_TRY(n2_levels_add(d->levels, d->names[c], text, &code));
+        if (code != d->n_levels[c]++) return N2CE_EDATA; /* one text twice, or one name */
     }
 }
 

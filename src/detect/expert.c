@@ -26,7 +26,7 @@ static n2ce_status learn_near(n2_expert *e, const double *seen, size_t n) {
     double *x = n2_alloc(e->ctx, n * d, sizeof *x);
     n2ce_status status = x ? N2CE_OK : N2CE_ENOMEM;
     for (int v = 0; v < N2_VIEWS && status == N2CE_OK; v++) {
-        status = n2_column_map_apply(e->map, (n2_view)v, seen, n, x);
+        status = n2_column_map_apply(e->map, (n2_column_view)v, seen, n, x);
         if (status == N2CE_OK) status = n2_near_rows_new(e->ctx, x, n, d, N2_NEAREST, &e->near[v]);
     }
     n2_free(e->ctx, x);

@@ -10,8 +10,8 @@
 enum { LEAST_ROWS = 50 };
 
 /* Adds to odd, for each row, how rare its distance from its neighbours is in one view. */
-static n2ce_status add_view(n2ce_ctx *ctx, const n2_column_map *m, n2_view view, const n2_table *t,
-                            double *odd) {
+static n2ce_status add_view(n2ce_ctx *ctx, const n2_column_map *m, n2_column_view view,
+                            const n2_table *t, double *odd) {
     const size_t d = n2_column_map_width(m);
     n2_near_rows *near = NULL;
     n2_tail tail = {0};
@@ -67,7 +67,7 @@ n2ce_status n2_trim(n2ce_ctx *ctx, n2_table *t, const n2_levels *levels) {
         if (t->categorical[c]) n_levels[c] = n2_levels_count(levels, t->names[c]);
     if (status == N2CE_OK) status = n2_column_map_new(ctx, t->x, t->rows, t->cols, n_levels, &m);
     for (int v = 0; v < N2_VIEWS && status == N2CE_OK; v++)
-        status = add_view(ctx, m, (n2_view)v, t, odd);
+        status = add_view(ctx, m, (n2_column_view)v, t, odd);
     if (status == N2CE_OK) status = keep_usual(ctx, t, odd);
     n2_column_map_free(m);
     n2_free(ctx, n_levels);

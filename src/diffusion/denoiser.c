@@ -73,8 +73,13 @@ static const struct {
 } nets[] = {
     {"s", &n2_unet_s}, {"ddpmpp", &n2_unet_ddpmpp_cifar10}, {"ddpm", &n2_unet_ddpm_cifar10}};
 
-static n2ce_status check_halves(n2ce_ctx *ctx, const n2_denoiser_spec *s, const char *name) {
+static n2ce_status check_sides(n2ce_ctx *ctx, const n2_denoiser_spec *s, const char *name) {
     const int64_t times = (int64_t)1 << (s->net.levels - 1);
+    if (s->height > N2_DENOISER_SIDE_MAX || s->width > N2_DENOISER_SIDE_MAX)
+        return n2_fail(ctx, N2CE_EDATA,
+                       "The pictures are %lld x %lld; of diffusion models no side is longer than "
+                       "%d. Scale or cut them.",
+                       (long long)s->height, (long long)s->width, (int)N2_DENOISER_SIDE_MAX);
     if (s->height % times == 0 && s->width % times == 0) return N2CE_OK;
     return n2_fail(
         ctx, N2CE_EDATA,
@@ -102,7 +107,7 @@ n2ce_status n2_denoiser_spec_for(n2ce_ctx *ctx, const char *name, const n2_image
     if (out->net.base % 4)
         return n2_fail(ctx, N2CE_EINVAL, "A width of %lld: it must be divisible by 4.",
                        (long long)width);
-    return check_halves(ctx, out, name);
+    return check_sides(ctx, out, name);
 }
 
 n2ce_status n2_denoiser_check_size(n2ce_ctx *ctx, const n2_denoiser_spec *s, const n2_images *p) {

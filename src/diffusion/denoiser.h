@@ -33,7 +33,11 @@ typedef struct n2_denoiser_spec {
     size_t steps; /* of N2_DENOISER_FEW_STEPS */
 } n2_denoiser_spec;
 
-enum { N2_DENOISER_STEPS_MAX = 1000, N2_FEW_STEPS_MAX = 64 };
+enum {
+    N2_DENOISER_STEPS_MAX = 1000,
+    N2_FEW_STEPS_MAX = 64,
+    N2_DENOISER_SIDE_MAX = 1024 /* of a picture: what a file says bounds memory */
+};
 
 /* The network of a name ("s", "ddpmpp", "ddpm"; unet.h) for pictures of this size. width: of its
  * first layer, 0: its own; labels: classes it is told, 0: none. Fails with N2CE_EDATA for sizes

@@ -76,7 +76,9 @@ static bool is_net(const spec_numbers *n) {
 static bool take_numbers(const spec_numbers *n, n2_denoiser_spec *s) {
     if (!is_net(n) || !is_count(n->kind, 0, N2_DENOISER_FEW_STEPS) || !(n->sd > 0)) return false;
     const double times = ldexp(1, (int)n->levels - 1);
-    if (!is_count(n->height / times, 1, 4096) || !is_count(n->width / times, 1, 4096)) return false;
+    if (!is_count(n->height / times, 1, N2_DENOISER_SIDE_MAX / times) ||
+        !is_count(n->width / times, 1, N2_DENOISER_SIDE_MAX / times))
+        return false;
     *s = (n2_denoiser_spec){.height = (int64_t)n->height,
                             .width = (int64_t)n->width,
                             .edm = N2_EDM_DEFAULTS,
@@ -178,20 +180,20 @@ static n2ce_status take_all(n2_denoiser *m, const char *path, const n2_st_file *
     return N2CE_OK;
 }
 
-/* Whether a file can hold the weights of a spec, in 16 bits at least: none is made that it cannot
- * fill. */
+/* None is made that the file cannot fill. */
 static n2ce_status check_weights(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
                                  const n2_denoiser_spec *spec) {
-    double bytes = 0;
     n2_store *store;
-    for (size_t i = 0; i < n2_st_count(f); i++) bytes += (double)n2_st_at(f, i)->bytes;
     N2_TRY(n2_store_new(ctx, sizeof(float), &store));
     n2_parameters p = n2_parameters_to_count(store);
     n2_unet_new(&p, "", &spec->net);
-    const bool fits = 2 * (double)n2_parameters_count(&p) <= bytes, failed = p.failed;
+    const double numbers = (double)n2_parameters_count(&p);
+    const bool failed = p.failed;
     n2_store_free(store);
     if (failed) return N2CE_ENOMEM;
-    return fits ? N2CE_OK : n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
+    return n2_bundle_can_hold(f, numbers)
+               ? N2CE_OK
+               : n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
 }
 
 static n2ce_status load(n2ce_ctx *ctx, const char *path, const n2_st_file *f, n2_denoiser **out) {

@@ -3,6 +3,7 @@
  * for the share it has in hand. */
 #include "walk.h"
 
+#include "accesses.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "plan_ranks.h"
@@ -49,6 +50,7 @@ void n2_run_whole(const n2_plan *p, const n2_instruction *i, int part, int parts
     call.guards = n2_guards(p, i->id);
     call.out = whole_view(&i->out);
     for (int k = 0; k < i->node->n_in; k++) call.in[k] = whole_view(&i->in[k]);
+    n2_tell_accesses(&call, p->backend->bytes);
     i->kernel(&call);
 }
 
@@ -79,6 +81,7 @@ void n2_run_on_tile(const n2_plan *p, const n2_step *s, const n2_instruction *i,
     call.slope = i->slope;
     if (i->gate.shape.rank) call.gate = view_of(p, &i->gate, s, tile, worker).data;
     if (i->addend.shape.rank) call.addend = view_of(p, &i->addend, s, tile, worker).data;
+    n2_tell_accesses(&call, p->backend->bytes);
     i->kernel(&call);
 }
 

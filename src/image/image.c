@@ -100,17 +100,26 @@ static n2ce_status use_unpacked(const n2_image_file *f, use_fn *use, void *arg) 
     return status;
 }
 
+/* All that comes out of a pipe, which may have no end. */
+static n2ce_status read_pipe(n2_input *in, n2_text *text) {
+    char buffer[1 << 14];
+    for (size_t n = 1; n > 0 && !text->failed;) {
+        N2_TRY(n2_input_read(in, buffer, sizeof buffer, &n));
+        if (text->length + n > N2_UNPACKED_MAX)
+            return n2_fail(in->ctx, N2CE_EDATA,
+                           "%s has more than %zu bytes, which is the limit of what is no plain "
+                           "file. Write it to a file.",
+                           in->label, N2_UNPACKED_MAX);
+        n2_text_add_raw(text, buffer, n);
+    }
+    return text->failed ? N2CE_ENOMEM : N2CE_OK;
+}
+
 static n2ce_status use_input(n2_input *in, use_fn *use, void *arg) {
     n2_image_file f = {.ctx = in->ctx, .label = in->label};
     if (n2_input_map(in, &f.bytes, &f.n)) return use_unpacked(&f, use, arg);
-    n2_text text = n2_text_new(in->ctx); /* a pipe */
-    n2ce_status status = N2CE_OK;
-    char buffer[1 << 14];
-    for (size_t n = 1; n > 0 && status == N2CE_OK && !text.failed;) {
-        status = n2_input_read(in, buffer, sizeof buffer, &n);
-        if (status == N2CE_OK) n2_text_add_raw(&text, buffer, n);
-    }
-    if (text.failed) status = N2CE_ENOMEM;
+    n2_text text = n2_text_new(in->ctx);
+    n2ce_status status = read_pipe(in, &text);
     f.bytes = (const unsigned char *)text.data;
     f.n = text.length;
     if (status == N2CE_OK) status = use_unpacked(&f, use, arg);

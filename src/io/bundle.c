@@ -141,6 +141,12 @@ n2ce_status n2_bundle_check(n2ce_ctx *ctx, const char *path, const n2_st_file *f
                                : n2_bundle_damaged(ctx, path, "the check sum does not fit");
 }
 
+bool n2_bundle_can_hold(const n2_st_file *f, double numbers) {
+    double bytes = 0;
+    for (size_t i = 0; i < n2_st_count(f); i++) bytes += (double)n2_st_at(f, i)->bytes;
+    return 2 * numbers <= bytes;
+}
+
 n2ce_status n2_bundle_take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n,
                            double **out) {
     const n2_st_tensor *t = n2_st_find(f, name);

@@ -54,6 +54,10 @@ bool n2_checksum_fits(const n2_st_file *f);
 /* N2CE_EDATA with a sentence: the file is damaged. */
 n2ce_status n2_bundle_damaged(n2ce_ctx *ctx, const char *path, const char *what);
 
+/* Whether a file can hold so many numbers, in 16 bits at least. What does not fit must not even be
+ * begun: the sizes that a file states may be any. */
+bool n2_bundle_can_hold(const n2_st_file *f, double numbers);
+
 /* A new array with the n doubles of a tensor; N2CE_EDATA, without a sentence, if that is missing
  * or has others. Whoever owns *out frees it, also after a failure. */
 n2ce_status n2_bundle_take(n2ce_ctx *ctx, const n2_st_file *f, const char *name, size_t n,

@@ -125,12 +125,13 @@ static n2ce_status read_escape(n2_json *json) {
     return N2CE_OK;
 }
 
-/* One character as it stands. */
+/* Characters as they stand: at least one. */
 static n2ce_status read_plain(n2_json *json) {
     const size_t room = (size_t)(json->end - json->at);
     if (room == 0) return refuse(json, "the closing quote of a string");
     if ((unsigned char)*json->at < 0x20) return refuse(json, "an escaped control character");
-    const size_t n = n2_utf8_length(json->at, room);
+    const size_t plain = n2_json_plain_length(json->at, room);
+    const size_t n = plain ? plain : n2_utf8_length(json->at, room);
     if (n == 0) return refuse(json, "a character in UTF-8");
     memcpy(json->strings, json->at, n);
     json->strings += n;

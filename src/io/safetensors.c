@@ -391,7 +391,16 @@ static n2ce_status io_failure(n2ce_ctx *ctx, const char *path, int error) {
                    path, strerror(error));
 }
 
-/* Reads to the end of an open file. */
+/* Whether a file begins as the format does: of something else the end, which may never come, is not
+ * waited for. */
+static bool may_begin(const char *bytes, size_t n) {
+    uint64_t size;
+    if (n <= SIZE_BYTES) return true;
+    memcpy(&size, bytes, sizeof size);
+    return size <= N2_ST_HEADER_MAX && bytes[SIZE_BYTES] == '{';
+}
+
+/* Reads to the end of an open file. A signal may be the user's wish to stop. */
 static n2ce_status read_all(n2_st_file *f, const char *path, int file, size_t *n) {
     size_t room = 0;
     for (*n = 0;;) {
@@ -401,10 +410,11 @@ static n2ce_status read_all(n2_st_file *f, const char *path, int file, size_t *n
             if (!larger) return N2CE_ENOMEM;
             f->copy = larger;
         }
+        if (n2_cancelled(f->ctx)) return n2_fail(f->ctx, N2CE_ECANCELED, "Stopped on request.");
         const ssize_t got = read(file, f->copy + *n, room - *n);
-        if (got == 0) return N2CE_OK;
         if (got < 0 && errno != EINTR) return io_failure(f->ctx, path, errno);
         if (got > 0) *n += (size_t)got;
+        if (got == 0 || !may_begin(f->copy, *n)) return N2CE_OK;
     }
 }
 

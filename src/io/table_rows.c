@@ -34,7 +34,8 @@ void n2_table_free(n2_table *t) {
 
 /* ---- filling it ------------------------------------------------------------------------- */
 
-enum { BLOCK_VALUES = 1 << 16 }; /* what is read, and first allocated, at once */
+/* What is first allocated, and what is read at once later: most tables are small. */
+enum { FIRST_VALUES = 1 << 12, BLOCK_VALUES = 1 << 16 };
 
 /* A row of the sample: which it is among the rows that were not dropped, and where it is. */
 typedef struct kept {
@@ -51,9 +52,11 @@ typedef struct filler {
     kept *kept;    /* of each row, once the sample is full */
 } filler;
 
-static size_t block_rows(const n2_table *t) {
-    return t->cols < BLOCK_VALUES ? BLOCK_VALUES / t->cols : 1;
+static size_t rows_of(const n2_table *t, size_t values) {
+    return t->cols < values ? values / t->cols : 1;
 }
+
+static size_t block_rows(const n2_table *t) { return rows_of(t, BLOCK_VALUES); }
 
 static n2ce_status resize(filler *f, size_t rows) {
     double *x = n2_realloc(f->t->ctx, f->t->x, rows, f->t->cols * sizeof *x);
@@ -64,7 +67,7 @@ static n2ce_status resize(filler *f, size_t rows) {
 }
 
 static n2ce_status grow(filler *f) {
-    const size_t wanted = f->room ? 2 * f->room : block_rows(f->t);
+    const size_t wanted = f->room ? 2 * f->room : rows_of(f->t, FIRST_VALUES);
     return resize(f, wanted < f->limit ? wanted : f->limit);
 }
 

@@ -62,6 +62,9 @@ typedef struct n2_lebm_nets {
 n2ce_status n2_lebm_nets_new(n2_store *store, const n2_lebm_spec *spec, uint64_t seed,
                              n2_lebm_nets *out);
 
+/* Numbers that they have, or a few less; none is made. */
+n2ce_status n2_lebm_nets_count(n2ce_ctx *ctx, const n2_lebm_spec *spec, double *numbers);
+
 /* ---- losses, as nodes ---- */
 
 /* Pictures and a code of each, drawn from the posterior. */

@@ -204,9 +204,13 @@ static n2ce_status take_all(n2_lebm *m, const char *path, const n2_st_file *f) {
 
 static n2ce_status load(n2ce_ctx *ctx, const char *path, const n2_st_file *f, n2_lebm **out) {
     n2_lebm_spec spec;
+    double numbers;
     N2_TRY(n2_bundle_check(ctx, path, f, FORMAT,
                            "a model of pictures that n2ce wrote. Make one with: n2ce train"));
     N2_TRY(spec_of_text(ctx, path, n2_st_metadata(f, "spec"), &spec));
+    N2_TRY(n2_lebm_nets_count(ctx, &spec, &numbers));
+    if (!n2_bundle_can_hold(f, numbers))
+        return n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
     n2ce_status status = n2_lebm_new(ctx, &spec, 0, out);
     if (status == N2CE_EINVAL) return n2_bundle_damaged(ctx, path, "its sizes are none");
     if (status == N2CE_OK) status = take_all(*out, path, f);

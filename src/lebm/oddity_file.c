@@ -188,8 +188,18 @@ static n2ce_status take_member(n2_oddity_member *m, size_t number, const n2_st_f
     return codes && held_out ? take_rows(m, codes, held_out) : N2CE_EDATA;
 }
 
+/* N2CE_EDATA without a sentence unless the file can hold the autoencoders of all members. */
+static n2ce_status check_weights(n2ce_ctx *ctx, const n2_st_file *f, const n2_oddity_spec *spec,
+                                 n2_lebm_frame frame) {
+    const n2_lebm_spec autoencoder = n2_oddity_autoencoder(spec, frame);
+    double numbers;
+    N2_TRY(n2_lebm_nets_count(ctx, &autoencoder, &numbers));
+    return n2_bundle_can_hold(f, numbers * (double)spec->members) ? N2CE_OK : N2CE_EDATA;
+}
+
 static n2ce_status take_all(n2_oddity *o, const n2_oddity_spec *spec, n2_lebm_frame frame,
                             const n2_st_file *f, const n2_backend *backend) {
+    N2_TRY(check_weights(o->ctx, f, spec, frame));
     for (size_t k = 0; k < spec->members; k++) {
         n2_oddity_member *m = &o->members[o->n++];
         N2_TRY(n2_oddity_member_open(o->ctx, spec, 0, frame, 1, m));
@@ -202,7 +212,7 @@ static n2ce_status take_all(n2_oddity *o, const n2_oddity_spec *spec, n2_lebm_fr
 static n2ce_status load(n2ce_ctx *ctx, const char *path, const n2_st_file *f,
                         n2_device_choice *choice, n2_oddity **out) {
     n2_oddity_spec spec;
-    n2_lebm_frame frame;
+    n2_lebm_frame frame = {0, 0, 0};
     N2_TRY(n2_bundle_check(ctx, path, f, FORMAT,
                            "a detector of odd pictures. Make one with: n2ce detect --save"));
     N2_TRY(spec_of_text(ctx, path, n2_st_metadata(f, "spec"), &spec, &frame));

@@ -55,6 +55,9 @@ n2ce_status n2_oddity_new(n2ce_ctx *ctx, size_t members, n2_oddity **out);
 /* Tails and ranks from the parts of pictures that members hold out. */
 n2ce_status n2_oddity_calibrate(n2_oddity *o);
 
+/* The autoencoder among the networks of a member, for pictures of this size. */
+n2_lebm_spec n2_oddity_autoencoder(const n2_oddity_spec *spec, n2_lebm_frame frame);
+
 /* Networks with initial values for pictures of this size, and room for n of them.
  * n2_oddity_member_close is due after failures too. */
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,

@@ -11,7 +11,7 @@ enum { ASKED = 500, NOISE = 16, MOST_EMBEDDING = 1024 };
 
 /* ---- networks ---- */
 
-static n2_lebm_spec autoencoder_of(const n2_oddity_spec *s, n2_lebm_frame frame) {
+n2_lebm_spec n2_oddity_autoencoder(const n2_oddity_spec *s, n2_lebm_frame frame) {
     n2_lebm_spec spec = n2_lebm_defaults(s->net);
     spec.nz = s->nz;
     spec.encoder_width = spec.decoder_width = s->width;
@@ -36,7 +36,7 @@ static void add_networks(n2_oddity_member *m, int64_t embedding) {
 n2ce_status n2_oddity_member_open(n2ce_ctx *ctx, const n2_oddity_spec *spec, uint64_t seed,
                                   n2_lebm_frame frame, size_t n, n2_oddity_member *m) {
     const n2_image_spec *net = spec->net;
-    const n2_lebm_spec autoencoder = autoencoder_of(spec, frame);
+    const n2_lebm_spec autoencoder = n2_oddity_autoencoder(spec, frame);
     *m = (n2_oddity_member){.ctx = ctx, .spec = *spec, .seed = seed, .arena = n2_arena_new(ctx)};
     N2_TRY(n2_store_new(ctx, sizeof(float), &m->store));
     N2_TRY(n2_lebm_nets_new(m->store, &autoencoder, seed, &m->nets));

@@ -31,6 +31,24 @@ n2ce_status n2_lebm_nets_new(n2_store *store, const n2_lebm_spec *spec, uint64_t
     return n2_prior_new(store, &spec->prior, spec->nz, seed, &out->prior);
 }
 
+/* Of the prior its square matrices. */
+n2ce_status n2_lebm_nets_count(n2ce_ctx *ctx, const n2_lebm_spec *spec, double *numbers) {
+    enum { SQUARES = 5 }; /* beside the blocks */
+    const n2_prior_spec *prior = &spec->prior;
+    const double width = (double)prior->width, nz = (double)spec->nz;
+    n2_store *store;
+    N2_TRY(n2_store_new(ctx, sizeof(float), &store));
+    n2_parameters p = n2_parameters_to_count(store);
+    (void)n2_image_encoder_new(&p, spec->net, spec->encoder_width, spec->embedding, spec->nz);
+    (void)n2_image_decoder_new(&p, spec->net, spec->decoder_width, spec->nz);
+    *numbers = (double)n2_parameters_count(&p);
+    n2_store_free(store);
+    if (prior->kind == N2_PRIOR_GAUSSIAN) return N2CE_OK;
+    *numbers += ((double)prior->depth + SQUARES) * width * width;
+    if (prior->fitted) *numbers += 2 * nz * nz;
+    return N2CE_OK;
+}
+
 n2_lebm_batch n2_build_lebm_encode(n2_graph *g, const n2_image_encoder *encoder, n2_node x,
                                    n2_node eps) {
     n2_lebm_batch b = {.x = x};

@@ -72,7 +72,7 @@ void n2_lebm_picture_in(const n2_lebm_spec *spec, const n2_images *p, size_t i, 
 
 static unsigned char byte_of(double x) {
     const double level = floor((x + 1) * 127.5 + 0.5);
-    return level <= 0 ? 0 : level >= 255 ? 255 : (unsigned char)level;
+    return level >= 255 ? 255 : level > 0 ? (unsigned char)level : 0; /* NaN is black */
 }
 
 void n2_lebm_picture_out(const n2_lebm_spec *spec, const double *from, const n2_images *to,

@@ -36,9 +36,11 @@ static bool whole(double x, size_t least, size_t most, size_t *to) {
     return fits;
 }
 
+static const size_t most_steps = (size_t)1 << 40;
+
 static bool read_options(const double x[N_OPTIONS], n2_latent_options *o) {
     enum { MOST = 1 << 16 };
-    const size_t most_steps = (size_t)1 << 40, most_seed = (size_t)1 << 53;
+    const size_t most_seed = (size_t)1 << 53;
     size_t seed, prior, sampler;
     const bool fit = whole(x[0], 0, most_seed, &seed) && whole(x[1], 0, N2_LATENT_MLE, &prior) &&
                      whole(x[2], 0, N2_LATENT_LANGEVIN, &sampler) && x[3] >= 1 &&
@@ -85,12 +87,13 @@ static void read_record(const double x[N_RECORD], n2_latent_record *r) {
     r->misfit = x[1];
     r->divergence = x[2];
     r->prior_loss = x[3];
-    r->steps_done = (size_t)x[4];
-    r->steps_all = (size_t)x[5];
+    (void)whole(x[4], 0, most_steps, &r->steps_done);
+    (void)whole(x[5], 0, most_steps, &r->steps_all);
     r->out_of_time = x[6] > 0;
     r->ambition = x[7] >= 0 ? x[7] : 0;
     r->trials = x[8] >= 0 && x[8] <= N_TRIALS ? (size_t)x[8] : 0;
-    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++) r->best_step[e] = (size_t)x[9 + e];
+    for (size_t e = 0; e < N2_LATENT_MEMBERS_MAX; e++)
+        (void)whole(x[9 + e], 0, most_steps, &r->best_step[e]);
     memcpy(r->trial, x + 9 + N2_LATENT_MEMBERS_MAX, N_TRIALS * N_TRIAL * sizeof *x);
     for (size_t i = 0; i < N_TRIALS; i++)
         if (!(r->trial[i].n >= 0 && r->trial[i].n <= N2_LATENT_TRIED)) r->trials = 0;
@@ -154,6 +157,17 @@ n2ce_status n2_latent_take(n2_latent *m, const n2_st_file *f) {
     return status;
 }
 
+/* Networks that are much larger than the file are not begun. That of the prior, which is not in the
+ * file if nobody asks it, is small. */
+static bool can_be_held(const n2_st_file *f, const n2_latent_options *o) {
+    enum { SMALL = 1 << 22, SQUARES = 5 };
+    const double value = (double)o->width * (double)o->width * (double)o->members;
+    const double code = (double)o->code_width * (double)(o->code_width + o->latent);
+    const double ratio =
+        (double)o->ratio_width * (double)(o->ratio_width * (o->blocks + SQUARES) + o->latent);
+    return n2_bundle_can_hold(f, value + code + ratio - SMALL);
+}
+
 n2ce_status n2_latent_load(n2ce_ctx *ctx, const n2_designs *designs, const n2_st_file *f,
                            const n2_design_rules *rules, n2_device_choice *choice,
                            n2_latent **out) {
@@ -161,7 +175,8 @@ n2ce_status n2_latent_load(n2ce_ctx *ctx, const n2_designs *designs, const n2_st
     double *numbers = NULL;
     *out = NULL;
     n2ce_status status = n2_bundle_take(ctx, f, "options", N_OPTIONS, &numbers);
-    if (status == N2CE_OK && !read_options(numbers, &o)) status = N2CE_EDATA;
+    if (status == N2CE_OK && !(read_options(numbers, &o) && can_be_held(f, &o)))
+        status = N2CE_EDATA;
     n2_free(ctx, numbers);
     return status == N2CE_OK ? n2_latent_fit(ctx, designs, &o, out) : status;
 }

@@ -1,6 +1,8 @@
 /* Fuzzes files of bounds. The input is tried as a file, and as changes to a valid one. Bounds that
  * are accepted are finite, in order, and apart.
  *
+ * traced: io design
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #define _GNU_SOURCE

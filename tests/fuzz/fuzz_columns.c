@@ -1,6 +1,8 @@
 /* Fuzzes lists of columns. The input is tried as a list, and as changes to a valid one. What is
  * accepted names columns that are there, each once; their names, quoted, are the same list.
  *
+ * traced: io
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #include "require.h"

@@ -1,6 +1,8 @@
 /* Fuzzes tables of designs. The input is tried as a file, and as changes to a valid one. What is
  * accepted has finite values, and codes of levels that are there.
  *
+ * traced: io design
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #define _GNU_SOURCE

@@ -1,5 +1,7 @@
 /* Random graphs: the fast backend, with its row programs, tiles and shared memory, must give what
- * the reference gives, node by node; and the same bytes for 1 and 3 threads.
+ * the reference gives, node by node; and, for a quarter of them, the same bytes on 3 threads.
+ *
+ * libFuzzer: -max_len=80
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a fuzz target
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() of replay.h */
@@ -115,7 +117,7 @@ static n2_node random_shape_op(n2_graph *g, n2_node x, bytes *b) {
 static void grow_garden(garden *k, bytes *b) {
     static const int64_t rows[] = {1, 5, 16, 33, 70, 130}, columns[] = {1, 3, 16, 20};
     keep(k, n2g_randn(k->g, n2_dims(rows[take(b, 6)], columns[take(b, 4)])));
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 30 && b->at < b->n; i++) {
         const n2_node x = pick(k, b);
         switch (take(b, 4)) {
         case 0:
@@ -178,11 +180,17 @@ static void build(world *w, const n2_backend *backend, bytes b) {
     REQUIRE(status == N2CE_OK || status == N2CE_EINVAL);
 }
 
-static world open_world(const n2_backend *backend, int threads, bytes b) {
-    world w = {.plan = NULL};
+/* For all inputs: threads take longer to start than to run a small graph. */
+static n2ce_ctx *context_of(int threads) {
+    static n2ce_ctx *all[4];
     n2ce_ctx_options options = N2CE_CTX_OPTIONS_INIT;
     options.threads = threads;
-    REQUIRE(n2ce_ctx_new(&w.ctx, &options) == N2CE_OK);
+    if (!all[threads]) REQUIRE(n2ce_ctx_new(&all[threads], &options) == N2CE_OK);
+    return all[threads];
+}
+
+static world open_world(const n2_backend *backend, int threads, bytes b) {
+    world w = {.ctx = context_of(threads)};
     REQUIRE(n2_store_new(w.ctx, backend->bytes, &w.store) == N2CE_OK);
     w.g = n2_graph_new(w.store);
     build(&w, backend, b);
@@ -194,7 +202,6 @@ static void close_world(world *w) {
     n2_plan_free(w->plan);
     n2_graph_free(w->g);
     n2_store_free(w->store);
-    n2ce_ctx_free(w->ctx);
 }
 
 /* Output k of both worlds, compared with a tolerance of the outputs' own size. */
@@ -213,18 +220,21 @@ static void compare(const world *a, const world *b, size_t k, double tolerance) 
     free(y);
 }
 
+static void compare_threads(const world *one, bytes b) {
+    world three = open_world(n2_cpu_backend(), 3, b);
+    REQUIRE(!one->plan == !three.plan);
+    for (size_t k = 0; one->plan && k < OUTPUTS; k++) compare(one, &three, k, 0);
+    close_world(&three);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const bytes b = {data, size, 0};
     world ref = open_world(n2_ref_backend(), 1, b), one = open_world(n2_cpu_backend(), 1, b);
-    world three = open_world(n2_cpu_backend(), 3, b);
-    REQUIRE(!ref.plan == !one.plan && !ref.plan == !three.plan);
-    for (size_t k = 0; ref.plan && k < OUTPUTS; k++) {
-        compare(&ref, &one, k, 2e-3);
-        compare(&one, &three, k, 0);
-    }
+    REQUIRE(!ref.plan == !one.plan);
+    for (size_t k = 0; ref.plan && k < OUTPUTS; k++) compare(&ref, &one, k, 2e-3);
+    if (size > 0 && data[size - 1] % 4 == 0) compare_threads(&one, b);
     close_world(&ref);
     close_world(&one);
-    close_world(&three);
     return 0;
 }
 

@@ -2,10 +2,12 @@
  * and as changes to valid files. What is accepted must have the sizes that it says; what is not
  * gets a sentence. In the end standard error is told how many files of each format were tried.
  *
+ * traced: image
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #include "known_images.h"
-#include "require.h"
+#include "one_thread.h"
 
 #include "image/image.h"
 #include "io/json.h"
@@ -34,10 +36,9 @@ static struct {
 enum { N_VALID = sizeof valid / sizeof valid[0], PNG_MAGIC = 8, PNG_AROUND = 12 };
 
 static bool try_file(const uint8_t *bytes, size_t n) {
-    n2ce_ctx *ctx;
+    n2ce_ctx *ctx = one_thread();
     n2_images *p;
     size_t sum = 0;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
     const n2ce_status status = n2_images_parse(ctx, "fuzz", bytes, n, &p);
     REQUIRE(status == N2CE_OK || status == N2CE_EDATA);
     REQUIRE((status == N2CE_OK) == (p != NULL));

@@ -8,7 +8,7 @@
 #ifndef FUZZ_LIST_H
 #define FUZZ_LIST_H
 
-#include "require.h"
+#include "one_thread.h"
 
 /* One of the pieces over the list of n bytes, as much of it as fits. */
 static void put_piece(char *list, size_t n, size_t which, size_t place) {
@@ -19,8 +19,7 @@ static void put_piece(char *list, size_t n, size_t which, size_t place) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     char changed[sizeof valid];
-    n2ce_ctx *ctx;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
+    n2ce_ctx *ctx = one_thread();
     read_list(ctx, (const char *)bytes, n);
     memcpy(changed, valid, sizeof valid);
     for (size_t i = 0; i + 1 < n && i < 16; i += 2)

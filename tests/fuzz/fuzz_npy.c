@@ -2,9 +2,11 @@
  * and as changes to a valid file; each mapped, and streamed in pieces. What is accepted must have
  * the size that it says, and must not depend on how it is read.
  *
+ * traced: io
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
-#include "require.h"
+#include "one_thread.h"
 
 #include "io/json.h"
 #include "io/npy.h"
@@ -61,9 +63,8 @@ static void read_table(n2ce_ctx *ctx, const uint8_t *bytes, size_t n, bool accep
 }
 
 static void try_file(const uint8_t *bytes, size_t n) {
-    n2ce_ctx *ctx;
+    n2ce_ctx *ctx = one_thread();
     size_t values, again;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
     double *x = read_array(ctx, bytes, n, 0, &values);
     for (size_t chunk = 1; chunk < 4; chunk++) {
         double *y = read_array(ctx, bytes, n, chunk, &again);

@@ -2,10 +2,11 @@
  * values, which are set and read back, with the table of "study gaussian" and
  * with one that has the types the study lacks.
  *
+ * traced: base
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
-#include "n2ce.h"
-#include "require.h"
+#include "one_thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +94,7 @@ static void set_all(n2ce_ctx *ctx, const n2ce_option *table, const uint8_t *data
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    n2ce_ctx *ctx;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
+    n2ce_ctx *ctx = one_thread();
     set_all(ctx, n2ce_task_options(n2ce_task_find("study gaussian")), data, size);
     set_all(ctx, other_types, data, size);
     n2ce_ctx_free(ctx);

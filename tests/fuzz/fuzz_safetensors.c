@@ -2,10 +2,12 @@
  * without the size, and as changes to a valid file. What is accepted must be consistent, and must
  * survive writing and reading.
  *
+ * traced: io
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #include "io/safetensors.h"
-#include "require.h"
+#include "one_thread.h"
 
 #include "io/json.h"
 
@@ -81,9 +83,8 @@ static void round_trip(n2ce_ctx *ctx, const n2_st_file *file) {
 }
 
 static void try_file(const uint8_t *bytes, size_t n) {
-    n2ce_ctx *ctx;
+    n2ce_ctx *ctx = one_thread();
     n2_st_file *file;
-    REQUIRE(n2ce_ctx_new(&ctx, NULL) == N2CE_OK);
     const n2ce_status status = n2_st_parse(ctx, "fuzz", bytes, n, &file);
     REQUIRE(status == N2CE_OK || status == N2CE_EDATA);
     REQUIRE((status == N2CE_OK) == (file != NULL));

@@ -1,6 +1,8 @@
 /* Fuzzes the list of a network's weights. The input is tried as a list, and as changes to a valid
  * one. What is accepted is inside the file.
  *
+ * traced: metric
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #include "require.h"

@@ -104,7 +104,7 @@ static void set_number(const n2_st_tensor *t, char *data, size_t at, double x) {
     if (t->dtype == N2_ST_F32) memcpy(data + at % n * sizeof narrow, &narrow, sizeof narrow);
 }
 
-static size_t find_text(const st_parts *p, const char *key) {
+static inline size_t find_text(const st_parts *p, const char *key) {
     for (size_t i = 0; i < p->n_pairs; i++)
         if (strcmp(p->pairs[i].key, key) == 0) return i;
     return 0;

@@ -94,7 +94,8 @@ static void fill_mixed(double *rows) {
     }
 }
 
-static double *features_of(const n2_column_map *m, n2_view view, const double *rows, size_t n) {
+static double *features_of(const n2_column_map *m, n2_column_view view, const double *rows,
+                           size_t n) {
     double *x = calloc(n * n2_column_map_width(m), sizeof *x);
     assert_non_null(x);
     assert_int_equal(n2_column_map_apply(m, view, rows, n, x), N2CE_OK);
@@ -111,7 +112,7 @@ static void both_views_are_standardised(void **state) {
     const size_t width = n2_column_map_width(m);
     assert_int_equal(width, 1 + 2 + 0 + 3 + 1); /* with gaps, and what is new */
     for (int v = 0; v < N2_VIEWS; v++) {
-        double *x = features_of(m, (n2_view)v, rows, MIXED_ROWS);
+        double *x = features_of(m, (n2_column_view)v, rows, MIXED_ROWS);
         for (size_t j = 0; j < 3; j++) {
             n2_tally t = {0};
             for (size_t i = 0; i < MIXED_ROWS; i++) n2_tally_add(&t, x[i * width + j]);

@@ -293,6 +293,26 @@ static void files_that_are_no_models(void **state) {
     drop(m);
 }
 
+/* Its check sum fits, its sizes are those of networks of terabytes: none of them is begun. */
+static void a_file_that_says_more_than_it_holds(void **state) {
+    (void)state;
+    n2_lebm *m = trained(1, N2_PRIOR_N2CE, false, 0), *again;
+    n2ce_ctx *ctx = m->ctx;
+    n2_lebm_spec *s = &m->nets.spec;
+    int64_t *const sizes[] = {&s->encoder_width, &s->embedding, &s->decoder_width, &s->nz,
+                              &s->prior.width};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        const int64_t right = *sizes[i];
+        *sizes[i] = 65536;
+        assert_int_equal(n2_lebm_save(m, NULL, PATH, true), N2CE_OK);
+        assert_int_equal(n2_lebm_load(ctx, PATH, &again), N2CE_EDATA);
+        assert_non_null(strstr(n2ce_errmsg(ctx), "does not fit"));
+        *sizes[i] = right;
+    }
+    unlink(PATH);
+    drop(m);
+}
+
 static void a_checkpoint_of_other_pictures_is_refused(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
@@ -431,6 +451,7 @@ int main(void) {
         cmocka_unit_test(a_file_is_the_model),
         cmocka_unit_test(chains_are_those_that_suit_the_prior),
         cmocka_unit_test(files_that_are_no_models),
+        cmocka_unit_test(a_file_that_says_more_than_it_holds),
         cmocka_unit_test(a_checkpoint_of_other_pictures_is_refused),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(lines_begin_and_end_at_the_codes),

@@ -3,6 +3,8 @@
 #include "failing_alloc.h"
 #include "samples.h"
 
+#include "io/bundle.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -227,6 +229,39 @@ static void a_damaged_file_is_refused(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Another number in the array "options", under a check sum that fits. */
+static void forge_option(n2ce_ctx *ctx, char *bytes, size_t n, size_t which, double x) {
+    enum { MOST = 256 };
+    n2_st_tensor list[MOST];
+    n2_st_file *f;
+    char sum[N2_CHECKSUM_ROOM], *place = bytes;
+    assert_int_equal(n2_st_parse(ctx, "forged", bytes, n, &f), N2CE_OK);
+    const size_t count = n2_st_count(f);
+    assert_in_range(count, 1, MOST);
+    for (size_t i = 0; i < count; i++) list[i] = *n2_st_at(f, i);
+    const char *options = n2_st_find(f, "options")->data, *before = n2_st_metadata(f, "checksum");
+    memcpy(bytes + (options - bytes) + which * sizeof x, &x, sizeof x);
+    n2_checksum(list, count, n2_st_metadata_at(f, 0), n2_st_metadata_count(f), sum);
+    while (memcmp(place, before, sizeof sum - 1) != 0) place++;
+    memcpy(place, sum, sizeof sum - 1);
+    n2_st_close(f);
+}
+
+/* Networks of gigabytes are not begun, nor taken for those of the file. */
+static void a_file_that_says_more_than_it_holds(void **state) {
+    enum { WIDTH = 6, LATENT, CODE_WIDTH, RATIO_WIDTH };
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t which = WIDTH; which <= RATIO_WIDTH; which++) {
+        size_t n;
+        char *bytes = read_all(&n);
+        forge_option(ctx, bytes, n, which, 65536);
+        assert_refused(ctx, bytes, n);
+        free(bytes);
+    }
+    n2ce_ctx_free(ctx);
+}
+
 /* The other kind of model is not taken for this one. */
 static void a_ratio_is_no_optimizer(void **state) {
     (void)state;
@@ -265,6 +300,7 @@ int main(void) {
         cmocka_unit_test(columns_have_names),
         cmocka_unit_test(one_that_was_loaded_proposes_the_same_bytes), /* leaves its file */
         cmocka_unit_test(a_damaged_file_is_refused),
+        cmocka_unit_test(a_file_that_says_more_than_it_holds),
         cmocka_unit_test(a_ratio_is_no_optimizer),
         cmocka_unit_test(loading_survives_a_lack_of_memory),
     };
