@@ -24,6 +24,16 @@ for verb in 'info pipe' 'score model pipe' 'divergence -n pipe -d a.csv'; do
     wait $!
     echo "$verb: exit $?"
 done
+# The same while who has it open says nothing.
+sleep 20 >pipe &
+holder=$!
+timeout 20 n2ce info pipe -q &
+sleep 0.5
+pkill -INT -P $! 2>/dev/null || kill -INT $!
+wait $!
+echo "info of a silent pipe: exit $?"
+kill $holder
+wait $holder 2>/dev/null
 # Names cannot tell the terminal what to do.
 printf '\033[31mred\n1\nx\ny\nz\n' >red.csv
 n2ce divergence -n red.csv -d red.csv 2>&1 | grep -c "$(printf '\033')"
