@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 256, LINE = 128, RING = 1 << 18 };
+/* Bytes go in parts, so that one rank fills the ring while the other empties it. */
+enum { MOST = 256, LINE = 128, RING = 1 << 18, PART = 1 << 15 };
 
 typedef struct channel {
     _Atomic uint64_t written; /* bytes, in all */
@@ -151,7 +152,7 @@ static bool push(stream *s) {
         const size_t place = written % RING, room = RING - (size_t)(written - read);
         size_t n;
         const char *from = part_at(s, &n);
-        n = least(n, least(room, RING - place));
+        n = least(least(n, PART), least(room, RING - place));
         if (n == 0) break;
         memcpy(s->c->ring + place, from, n);
         atomic_store_explicit(&s->c->written, written + n, memory_order_release);
@@ -169,7 +170,7 @@ static bool pull(stream *s) {
         const size_t place = read % RING;
         size_t n;
         char *to = part_at(s, &n);
-        n = least(n, least((size_t)(written - read), RING - place));
+        n = least(least(n, PART), least((size_t)(written - read), RING - place));
         if (n == 0) break;
         memcpy(to, s->c->ring + place, n);
         atomic_store_explicit(&s->c->read, read + n, memory_order_release);
