@@ -144,14 +144,15 @@ static size_t tile_limit(const gpu_device *g) {
     return share < most_tile_limit ? share : most_tile_limit;
 }
 
-/* Below, a GPU is through with the rows before others have told their sums. The environment says
+/* Below, a GPU is through with the rows before others have told their sums: an H200 with 2e10
+ * operations in 0.12 ms, and an exchange takes 17 us even with nobody. The environment says
  * otherwise, for trials: N2CE_CUDA_SHARE, flops; N2CE_NCCL=always, one rank exchanges its sums too;
  * N2CE_REPRODUCIBLE, numbers are not to depend on the ranks. */
 static void choose_sharing(gpu_device *g) {
     enum { SHARDS = 8 };
     const char *flops = getenv("N2CE_CUDA_SHARE"), *use = getenv("N2CE_NCCL");
     const char *same = getenv("N2CE_REPRODUCIBLE");
-    g->api.worth_sharing = flops ? strtod(flops, NULL) : 4e9;
+    g->api.worth_sharing = flops ? strtod(flops, NULL) : 5e10;
     g->api.lonely = use && strcmp(use, "always") == 0;
     g->api.shards = same && *same && strcmp(same, "0") != 0 ? SHARDS : 0;
 }
