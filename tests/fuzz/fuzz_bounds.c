@@ -1,6 +1,7 @@
 /* Fuzzes files of bounds. The input is tried as a file, and as changes to a valid one. Bounds that
  * are accepted are finite, in order, and apart.
  *
+ * libFuzzer: -max_len=256
  * traced: io design
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

@@ -1,6 +1,7 @@
 /* Fuzzes lists of columns. The input is tried as a list, and as changes to a valid one. What is
  * accepted names columns that are there, each once; their names, quoted, are the same list.
  *
+ * libFuzzer: -max_len=256
  * traced: io
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

@@ -3,6 +3,7 @@
  * accepted must be finite, must not depend on how it is read, and must survive writing and reading;
  * what is refused is so for the same reason.
  *
+ * libFuzzer: -max_len=256
  * traced: io
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

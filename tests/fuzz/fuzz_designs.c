@@ -1,6 +1,7 @@
 /* Fuzzes tables of designs. The input is tried as a file, and as changes to a valid one. What is
  * accepted has finite values, and codes of levels that are there.
  *
+ * libFuzzer: -max_len=256
  * traced: io design
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

@@ -2,6 +2,7 @@
  * and as changes to valid files. What is accepted must have the sizes that it says; what is not
  * gets a sentence. In the end standard error is told how many files of each format were tried.
  *
+ * libFuzzer: -max_len=512
  * traced: image
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

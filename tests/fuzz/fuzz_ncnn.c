@@ -1,6 +1,7 @@
 /* Fuzzes the list of a network's layers as ncnn writes it. The input is tried as a list, and as
  * changes to a valid one. What is accepted reads only blobs that were made before.
  *
+ * libFuzzer: -max_len=512
  * traced: metric
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

@@ -2,6 +2,7 @@
  * and as changes to a valid file; each mapped, and streamed in pieces. What is accepted must have
  * the size that it says, and must not depend on how it is read.
  *
+ * libFuzzer: -max_len=512
  * traced: io
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

@@ -1,6 +1,8 @@
 /* Fuzzes the objective: bytes become a family, a magnitude, stages and logits in
  * both precisions, and what n2ce.h promises about the result is checked.
  *
+ * libFuzzer: -max_len=512
+ *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #include "one_thread.h"

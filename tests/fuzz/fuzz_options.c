@@ -2,6 +2,7 @@
  * values, which are set and read back, with the table of "study gaussian" and
  * with one that has the types the study lacks.
  *
+ * libFuzzer: -max_len=256
  * traced: base
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

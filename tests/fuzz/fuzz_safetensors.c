@@ -2,6 +2,7 @@
  * without the size, and as changes to a valid file. What is accepted must be consistent, and must
  * survive writing and reading.
  *
+ * libFuzzer: -max_len=512
  * traced: io
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program

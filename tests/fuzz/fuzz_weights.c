@@ -1,6 +1,7 @@
 /* Fuzzes the list of a network's weights. The input is tried as a list, and as changes to a valid
  * one. What is accepted is inside the file.
  *
+ * libFuzzer: -max_len=512
  * traced: metric
  *
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
