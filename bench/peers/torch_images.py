@@ -141,6 +141,11 @@ def edm_loss(net, y, augment):
     return ((spread / (0.5 * sigma)) ** 2 * (d - y) ** 2).sum(dim=(1, 2, 3)).mean()
 
 
+@torch.no_grad()  # else it would keep the graphs of all steps, which then cannot be captured
+def average_in(average, parameters, share):
+    torch._foreach_lerp_(average, parameters, share)
+
+
 def unet(args):
     net = UNet().to(args.device).to(memory_format=torch.channels_last)
     parameters = list(net.parameters())
@@ -167,7 +172,7 @@ def unet(args):
         loss = loss_of()
         loss.backward()
         adam.step()
-        torch._foreach_lerp_(average, parameters, 1e-4)
+        average_in(average, parameters, 1e-4)
         return loss.detach()
 
     return (forward if args.forward else train), parameters
@@ -255,7 +260,7 @@ def distill(args):
         loss.backward()
         generator_adam.step()
         fake.requires_grad_(True)
-        torch._foreach_lerp_(average, of_generator, 1e-2)
+        average_in(average, of_generator, 1e-2)
         return loss.detach()
 
     return step, of_fake + of_generator
