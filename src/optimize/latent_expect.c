@@ -3,8 +3,9 @@
  *
  * The search finds where a model is too high; or the model is too low where the best is, because it
  * has not seen the best. Trials show the sum of that: judged less predicted. But where the best are
- * missing in the rows as well, the judge has not seen them either, and is off in the same way: what
- * a trial shows is only the part that its hidden rows tell more, about a third.
+ * missing in the rows as well, the judge has not seen them either, and is too low in the same way:
+ * what a trial shows of that is only the part that its hidden rows tell more, about a third. What
+ * it shows of a model that is too high is the whole.
  *
  * And where the best rows are missing, as if they had been cut off at a value, the rows near the
  * cut are those whose noise let them stay: of designs that are worth f, such are seen as have
@@ -19,8 +20,9 @@
 
 /* From tables of bench/optimize.py: docs/optimize.md. */
 static const double OF_TRIAL_WHOLE = 0.3, OF_TRIAL_CUT = 3; /* times what a trial was off by */
-static const double OF_CUT = 0.65;
-static const double LEAST_ERROR = 0.2, ERROR_OF_TRIAL = 0.4, ERROR_OF_CUT = 0.7;
+static const double OF_TOO_HIGH = 1.0 / 3;                  /* of that, if it was too high */
+static const double OF_CUT = 0.4;
+static const double LEAST_ERROR = 0.25, ERROR_OF_TRIAL = 0.5, ERROR_OF_CUT = 0.85;
 static const double UNTRIED_ERROR = 0.5;
 static const double HIGHEST = 1.5; /* u, at most: beyond, the average hardly depends on f */
 
@@ -92,9 +94,10 @@ n2ce_status n2_latent_learn_shift(n2_latent *m) {
         shift = shift_of(m, t);
     }
     N2_TRY(look_at_end(m));
-    r->shift = (r->cut * OF_TRIAL_CUT + (1 - r->cut) * OF_TRIAL_WHOLE) * shift;
+    shift *= r->cut * OF_TRIAL_CUT + (1 - r->cut) * OF_TRIAL_WHOLE;
+    r->shift = shift > 0 ? shift : OF_TOO_HIGH * shift;
     r->error = LEAST_ERROR + ERROR_OF_CUT * r->cut * noise_of(r);
-    r->error += least < 1 ? ERROR_OF_TRIAL * fabs(r->shift) : UNTRIED_ERROR;
+    r->error += least < 1 ? ERROR_OF_TRIAL * fabs(shift) : UNTRIED_ERROR;
     return N2CE_OK;
 }
 
