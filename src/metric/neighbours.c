@@ -3,6 +3,8 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 
+#include <math.h>
+
 /* Products of a row with itself are the squares to the last bit: equal rows are at distance 0. */
 static void square_rows(n2_packed_rows *p) {
     double tile[N2_TILE * N2_TILE];
@@ -12,6 +14,15 @@ static void square_rows(n2_packed_rows *p) {
     }
 }
 
+/* One row of each of n steps through `all`, at ever other places of them: rows may come in turns,
+ * as classes do, and always the first of five would be of two classes of ten. */
+static size_t row_of_step(size_t i, size_t n, size_t all) {
+    static const double GOLDEN = 0.61803398874989485;
+    const double turns = (double)i * GOLDEN, at = (double)i + turns - floor(turns);
+    const size_t row = (size_t)(at * (double)all / (double)n);
+    return n == all ? i : row < all ? row : all - 1;
+}
+
 n2ce_status n2_pack_rows(n2_arena *arena, const n2_feature_rows *rows, size_t most,
                          n2_packed_rows *out) {
     const size_t n = rows->n < most ? rows->n : most, room = n2_panels_of(n) * N2_TILE;
@@ -19,7 +30,7 @@ n2ce_status n2_pack_rows(n2_arena *arena, const n2_feature_rows *rows, size_t mo
     double *packed = n2_arena_alloc(arena, room * rows->d, sizeof *packed);
     out->squares = n2_arena_alloc(arena, room, sizeof *out->squares);
     if (!index || !packed || !out->squares) return N2CE_ENOMEM;
-    for (size_t i = 0; i < n; i++) index[i] = i * rows->n / n;
+    for (size_t i = 0; i < n; i++) index[i] = row_of_step(i, n, rows->n);
     out->rows = n2_row_panels_pack(rows, index, n, packed);
     square_rows(out);
     return N2CE_OK;

@@ -11,7 +11,7 @@ typedef struct n2_packed_rows {
     double *squares; /* of whole panels */
 } n2_packed_rows;
 
-/* Memory of the arena; of more than `most` rows so many at equal steps. */
+/* Memory of the arena; of more than `most` rows so many, one of each of equal steps. */
 n2ce_status n2_pack_rows(n2_arena *arena, const n2_feature_rows *rows, size_t most,
                          n2_packed_rows *out);
 

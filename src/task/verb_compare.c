@@ -157,8 +157,10 @@ static void say_limits(n2_text *text, const comparison *c) {
             d);
     if (c->made.neighbours.real_rows < c->set[0].pictures->n ||
         c->made.neighbours.made_rows < c->set[1].pictures->n)
-        n2_text_add(text, "Precision and recall are those of %d pictures a set, at equal steps.\n",
-                    (int)N2_NEIGHBOUR_ROWS);
+        n2_text_add(
+            text,
+            "Precision and recall are those of %d pictures a set, one of each of equal steps.\n",
+            (int)N2_NEIGHBOUR_ROWS);
 }
 
 static void say(n2_writer *w, const comparison *c) {

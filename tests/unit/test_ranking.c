@@ -123,6 +123,23 @@ static void neighbours_on_a_line(void **state) {
     }
 }
 
+/* Rows that come in turns of ten: every tenth part of those taken is of each kind. */
+static void all_kinds_are_among_those_taken(void **state) {
+    (void)state;
+    enum { N = 5000, TAKEN = 1000, KINDS = 10 };
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_arena arena = n2_arena_new(ctx);
+    static float kind[N];
+    size_t count[KINDS] = {0};
+    n2_packed_rows p;
+    for (size_t i = 0; i < N; i++) kind[i] = (float)(i % KINDS);
+    assert_int_equal(n2_pack_rows(&arena, &(n2_feature_rows){N, 1, kind}, TAKEN, &p), N2CE_OK);
+    for (size_t i = 0; i < TAKEN; i++) count[(size_t)lround(sqrt(p.squares[i]))]++;
+    for (size_t k = 0; k < KINDS; k++) assert_in_range(count[k], 95, 105);
+    n2_arena_free(&arena);
+    n2ce_ctx_free(ctx);
+}
+
 /* A plane in five dimensions: two components leave nothing out, and lengths are kept. */
 static void principal_components_of_a_plane(void **state) {
     (void)state;
@@ -161,6 +178,7 @@ int main(void) {
         cmocka_unit_test(precision_is_read_where_recall_is_reached),
         cmocka_unit_test(the_largest_of_a_kind_come_first),
         cmocka_unit_test(neighbours_on_a_line),
+        cmocka_unit_test(all_kinds_are_among_those_taken),
         cmocka_unit_test(principal_components_of_a_plane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
