@@ -10,7 +10,8 @@ program gets all its defaults. `covers` counts the 95 % intervals with the truth
 four standard errors although the answer was trusted. With --seeds the program answers the same files several times, and `seeds` is
 the standard deviation over its seeds in units of the standard error that it says. What was chosen for the program (shares of
 intervals, rules of verdicts) was chosen on problems of the group `chosen`, below; the group `fresh` (ratio_fresh.py)
-came later, and some of it was looked at as well, as it says; so did `developed` and `kept` (ratio_more.py).
+came later, and some of it was looked at as well, as it says; so did `developed` and `kept` (ratio_more.py), and at last `later` and `judged`
+(ratio_judged.py).
 The last lines are over all problems: mean errors of those with one, coverage of trusted answers, and answers far off.
 The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each.
 """
