@@ -13,21 +13,6 @@ static void tell_read(const void *data, size_t n) {
     if (data) __tsan_read_range(data, n);
 }
 
-static bool overlap(const n2_view *a, const n2_view *b, size_t bytes) {
-    const char *x = a->data, *y = b->data;
-    return x < y + bytes_of(b, bytes) && y < x + bytes_of(a, bytes);
-}
-
-/* A part of a node writes a part of the output, which only its kernel knows: one byte, its own,
- * stands for it. Who reads all of it too soon meets that byte. */
-static void tell_part(const n2_call *c, size_t bytes) {
-    for (int k = 0; k < c->node->n_in; k++)
-        if (!overlap(&c->in[k], &c->out, bytes))
-            tell_read(c->in[k].data, bytes_of(&c->in[k], bytes));
-    if (c->out.data && (size_t)c->parts <= bytes_of(&c->out, bytes))
-        __tsan_write_range((char *)c->out.data + c->part, 1);
-}
-
 static void tell_whole(const n2_call *c, size_t bytes) {
     const size_t out = bytes_of(&c->out, bytes);
     for (int k = 0; k < c->node->n_in; k++) tell_read(c->in[k].data, bytes_of(&c->in[k], bytes));
@@ -36,13 +21,11 @@ static void tell_whole(const n2_call *c, size_t bytes) {
     if (c->out.data) __tsan_write_range(c->out.data, out);
 }
 
+/* Of a node that is shared between workers its kernel alone knows who touches what. */
 void n2_tell_accesses(const n2_call *c, size_t bytes) {
     if (c->queue) return; /* a device's memory */
     if (c->work) __tsan_write_range(c->work, 1);
-    if (c->parts > 1)
-        tell_part(c, bytes);
-    else
-        tell_whole(c, bytes);
+    if (c->parts == 1) tell_whole(c, bytes);
 }
 #else
 typedef int n2_nothing_to_tell; /* a file is not empty */
