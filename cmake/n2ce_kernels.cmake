@@ -15,8 +15,9 @@ function(n2ce_add_kernels like out exact fused)
       -mprefer-vector-width=512)
   set(exact_flags -ffp-contract=off)
   set(fused_flags -ffp-contract=fast)
-  if(N2CE_SANITIZE STREQUAL "thread") # src/engine/accesses.h tells what they read and write
-    list(APPEND fused_flags -fno-sanitize=thread)
+  # src/engine/accesses.h tells what they read and write. A source's own options come last, and count.
+  if(N2CE_SANITIZE STREQUAL "thread")
+    set_source_files_properties(${fused} PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
   endif()
   set(variants portable)
   if(N2CE_X86)
