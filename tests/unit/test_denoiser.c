@@ -211,8 +211,7 @@ static void guidance_goes_on_from_untold_to_told(n2_denoiser *m) {
     brightness_of_classes(m, how, half);
     assert_close(untold[0], untold[1], 0, 0.1);
     assert_true(told[1] > told[0] + 5);
-    for (int k = 0; k < 2; k++)
-        assert_close(half[k], (told[k] + untold[k]) / 2, 0, 0.5);
+    for (int k = 0; k < 2; k++) assert_close(half[k], (told[k] + untold[k]) / 2, 0, 0.5);
 }
 
 /* Those who are told the class make a picture of it. */
