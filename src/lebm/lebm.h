@@ -194,7 +194,7 @@ typedef enum n2_lebm_chains { N2_LEBM_AUTO, N2_LEBM_PLAIN, N2_LEBM_ADJUSTED } n2
 
 typedef struct n2_lebm_sampling {
     size_t rows;   /* chains at once; 0: 500 */
-    double step;   /* s of Langevin dynamics; 0: 0.4, or what suits tested moves */
+    double step;   /* s of Langevin dynamics; 0: 0.4 */
     bool no_prior; /* N(0, I), whatever was learnt */
     n2_lebm_chains chains;
 } n2_lebm_sampling;

@@ -3,7 +3,6 @@
 #include "rewrite/rewrites.h"
 #include "vae_pictures.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,13 +30,6 @@ static bool is_adjusted(const n2_lebm_sampler *s) {
     return s->prior.spec.kind == N2_PRIOR_N2CE;
 }
 
-/* The paper's. Tested moves in a space of which all directions are alike are as fast as can be
- * where 57 of 100 are taken: at this length for N(0, I) in many dimensions. */
-static double usual_step(const n2_lebm_sampler *s) {
-    if (!is_adjusted(s) || !s->prior.spec.fitted) return 0.4;
-    return 1.65 / pow((double)s->prior.nz, 1.0 / 6);
-}
-
 static n2ce_status build(n2_lebm_sampler *s) {
     const n2_lebm_nets *nets = &s->m->nets;
     for (int i = 0; i < 3; i++) {
@@ -61,7 +53,7 @@ n2ce_status n2_lebm_sampler_open(n2_lebm *m, const n2_lebm_sampling *how, n2_leb
     *s = (n2_lebm_sampler){.m = m, .prior = m->nets.prior, .how = *how};
     if (how->no_prior) s->prior = (n2_prior){.spec.kind = N2_PRIOR_GAUSSIAN};
     if (!s->how.rows) s->how.rows = USUAL_ROWS;
-    if (!(s->how.step > 0)) s->how.step = usual_step(s);
+    if (!(s->how.step > 0)) s->how.step = 0.4;
     char name[48];
     snprintf(name, sizeof name, "sample.codes.%zu", s->how.rows);
     s->z = n2_lebm_given(m, name, n2_dims((int64_t)s->how.rows, m->nets.spec.nz));

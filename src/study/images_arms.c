@@ -54,7 +54,8 @@ static n2ce_status show_chains(const seed_work *w, n2_lebm *m) {
     static const uint64_t moves[BETWEEN] = {0, 1, 2, 5, 10, 20, 50, N2_IMAGES_MOVES};
     n2_images *column = NULL, *sheet = NULL;
     n2_lebm_sampler *sampler;
-    const n2_lebm_sampling how = {.rows = BETWEEN, .chains = n2_lebm_chains_of(w->s->options)};
+    n2_lebm_sampling how = n2_lebm_sampling_of(w->s->options);
+    how.rows = BETWEEN;
     N2_TRY(n2_lebm_sampler_open(m, &how, &sampler));
     n2ce_status status = n2_lebm_blank(m, BETWEEN * BETWEEN, &sheet);
     if (status == N2CE_OK) status = n2_lebm_sampler_begin(sampler, seed_of(w), 0);
@@ -205,7 +206,7 @@ static n2ce_status run_fitted(const seed_work *w, size_t k, n2_images_run *run) 
 
 static n2ce_status sample(const seed_work *w, n2_lebm *m, n2_images_run *run, size_t stage) {
     n2_images *made;
-    const n2_lebm_sampling how = {.chains = n2_lebm_chains_of(w->s->options)};
+    const n2_lebm_sampling how = n2_lebm_sampling_of(w->s->options);
     N2_TRY(n2_lebm_sample(m, &how, w->s->number, N2_IMAGES_MOVES, seed_of(w), &made));
     return judge(w, made, run, stage);
 }

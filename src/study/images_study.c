@@ -26,7 +26,7 @@ static const n2ce_option options_table[] = {
     {"number", 'n', N2CE_OPTION_COUNT, "auto", 40, 1e7, NULL, "N",
      "pictures to make with each prior; auto: as many as are learnt from, 50000 at most, 5000 in "
      "the preset fast"},
-    N2_CHAINS_OPTION,
+    N2_CHAINS_OPTIONS,
     {"features", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "NET",
      "features of a network, as compare has them; default: layout and texture of patches"},
     {"neighbours", 0, N2CE_OPTION_COUNT, "3", 1, N2_NEIGHBOURS_MAX, NULL, "K",
@@ -55,7 +55,8 @@ static n2ce_status note_settings(n2_images_study *s) {
     n2_lebm_plan_prior(s->options, N2_PRIOR_N2CE, 100, 3, &s->plan);
     n2_text_add(&text, "%s %zu of %zu, %zu neighbours, ", s->set.name, s->number, s->set.train->n,
                 s->neighbours);
-    n2_text_add(&text, "chains %s, ", n2ce_options_get(s->options, "chains"));
+    n2_text_add(&text, "chains %s %s, ", n2ce_options_get(s->options, "chains"),
+                n2ce_options_get(s->options, "step-size"));
     n2_text_add(&text, "%s, ", net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches");
     n2_lebm_spec_json(&s->plan.spec, &text);
     n2_lebm_schedule_json(&schedule, &text);

@@ -4,9 +4,11 @@
 
 static bool is_fast(const n2ce_options *o) { return n2_options_has_word(o, "preset", "fast"); }
 
-n2_lebm_chains n2_lebm_chains_of(const n2ce_options *o) {
-    if (n2_options_has_word(o, "chains", "auto")) return N2_LEBM_AUTO;
-    return n2_options_has_word(o, "chains", "plain") ? N2_LEBM_PLAIN : N2_LEBM_ADJUSTED;
+n2_lebm_sampling n2_lebm_sampling_of(const n2ce_options *o) {
+    n2_lebm_sampling how = {.step = n2ce_options_number(o, "step-size")};
+    if (n2_options_has_word(o, "chains", "plain")) how.chains = N2_LEBM_PLAIN;
+    if (n2_options_has_word(o, "chains", "adjusted")) how.chains = N2_LEBM_ADJUSTED;
+    return how;
 }
 
 /* Networks that two cores train in minutes. */

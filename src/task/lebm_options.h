@@ -33,13 +33,16 @@
      "learning rate of the prior on its own, at the start; auto: by how it is learnt"},           \
     {"effort", 0, N2CE_OPTION_REAL, "1", 0.001, 100, NULL, "F", "factor on the steps of training"}
 
-#define N2_CHAINS_OPTION                                                                          \
+#define N2_CHAINS_OPTIONS                                                                         \
+    {"step-size", 0, N2CE_OPTION_REAL, "0.4", 1e-6, 10, NULL, "ETA",                              \
+     "length of a step: s of z + s^2/2 grad ln p(z) + s N(0, I)"},                                \
     {"chains", 0, N2CE_OPTION_WORD, "auto", 0, 0, "auto|plain|adjusted", "NAME",                  \
      "Langevin dynamics on the prior: plain, as in the paper, or each step tested by Metropolis' " \
      "rule, which makes it exact; auto: adjusted, plain where f was learnt by maximum likelihood"}
 /* clang-format on */
 
-n2_lebm_chains n2_lebm_chains_of(const n2ce_options *o);
+/* Chains as these options say. */
+n2_lebm_sampling n2_lebm_sampling_of(const n2ce_options *o);
 
 /* What to train for pictures, as the options say: the prior's kind, M and K aside, which are in
  * `prior`. */

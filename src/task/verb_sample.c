@@ -23,10 +23,7 @@ static const n2ce_option sample_options[] = {
     {"steps", 0, N2CE_OPTION_COUNT, "auto", 0, 65535, NULL, "T",
      "steps of Langevin dynamics on the prior, from N(0, I), auto: 100; or of a diffusion model's "
      "sampler, auto: 18, or 10 but for heun"},
-    {"step-size", 0, N2CE_OPTION_REAL, "auto", 1e-6, 10, NULL, "ETA",
-     "length of a step: s of z + s^2/2 grad ln p(z) + s N(0, I); auto: 0.4, or what suits adjusted "
-     "chains on a fitted base"},
-    N2_CHAINS_OPTION,
+    N2_CHAINS_OPTIONS,
     {"reconstruct", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PICTURES",
      "instead show the first pictures of this file beside what their codes become"},
     {"interpolate", 0, N2CE_OPTION_PATH, NULL, 0, 0, NULL, "PICTURES",
@@ -77,14 +74,9 @@ static uint64_t moves_of(const session *s) {
     return n2_options_is_auto(s->o, "steps") ? USUAL : n2_options_count(s->o, "steps");
 }
 
-static double step_of(const session *s) {
-    return n2_options_is_auto(s->o, "step-size") ? 0 : n2ce_options_number(s->o, "step-size");
-}
-
 static n2ce_status draw(session *s) {
-    const n2_lebm_sampling how = {.step = step_of(s),
-                                  .no_prior = n2_options_has_word(s->o, "prior", "none"),
-                                  .chains = n2_lebm_chains_of(s->o)};
+    n2_lebm_sampling how = n2_lebm_sampling_of(s->o);
+    how.no_prior = n2_options_has_word(s->o, "prior", "none");
     return n2_lebm_sample(s->m, &how, (size_t)n2_options_count(s->o, "number"), moves_of(s),
                           n2_options_count(s->o, "seed"), &s->made);
 }
