@@ -69,8 +69,9 @@ enum { ROWS_FOR_A_NETWORK = 60, ROWS_A_COLUMN = 8 };
 
 static bool promising(const n2_critic_record *r) { return r->gain > 0.5 * r->gain_error; }
 
-/* Of few rows and columns a smooth part that has kernels to spare leaves nothing to a network. */
-enum { FEW_ROWS = 8000, FEW_COLUMNS = 8 };
+/* Of few rows and columns a smooth part that has kernels to spare leaves nothing to a network. In
+ * more columns it is smooth because it has to be, and would not know what it misses. */
+enum { FEW_ROWS = 8000, FEW_COLUMNS = 3 };
 static const double RESOLVED = 0.03; /* nats a row that half of the kernels lose */
 
 /* Columns that its kernels look at. */
