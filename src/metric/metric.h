@@ -84,8 +84,8 @@ typedef struct n2_precision_recall {
 enum { N2_NEIGHBOUR_ROWS = 10000, N2_NEIGHBOURS_MAX = 64 };
 
 /* Every row against every other, on all threads; of larger sets N2_NEIGHBOUR_ROWS rows, one
- * of each of equal steps. Fails with N2CE_EINVAL unless 1 <= k <= N2_NEIGHBOURS_MAX and both sets have more than k
- * rows; N2CE_ENOMEM, N2CE_ECANCELED. */
+ * of each of equal steps. Fails with N2CE_EINVAL unless 1 <= k <= N2_NEIGHBOURS_MAX and both sets
+ * have more than k rows; N2CE_ENOMEM, N2CE_ECANCELED. */
 n2ce_status n2_precision_and_recall(n2ce_ctx *ctx, const n2_feature_rows *real,
                                     const n2_feature_rows *made, size_t k,
                                     n2_precision_recall *out);
