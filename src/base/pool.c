@@ -106,19 +106,11 @@ static void sleep_as_caller(n2_pool *pool, job *j) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 /* Whether the job wants somebody within a few microseconds. */
 static bool look_for(job *j, bool (*is_wanted)(job *j)) {
     const double start = n2_seconds();
     do {
-        for (int i = 0; i < 8; i++, relax())
+        for (int i = 0; i < 8; i++, n2_relax())
             if (is_wanted(j)) return true;
     } while (n2_seconds() - start < PATIENCE);
     return false;

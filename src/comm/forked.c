@@ -70,14 +70,6 @@ typedef struct patience {
         looked; /* seconds: of the last progress, and when it was last looked who is there */
 } patience;
 
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 static void ring(const forked *f, int rank) {
     member *m = &f->shared->member[rank];
     atomic_fetch_add(&m->bell, 1);
@@ -93,7 +85,7 @@ static void wait_a_little(const forked *f, patience *p, uint32_t heard) {
     if (n2_seconds() - p->since < SOON) {
         for (int i = 0; i < 16 && atomic_load_explicit(&m->bell, memory_order_relaxed) == heard;
              i++)
-            relax();
+            n2_relax();
         return;
     }
     atomic_store(&m->asleep, 1);

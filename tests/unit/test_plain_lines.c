@@ -66,7 +66,7 @@ static void what_is_odd_is_seen(void **state) {
 static void check_number(const char *text) {
     static const size_t place[] = {1};
     const n2_plain_lines one = {',', 1, 1, place};
-    double x = NAN, y = NAN;
+    double x = N2_NAN, y = N2_NAN;
     char line[80], padded[100];
     snprintf(line, sizeof line, "%s\n", text);
     snprintf(padded, sizeof padded, "%s\n000000000000", text); /* with room to look ahead */
