@@ -7,14 +7,18 @@
 #include <stdio.h>
 
 const n2_images_arm n2_images_arms[N2_IMAGES_ARMS] = {
-    {"codes", "codes of pictures", N2_IMAGES_CODES, 0, N2_PRIOR_GAUSSIAN, 1, 1},
-    {"vae", "N(0, I): the VAE alone", N2_IMAGES_NORMAL, 0, N2_PRIOR_GAUSSIAN, 1, 1},
-    {"gaussian", "a full Gaussian, fitted", N2_IMAGES_FITTED, 1, N2_PRIOR_GAUSSIAN, 1, 1},
-    {"mixture", "10 Gaussians, fitted", N2_IMAGES_FITTED, 10, N2_PRIOR_GAUSSIAN, 1, 1},
-    {"mle", "maximum likelihood", N2_IMAGES_LEARNT, 0, N2_PRIOR_MLE, 1, 1},
-    {"n2ce-m1", "NCE: M = 1, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 1, 1},
-    {"n2ce-k1", "N2CE: M = 100, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 1},
-    {"n2ce", "N2CE: M = 100, K = 3", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3},
+    {"codes", "codes of pictures", N2_IMAGES_CODES, 0, N2_PRIOR_GAUSSIAN, 1, 1, false},
+    {"vae", "N(0, I): the VAE alone", N2_IMAGES_NORMAL, 0, N2_PRIOR_GAUSSIAN, 1, 1, false},
+    {"gaussian", "a full Gaussian, fitted", N2_IMAGES_FITTED, 1, N2_PRIOR_GAUSSIAN, 1, 1, false},
+    {"mixture", "10 Gaussians, fitted", N2_IMAGES_FITTED, 10, N2_PRIOR_GAUSSIAN, 1, 1, false},
+    {"mle-normal", "maximum likelihood, N(0, I)", N2_IMAGES_LEARNT, 0, N2_PRIOR_MLE, 1, 1, true},
+    {"n2ce-m1-normal", "NCE: M = 1, N(0, I)", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 1, 1, true},
+    {"n2ce-normal", "N2CE: M = 100, K = 3, N(0, I)", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3,
+     true},
+    {"mle", "maximum likelihood", N2_IMAGES_LEARNT, 0, N2_PRIOR_MLE, 1, 1, false},
+    {"n2ce-m1", "NCE: M = 1, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 1, 1, false},
+    {"n2ce-k1", "N2CE: M = 100, K = 1", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 1, false},
+    {"n2ce", "N2CE: M = 100, K = 3", N2_IMAGES_LEARNT, 0, N2_PRIOR_N2CE, 100, 3, false},
 };
 
 enum { BETWEEN = 8, MIXTURE_ROWS = 20000 };
@@ -243,6 +247,7 @@ static n2ce_status run_learnt(const seed_work *w, size_t arm) {
     n2_lebm_plan plan = w->s->plan;
     n2_lebm *m;
     n2_lebm_plan_prior(w->s->options, a->kind, a->magnitude, a->stages, &plan);
+    if (a->over_normal) plan.spec.prior.fitted = false;
     N2_TRY(n2_lebm_new(w->runner->inner, &plan.spec, seed_of(w), &m));
     const n2ce_status status = learn(w, &plan, m, arm);
     n2_lebm_free(m);

@@ -18,9 +18,10 @@ static const n2ce_option options_table[] = {
      "pictures to learn from instead: files or folders, separated by commas"},
     {"subset", 0, N2CE_OPTION_COUNT, "0", 0, 1e6, NULL, "N",
      "learn from N pictures only, at equal steps, for a quick look; 0: all"},
-    {"arms", 0, N2CE_OPTION_WORDS, "codes,vae,gaussian,mixture,mle,n2ce-m1,n2ce-k1,n2ce", 0, 0,
-     "codes|vae|gaussian|mixture|mle|n2ce-m1|n2ce-k1|n2ce", "LIST",
-     "priors to compare, separated by commas"},
+    {"arms", 0, N2CE_OPTION_WORDS,
+     "codes,vae,gaussian,mixture,mle-normal,n2ce-m1-normal,mle,n2ce-m1,n2ce-k1,n2ce", 0, 0,
+     "codes|vae|gaussian|mixture|mle-normal|n2ce-m1-normal|n2ce-normal|mle|n2ce-m1|n2ce-k1|n2ce",
+     "LIST", "priors to compare, separated by commas"},
     {"seeds", 0, N2CE_OPTION_COUNT, "1", 1, 10000, NULL, "K", "repetitions of every run"},
     N2_FIRST_SEED_OPTION,
     {"number", 'n', N2CE_OPTION_COUNT, "auto", 40, 1e7, NULL, "N",
@@ -166,7 +167,8 @@ const n2ce_task n2_images_study_task = {
         "N(0, I); gaussian and mixture, explicit fits of the codes by one or ten Gaussians with\n"
         "full covariance; mle, by maximum likelihood with Langevin dynamics; n2ce-m1, n2ce-k1 and\n"
         "n2ce, ratios by N2CE with M = 1, M = 100, and M = 100 in three stages, all of them over\n"
-        "the fitted Gaussian, or over N(0, I) with --base normal. codes has the codes of the\n"
+        "the fitted Gaussian, or over N(0, I) with --base normal. mle-normal, n2ce-m1-normal and\n"
+        "n2ce-normal are over N(0, I) anyway, as published. codes has the codes of the\n"
         "pictures themselves: no prior can do better with this decoder. The floor is what real\n"
         "pictures that were not learnt from have, or halves of the set.\n"
         "\n"

@@ -32,9 +32,10 @@ typedef struct n2_images_arm {
     n2_prior_kind kind;
     double magnitude;
     int64_t stages;
+    bool over_normal; /* f is learnt over N(0, I), as in the paper, whatever --base says */
 } n2_images_arm;
 
-enum { N2_IMAGES_ARMS = 8, N2_IMAGES_MOVES = 100, N2_IMAGES_SHOWN = 64 };
+enum { N2_IMAGES_ARMS = 11, N2_IMAGES_MOVES = 100, N2_IMAGES_SHOWN = 64 };
 extern const n2_images_arm n2_images_arms[N2_IMAGES_ARMS];
 
 /* How near the samples of an arm are to the pictures. */

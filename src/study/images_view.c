@@ -132,7 +132,7 @@ static void say_gap(n2_text *text, const n2_images_study *s, size_t arm, size_t 
     const n2_tally gap = n2_images_gap(s, arm, stage);
     if (gap.n == 0) return;
     const double mean = n2_tally_mean(&gap), spread = n2_tally_spread(&gap);
-    n2_text_add(text, "  %-26s %+.4g", n2_images_arms[arm].title, mean);
+    n2_text_add(text, "  %-29s %+.4g", n2_images_arms[arm].title, mean);
     if (gap.n > 1)
         n2_text_add(text, " +- %.2g%s", spread, fabs(mean) > spread ? "" : ", within the spread");
     n2_text_add(text, "\n");
@@ -157,6 +157,10 @@ static void say_head(n2_text *text, const n2_images_study *s) {
                 s->number);
     n2_text_add(text, "networks   %s, codes of %lld numbers, on %s\n", s->plan.spec.net->name,
                 (long long)s->plan.spec.nz, n2_choice_name(&s->choice));
+    n2_text_add(text, "base       %s, but for what is said to be over N(0, I)\n",
+                n2_options_has_word(s->options, "base", "fitted")
+                    ? "a Gaussian that is fitted to the codes and follows them"
+                    : "N(0, I)");
     n2_text_add(text, "features   %zu, %s\n", s->d,
                 s->net ? n2ce_options_get(s->options, "features") : "of layout and texture");
     n2_text_add(text, "seeds      %zu, from %llu\n\n", s->n_seeds,
