@@ -6,17 +6,19 @@
 #include "picture_rgb.h"
 #include "rewrite/rewrites.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const n2_feature_kind *const kinds[] = {&n2_residual_kind, &n2_ncnn_kind};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof kinds / sizeof *kinds, BATCH_MAX = 128, LARGE = 64 };
 
 struct n2_feature_net {
     n2ce_ctx *ctx;
     const n2_feature_kind *kind;
     n2_feature_body body;
-    size_t batch;     /* pictures at a time */
-    n2_tensor *input; /* [batch, side, side, 3] */
+    size_t batch;         /* pictures at a time */
+    size_t height, width; /* in which they come: what the network wants, unless it enlarges them */
+    n2_tensor *input;     /* [batch, height, width, 3] */
     n2_graph *graph;
     n2_plan *plan;
     double *out; /* of a batch: features, then probabilities */
@@ -43,18 +45,13 @@ static const n2_feature_kind *find_kind(n2ce_ctx *ctx, const char *path) {
     return NULL;
 }
 
-/* Large pictures come in small batches: what lies between layers grows with both. */
-static size_t batch_of(size_t side) { return side <= 64 ? 128 : 16; }
-
 static n2ce_status make_network(n2_feature_net *net, const char *path) {
     n2_feature_body *b = &net->body;
     N2_TRY(n2_store_new(net->ctx, sizeof(float), &b->store));
     N2_TRY(net->kind->read(b, path));
-    net->batch = batch_of(b->side);
-    const int64_t side = (int64_t)b->side;
-    net->input = n2_store_add(b->store, "pictures", n2_dims((int64_t)net->batch, side, side, 3));
-    net->out = n2_alloc(net->ctx, net->batch * (b->width + b->classes), sizeof *net->out);
-    return net->input && net->out ? N2CE_OK : N2CE_ENOMEM;
+    net->height = net->width = b->side;
+    net->out = n2_alloc(net->ctx, BATCH_MAX * (b->width + b->classes), sizeof *net->out);
+    return net->out ? N2CE_OK : N2CE_ENOMEM;
 }
 
 n2ce_status n2_feature_net_open(n2ce_ctx *ctx, const char *path, n2_feature_net **out) {
@@ -83,17 +80,67 @@ void n2_feature_net_free(n2_feature_net *net) {
     n2_free(net->ctx, net);
 }
 
-/* ---- the pictures ---- */
+/* ---- the graph ---- */
+
+/* Large pictures come in small batches: what lies between layers grows with both. */
+static size_t batch_of(size_t side, const n2_backend *backend) {
+    if (side <= LARGE) return BATCH_MAX;
+    return backend && backend->device ? 64 : 16;
+}
+
+/* A tensor of that shape, made if it is not there. */
+static n2_tensor *given_tensor(n2_store *store, const char *what, n2_shape shape) {
+    char name[112];
+    const long long d[] = {shape.dim[0], shape.dim[1], shape.rank > 2 ? shape.dim[2] : 0};
+    snprintf(name, sizeof name, "given.%s.%lld.%lld.%lld", what, d[0], d[1], d[2]);
+    n2_tensor *t = n2_store_find(store, name);
+    return t ? t : n2_store_add(store, name, shape);
+}
+
+/* What makes lines of `side` pixels of lines of n. */
+static n2_tensor *line_weights(const n2_feature_net *net, size_t n) {
+    const size_t side = net->body.side;
+    n2_tensor *t = given_tensor(net->body.store, "lines", n2_dims((int64_t)n, (int64_t)side));
+    if (!t) return NULL;
+    n2_picture_line_weights(n, side, t->data);
+    n2_tensor_push(net->body.store, t);
+    return t;
+}
+
+/* Columns are made of columns, then rows of rows: two products for all pictures and channels. */
+static n2_node enlarge(const n2_feature_net *net, n2_node x) {
+    n2_graph *g = net->graph;
+    const int64_t n = (int64_t)net->batch, side = (int64_t)net->body.side;
+    const int64_t height = (int64_t)net->height, width = (int64_t)net->width;
+    n2_tensor *rows = line_weights(net, net->height), *columns = line_weights(net, net->width);
+    if (!rows || !columns) return N2_NONE;
+    x = n2g_reshape(g, x, n2_dims(n, height, width * 3));
+    x = n2g_matmul(g, x, n2g_read(g, rows), true, false);
+    x = n2g_reshape(g, x, n2_dims(n, width, 3 * side));
+    x = n2g_matmul(g, x, n2g_read(g, columns), true, false);
+    x = n2g_transpose(g, n2g_reshape(g, x, n2_dims(n, 3, side * side)), 1, 2);
+    return n2g_reshape(g, x, n2_dims(n, side, side, 3));
+}
+
+static bool enlarges(const n2_feature_net *net) {
+    return net->height != net->body.side || net->width != net->body.side;
+}
 
 static n2ce_status build(n2_feature_net *net, const n2_backend *backend) {
     n2_plan_free(net->plan);
     n2_graph_free(net->graph);
     net->plan = NULL;
-    n2_graph *g = net->graph = n2_graph_new(net->body.store);
-    if (!g) return N2CE_ENOMEM;
-    n2_node out[2];
-    net->kind->build(&net->body, g, n2g_read(g, net->input), &out[0], &out[1]);
-    return n2_plan_compile(g, backend, out, 2, &net->plan);
+    net->batch = batch_of(net->body.side, backend);
+    net->graph = n2_graph_new(net->body.store);
+    net->input =
+        given_tensor(net->body.store, "pictures",
+                     n2_dims((int64_t)net->batch, (int64_t)net->height, (int64_t)net->width, 3));
+    if (!net->graph || !net->input) return N2CE_ENOMEM;
+    n2_node x = n2g_read(net->graph, net->input), out[2];
+    if (enlarges(net)) x = enlarge(net, x);
+    if (!x.id) return N2CE_ENOMEM;
+    net->kind->build(&net->body, net->graph, x, &out[0], &out[1]);
+    return n2_plan_compile(net->graph, backend, out, 2, &net->plan);
 }
 
 /* Unless it is there. */
@@ -112,10 +159,14 @@ static void write_picture(void *arg, size_t item, int worker) {
     (void)worker;
     const batch_job *job = arg;
     const size_t i = job->first + item, last = job->pictures->n - 1;
-    const size_t side = job->net->body.side, numbers = side * side * 3;
-    float *out = (float *)job->net->input->data + item * numbers;
-    n2_picture_rgb(job->pictures, i < last ? i : last, side, out);
-    job->net->kind->prepare(out, numbers);
+    const n2_feature_net *net = job->net;
+    const size_t numbers = net->height * net->width * 3, at = i < last ? i : last;
+    float *out = (float *)net->input->data + item * numbers;
+    if (enlarges(net))
+        n2_picture_rgb_plain(job->pictures, at, out);
+    else
+        n2_picture_rgb(job->pictures, at, net->body.side, out);
+    net->kind->prepare(out, numbers);
 }
 
 static n2ce_status run_batch(batch_job *job) {
@@ -152,8 +203,22 @@ static n2ce_status time_batch(void *user, const n2_backend *backend, double *sec
     return n2_time_plan(net->plan, N2_TRIAL_SECONDS, seconds);
 }
 
+/* Pictures that are smaller than the network wants are enlarged where it runs, which spares the way
+ * there most of its load. A plan for another size is none. */
+static void take_size(n2_feature_net *net, const n2_images *p) {
+    const size_t side = net->body.side;
+    const bool there = p->height <= side && p->width <= side;
+    const size_t height = there ? p->height : side, width = there ? p->width : side;
+    if (height == net->height && width == net->width) return;
+    n2_plan_free(net->plan);
+    net->plan = NULL;
+    net->height = height;
+    net->width = width;
+}
+
 n2ce_status n2_feature_net_apply(n2_feature_net *net, const n2_images *pictures,
                                  n2_device_choice *choice, float *features, double *probabilities) {
+    take_size(net, pictures);
     N2_TRY(build_for(net, n2_choice_backend(choice)));
     const double batches = ceil((double)pictures->n / (double)net->batch);
     const double flops = batches * n2_plan_measure(net->plan).flops;

@@ -46,3 +46,19 @@ void n2_picture_rgb(const n2_images *pictures, size_t i, size_t side, float *out
             mix_pixel(pictures, from, &y, &x[s], out + (r * side + s) * 3);
     }
 }
+
+void n2_picture_rgb_plain(const n2_images *pictures, size_t i, float *out) {
+    const size_t pixels = pictures->height * pictures->width, channels = pictures->channels;
+    const unsigned char *from = pictures->pixels + i * pixels * channels;
+    for (size_t k = 0; k < 3 * pixels; k++)
+        out[k] = (float)from[k / 3 * channels + k % 3 % channels] / 255;
+}
+
+void n2_picture_line_weights(size_t n, size_t side, float *out) {
+    for (size_t s = 0; s < side; s++) {
+        const window w = window_of(s, n, side);
+        double total = 0;
+        for (size_t at = 0; at < n; at++) total += weight_of(&w, at);
+        for (size_t at = 0; at < n; at++) out[at * side + s] = (float)(weight_of(&w, at) / total);
+    }
+}

@@ -43,6 +43,47 @@ static void features_are_numpys(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* 33 pictures of the network's size, whose rows (or columns) are all alike. */
+static n2_images *stretch(n2ce_ctx *ctx, const n2_images *thin, size_t side) {
+    n2_images *wide;
+    assert_int_equal(n2_images_new(ctx, thin->n, side, side, 3, &wide), N2CE_OK);
+    for (size_t i = 0; i < thin->n * side * side * 3; i++) {
+        const size_t picture = i / (side * side * 3), row = i / (side * 3) % side;
+        const size_t column = i / 3 % side, c = i % 3;
+        const size_t y = thin->height == 1 ? 0 : row, x = thin->width == 1 ? 0 : column;
+        wide->pixels[i] = thin->pixels[((picture * thin->height + y) * thin->width + x) * 3 + c];
+    }
+    return wide;
+}
+
+/* Lines of one pixel, lying, standing, and single pixels, are enlarged by the network's graph. */
+static void small_pictures_are_enlarged(void **state) {
+    (void)state;
+    enum { SIDE = 19, N = 33 };
+    static const size_t sizes[3][2] = {{1, SIDE}, {SIDE, 1}, {1, 1}};
+    n2ce_ctx *ctx = new_ctx(2);
+    n2_feature_net *net;
+    n2_device_choice choice = {0};
+    assert_int_equal(n2_feature_net_open(ctx, TINY "_fp16.bin", &net), N2CE_OK);
+    for (size_t k = 0; k < 3; k++) {
+        n2_images *thin, *source = make_pictures(ctx, N, SIDE);
+        float x[2][N * 6];
+        double p[2][N * 5];
+        assert_int_equal(n2_images_new(ctx, N, sizes[k][0], sizes[k][1], 3, &thin), N2CE_OK);
+        memcpy(thin->pixels, source->pixels, N * sizes[k][0] * sizes[k][1] * 3);
+        n2_images *wide = stretch(ctx, thin, SIDE);
+        assert_int_equal(n2_feature_net_apply(net, thin, &choice, x[0], p[0]), N2CE_OK);
+        assert_int_equal(n2_feature_net_apply(net, wide, &choice, x[1], p[1]), N2CE_OK);
+        for (size_t i = 0; i < N * 6; i++) assert_near((double)x[0][i], (double)x[1][i]);
+        for (size_t i = 0; i < N * 5; i++) assert_near(p[0][i], p[1][i]);
+        n2_images_free(thin);
+        n2_images_free(wide);
+        n2_images_free(source);
+    }
+    n2_feature_net_free(net);
+    n2ce_ctx_free(ctx);
+}
+
 static void squeezenet_is_numpys(void **state) {
     (void)state;
     static const double features[2][8] = {{0.482762979, 0, 0, 0, 0, 0, 0.927460544, 0},
@@ -162,6 +203,7 @@ static void running_out_of_memory_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_numpys),
+        cmocka_unit_test(small_pictures_are_enlarged),
         cmocka_unit_test(squeezenet_is_numpys),
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(networks_that_are_none_are_refused),
