@@ -5,10 +5,10 @@
 #   bash bench/device_diffusion.sh [PART...]     from the repository's root; without parts, all but smoke
 #
 #   smoke     every training for a few seconds: what fails, fails at once            1 minute
-#   speed     an iteration of SiDA and a step of the teacher beside PyTorch          READY + 20 seconds
+#   speed     an iteration of SiDA and a step of the teacher beside PyTorch, at the end; it compiles beside the others
 #   teacher   the teacher, for LIMIT seconds                                         LIMIT + 10 seconds
-#   samplers  50,000 samples of it by Heun's 18 steps beside the pictures, and by those values of SECOND and GUIDANCE
-#             that suit it best, chosen by 10,000 samples of another seed            2 minutes
+#   samplers  50,000 samples of it by Heun's 18 steps beside the pictures, and by that --second and --guidance of
+#             TRY that suits it best, chosen by 10,000 samples of another seed       2 minutes
 #   student   SiDA with N2CE from it for STUDENT_LIMIT seconds, 50,000 samples       STUDENT_LIMIT + 30 seconds
 #   study     study distill: arms of one step and of ten side by side, SEEDS seeds, for STUDY_LIMIT seconds; goes on from
 #             the answers in KEPT                                                     STUDY_LIMIT + 30 seconds
@@ -52,9 +52,13 @@ if [ -z "${N2CE:-}" ]; then
     section build 200 bash -c "quiet ninja -C $BUILD n2ce"
 fi
 
+# PyTorch compiles beside all that follows, and is measured at the end.
+speed=
 if wanted speed; then
-    section 'beside PyTorch' $((${READY:-100} + 45)) bash -c "python3 bench/images.py --program $N --device cuda --only distill,unet16 \
-        --modes ${MODES:-compile,graph} --rounds 2 --seconds 1 --ready ${READY:-100} --json >$OUT/speed.json; cat $OUT/speed.json"
+    rm -f rest-is-done
+    nice -n 19 timeout 900 python3 bench/images.py --program "$N" --device cuda --only "${ONLY:-distill,unet16}" --modes "${MODES:-compile,graph}" \
+        --rounds 2 --seconds 1 --ready "${READY:-300}" --after rest-is-done --json >"$OUT/speed.json" &
+    speed=$!
 fi
 [ -n "$unpacking" ] && wait $unpacking # alone: a bare wait waits for the log as well
 
@@ -81,22 +85,23 @@ judged() {
     section "$name, a sheet" 20 "$N" sample "$model" -n 100 -o "$OUT/$name.png" --force --seed 7 "$@" "${WITH[@]}"
 }
 
-# nearest MODEL OPTION VALUE... -- OTHERS...: that value by which few samples, with a seed that nothing else has, are
-# nearest to the pictures.
+# tried MODEL SECOND:GUIDANCE: the distance of few samples, with a seed that nothing else has, from as many pictures.
+tried() {
+    local with=(--second "${2%:*}") distance=
+    [ "${2#*:}" != 1 ] && with+=(--guidance "${2#*:}")
+    timeout 60 "$N" sample "$1" -n "$TRIED" -o "tried-$2.npy" --force --seed 8 "${with[@]}" "${WITH[@]}" --quiet >/dev/null &&
+        distance=$(timeout 60 "$N" compare few.npy "tried-$2.npy" --features "$FEATURES" $ON --quiet | head -n 1)
+    [ -n "$distance" ] && echo "$distance ${with[*]}"
+}
+
+# nearest MODEL: those values of SECOND:GUIDANCE by which such samples are nearest, all tried side by side.
 nearest() {
-    local model=$1 option=$2 value distance all= values=()
-    shift 2
-    while [ "$1" != -- ]; do values+=("$1"); shift; done
-    shift
-    for value in "${values[@]}"; do
-        distance=
-        timeout 40 "$N" sample "$model" -n "$TRIED" -o tried.npy --force --seed 8 "$option" "$value" "$@" "${WITH[@]}" >&2 &&
-            distance=$(timeout 40 "$N" compare train.npy tried.npy --features "$FEATURES" $ON --quiet | head -n 1)
-        echo "$option $value $*: ${distance:-nothing} after $((SECONDS - START)) s" >&2
-        [ -n "$distance" ] && all+="$distance $value"$'\n'
+    local pair pairs=() model=$1
+    for pair in ${TRY:-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}; do
+        tried "$model" "$pair" >"tried-$pair" & pairs+=($!)
     done
-    value=$(printf %s "$all" | sort -g | head -n 1 | cut -d ' ' -f 2)
-    echo "${value:-${values[0]}}"
+    wait "${pairs[@]}"
+    cat tried-*[0-9] | sort -g | tee -a "$OUT/tried" | head -n 1 | cut -d ' ' -f 2-
 }
 
 # fitting SECONDS WORK: pictures that a training sees in that time, by the speed of its step, a tenth less for what else it does.
@@ -121,13 +126,14 @@ if wanted teacher; then
 fi
 
 if wanted samplers; then
-    compared test.npy
     judged heun "$TEACHER"
-    second=$(nearest "$TEACHER" --second ${SECOND:-1 0.6} --)
-    guided=()
-    [[ $TEACH == *--labels* ]] && guided=(--guidance "$(nearest "$TEACHER" --guidance ${GUIDANCE:-1 1.1 1.2} -- --second "$second")")
-    echo "nearest by --second $second ${guided[*]}"
-    judged nearest "$TEACHER" --second "$second" "${guided[@]}"
+    compared test.npy
+    python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
+p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
+    how=$(nearest "$TEACHER")
+    cat "$OUT/tried"
+    echo "nearest by $how, after $((SECONDS - START)) s"
+    judged nearest "$TEACHER" $how
 fi
 
 if wanted student; then
@@ -155,5 +161,10 @@ if wanted study; then
 fi
 
 finish
+if [ -n "$speed" ]; then
+    touch rest-is-done
+    section 'beside PyTorch' 90 tail --pid=$speed -f /dev/null
+    cat "$OUT/speed.json"
+fi
 summary
 exit 0

@@ -167,6 +167,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each program")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement, at least")
     parser.add_argument("--ready", type=float, default=600, help="seconds that peers have to get ready")
+    parser.add_argument("--after", type=pathlib.Path,
+                        help="measure when this file is there: peers get ready beside other work, which makes it at its end")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/")
     args = parser.parse_args()
@@ -181,6 +183,8 @@ def main():
         deadline = time.monotonic() + args.ready
         for peer in sum(peers.values(), []):
             peer.await_ready(deadline)
+    while args.after and not args.after.exists():
+        time.sleep(0.2)
     for name, (options, precision) in works.items():
         rows.append(measure(name, options, precision, args, peers[name]))
         print(f"{TITLES[name]}: {cell(rows[-1]['ratio'], 2)}", file=sys.stderr, flush=True)

@@ -96,15 +96,17 @@ static void a_gpu_says_the_same(void **state) {
         n2ce_ctx_free(ctx);
         skip();
     }
-    n2_images *pictures = make_pictures(ctx, 3, 32);
     assert_int_equal(n2_feature_net_open(ctx, TINY ".f32", &net), N2CE_OK);
-    assert_int_equal(n2_feature_net_apply(net, pictures, &gpu, x[0], p[0]), N2CE_OK);
-    assert_string_not_equal(n2_choice_name(&gpu), "cpu");
-    assert_int_equal(n2_feature_net_apply(net, pictures, &cpu, x[1], p[1]), N2CE_OK);
-    for (size_t i = 0; i < 3 * 8; i++) assert_near((double)x[0][i], (double)x[1][i]);
-    for (size_t i = 0; i < 3 * 3; i++) assert_near(p[0][i], p[1][i]);
+    for (int small = 0; small < 2; small++) { /* as they are, and enlarged */
+        n2_images *pictures = make_pictures(ctx, 3, small ? 15 : 32);
+        assert_int_equal(n2_feature_net_apply(net, pictures, &gpu, x[0], p[0]), N2CE_OK);
+        assert_string_not_equal(n2_choice_name(&gpu), "cpu");
+        assert_int_equal(n2_feature_net_apply(net, pictures, &cpu, x[1], p[1]), N2CE_OK);
+        for (size_t i = 0; i < 3 * 8; i++) assert_near((double)x[0][i], (double)x[1][i]);
+        for (size_t i = 0; i < 3 * 3; i++) assert_near(p[0][i], p[1][i]);
+        n2_images_free(pictures);
+    }
     n2_feature_net_free(net);
-    n2_images_free(pictures);
     n2ce_ctx_free(ctx);
 }
 
@@ -205,6 +207,32 @@ static void pictures_of_any_size_become_rgb(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* What a graph makes of lines' weights is what n2_picture_rgb makes. */
+static void weights_of_lines_are_those_of_pictures(void **state) {
+    (void)state;
+    enum { HEIGHT = 7, WIDTH = 20, SIDE = 32 };
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_images *p;
+    float rgb[N2_RGB_NUMBERS], plain[HEIGHT * WIDTH * 3];
+    float rows[HEIGHT * SIDE], columns[WIDTH * SIDE];
+    assert_int_equal(n2_images_new(ctx, 1, HEIGHT, WIDTH, 3, &p), N2CE_OK);
+    for (size_t i = 0; i < COUNT_OF(plain); i++) p->pixels[i] = (unsigned char)(i * i % 251);
+    n2_picture_rgb(p, 0, SIDE, rgb);
+    n2_picture_rgb_plain(p, 0, plain);
+    n2_picture_line_weights(HEIGHT, SIDE, rows);
+    n2_picture_line_weights(WIDTH, SIDE, columns);
+    for (size_t i = 0; i < N2_RGB_NUMBERS; i++) {
+        const size_t row = i / (3 * SIDE), column = i / 3 % SIDE;
+        double sum = 0;
+        for (size_t k = 0; k < HEIGHT * WIDTH; k++)
+            sum += (double)rows[k / WIDTH * SIDE + row] *
+                   (double)columns[k % WIDTH * SIDE + column] * (double)plain[3 * k + i % 3];
+        assert_near((double)rgb[i], sum);
+    }
+    n2_images_free(p);
+    n2ce_ctx_free(ctx);
+}
+
 /* Layout has mean 0 and spread 1 over the pictures it was learnt from; what has none is 0. */
 static void patches_are_in_units_of_their_spread(void **state) {
     (void)state;
@@ -280,6 +308,7 @@ int main(void) {
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(networks_that_are_none_are_refused),
         cmocka_unit_test(pictures_of_any_size_become_rgb),
+        cmocka_unit_test(weights_of_lines_are_those_of_pictures),
         cmocka_unit_test(patches_are_in_units_of_their_spread),
         cmocka_unit_test(running_out_of_memory_is_told),
     };
