@@ -101,8 +101,8 @@ static n2ce_status read_fixed(const n2_design_table *t, const char *text, n2_des
 
 static bool is_fixed(const n2_design_rules *r, size_t j) { return !isnan(r->fixed[j]); }
 
-/* The least and the most that the columns can add up to. */
-static void reach(const n2_design_rules *r, const n2_design_sum *s, double *least, double *most) {
+/* The least and the most that the columns can add up to; whether the total is between them. */
+static bool reach(const n2_design_rules *r, const n2_design_sum *s, double *least, double *most) {
     *least = *most = 0;
     for (size_t k = 0; k < s->n; k++) {
         const size_t j = s->column[k];
@@ -110,6 +110,8 @@ static void reach(const n2_design_rules *r, const n2_design_sum *s, double *leas
         *least += is_fixed(r, j) ? r->fixed[j] : f->low;
         *most += is_fixed(r, j) ? r->fixed[j] : f->high;
     }
+    const double slack = 1e-9 * fmax(fabs(*least), fabs(*most));
+    return s->total >= *least - slack && s->total <= *most + slack;
 }
 
 static n2ce_status check_sum(const n2_design_table *t, const n2_design_rules *r,
@@ -119,9 +121,7 @@ static n2ce_status check_sum(const n2_design_table *t, const n2_design_rules *r,
         if (r->space->factor[s->column[k]].kind == N2_CATEGORY)
             return n2_fail(t->ctx, N2CE_EINVAL, "--sum \"%s\": \"%s\" is a category.", text,
                            t->names[s->column[k]]);
-    reach(r, s, &least, &most);
-    const double slack = 1e-9 * fmax(fabs(least), fabs(most));
-    if (s->total < least - slack || s->total > most + slack)
+    if (!reach(r, s, &least, &most))
         return n2_fail(
             t->ctx, N2CE_EINVAL,
             "--sum \"%s\": within their bounds%s these columns add up to %.6g to %.6g, so "
@@ -293,12 +293,29 @@ void n2_design_rules_write(const n2_design_rules *r, double *fixed, double *sums
     }
 }
 
+/* Whether a column can be fixed at x, or is not. */
+static bool can_be_fixed(const n2_factor *f, double x) {
+    if (isnan(x)) return true;
+    if (f->kind == N2_CATEGORY) return x >= 0 && x < (double)f->levels && x == floor(x);
+    return x >= f->low && x <= f->high;
+}
+
+static bool can_be_sum(const n2_design_rules *r, const n2_design_sum *s) {
+    double least, most;
+    for (size_t k = 0; k < s->n; k++)
+        if (r->space->factor[s->column[k]].kind == N2_CATEGORY) return false;
+    return s->n > 0 && reach(r, s, &least, &most);
+}
+
 n2ce_status n2_design_rules_restore(const n2_design_table *t, const double *fixed,
                                     const double *sums, size_t n_sums, n2_design_rules *out) {
     const size_t n = t->designs.space.n;
     N2_TRY(begin(t, n_sums + 1, out));
-    memcpy(out->fixed, fixed, n * sizeof *fixed);
-    for (size_t j = 0; j < n; j++) out->n_fixed += is_fixed(out, j);
+    for (size_t j = 0; j < n; j++) {
+        if (!can_be_fixed(&t->designs.space.factor[j], fixed[j])) return N2CE_EDATA;
+        out->fixed[j] = fixed[j];
+        out->n_fixed += is_fixed(out, j);
+    }
     for (size_t i = 0; i < n_sums; i++) {
         n2_design_sum *s = &out->sums[out->n_sums++];
         s->column = n2_arena_alloc(&out->arena, n, sizeof *s->column);
@@ -306,6 +323,7 @@ n2ce_status n2_design_rules_restore(const n2_design_table *t, const double *fixe
         for (size_t j = 0; j < n; j++)
             if (sums[i * (n + 1) + j] > 0) s->column[s->n++] = j;
         s->total = sums[i * (n + 1) + n];
+        if (!can_be_sum(out, s)) return N2CE_EDATA;
     }
     return N2CE_OK;
 }

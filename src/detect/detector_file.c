@@ -148,6 +148,8 @@ static n2ce_status check_rows(const n2_detector *d) {
 static n2ce_status load_rows(n2_detector *d, const n2_st_file *f) {
     N2_TRY(n2_bundle_take(d->ctx, f, "rows", d->n * d->cols, &d->rows));
     N2_TRY(n2_bundle_take(d->ctx, f, "parts", d->n * N2_PARTS_COUNT, &d->parts));
+    for (size_t i = 0; i < d->n * N2_PARTS_COUNT; i++)
+        if (!isfinite(d->parts[i])) return N2CE_EDATA;
     return check_rows(d);
 }
 

@@ -159,6 +159,14 @@ static const n2_st_tensor *find_rows(const n2_st_file *f, const char *name, n2_s
     return fits ? t : NULL;
 }
 
+static bool all_finite(const n2_oddity_member *m) {
+    for (size_t i = 0; i < m->n_codes * (size_t)m->spec.nz; i++)
+        if (!isfinite(m->codes[i])) return false;
+    for (size_t i = 0; i < m->n_held_out * N2_ODDITY_PARTS; i++)
+        if (!isfinite(m->held_out[i])) return false;
+    return true;
+}
+
 static n2ce_status take_rows(n2_oddity_member *m, const n2_st_tensor *codes,
                              const n2_st_tensor *held_out) {
     m->n_codes = (size_t)codes->shape[0];
@@ -168,7 +176,7 @@ static n2ce_status take_rows(n2_oddity_member *m, const n2_st_tensor *codes,
     if (!m->codes || !m->held_out) return N2CE_ENOMEM;
     memcpy(m->codes, codes->data, codes->bytes);
     memcpy(m->held_out, held_out->data, held_out->bytes);
-    return N2CE_OK;
+    return all_finite(m) ? N2CE_OK : N2CE_EDATA;
 }
 
 /* N2CE_EDATA without a sentence: something is missing or does not fit. */

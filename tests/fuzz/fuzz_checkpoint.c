@@ -152,7 +152,7 @@ static void make_bool(st_parts *p, size_t i) {
     n2_st_tensor *t = &p->tensors[i];
     t->dtype = N2_ST_BOOL;
     t->bytes = n2_st_elements(t);
-    memset(p->data[i], 1, t->bytes);
+    memset(own(p, i), 1, t->bytes);
 }
 
 static void change_part(st_parts *p, const uint8_t e[3]) {

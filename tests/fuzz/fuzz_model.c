@@ -154,7 +154,7 @@ static void edit(st_parts *p, const uint8_t e[3]) {
         text[strlen(text) - 1 - e[1] % strlen(text)] = (char)(e[2] ? e[2] : ' ');
         break;
     case 1:
-        set_number(&p->tensors[features], p->data[features], e[1], special);
+        set_number(&p->tensors[features], own(p, features), e[1], special);
         break;
     case 2: /* one more digit in the sizes */
         text[strlen(text) - 1 - e[1] % 24 % strlen(text)] = (char)('0' + e[2] % 10);

@@ -323,7 +323,25 @@ static void a_detector_that_was_saved_says_the_same(void **state) {
     n2ce_ctx_free(ctx);
 }
 
-/* After the test before: any byte that is another is noticed, as is any end that is missing. */
+/* Of the test before, with parts of normal rows that are no numbers, which no fit leaves. */
+static void parts_are_numbers(void **state) {
+    const char *path = "test_detect_parts.safetensors";
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_detector *d, *loaded;
+    (void)state;
+    assert_int_equal(n2_detector_load(ctx, PATH, NULL, &d), N2CE_OK);
+    for (size_t k = 0; k < 2; k++) {
+        d->parts[N2_PARTS_COUNT + k] = k ? (double)INFINITY : (double)NAN;
+        assert_int_equal(n2_detector_save(d, path, true), N2CE_OK);
+        assert_int_equal(n2_detector_load(ctx, path, NULL, &loaded), N2CE_EDATA);
+        assert_null(loaded);
+    }
+    unlink(path);
+    n2_detector_free(d);
+    n2ce_ctx_free(ctx);
+}
+
+/* After the same test: any byte that is another is noticed, as is any end that is missing. */
 static void damaged_files_are_refused(void **state) {
     static char bytes[1 << 17];
     n2ce_ctx *ctx = new_ctx(1);
@@ -389,6 +407,7 @@ int main(void) {
         cmocka_unit_test(false_discoveries_are_as_few_as_asked),
         cmocka_unit_test(the_ratio_sees_a_broken_correlation),
         cmocka_unit_test(a_detector_that_was_saved_says_the_same),
+        cmocka_unit_test(parts_are_numbers),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(memory_may_end_anywhere),
     };

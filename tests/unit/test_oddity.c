@@ -193,6 +193,14 @@ static void models_can_be_saved(void **state) {
     o->members[0].spec.width = 4096; /* gigabytes, as the file has it, which are not begun */
     assert_int_equal(n2_oddity_save(o, path, true), N2CE_OK);
     assert_int_equal(n2_oddity_load(ctx, path, NULL, &loaded), N2CE_EDATA);
+    o->members[0].spec.width = spec.width;
+    o->members[0].held_out[7] = (double)NAN;
+    assert_int_equal(n2_oddity_save(o, path, true), N2CE_OK);
+    assert_int_equal(n2_oddity_load(ctx, path, NULL, &loaded), N2CE_EDATA);
+    o->members[0].held_out[7] = 1;
+    o->members[1].codes[3] = INFINITY;
+    assert_int_equal(n2_oddity_save(o, path, true), N2CE_OK);
+    assert_int_equal(n2_oddity_load(ctx, path, NULL, &loaded), N2CE_EDATA);
     n2_oddity_free(o);
     assert_null(loaded);
     remove(path);

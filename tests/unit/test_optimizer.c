@@ -229,8 +229,8 @@ static void a_damaged_file_is_refused(void **state) {
     n2ce_ctx_free(ctx);
 }
 
-/* Another number in the array "options", under a check sum that fits. */
-static void forge_option(n2ce_ctx *ctx, char *bytes, size_t n, size_t which, double x) {
+/* Another number in an array, under a check sum that fits. */
+static void forge(n2ce_ctx *ctx, char *bytes, size_t n, const char *array, size_t which, double x) {
     enum { MOST = 256 };
     n2_st_tensor list[MOST];
     n2_st_file *f;
@@ -239,8 +239,8 @@ static void forge_option(n2ce_ctx *ctx, char *bytes, size_t n, size_t which, dou
     const size_t count = n2_st_count(f);
     assert_in_range(count, 1, MOST);
     for (size_t i = 0; i < count; i++) list[i] = *n2_st_at(f, i);
-    const char *options = n2_st_find(f, "options")->data, *before = n2_st_metadata(f, "checksum");
-    memcpy(bytes + (options - bytes) + which * sizeof x, &x, sizeof x);
+    const char *doubles = n2_st_find(f, array)->data, *before = n2_st_metadata(f, "checksum");
+    memcpy(bytes + (doubles - bytes) + which * sizeof x, &x, sizeof x);
     n2_checksum(list, count, n2_st_metadata_at(f, 0), n2_st_metadata_count(f), sum);
     while (memcmp(place, before, sizeof sum - 1) != 0) place++;
     memcpy(place, sum, sizeof sum - 1);
@@ -255,10 +255,27 @@ static void a_file_that_says_more_than_it_holds(void **state) {
     for (size_t which = WIDTH; which <= RATIO_WIDTH; which++) {
         size_t n;
         char *bytes = read_all(&n);
-        forge_option(ctx, bytes, n, which, 65536);
+        forge(ctx, bytes, n, "options", which, 65536);
         assert_refused(ctx, bytes, n);
         free(bytes);
     }
+    n2ce_ctx_free(ctx);
+}
+
+/* Rules that no options can say: a level that there is not, a number beyond the bounds. */
+static void rules_that_cannot_be_met(void **state) {
+    static const double fixed[COLS][3] = {
+        {2, -2, (double)INFINITY}, {1e300, -1, 10}, {65536, -1, 0.5}};
+    (void)state;
+    n2ce_ctx *ctx = new_ctx(1);
+    for (size_t j = 0; j < COLS; j++)
+        for (size_t k = 0; k < COUNT_OF(fixed[j]); k++) {
+            size_t n;
+            char *bytes = read_all(&n);
+            forge(ctx, bytes, n, "rules.fixed", j, fixed[j][k]);
+            assert_refused(ctx, bytes, n);
+            free(bytes);
+        }
     n2ce_ctx_free(ctx);
 }
 
@@ -301,6 +318,7 @@ int main(void) {
         cmocka_unit_test(one_that_was_loaded_proposes_the_same_bytes), /* leaves its file */
         cmocka_unit_test(a_damaged_file_is_refused),
         cmocka_unit_test(a_file_that_says_more_than_it_holds),
+        cmocka_unit_test(rules_that_cannot_be_met),
         cmocka_unit_test(a_ratio_is_no_optimizer),
         cmocka_unit_test(loading_survives_a_lack_of_memory),
     };
