@@ -54,12 +54,14 @@ fi
 
 # PyTorch compiles beside all that follows, and is measured at the end.
 speed=
-if wanted speed; then
+peers() {
+    wanted speed || return
     rm -f rest-is-done
     nice -n 19 timeout 900 python3 bench/images.py --program "$N" --device cuda --only "${ONLY:-distill,unet16}" --modes "${MODES:-compile,graph}" \
         --rounds 2 --seconds 1 --ready "${READY:-300}" --after rest-is-done --json >"$OUT/speed.json" &
     speed=$!
-fi
+}
+wanted teacher || peers
 [ -n "$unpacking" ] && wait $unpacking # alone: a bare wait waits for the log as well
 
 # later NAME LIMIT COMMAND...: beside what follows; finish waits for all of them.
@@ -120,7 +122,9 @@ fi
 
 if wanted teacher; then
     SEEN=${SEEN:-$(fitting $((LIMIT - 25)) unet)}
-    echo "the teacher sees $SEEN pictures"
+    SEEN=${SEEN:-1e7}
+    echo "the teacher sees $SEEN pictures, from $((SECONDS - START)) s on"
+    peers # not beside that measurement
     section teacher $((LIMIT + 30)) bash -c "$N train --model diffusion ${LEARNT[*]} $TEACH -o $TEACHER --force --seen $SEEN --time-limit $LIMIT \
         --looks 8 ${WATCHED[*]} ${TRAIN[*]} --json >$OUT/teacher.json"
 fi
@@ -138,7 +142,8 @@ fi
 
 if wanted student; then
     STUDENT_SEEN=${STUDENT_SEEN:-$(fitting $((STUDENT_LIMIT - 20)) distill)}
-    echo "the student sees $STUDENT_SEEN pictures"
+    STUDENT_SEEN=${STUDENT_SEEN:-2e6}
+    echo "the student sees $STUDENT_SEEN pictures, from $((SECONDS - START)) s on"
     section student $((STUDENT_LIMIT + 30)) bash -c "$N distill $TEACHER ${LEARNT[*]} -o student.model --force $STUDENT --seen $STUDENT_SEEN \
         --time-limit $STUDENT_LIMIT --looks 10 ${WATCHED[*]} ${TRAIN[*]} --json >$OUT/student.json"
     judged student student.model
@@ -155,7 +160,6 @@ arms() {
 }
 if wanted study; then
     STUDY_LIMIT=${STUDY_LIMIT:-480}
-    finish
     arms sida "${ONE_STEP:-teacher,sida-m1,sida-control,sida-m50,sida,sid,sida-m10,sida-m100}"
     arms dxmi "${TEN_STEPS:-start,dxmi,dxmi-m1,dxmi-control,dxmi-m100}"
 fi
