@@ -113,15 +113,16 @@ typedef enum n2_lebm_phase {
     N2_LEBM_VAE,
     N2_LEBM_PRIOR,
     N2_LEBM_JOINT,
+    N2_LEBM_SETTLE, /* the prior once more: codes moved in the joint phase, and stand still again */
     N2_LEBM_PHASES
 } n2_lebm_phase;
-extern const char *const n2_lebm_phase_names[N2_LEBM_PHASES]; /* "vae", "prior", "joint" */
+extern const char *const n2_lebm_phase_names[N2_LEBM_PHASES]; /* "vae", "prior", ... */
 
 /* What is done in which measure. Rates fall to 0 as half a cosine in every phase. */
 typedef struct n2_lebm_schedule {
     uint64_t seed, steps[N2_LEBM_PHASES];
     int64_t batch;
-    double weight[N2_LEBM_PHASES]; /* of the misfit; that of the prior's phase is not used */
+    double weight[N2_LEBM_PHASES]; /* of the misfit; those of the prior's phases are not used */
     double vae_rate, joint_rate;   /* of encoder and decoder */
     double prior_rate, joint_prior_rate;
     bool flips; /* every picture or its mirror image, by chance */
@@ -129,7 +130,7 @@ typedef struct n2_lebm_schedule {
 
 /* The paper's weights and rates for a net: 1 and 5; 100 and 2 for "cifar"; 2e-4; digits are not
  * mirrored. MLE has a tenth of the prior's rates, at which its chains keep up. Steps: 10000, 10000,
- * 5000. */
+ * 5000, and 3000 to settle, which the paper does not have. */
 n2_lebm_schedule n2_lebm_schedule_for(const n2_lebm_spec *spec);
 
 typedef struct n2_lebm_run {

@@ -65,12 +65,13 @@ static void add_numbers(n2_text *out, const char *name, const double *x, size_t 
 }
 
 void n2_lebm_schedule_json(const n2_lebm_schedule *s, n2_text *out) {
-    const double steps[] = {(double)s->steps[0], (double)s->steps[1], (double)s->steps[2]};
+    double steps[N2_LEBM_PHASES];
+    for (size_t i = 0; i < N2_LEBM_PHASES; i++) steps[i] = (double)s->steps[i];
     const double rates[] = {s->vae_rate, s->prior_rate, s->joint_rate, s->joint_prior_rate};
     const double weights[] = {s->weight[N2_LEBM_VAE], s->weight[N2_LEBM_JOINT]};
     n2_text_add(out, "{\"seed\": %llu, \"batch\": %lld, \"flips\": %s", (unsigned long long)s->seed,
                 (long long)s->batch, s->flips ? "true" : "false");
-    add_numbers(out, "steps", steps, 3);
+    add_numbers(out, "steps", steps, N2_LEBM_PHASES);
     add_numbers(out, "misfit_weights", weights, 2);
     add_numbers(out, "rates", rates, 4);
     n2_text_add(out, "}");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const n2_lebm_phase_names[N2_LEBM_PHASES] = {"vae", "prior", "joint"};
+const char *const n2_lebm_phase_names[N2_LEBM_PHASES] = {"vae", "prior", "joint", "settle"};
 
 /* ---- models ---- */
 
@@ -52,9 +52,9 @@ n2_lebm_schedule n2_lebm_schedule_for(const n2_lebm_spec *spec) {
     const bool cifar = strcmp(spec->net->name, "cifar") == 0;
     const bool mle = spec->prior.kind == N2_PRIOR_MLE;
     const double rate = 2e-4;
-    return (n2_lebm_schedule){.steps = {10000, 10000, 5000},
+    return (n2_lebm_schedule){.steps = {10000, 10000, 5000, 3000},
                               .batch = 128,
-                              .weight = {cifar ? 100 : 1, 0, cifar ? 2 : 5},
+                              .weight = {cifar ? 100 : 1, 0, cifar ? 2 : 5, 0},
                               .vae_rate = rate,
                               .joint_rate = rate,
                               .prior_rate = mle ? rate / 10 : rate,
@@ -127,22 +127,30 @@ static n2ce_status vae_step(void *user, n2_graph *g, n2_outputs *out) {
     return N2CE_OK;
 }
 
-static n2ce_status prior_step(void *user, n2_graph *g, n2_outputs *out) {
-    const training *t = user;
+static n2ce_status learn_prior(const training *t, n2_lebm_phase phase, const char *adam,
+                               n2_graph *g, n2_outputs *out) {
     const n2_lebm_schedule *s = &t->run->schedule;
     n2_prior *prior = &t->m->nets.prior;
     const int64_t n = s->batch, nz = prior->nz;
     double steps;
-    const n2_optimiser o = optimiser(0.9, s->prior_rate, &s->steps[N2_LEBM_PRIOR], &steps);
+    const n2_optimiser o = optimiser(0.9, s->prior_rate, &s->steps[phase], &steps);
     const n2_node pick = n2g_randint(g, n2_dims(n), rows_of(t->codes));
     const n2_node rows = n2g_gather(g, n2g_read(g, t->codes), pick);
     const n2_node eps = n2g_randn(g, n2_dims(n, nz));
     const n2_node z =
         n2g_reparameterise(g, n2g_slice(g, rows, 1, 0, nz), n2g_slice(g, rows, 1, nz, nz), eps);
     const n2_node loss = n2_prior_loss(g, prior, z);
-    n2_minimise(g, &o, "prior.adam", &prior->parameters, loss, NULL);
+    n2_minimise(g, &o, adam, &prior->parameters, loss, NULL);
     n2_output(out, loss);
     return N2CE_OK;
+}
+
+static n2ce_status prior_step(void *user, n2_graph *g, n2_outputs *out) {
+    return learn_prior(user, N2_LEBM_PRIOR, "prior.adam", g, out);
+}
+
+static n2ce_status settle_step(void *user, n2_graph *g, n2_outputs *out) {
+    return learn_prior(user, N2_LEBM_SETTLE, "settle.adam", g, out);
 }
 
 static n2ce_status joint_step(void *user, n2_graph *g, n2_outputs *out) {
@@ -288,12 +296,19 @@ static n2ce_status follow_codes(const training *t) {
 
 static n2ce_status renew_vae(void *user, uint64_t step) { return look_at(user, N2_LEBM_VAE, step); }
 
-static n2ce_status renew_prior(void *user, uint64_t step) {
-    training *t = user;
+static n2ce_status look_at_prior(training *t, n2_lebm_phase phase, uint64_t step) {
     if (step == 0) N2_TRY(code_all(t));
     if (step == 0 && t->m->nets.spec.prior.fitted)
         N2_TRY(fit_base(t->m, t->codes->data, (size_t)rows_of(t->codes)));
-    return look_at(t, N2_LEBM_PRIOR, step);
+    return look_at(t, phase, step);
+}
+
+static n2ce_status renew_prior(void *user, uint64_t step) {
+    return look_at_prior(user, N2_LEBM_PRIOR, step);
+}
+
+static n2ce_status renew_settle(void *user, uint64_t step) {
+    return look_at_prior(user, N2_LEBM_SETTLE, step);
 }
 
 static n2ce_status renew_joint(void *user, uint64_t step) {
@@ -346,12 +361,13 @@ static n2ce_status compare_marks(void *user) {
 }
 
 static void plan_phases(training *t) {
-    static const double until[] = {0.5, 0.65, 1}; /* shares of the time */
+    static const double until[] = {0.5, 0.62, 0.92, 1}; /* shares of the time */
     const n2_lebm_run *run = t->run;
     const double now = n2_seconds();
     t->phases[N2_LEBM_VAE] = (n2_phase){.build = vae_step, .renew = renew_vae};
     t->phases[N2_LEBM_PRIOR] = (n2_phase){.build = prior_step, .renew = renew_prior};
     t->phases[N2_LEBM_JOINT] = (n2_phase){.build = joint_step, .renew = renew_joint};
+    t->phases[N2_LEBM_SETTLE] = (n2_phase){.build = settle_step, .renew = renew_settle};
     for (size_t i = 0; i < N2_LEBM_PHASES; i++) {
         n2_phase *p = &t->phases[i];
         p->steps = i == N2_LEBM_VAE || has_prior(t) ? run->schedule.steps[i] : 0;
@@ -373,7 +389,7 @@ static n2ce_status make_tensors(training *t) {
     memset(t->history->data, 0, n2_tensor_bytes(m->store, t->history));
     mark(t, t->given);
     memcpy(t->mark->data, t->given, sizeof t->given);
-    if (t->phases[N2_LEBM_PRIOR].steps == 0) return N2CE_OK;
+    if (t->phases[N2_LEBM_PRIOR].steps + t->phases[N2_LEBM_SETTLE].steps == 0) return N2CE_OK;
     t->codes = n2_lebm_given(m, "codes", n2_dims((int64_t)(n * each), 2 * m->nets.spec.nz));
     return t->codes ? N2CE_OK : N2CE_ENOMEM;
 }
@@ -390,9 +406,9 @@ static void note(const training *t, const n2_phase_record *records, n2_lebm_reco
 }
 
 static n2_lebm_phase last_phase(const n2_phase_record *records) {
-    return records[N2_LEBM_JOINT].steps   ? N2_LEBM_JOINT
-           : records[N2_LEBM_PRIOR].steps ? N2_LEBM_PRIOR
-                                          : N2_LEBM_VAE;
+    size_t last = N2_LEBM_PHASES - 1;
+    while (last > N2_LEBM_VAE && records[last].steps == 0) last--;
+    return (n2_lebm_phase)last;
 }
 
 static n2ce_status train(training *t, n2_lebm_record *record) {

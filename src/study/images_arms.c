@@ -103,7 +103,8 @@ static n2ce_status train(const seed_work *w, n2_lebm *m, const n2_lebm_plan *pla
                          n2_lebm_phase phase, n2_lebm_record *record) {
     n2_lebm_run run = {.schedule = plan->schedule, .choice = &w->s->choice, .quiet = true};
     for (size_t i = 0; i < N2_LEBM_PHASES; i++)
-        if (i != phase) run.schedule.steps[i] = 0;
+        if (i != phase && !(i == N2_LEBM_SETTLE && phase == N2_LEBM_JOINT))
+            run.schedule.steps[i] = 0;
     run.schedule.seed = seed_of(w);
     return n2_lebm_train(m, w->s->set.train, &run, record);
 }

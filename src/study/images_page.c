@@ -36,10 +36,11 @@ typedef struct curve {
     size_t n;
 } curve;
 
-/* Steps go on from phase to phase. */
-static void add_looks(curve *c, const n2_lebm_record *r, double from) {
+/* Steps go on from phase to phase: before each stand those of the phases before. */
+static void add_looks(curve *c, const n2_lebm_record *r, const uint64_t *steps) {
     for (size_t i = 0; i < r->looks && c->n < N2_LEBM_LOOKS_MAX; i++) {
-        c->x[c->n] = from + (double)r->look[i].step;
+        c->x[c->n] = (double)r->look[i].step;
+        for (size_t k = 0; k < r->look[i].phase; k++) c->x[c->n] += (double)steps[k];
         c->y[0][c->n] = r->look[i].misfit;
         c->y[1][c->n] = r->look[i].divergence;
         c->y[2][c->n] = 0;
@@ -52,7 +53,7 @@ static void add_curve(n2_text *page, const curve *c, size_t which, const char *t
                       const char *label) {
     const n2_series line = {.x = c->x, .y = c->y[which], .n = c->n, .markers = true};
     const n2_plot plot = {.title = title,
-                          .x_label = "step of vae, then of prior, then of joint",
+                          .x_label = "step of vae, then of prior, joint and settle",
                           .y_label = label,
                           .series = &line,
                           .n_series = 1};
@@ -64,10 +65,9 @@ static void add_learning(n2_text *page, const n2_images_study *s) {
     const uint64_t *steps = s->plan.schedule.steps;
     curve c = {.n = 0};
     if (!r) return;
-    const double first = (double)steps[N2_LEBM_VAE];
-    add_looks(&c, &s->vae, 0);
-    add_looks(&c, &r[N2_IMAGES_FROZEN], first);
-    add_looks(&c, &r[N2_IMAGES_JOINT], first + (double)steps[N2_LEBM_PRIOR]);
+    add_looks(&c, &s->vae, steps);
+    add_looks(&c, &r[N2_IMAGES_FROZEN], steps);
+    add_looks(&c, &r[N2_IMAGES_JOINT], steps);
     n2_page_section(page, "Learning");
     add_curve(page, &c, 0, "Misfit", "squared error of a picture");
     add_curve(page, &c, 1, "Divergence", "of posteriors from N(0, I), nats");

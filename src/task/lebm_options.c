@@ -20,24 +20,25 @@ static void make_narrow(n2_lebm_plan *p) {
     p->schedule.steps[N2_LEBM_VAE] = 1500;
     p->schedule.steps[N2_LEBM_PRIOR] = 2000;
     p->schedule.steps[N2_LEBM_JOINT] = 400;
+    p->schedule.steps[N2_LEBM_SETTLE] = 800;
     p->schedule.vae_rate = 1e-3;
     p->schedule.batch = 64;
 }
 
-/* A list of exactly so many numbers; false, and nothing: "auto". */
-static n2ce_status read_list(n2ce_ctx *ctx, const n2ce_options *o, const char *name, size_t n,
-                             double *out, bool *given) {
+/* A list of so many numbers, or `fewer` of them and zeros; false, and nothing: "auto". */
+static n2ce_status read_list(n2ce_ctx *ctx, const n2ce_options *o, const char *name, size_t fewer,
+                             size_t n, double *out, bool *given) {
     n2_arena arena = n2_arena_new(ctx);
     double *values;
     size_t found;
     n2ce_status status = n2_options_reals(o, name, &arena, &values, &found);
     *given = status == N2CE_OK && found > 0;
-    if (status == N2CE_OK && found > 0 && found != n)
-        status = n2_fail(ctx, N2CE_EINVAL,
-                         "--%s has %zu numbers; it takes %zu, separated by "
-                         "commas.",
-                         name, found, n);
-    for (size_t i = 0; i < n && status == N2CE_OK && *given; i++) out[i] = values[i];
+    if (status == N2CE_OK && found > 0 && (found < fewer || found > n))
+        status =
+            n2_fail(ctx, N2CE_EINVAL, "--%s has %zu numbers; it takes %zu%s, separated by commas.",
+                    name, found, fewer, fewer < n ? " or one more" : "");
+    for (size_t i = 0; i < n && status == N2CE_OK && *given; i++)
+        out[i] = i < found ? values[i] : 0;
     n2_arena_free(&arena);
     return status;
 }
@@ -45,12 +46,12 @@ static n2ce_status read_list(n2ce_ctx *ctx, const n2ce_options *o, const char *n
 static n2ce_status read_schedule(n2ce_ctx *ctx, const n2ce_options *o, n2_lebm_schedule *s) {
     double numbers[N2_LEBM_PHASES];
     bool given;
-    N2_TRY(read_list(ctx, o, "misfit", 2, numbers, &given));
+    N2_TRY(read_list(ctx, o, "misfit", 2, 2, numbers, &given));
     if (given) {
         s->weight[N2_LEBM_VAE] = numbers[0];
         s->weight[N2_LEBM_JOINT] = numbers[1];
     }
-    N2_TRY(read_list(ctx, o, "phases", N2_LEBM_PHASES, numbers, &given));
+    N2_TRY(read_list(ctx, o, "phases", N2_LEBM_SETTLE, N2_LEBM_PHASES, numbers, &given));
     for (size_t i = 0; i < N2_LEBM_PHASES; i++) {
         if (given) s->steps[i] = (uint64_t)numbers[i];
         const double scaled = floor((double)s->steps[i] * n2ce_options_number(o, "effort") + 0.5);

@@ -152,9 +152,10 @@ static void say(n2_text *text, const session *s) {
     if (spec->prior.kind != N2_PRIOR_GAUSSIAN)
         n2_text_add(text, ", %lld of the prior",
                     (long long)n2_parameters_count(&s->m->nets.prior.parameters));
-    n2_text_add(text, "\nsteps      %llu vae, %llu prior, %llu joint, on %s (%s)\n",
+    n2_text_add(text, "\nsteps      %llu vae, %llu prior, %llu joint, %llu settle, on %s (%s)\n",
                 (unsigned long long)r->steps[0], (unsigned long long)r->steps[1],
-                (unsigned long long)r->steps[2], n2_choice_name(&s->choice), s->choice.reason);
+                (unsigned long long)r->steps[2], (unsigned long long)r->steps[3],
+                n2_choice_name(&s->choice), s->choice.reason);
     if (r->looks) {
         const n2_lebm_look *last = &r->look[r->looks - 1];
         n2_text_add(text, "at the end misfit %.2f, divergence %.2f nats", last->misfit,
@@ -188,9 +189,11 @@ static void say_json(n2_text *json, const session *s) {
     n2_options_json(s->o, json);
     n2_text_add(json, ", \"model\": ");
     n2_lebm_spec_json(&s->plan.spec, json);
-    n2_text_add(json, ", \"pictures\": %zu, \"device\": \"%s\", \"steps\": [%llu, %llu, %llu]",
+    n2_text_add(json,
+                ", \"pictures\": %zu, \"device\": \"%s\", \"steps\": [%llu, %llu, %llu, %llu]",
                 s->pictures->n, n2_choice_name(&s->choice), (unsigned long long)r->steps[0],
-                (unsigned long long)r->steps[1], (unsigned long long)r->steps[2]);
+                (unsigned long long)r->steps[1], (unsigned long long)r->steps[2],
+                (unsigned long long)r->steps[3]);
     n2_text_add(json, ", \"out_of_time\": %s, \"resumed\": %s, \"looks\": [",
                 r->out_of_time ? "true" : "false", r->resumed ? "true" : "false");
     for (size_t i = 0; i < r->looks; i++) {
