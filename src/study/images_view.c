@@ -5,15 +5,14 @@
 #include <string.h>
 
 const char n2_images_caveat[] =
-    "Distances are of samples from the pictures that were learnt from, by the features named here; "
-    "they can be compared with one another and with the floor, not with those of other features or "
-    "printed ones. All priors of a seed have the same autoencoder; those that are said to be over "
-    "N(0, I) are as published, the other learnt ones are over what --base names. Frozen: codes "
-    "stand still while "
-    "the prior is learnt or fitted. Joint: encoder, decoder and prior are then refined together, "
-    "and the prior settles. "
-    "Nats: how much more likely frozen codes "
-    "of test pictures (or of the pictures, where a set has no others) are than under N(0, I).";
+    "Distances are of samples from the pictures that were learnt from, by the features named "
+    "here; they can be compared with one another and with the floor, not with those of other "
+    "features or printed ones. All priors of a seed have the same autoencoder; those that are "
+    "said to be over N(0, I) are as published, the other learnt ones are over what --base names. "
+    "Frozen: codes stand still while the prior is learnt or fitted. Joint: encoder, decoder and "
+    "prior are then refined together, and the prior settles. Nats: how much more likely frozen "
+    "codes of test pictures (or of the pictures, where a set has no others) are than under N(0, "
+    "I).";
 
 /* ---- summaries ---- */
 
