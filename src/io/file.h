@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <limits.h>
+#include <sys/types.h>
 
 /* Creates a folder if it does not exist; its parent must. */
 n2ce_status n2_folder_make(n2ce_ctx *ctx, const char *path);
@@ -48,6 +49,7 @@ typedef struct n2_new_file {
     char place[PATH_MAX];     /* where it goes: behind links */
     char temporary[PATH_MAX]; /* "": it has no name */
     int file, error;          /* an errno, 0 while all is well */
+    off_t added, stored;      /* bytes; those that the system was told to store */
     bool keep; /* said by the caller after the beginning: what is there at the end stays, and
                   the end fails with N2CE_EEXIST */
 } n2_new_file;

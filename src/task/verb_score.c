@@ -28,7 +28,7 @@ static const n2ce_option score_options[] = {
     {0},
 };
 
-enum { FLUSH = 1 << 20 }; /* bytes */
+enum { FLUSH = 1 << 20, FLUSH_AT_ONCE = 64 << 20 }; /* bytes */
 
 typedef struct scores_out {
     n2ce_ctx *ctx;
@@ -157,17 +157,31 @@ static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n)
     const char *text = bytes;
     for (size_t i = 0; i < n; i++) out->n += text[i] == '\n';
     n2_text_add_raw(&out->text, text, n);
-    flush(out, FLUSH);
+    flush(out, FLUSH_AT_ONCE); /* the rest when the other ranks are at work again */
     return out->text.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
-static n2ce_status score_turn(ratio_scoring *s, size_t first, size_t bytes, scores_out *mine,
+/* Bytes of rank 0 in a turn: what it writes for another rank takes an eighth of a piece's time. */
+static size_t piece_of_first(size_t ranks) { return PIECE - (ranks < 7 ? ranks : 7) * (PIECE / 8); }
+
+static size_t bytes_of_turn(size_t ranks) { return piece_of_first(ranks) + (ranks - 1) * PIECE; }
+
+/* The piece of this rank, of a turn that begins there. */
+static void find_piece(const n2ce_ctx *ctx, size_t begin, size_t bytes, size_t piece[2]) {
+    const size_t rank = (size_t)n2_rank(ctx), first = piece_of_first((size_t)n2_ranks(ctx));
+    const size_t from = begin + (rank ? first + (rank - 1) * PIECE : 0);
+    const size_t to = from + (rank ? PIECE : first);
+    piece[0] = from < bytes ? from : bytes;
+    piece[1] = to < bytes ? to : bytes;
+}
+
+static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scores_out *mine,
                               scores_out *out) {
-    const size_t from = (first + (size_t)n2_rank(s->ctx)) * PIECE;
-    const size_t piece[2] = {from, from + PIECE < bytes ? from + PIECE : bytes};
+    size_t piece[2];
+    find_piece(s->ctx, begin, bytes, piece);
     mine->n = mine->text.length = 0;
     n2_comm_alone(s->ctx);
-    const n2ce_status status = from < bytes ? score_rows(s, piece, mine) : N2CE_OK;
+    const n2ce_status status = piece[0] < piece[1] ? score_rows(s, piece, mine) : N2CE_OK;
     n2_comm_together(s->ctx);
     N2_TRY(status);
     if (mine->text.failed) return N2CE_ENOMEM;
@@ -180,10 +194,11 @@ static n2ce_status score_pieces(ratio_scoring *s, size_t bytes, scores_out *out)
     scores_out mine = {.ctx = s->ctx, .text = n2_text_new(s->ctx), .npy = out->npy};
     mine.weights = out->weights;
     n2ce_status status = N2CE_OK;
-    const size_t pieces = (bytes + PIECE - 1) / PIECE, ranks = (size_t)n2_ranks(s->ctx);
-    for (size_t first = 0; first < pieces && status == N2CE_OK; first += ranks) {
-        status = score_turn(s, first, bytes, &mine, out);
-        n2_progress(s->ctx, (double)first, (double)pieces);
+    const size_t turn = bytes_of_turn((size_t)n2_ranks(s->ctx));
+    for (size_t begin = 0; begin < bytes && status == N2CE_OK; begin += turn) {
+        status = score_turn(s, begin, bytes, &mine, out);
+        flush(out, FLUSH);
+        n2_progress(s->ctx, (double)begin, (double)bytes);
     }
     n2_text_free(&mine.text);
     n2_free(s->ctx, mine.x);

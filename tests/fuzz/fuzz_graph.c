@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NODES = 40, OUTPUTS = 4, TENSORS = 3, RUNS = 2 };
+enum { MOST_NODES = 40, MOST_NUMBERS = 20000, OUTPUTS = 4, TENSORS = 3, RUNS = 2 };
 
 typedef struct bytes {
     const uint8_t *data;
@@ -27,7 +27,8 @@ static unsigned take(bytes *b, unsigned below) {
     return b->at < b->n ? b->data[b->at++] % below : 0;
 }
 
-/* What is built so far; all numbers stay of order one, so that errors do too. */
+/* What is built so far; all numbers stay of order one, so that errors do too, and of what has grown
+ * large nothing larger is made. */
 typedef struct garden {
     n2_graph *g;
     n2_node nodes[MOST_NODES];
@@ -35,7 +36,9 @@ typedef struct garden {
 } garden;
 
 static void keep(garden *k, n2_node x) {
-    if (x.id && n2_shape_at(k->g, x).rank == 2 && k->n < MOST_NODES) k->nodes[k->n++] = x;
+    if (!x.id || k->n == MOST_NODES) return;
+    const n2_shape s = n2_shape_at(k->g, x);
+    if (s.rank == 2 && n2_elements(s) <= MOST_NUMBERS) k->nodes[k->n++] = x;
 }
 
 static n2_node pick(garden *k, bytes *b) { return k->nodes[take(b, (unsigned)k->n)]; }
