@@ -10,8 +10,8 @@
 #   samplers  50,000 samples of it by Heun's 18 steps beside the pictures, and by that --second and --guidance of
 #             TRY that suits it best, chosen by 10,000 samples of another seed       2 minutes
 #   student   SiDA with N2CE from it for STUDENT_LIMIT seconds, 50,000 samples       STUDENT_LIMIT + 30 seconds
-#   study     study distill: arms of one step and of ten side by side, SEEDS seeds, for STUDY_LIMIT seconds; goes on from
-#             the answers in KEPT                                                     STUDY_LIMIT + 30 seconds
+#   study     study distill: arms of one step and of ten side by side, SEEDS seeds, for STUDY_LIMIT seconds, or until END
+#             seconds after the start; goes on from the answers in KEPT              STUDY_LIMIT + 30 seconds
 #
 # PICTURES is what bench/pack_pictures.py packed; FEATURES the network to judge by, OTHER_FEATURES more of them, WATCHED_BY
 # that of curves and the study; TEACHER the teacher's file, which `teacher` writes and the others read; TEACH its options, SEEN
@@ -58,23 +58,22 @@ peers() {
     wanted speed || return
     rm -f rest-is-done
     nice -n 19 timeout 900 python3 bench/images.py --program "$N" --device cuda --only "${ONLY:-distill,unet16}" --modes "${MODES:-compile,graph}" \
-        --rounds 2 --seconds 1 --ready "${READY:-300}" --after rest-is-done --json >"$OUT/speed.json" &
+        --rounds "${ROUNDS:-2}" --seconds 1 --ready "${READY:-300}" --after rest-is-done --json >"$OUT/speed.json" &
     speed=$!
 }
 wanted teacher || peers
 [ -n "$unpacking" ] && wait $unpacking # alone: a bare wait waits for the log as well
 
-# later NAME LIMIT COMMAND...: beside what follows; finish waits for all of them.
+# What runs beside what follows; finish waits for all of it.
 LATER=()
-later() { section "$@" & LATER+=($!); }
 finish() { [ ${#LATER[@]} -gt 0 ] && wait "${LATER[@]}"; LATER=(); }
 
-# compared MADE: distances of made pictures from those learnt from, by each feature network that is there, beside what follows.
+# compared MADE: distances of made pictures from those learnt from, by each feature network that is there.
 compared() {
     local features
     for features in "$FEATURES" $OTHER_FEATURES; do
         [ -f "$features" ] || continue
-        later "$1, $(basename "$features")" 100 bash -c "$N compare train.npy $1 --features $features $ON --json | tee -a $OUT/distances.jsonl"
+        section "$1, $(basename "$features")" 100 bash -c "$N compare train.npy $1 --features $features $ON --json | tee -a $OUT/distances.jsonl"
     done
 }
 
@@ -83,8 +82,8 @@ judged() {
     local name=$1 model=$2
     shift 2
     section "$name, samples" 90 "$N" sample "$model" -n "$SAMPLES" -o "$name.npy" --force --seed 7 "$@" "${WITH[@]}"
-    compared "$name.npy"
-    section "$name, a sheet" 20 "$N" sample "$model" -n 100 -o "$OUT/$name.png" --force --seed 7 "$@" "${WITH[@]}"
+    compared "$name.npy" & LATER+=($!)
+    section "$name, a sheet" 40 "$N" sample "$model" -n 100 -o "$OUT/$name.png" --force --seed 7 "$@" "${WITH[@]}" & LATER+=($!)
 }
 
 # tried MODEL SECOND:GUIDANCE: the distance of few samples, with a seed that nothing else has, from as many pictures.
@@ -96,14 +95,11 @@ tried() {
     [ -n "$distance" ] && echo "$distance ${with[*]}"
 }
 
-# nearest MODEL: those values of SECOND:GUIDANCE by which such samples are nearest, all tried side by side.
+# nearest MODEL: those values of SECOND:GUIDANCE by which such samples are nearest.
 nearest() {
-    local pair pairs=() model=$1
-    for pair in ${TRY:-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}; do
-        tried "$model" "$pair" >"tried-$pair" & pairs+=($!)
-    done
-    wait "${pairs[@]}"
-    cat tried-*[0-9] | sort -g | tee -a "$OUT/tried" | head -n 1 | cut -d ' ' -f 2-
+    local pair
+    for pair in ${TRY:-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}; do tried "$1" "$pair"; done |
+        sort -g | tee "$OUT/tried" | head -n 1 | cut -d ' ' -f 2-
 }
 
 # fitting SECONDS WORK: pictures that a training sees in that time, by the speed of its step, a tenth less for what else it does.
@@ -126,18 +122,25 @@ if wanted teacher; then
     echo "the teacher sees $SEEN pictures, from $((SECONDS - START)) s on"
     peers # not beside that measurement
     section teacher $((LIMIT + 30)) bash -c "$N train --model diffusion ${LEARNT[*]} $TEACH -o $TEACHER --force --seen $SEEN --time-limit $LIMIT \
-        --looks 8 ${WATCHED[*]} ${TRAIN[*]} --json >$OUT/teacher.json"
+        --looks ${LOOKS:-8} ${WATCHED[*]} ${TRAIN[*]} --json >$OUT/teacher.json"
 fi
 
-if wanted samplers; then
+samplers() {
+    local how
+    LATER=()
     judged heun "$TEACHER"
-    compared test.npy
+    [ -s test.bin ] && compared test.npy
     python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
 p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
     how=$(nearest "$TEACHER")
     cat "$OUT/tried"
+    rm "$OUT/tried"
     echo "nearest by $how, after $((SECONDS - START)) s"
     judged nearest "$TEACHER" $how
+    finish
+}
+if wanted samplers; then # a student is trained beside them
+    samplers & LATER+=($!)
 fi
 
 if wanted student; then
@@ -149,19 +152,22 @@ if wanted student; then
     judged student student.model
 fi
 
-# arms NAME STUDENTS: a study of these, beside another one: each leaves gaps on the GPU that the other fills.
+# arms NAME STUDENTS EFFORT: a study of these, beside another one: each leaves gaps on the GPU that the other fills.
 arms() {
     local reuse= beside=
     [ -f "${KEPT:-carry}/$1/distill-study.json" ] && reuse="--reuse ${KEPT:-carry}/$1/distill-study.json"
     [ -s test.bin ] && beside="--test test.bin" # without: halves
-    later "study $1" "$((STUDY_LIMIT + 60))" "$N" study distill --images train.bin $beside --halve 1 --teacher "$TEACHER" \
-        --students "$2" --seeds "${SEEDS:-2}" --effort "${EFFORT:-1}" --number "$SAMPLES" "${WATCHED[@]}" --looks 8 \
-        --time-limit "$STUDY_LIMIT" $reuse "${TRAIN[@]}" --report "$OUT/$1" --force
+    section "study $1" "$((STUDY_LIMIT + 60))" "$N" study distill --images train.bin $beside --halve 1 --teacher "$TEACHER" \
+        --students "$2" --seeds "${SEEDS:-2}" --effort "$3" --number "${STUDY_SAMPLES:-$SAMPLES}" \
+        --features "$WATCHED_BY" --watched "${STUDY_WATCH:-5000}" --looks "${STUDY_LOOKS:-8}" \
+        --time-limit "$STUDY_LIMIT" $reuse "${TRAIN[@]}" --report "$OUT/$1" --force &
+    LATER+=($!)
 }
 if wanted study; then
+    [ -n "${END:-}" ] && STUDY_LIMIT=$((END - SECONDS + START))
     STUDY_LIMIT=${STUDY_LIMIT:-480}
-    arms sida "${ONE_STEP:-teacher,sida-m1,sida-control,sida-m50,sida,sid,sida-m10,sida-m100}"
-    arms dxmi "${TEN_STEPS:-start,dxmi,dxmi-m1,dxmi-control,dxmi-m100}"
+    arms sida "${ONE_STEP:-teacher,sida-m1,sida-control,sida-m50,sida,sid,sida-m10,sida-m100}" "${EFFORT:-1}"
+    arms dxmi "${TEN_STEPS:-start,dxmi,dxmi-m1,dxmi-control,dxmi-m100}" "${DXMI_EFFORT:-${EFFORT:-1}}"
 fi
 
 finish
