@@ -129,7 +129,6 @@ samplers() {
     local how
     LATER=()
     judged heun "$TEACHER"
-    [ -s test.bin ] && compared test.npy
     python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
 p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
     how=$(nearest "$TEACHER")
@@ -137,6 +136,7 @@ p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SI
     rm "$OUT/tried"
     echo "nearest by $how, after $((SECONDS - START)) s"
     judged nearest "$TEACHER" $how
+    [ -s test.bin ] && compared test.npy
     finish
 }
 if wanted samplers; then # a student is trained beside them
