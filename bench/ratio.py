@@ -4,6 +4,7 @@ covers, and what a verdict means; beside nearest neighbours and classifiers of s
 
     ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
                       [--group chosen|fresh|developed|kept|later|judged|all] [--seeds 1] [--jobs 1] [--without program]
+                      [--truths FILE] [--seconds S]
 
 Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
 program gets all its defaults. `covers` counts the 95 % intervals with the truth inside; `far` those that are off by more than
@@ -13,7 +14,8 @@ intervals, rules of verdicts) was chosen on problems of the group `chosen`, belo
 came later, and some of it was looked at as well, as it says; so did `developed` and `kept` (ratio_more.py), and at last `later` and `judged`
 (ratio_judged.py).
 The last lines are over all problems: mean errors of those with one, coverage of trusted answers, and answers far off.
-The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each.
+The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each. --truths reads truths from a file
+and writes those that it does not have; with --seconds no draw begins later than that (first all problems have one, then two ..).
 """
 import argparse
 import collections
@@ -348,11 +350,22 @@ def judge(said, key, true):
             "answers": [[round(float(x), 5) for x in row] for row in np.c_[value[:, 0], low[:, 0], high[:, 0], trusted[:, 0]]]}
 
 
-def measure(args, p):
-    truth = p.truth()
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        draws = list(pool.map(lambda k: answer_draw(args, p, k), range(args.draws)))
-    out = {"problem": p.name, "rows": p.rows, "truth": truth, "n2ce": {}, "peers": {}, "seconds": float(np.mean([d[2] for d in draws]))}
+def truth_of(args, p):
+    known = {}
+    if args.truths and os.path.exists(args.truths):
+        known = json.loads(pathlib.Path(args.truths).read_text())
+    if p.name not in known:
+        known[p.name] = p.truth()
+        if args.truths:
+            pathlib.Path(args.truths).write_text(json.dumps(known, indent=0))
+    return known[p.name]
+
+
+def measure(args, p, draws):
+    truth = truth_of(args, p)
+    seconds = sorted(d[2] for d in draws)
+    out = {"problem": p.name, "rows": p.rows, "truth": truth, "n2ce": {}, "peers": {}, "draws": len(draws),
+           "seconds": float(np.mean(seconds)), "every": seconds}
     for key, true in truth.items():
         if draws[0][0]:
             out["n2ce"][key] = judge([d[0] for d in draws], key, true)
@@ -377,6 +390,20 @@ def further(pairs, joints, mutual_information):
         yield pair_problem(name, (n, m), num, den, options)
     for name, (rows, draw, _, options) in joints.items():
         yield Problem(name, rows, draw, lambda name=name: {"mi": mutual_information(name)}, True, options)
+
+
+def all_draws(args, chosen):
+    """Draws of all problems by problem, the first of each before the second of any."""
+    begin, found = time.perf_counter(), {p.name: [] for p in chosen}
+
+    def one(task):
+        number, p = task
+        if args.seconds and time.perf_counter() - begin > args.seconds:
+            return
+        found[p.name].append((number, answer_draw(args, p, number)))
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(one, [(number, p) for number in range(args.draws) for p in chosen]))
+    return {name: [answer for _, answer in sorted(of, key=lambda item: item[0])] for name, of in found.items()}
 
 
 def problems(group):
@@ -408,7 +435,9 @@ def summarise(args, rows):
     found = [v for r in rows for v in r["n2ce"].values()]
     if found:
         total = {k: sum(v[k] for v in found) for k in ("covers", "trusted", "covers_trusted", "far")}
-        print(f"{len(found) * args.draws} answers: {total['covers']} cover; {total['trusted']} trusted, {total['covers_trusted']} of them cover, "
+        answers, runs = sum(r["draws"] * len(r["n2ce"]) for r in rows), sum(r["draws"] for r in rows)
+        print(f"{runs} runs, half of them within {np.median([s for r in rows for s in r['every']]):.1f} s; "
+              f"{answers} answers: {total['covers']} cover; {total['trusted']} trusted, {total['covers_trusted']} of them cover, "
               f"{total['far']} are off by more than four standard errors")
 
 
@@ -417,7 +446,7 @@ def show(args, row):
         v, cells = row["n2ce"].get(key), [f"{row['problem']}: {key}", f"{true:.4f}"]
         if v:
             cells += [f"{v['error']:.3f}", f"{v['bias']:+.3f}", f"{v['spread']:.3f}", f"{v['said']:.3f}",
-                      f"{v['covers']} of {args.draws}", f"{v['covers_trusted']} of {v['trusted']}", str(v["far"])]
+                      f"{v['covers']} of {row['draws']}", f"{v['covers_trusted']} of {v['trusted']}", str(v["far"])]
             cells += [f"{v['seeds']:.2f}"] if args.seeds > 1 else []
         cells += [f"{row['peers'][p][key]:.3f}" if key in row["peers"].get(p, {}) else "" for p in args.peers]
         print("| " + " | ".join(cells) + f" | {row['seconds']:.1f} |", flush=True)
@@ -434,6 +463,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=1, help="of the program, for the same files")
     parser.add_argument("--jobs", type=int, default=1, help="draws side by side")
     parser.add_argument("--without", default="", choices=["", "program"], help="peers alone, where there is no program")
+    parser.add_argument("--truths", default="", help="a file that keeps them")
+    parser.add_argument("--seconds", type=float, default=0, help="no draw begins later than that")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     args.peers = [p for p in args.peers.split(",") if p]
@@ -442,10 +473,12 @@ def main():
         said = ["mean error", "bias", "spread", "said", "covers", "covers, trusted", "far, trusted"]
         head = ["", "truth", *(said if not args.without else []), *(["seeds"] if args.seeds > 1 else []), *args.peers, "s"]
         print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for problem in problems(args.group):
-        if not any(problem.name.startswith(begin) for begin in args.only.split(",")):
+    chosen = [p for p in problems(args.group) if any(p.name.startswith(begin) for begin in args.only.split(","))]
+    draws = all_draws(args, chosen)
+    for problem in chosen:
+        if not draws[problem.name]:
             continue
-        rows.append(measure(args, problem))
+        rows.append(measure(args, problem, draws[problem.name]))
         if not args.json:
             show(args, rows[-1])
     if args.json:

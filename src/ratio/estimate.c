@@ -220,9 +220,72 @@ static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, TAIL_NATS = 0.3, ALONE_
 
 /* What each combination of levels may have of its own is lost among few rows: nats for a
  * combination a row. */
-static const double CELL_NATS = 0.75;
+static const double CELL_NATS = 1;
 
 static double squared(double x) { return x * x; }
+
+/* Which log ratios a path is of: those that were cross-fitted, those whose Gaussian part has seen
+ * all rows, or the cross-fitted Gaussian part alone. */
+typedef enum path_of { PATH_HELD, PATH_SEEN_BASE, PATH_BASE } path_of;
+
+static double path_log_ratio(const n2_scores *s, size_t side, size_t i, path_of of) {
+    const double f = s->f[side][i], base = f - s->learned[side][i];
+    return of == PATH_BASE ? base : f + (1 - s->replaced) * (s->base[side][i] - base);
+}
+
+/* (1 + M) D_alpha. */
+static n2_estimate path(const n2_scores *s, double magnitude, path_of of) {
+    double value = n2ce_bound_cap(magnitude), var = 0;
+    for (size_t side = 0; side < 2; side++) {
+        n2_sum sum = {0, 0}, square = {0, 0};
+        term_fn *const fn = side ? num_term : den_term;
+        const double arg[2] = {magnitude, 0};
+        const terms of_side = of ? (terms){0} : terms_of(s, side, fn, magnitude, 0);
+        for (size_t i = 0; i < s->n[side]; i++) {
+            const double t = of ? fn(path_log_ratio(s, side, i, of), arg) : term_at(&of_side, i);
+            n2_sum_add(&sum, t);
+            n2_sum_add(&square, t * t);
+        }
+        const double n = (double)s->n[side], mean = n2_sum_value(&sum) / n;
+        value -= mean;
+        var += (n2_sum_value(&square) / n - mean * mean) / n;
+    }
+    return (n2_estimate){value, sqrt(var > 0 ? var : 0)};
+}
+
+/* ---- what half of the rows say -------------------------------------------- */
+
+/* How much less half of the rows find of 2 JS, and the standard error of that. Pairs of rows are no
+ * more independent rows than those that they were made of. */
+static n2_estimate found_less(const n2_scores *s) {
+    const double arg[2] = {1, 0};
+    n2_estimate less = {0, 0};
+    for (size_t side = 0; side < 2; side++) {
+        term_fn *const fn = side ? num_term : den_term;
+        n2_sum sum = {0, 0}, square = {0, 0};
+        for (size_t i = 0; i < s->n[side]; i++) {
+            const double t = fn(s->half[side][i], arg) - fn(s->f[side][i], arg);
+            n2_sum_add(&sum, t);
+            n2_sum_add(&square, t * t);
+        }
+        const double n = (double)s->n[side], mean = n2_sum_value(&sum) / n;
+        less.value += mean;
+        less.error +=
+            fmax(n2_sum_value(&square) / n - mean * mean, 0) / (s->influence ? n : (double)s->n[1]);
+    }
+    return (n2_estimate){less.value / s->half_share, sqrt(less.error) / s->half_share};
+}
+
+/* Errors fall like a power of the rows, so that what the second half of them has found is about
+ * what is still to be found. It is seen at M = 1, where large ratios do not disturb, beyond its
+ * standard error; the share that is missing there is missing of all. */
+double n2_estimate_curve(const n2_scores *s) {
+    static const double SOMETHING = 0.004; /* nats */
+    if (!s->half[0]) return 0;
+    const double found = path(s, 1, PATH_HELD).value;
+    const n2_estimate less = found_less(s);
+    return found > SOMETHING ? fmin(1, fmax(less.value - less.error, 0) / found) : 0;
+}
 
 /* The variance of any estimate that learns the ratio contains that of r over the other sample, here
  * of M r / (M + r) for an M that few ratios exceed. Pairs of rows are as good as without end. */
@@ -268,6 +331,12 @@ static double counted_twice(double more, double sampling) {
     return copysign(0.5 * fmax(fabs(more) - 2 * sampling, 0), more);
 }
 
+/* The variance from sampling rises with the number: log ratios that are too small vary too little.
+ * What is added is that of a number two standard errors higher, at most twice of what is there. */
+static double at_a_larger_number(double value, double sampling, double error) {
+    return error > 0 ? squared(sampling) * 2 * error / (fabs(value) + error) : 0;
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -302,6 +371,9 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
         e.error += twice * twice;
         q->choice = isfinite(gaussian) ? choice_error(s, e.value, gaussian) : 0;
         e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
+        q->curve = n2_estimate_curve(s) * fabs(e.value);
+        e.error += q->curve * q->curve;
+        e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     }
     e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);
     e.error = sqrt(e.error);
@@ -323,35 +395,6 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n
     return kl(s, r, 0, q);
 }
 
-/* Which log ratios a path is of: those that were cross-fitted, those whose Gaussian part has seen
- * all rows, or the cross-fitted Gaussian part alone. */
-typedef enum path_of { PATH_HELD, PATH_SEEN_BASE, PATH_BASE } path_of;
-
-static double path_log_ratio(const n2_scores *s, size_t side, size_t i, path_of of) {
-    const double f = s->f[side][i], base = f - s->learned[side][i];
-    return of == PATH_BASE ? base : f + (1 - s->replaced) * (s->base[side][i] - base);
-}
-
-/* (1 + M) D_alpha. */
-static n2_estimate path(const n2_scores *s, double magnitude, path_of of) {
-    double value = n2ce_bound_cap(magnitude), var = 0;
-    for (size_t side = 0; side < 2; side++) {
-        n2_sum sum = {0, 0}, square = {0, 0};
-        term_fn *const fn = side ? num_term : den_term;
-        const double arg[2] = {magnitude, 0};
-        const terms of_side = of ? (terms){0} : terms_of(s, side, fn, magnitude, 0);
-        for (size_t i = 0; i < s->n[side]; i++) {
-            const double t = of ? fn(path_log_ratio(s, side, i, of), arg) : term_at(&of_side, i);
-            n2_sum_add(&sum, t);
-            n2_sum_add(&square, t * t);
-        }
-        const double n = (double)s->n[side], mean = n2_sum_value(&sum) / n;
-        value -= mean;
-        var += (n2_sum_value(&square) / n - mean * mean) / n;
-    }
-    return (n2_estimate){value, sqrt(var > 0 ? var : 0)};
-}
-
 /* Rows that a fit has seen flatter it as much as rows that it has not seen wrong it: the
  * mean of both is free of that to first order, and a part of that is the error that is left. */
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
@@ -368,6 +411,9 @@ n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     e.value = held + base + fitting;
     const double left = s->seen[0] ? base + fitting : SECOND_ORDER * base;
     const double cells = CELL_NATS * s->cells * magnitude / (1 + magnitude);
-    e.error = sqrt(squared(sampling) + squared(left) + squared(choice) + squared(cells));
+    const double curve = n2_estimate_curve(s) * held;
+    double var = squared(sampling) + squared(left) + squared(choice) + squared(curve);
+    if (s->seen[0]) var += at_a_larger_number(e.value, sampling, sqrt(var));
+    e.error = sqrt(var + squared(cells));
     return e;
 }

@@ -17,6 +17,7 @@ void n2_scores_free(n2_scores *s) {
         n2_free(s->ctx, s->f[side]);
         n2_free(s->ctx, s->learned[side]);
         n2_free(s->ctx, s->seen[side]);
+        n2_free(s->ctx, s->half[side]);
         n2_free(s->ctx, s->base[side]);
     }
     n2_free(s->ctx, s->influence);
@@ -81,9 +82,19 @@ static size_t columns_of(const n2_smooth *s) {
     return n;
 }
 
+/* Levels and products of them are functions that the smooth part has. */
+static bool are_levels(const n2_features *f) {
+    size_t levels = 0, constant = 0;
+    for (size_t c = 0; c < f->cols; c++) {
+        levels += f->column[c].kind == N2_FEATURE_LEVELS;
+        constant += f->column[c].kind == N2_FEATURE_CONSTANT;
+    }
+    return levels + constant == f->cols;
+}
+
 static bool smooth_is_enough(const n2_fitter *f, size_t n) {
-    return f->ratio->smooths > 0 && n < FEW_ROWS &&
-           columns_of(f->ratio->smooth[0]) <= FEW_COLUMNS && f->record->unresolved < RESOLVED;
+    if (f->ratio->smooths == 0 || n >= FEW_ROWS || f->record->unresolved >= RESOLVED) return false;
+    return columns_of(f->ratio->smooth[0]) <= FEW_COLUMNS || are_levels(f->ratio->features);
 }
 
 /* After a first fold in which the network found nothing the others do not try. */
@@ -156,6 +167,31 @@ static n2ce_status race(n2_fitter *f, size_t held[2][2], const n2_gauss *base, n
     snprintf(f->record->race, sizeof f->record->race, "1, %.3g and %.3g", middle, middle * middle);
     f->record->used.critic.magnitude = f->o.critic.magnitude;
     return N2CE_OK;
+}
+
+/* With more rows a network is limited by its steps. */
+enum { MOST_ROWS_TO_HALVE = 20000 };
+
+/* The network of the first fold once more, learned from half of its rows. */
+static n2ce_status train_half(n2_fitter *f) {
+    const n2_rows_view all[2] = {f->den, f->num};
+    const size_t n = f->dx || f->num.n < f->den.n ? f->num.n : f->den.n;
+    size_t held[2][2];
+    n2_critic_record r;
+    if (f->ratio->critics == 0 || !f->record->learned || n >= MOST_ROWS_TO_HALVE) return N2CE_OK;
+    f->fold = 0;
+    n2_find_fold(f, 0, held);
+    f->num.n -= (f->num.n - held[0][1]) / 2;
+    if (!f->dx) f->den.n -= (f->den.n - held[1][1]) / 2;
+    const n2ce_status status =
+        train_once(f, held, f->base[0], f->o.critic.magnitude, 0, &f->half_critic, &r);
+    f->den = all[0];
+    f->num = all[1];
+    if (r.out_of_time) { /* it says nothing of rows */
+        n2_critic_free(f->half_critic);
+        f->half_critic = NULL;
+    }
+    return status;
 }
 
 static n2ce_status train_fold(n2_fitter *f, size_t held[2][2], const n2_gauss *base,
@@ -309,6 +345,8 @@ static n2ce_status run_all(n2_fitter *f) {
     for (f->fold = 0; f->fold < f->o.folds; f->fold++) N2_TRY(run_fold(f));
     if (n2_fit_is_blended(f)) {
         N2_TRY(n2_fit_blend(f));
+        N2_TRY(train_half(f));
+        N2_TRY(n2_fit_halves(f));
     } else {
         keep_or_drop(f);
         N2_TRY(n2_fit_learned(f));
@@ -356,6 +394,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_gauss_free(f.base[k]);
     n2_fit_free_sums(&f);
     n2_fit_free_parts(&f, &f.held);
+    n2_fit_free_halves(&f);
     record->used.critic.choice = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {

@@ -103,13 +103,17 @@ typedef struct n2_scores {
     double *f[2];       /* whole log ratio */
     double *learned[2]; /* what is learned of it: all but the Gaussian part */
     double *seen[2];    /* the whole by learned parts that have seen the row; NULL: not known */
-    double *base[2];    /* the Gaussian part fitted to all rows; NULL with dx or without it */
-    double *influence;  /* of denominator rows on the Gaussian divergence; NULL with dx */
-    double *reverse;    /* of numerator rows on the reverse one */
-    double replaced;    /* 1 - the weight of the Gaussian part in f: others took its place */
-    double cells;       /* combinations of levels a row, where all columns are levels; else 0 */
-    double certainty;   /* that the learned parts belong there: the share of them that is in f */
-    double *terms;      /* room for a number for each row of either side; NULL: none */
+    double
+        *half[2]; /* the whole by learned parts that half of the rows were enough for; likewise */
+    double half_share; /* of the rows for which that is known: that of the first fold, or 1. For the
+                          others half is f. */
+    double *base[2];   /* the Gaussian part fitted to all rows; NULL with dx or without it */
+    double *influence; /* of denominator rows on the Gaussian divergence; NULL with dx */
+    double *reverse;   /* of numerator rows on the reverse one */
+    double replaced;   /* 1 - the weight of the Gaussian part in f: others took its place */
+    double cells;      /* combinations of levels a row, where all columns are levels; else 0 */
+    double certainty;  /* that the learned parts belong there: the share of them that is in f */
+    double *terms;     /* room for a number for each row of either side; NULL: none */
     n2_explanation explanation; /* if it was asked for */
 } n2_scores;
 

@@ -12,21 +12,27 @@ static n2_critic *critic_of(const n2_fitter *f, size_t fold) {
     return fold < f->ratio->critics ? f->ratio->critic[fold] : NULL;
 }
 
+static n2_critic *critic_asked(const n2_fitter *f, size_t fold, bool half) {
+    return half ? f->half_critic : critic_of(f, fold);
+}
+
 /* What a part of some fold says of the rows of another or the same one: to where scores of the
  * denominator and of the numerator go. */
 typedef struct reading {
-    const n2_fitter *f;
+    n2_fitter *f;
     size_t part, fold;
     double *const *to;
+    bool half; /* by parts that were learned from half of the rows */
 } reading;
 
 /* At n rows of features, for the scores from `at` on. */
 static n2ce_status read_rows(const reading *r, const double *x, size_t n, size_t side, size_t at) {
     const n2_fitter *f = r->f;
     double *out = r->to[side] + at;
-    n2_critic *critic = critic_of(f, r->fold);
+    n2_critic *critic = critic_asked(f, r->fold, r->half);
+    n2_smooth *const *smooth = r->half ? f->half_smooth : f->ratio->smooth;
     memset(out, 0, n * sizeof *out);
-    if (r->part == SMOOTH) N2_TRY(n2_smooth_add(f->ratio->smooth[r->fold], x, n, out));
+    if (r->part == SMOOTH) N2_TRY(n2_smooth_add(smooth[r->fold], x, n, out));
     if (r->part == NETWORK && critic) N2_TRY(n2_critic_add(critic, x, n, out));
     if (r->part == NETWORK && f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, out);
     return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
@@ -60,24 +66,28 @@ static n2ce_status read_fold(const reading *r, size_t held[2][2]) {
     return read_rows(r, f->den.x + m * d, held[1][1] - m, 0, m);
 }
 
+static n2ce_status bring_back(const n2_fitter *f, n2_critic **critic) {
+    n2_critic *copy;
+    N2_TRY(n2_critic_copy(*critic, f->ratio->base, &f->o.critic, &copy));
+    n2_critic_free(*critic);
+    *critic = copy;
+    return N2CE_OK;
+}
+
 /* A fold's network is replaced by a copy where networks are evaluated now. */
 n2ce_status n2_fit_bring_back(const n2_fitter *f, size_t fold) {
-    n2_critic *copy;
-    N2_TRY(n2_critic_copy(critic_of(f, fold), f->ratio->base, &f->o.critic, &copy));
-    n2_critic_free(f->ratio->critic[fold]);
-    f->ratio->critic[fold] = copy;
-    return N2CE_OK;
+    return bring_back(f, &f->ratio->critic[fold]);
 }
 
 /* Once more by a copy on the processor, if a device that nobody insists on failed. */
 static n2ce_status read_fold_somewhere(const reading *r, size_t rows) {
-    const n2_fitter *f = r->f;
+    n2_fitter *f = r->f;
     size_t held[2][2];
     n2_find_fold(f, rows, held);
     const n2ce_status status = read_fold(r, held);
-    if (r->part != NETWORK || !critic_of(f, r->fold)) return status;
+    if (r->part != NETWORK || !critic_asked(f, r->fold, r->half)) return status;
     if (!n2_choice_retreat(f->o.critic.choice, f->ctx, status)) return status;
-    N2_TRY(n2_fit_bring_back(f, r->fold));
+    N2_TRY(bring_back(f, r->half ? &f->half_critic : &f->ratio->critic[r->fold]));
     return read_fold(r, held);
 }
 
@@ -120,7 +130,7 @@ n2ce_status n2_fit_learned(n2_fitter *f) {
         size_t held[2][2];
         if (!critic_of(f, k) && !f->ratio->kernel) continue;
         n2_find_fold(f, k, held);
-        N2_TRY(read_fold_somewhere(&(reading){f, NETWORK, k, f->scores->learned}, k));
+        N2_TRY(read_fold_somewhere(&(reading){f, NETWORK, k, f->scores->learned, false}, k));
         const size_t n = held[0][1] - held[0][0];
         add_learned(f->scores, 1, held[0][0], n);
         for (size_t s = 0; s < shifts && f->dx; s++)
@@ -146,10 +156,10 @@ static n2ce_status pair_of_arrays(const n2_fitter *f, double *out[2]) {
 }
 
 /* A part at all rows, by the fold `ahead` of theirs. */
-static n2ce_status read_part(const n2_fitter *f, size_t part, size_t ahead, double *to[2]) {
+static n2ce_status read_part(n2_fitter *f, size_t part, size_t ahead, double *to[2]) {
     N2_TRY(pair_of_arrays(f, to));
     for (size_t k = 0; k < f->o.folds; k++)
-        N2_TRY(read_fold_somewhere(&(reading){f, part, (k + ahead) % f->o.folds, to}, k));
+        N2_TRY(read_fold_somewhere(&(reading){f, part, (k + ahead) % f->o.folds, to, false}, k));
     return N2CE_OK;
 }
 
@@ -184,7 +194,7 @@ static n2ce_status read_first(n2_fitter *f, size_t part) {
     double *to[2] = {f->held.of[0][part], f->held.of[1][part]};
     n2ce_status status = pair_of_arrays(f, to);
     for (size_t side = 0; side < 2; side++) f->held.of[side][part] = to[side];
-    if (status == N2CE_OK) status = read_fold_somewhere(&(reading){f, part, 0, to}, 0);
+    if (status == N2CE_OK) status = read_fold_somewhere(&(reading){f, part, 0, to, false}, 0);
     return status;
 }
 
@@ -313,4 +323,58 @@ n2ce_status n2_fit_blend(n2_fitter *f) {
     }
     n2_fit_free_parts(f, &seen);
     return status;
+}
+
+/* ---- half of the rows ---------------------------------------------------- */
+
+/* Every part that has a weight was learned from half of the rows, too. */
+static bool has_halves(const n2_fitter *f) {
+    const n2_ratio *r = f->ratio;
+    if (r->smooths == 0 && r->critics == 0) return false;
+    for (size_t k = 0; k < r->smooths; k++)
+        if (!f->half_smooth[k]) return false;
+    return r->critics == 0 || f->half_critic;
+}
+
+/* Where half of the rows say something else of rows of a fold. */
+static void move_to_half(const n2_fitter *f, size_t part, size_t side, const double *half,
+                         const size_t range[2]) {
+    double *to = f->scores->half[side];
+    const double *held = f->held.of[side][part], weight = f->ratio->blend.weight[part];
+    const size_t rounds = f->dx && side == 0 ? f->scores->n[0] / f->num.n : 1;
+    for (size_t s = 0; s < rounds; s++)
+        for (size_t i = s * f->num.n + range[0]; i < s * f->num.n + range[1]; i++)
+            to[i] += weight * (half[i] - held[i]);
+}
+
+static n2ce_status halve_part(n2_fitter *f, size_t part, size_t folds, double *room[2]) {
+    for (size_t k = 0; k < folds; k++) {
+        size_t held[2][2];
+        n2_find_fold(f, k, held);
+        N2_TRY(read_fold_somewhere(&(reading){f, part, k, room, true}, k));
+        move_to_half(f, part, 1, room[1], held[0]);
+        move_to_half(f, part, 0, room[0], f->dx ? held[0] : held[1]);
+    }
+    return N2CE_OK;
+}
+
+n2ce_status n2_fit_halves(n2_fitter *f) {
+    n2_scores *s = f->scores;
+    double *room[2] = {NULL, NULL};
+    if (!f->record->learned || !has_halves(f)) return N2CE_OK;
+    const size_t folds = f->ratio->critics > 0 ? 1 : f->o.folds;
+    n2ce_status status = pair_of_arrays(f, s->half);
+    if (status == N2CE_OK) status = pair_of_arrays(f, room);
+    for (size_t side = 0; side < 2 && status == N2CE_OK; side++)
+        memcpy(s->half[side], s->f[side], s->n[side] * sizeof *s->f[side]);
+    if (status == N2CE_OK && f->ratio->smooths > 0) status = halve_part(f, SMOOTH, folds, room);
+    if (status == N2CE_OK && f->ratio->critics > 0) status = halve_part(f, NETWORK, folds, room);
+    s->half_share = (double)folds / (double)f->o.folds;
+    for (size_t side = 0; side < 2; side++) n2_free(f->ctx, room[side]);
+    return status;
+}
+
+void n2_fit_free_halves(n2_fitter *f) {
+    for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_smooth_free(f->half_smooth[k]);
+    n2_critic_free(f->half_critic);
 }

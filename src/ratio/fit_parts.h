@@ -23,8 +23,10 @@ typedef struct n2_fitter {
     n2_gauss *base[N2_MOST_FOLDS]; /* of this fold and of those to come */
     n2_gauss_scoring *scoring[2 * N2_MOST_FOLDS]; /* of folds up to, not including, `scored` */
     size_t n_scoring, scored;
-    n2_part_scores held; /* by learned parts that have not seen the rows */
-    bool go_on;          /* with networks, after the first one */
+    n2_part_scores held;                   /* by learned parts that have not seen the rows */
+    n2_smooth *half_smooth[N2_MOST_FOLDS]; /* the same of half of the rows; NULL: none */
+    n2_critic *half_critic;                /* of the first fold */
+    bool go_on;                            /* with networks, after the first one */
     double start;
     size_t fold;
 } n2_fitter;
@@ -77,6 +79,10 @@ n2ce_status n2_fit_first_gain(n2_fitter *f, n2_gain *out);
 n2ce_status n2_fit_blend(n2_fitter *f);
 
 void n2_fit_free_parts(const n2_fitter *f, n2_part_scores *scores);
+
+/* What half of the rows would have said: scores by parts that were learned from so many. */
+n2ce_status n2_fit_halves(n2_fitter *f);
+void n2_fit_free_halves(n2_fitter *f);
 
 /* Do networks of all folds lower their own loss of held-out rows by more than twice its error? */
 bool n2_networks_pay(const n2_fit_record *r, size_t folds);

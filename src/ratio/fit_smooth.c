@@ -123,17 +123,33 @@ static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_ch
 
 /* ---- folds --------------------------------------------------------------- */
 
+enum { SHIFTS = 4 }; /* pairs of a row */
+
+/* Of those outside of the fold, or a half of them, which must be enough for all kernels; and those
+ * inside. */
+static n2ce_status gather_outside(const n2_fitter *f, n2_arena *arena, size_t fold, bool half,
+                                  n2_smooth_rows *out) {
+    size_t held[2][2];
+    n2_find_fold(f, fold, held);
+    const size_t most = f->dx ? MOST_JOINT / (SHIFTS + 1) : MOST_ROWS;
+    pick from[2];
+    for (size_t side = 0; side < 2; side++) {
+        const size_t *range = held[1 - side], n = side || f->dx ? f->num.n : f->den.n;
+        from[side] = (pick){range[0], range[1], true, most};
+        if (half) from[side].most = picked(&from[side], n) / 2;
+    }
+    return gather(f, arena, from, SHIFTS, f->base[fold], out);
+}
+
 static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
                                n2_smooth_path *path) {
     size_t held[2][2];
     n2_find_fold(f, fold, held);
-    const size_t shifts = 4, most = f->dx ? MOST_JOINT / (shifts + 1) : MOST_ROWS;
-    const pick outside[2] = {{held[1][0], held[1][1], true, most},
-                             {held[0][0], held[0][1], true, most}};
+    const size_t most = f->dx ? MOST_JOINT / (SHIFTS + 1) : MOST_ROWS;
     const pick inside[2] = {{held[1][0], held[1][1], false, most},
                             {held[0][0], held[0][1], false, most}};
-    N2_TRY(gather(f, arena, outside, shifts, f->base[fold], &path->train));
-    return gather(f, arena, inside, shifts, f->base[fold], &path->held);
+    N2_TRY(gather_outside(f, arena, fold, false, &path->train));
+    return gather(f, arena, inside, SHIFTS, f->base[fold], &path->held);
 }
 
 /* Of penalties whose loss cannot be told from the least one the smallest is taken: too much of a
@@ -270,8 +286,24 @@ static n2ce_status loosen_ridge(n2_fitter *f, const n2_smooth_path *path, size_t
     return status;
 }
 
-static n2ce_status keep_best(n2_fitter *f, n2_smooth_path *path, size_t best) {
+/* The same of half of the rows: what they find less says what all of them may miss. */
+static n2ce_status halve_rows(n2_fitter *f, n2_arena *arena, const n2_smooth_path *path,
+                              size_t best) {
+    n2_smooth_path half[N2_MOST_FOLDS];
+    for (size_t k = 0; k < f->o.folds; k++) {
+        half[k] = path[k];
+        half[k].first += best;
+        half[k].n = 1;
+        N2_TRY(gather_outside(f, arena, k, true, &half[k].train));
+    }
+    N2_TRY(n2_smooth_paths(f->ctx, half, f->o.folds, true));
+    for (size_t k = 0; k < f->o.folds; k++) f->half_smooth[k] = half[k].fit[0];
+    return N2CE_OK;
+}
+
+static n2ce_status keep_best(n2_fitter *f, n2_arena *arena, n2_smooth_path *path, size_t best) {
     n2ce_status status = loosen(f, path, best);
+    if (status == N2CE_OK) status = halve_rows(f, arena, path, best);
     if (status == N2CE_OK && path[0].shapes.of) status = loosen_ridge(f, path, best);
     if (status != N2CE_OK) {
         n2_smooth_drop(path, f->o.folds);
@@ -307,7 +339,7 @@ static n2ce_status fit_folds(n2_fitter *f, n2_arena *arena, const n2_smooth_choi
     if (status != N2CE_OK) n2_smooth_drop(path[*best], f->o.folds);
     f->record->shaped = *best > 0;
     if (status != N2CE_OK || !isfinite(loss[*best])) return status;
-    return keep_best(f, path[*best], at[*best]);
+    return keep_best(f, arena, path[*best], at[*best]);
 }
 
 /* Functions of columns, learned from as many rows as a fit may have, and of directions. */

@@ -123,16 +123,28 @@ static size_t count_pairs(const n2_shapes *s) {
     return n;
 }
 
-enum { OF_DIRECTION = 4 };
-
-size_t n2_shapes_count(const n2_shapes *s) {
-    const size_t x = count_between(s, 0, s->dx), y = count_between(s, s->dx, s->d);
-    return x + y + x * y + count_pairs(s) + OF_DIRECTION * s->directions;
-}
-
 /* Columns whose first function is t. */
 static bool has_place(const n2_shape_column *c) {
     return c->kind == N2_SHAPE_LINEAR || c->kind == N2_SHAPE_REAL;
+}
+
+enum { OF_DIRECTION = 4, OF_RADIUS = 3 };
+
+/* Of columns and of pairs of levels. */
+static size_t count_plain(const n2_shapes *s) {
+    const size_t x = count_between(s, 0, s->dx), y = count_between(s, s->dx, s->d);
+    return x + y + x * y + count_pairs(s);
+}
+
+/* Two columns have a place, and there is room. */
+static bool has_radius(const n2_shapes *s) {
+    size_t places = 0;
+    for (size_t j = 0; j < s->d && !s->dx; j++) places += has_place(&s->column[j]);
+    return places > 1 && count_plain(s) + OF_RADIUS <= N2_MOST_SHAPES;
+}
+
+size_t n2_shapes_count(const n2_shapes *s) {
+    return count_plain(s) + (has_radius(s) ? OF_RADIUS : 0) + OF_DIRECTION * s->directions;
 }
 
 /* The value of a direction, by the functions of columns. */
@@ -152,6 +164,16 @@ static void of_direction(double t, double *out) {
     out[3] = t / sqrt(1 + square);
 }
 
+/* How far from the middle of all columns that have a place. */
+static void of_radius(const n2_shapes *s, const double *of_columns, double *out) {
+    double square = 0;
+    for (size_t j = 0; j < s->d; of_columns += count_of(&s->column[j]), j++)
+        if (has_place(&s->column[j])) square += *of_columns * *of_columns;
+    out[0] = sqrt(square);
+    out[1] = log(0.01 + square);
+    out[2] = log1p(square);
+}
+
 static void raw_at(const n2_shapes *s, const double *row, double *out) {
     size_t n = 0, x = 0;
     for (size_t j = 0; j < s->d; j++) {
@@ -164,6 +186,10 @@ static void raw_at(const n2_shapes *s, const double *row, double *out) {
     for (size_t i = 0; i < s->d; i++)
         for (size_t j = 0; j < i; j++)
             if (are_levels(s, i, j)) *product++ = row[i] * row[j];
+    if (has_radius(s)) {
+        of_radius(s, out, product);
+        product += OF_RADIUS;
+    }
     for (size_t k = 0; k < s->directions; k++, product += OF_DIRECTION)
         of_direction(along(s, k, out), product);
 }

@@ -14,6 +14,10 @@
  * sample they are the functions of both sides and their products. Values are held within all but
  * the two outermost of the samples', and functions have mean 0 and variance 1.
  *
+ * Of two samples with two such columns and more there is the distance r from the middle of them,
+ * the root of the sum of their t^2:  r, ln(0.01 + r^2), ln(1 + r^2).  Log ratios of shells, and
+ * nearly those of elliptic distributions, are functions of it.
+ *
  * Of two samples of several columns there may be functions of directions besides (directions.h), s:
  * s^2, sqrt(0.1 + s^2), ln(1 + s^2), s / sqrt(1 + s^2). */
 #ifndef N2_SHAPES_H

@@ -93,6 +93,7 @@ static void add_quality(n2_text *json, const n2_quality *q) {
                 {"fitting", q->fitting},
                 {"tail", q->tail},
                 {"choice", q->choice},
+                {"curve", q->curve},
                 {"kl_bound", q->bound},
                 {"kl_cap", q->cap}};
     n2_text_add(json, ", \"quality\": {");

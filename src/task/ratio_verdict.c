@@ -163,7 +163,7 @@ static bool far_rows(const judged *j, char *reason) {
     return true;
 }
 
-static const double BEYOND = 0.1, EXTRAPOLATED = 0.25;
+static const double BEYOND = 0.1, EXTRAPOLATED = 0.25, STILL_RISING = 0.25;
 
 /* Only where something was learned: the Gaussian part alone is a model of its own. */
 static bool supports(const judged *j, char *reason) {
@@ -271,6 +271,17 @@ static bool unstable(const judged *j, char *reason) {
     return true;
 }
 
+/* Twice as many rows should not find much more than half of them did. */
+static bool still_rising(const judged *j, char *reason) {
+    const double curve = j->q->curve;
+    if (!(curve > STILL_RISING * fabs(j->e.value))) return false;
+    snprintf(reason, TEXT,
+             "half of the rows find %.2g nats less, so that more of them would find more: take the "
+             "number for a lower bound, or bring more rows",
+             curve);
+    return true;
+}
+
 /* Twice as many kernels should not find much more than half of them did. */
 static bool too_fine(const judged *j, char *reason) {
     const double unresolved = j->s->record.unresolved;
@@ -323,6 +334,7 @@ static const struct {
     {N2_DOUBTFUL, extrapolated},
     {N2_DOUBTFUL, falling_path},
     {N2_DOUBTFUL, unstable},
+    {N2_DOUBTFUL, still_rising},
 };
 
 n2_judgement n2_judge(const n2_session *s, n2_judged which, n2_estimate e, const n2_quality *q,

@@ -71,7 +71,8 @@ static divergences diverge(const n2_session *s) {
         .reverse = n2_interval_of(s->options, back, N2_INFINITY),
         .js = n2_interval_of(s->options, js, log(2)),
         .reverse_verdict = n2_judge(s, N2_JUDGED_REVERSE, back, &q, z),
-        .js_verdict = n2_judge(s, N2_JUDGED_BOUNDED, js, &(n2_quality){0}, z),
+        .js_verdict = n2_judge(s, N2_JUDGED_BOUNDED, js,
+                               &(n2_quality){.curve = n2_estimate_curve(&s->scores) * js.value}, z),
     };
 }
 
