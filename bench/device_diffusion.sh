@@ -7,14 +7,14 @@
 #   smoke     every training for a few seconds: what fails, fails at once            1 minute
 #   speed     an iteration of SiDA and a step of the teacher beside PyTorch, at the end; it compiles beside the others
 #   teacher   the teacher, for LIMIT seconds                                         LIMIT + 10 seconds
-#   samplers  50,000 samples of it by Heun's 18 steps beside the pictures, and by that --second and --guidance of
-#             TRY that suits it best, chosen by 10,000 samples of another seed       2 minutes
+#   samplers  50,000 samples of it by Heun's 18 steps beside the pictures, with every --second:--guidance of JUDGED, and
+#             with that of TRY that suits it best, chosen by samples of another seed 2 minutes
 #   student   SiDA with N2CE from it for STUDENT_LIMIT seconds, 50,000 samples       STUDENT_LIMIT + 30 seconds
 #   study     study distill: arms of one step and of ten side by side, SEEDS seeds, for STUDY_LIMIT seconds, or until END
 #             seconds after the start; goes on from the answers in KEPT              STUDY_LIMIT + 30 seconds
 #
 # PICTURES is what bench/pack_pictures.py packed; FEATURES the network to judge by, OTHER_FEATURES more of them, WATCHED_BY
-# that of curves and the study; TEACHER the teacher's file, which `teacher` writes and the others read; TEACH its options, SEEN
+# that of curves and the study, RATES more options of it; TEACHER the teacher's file, which `teacher` writes and the others read; TEACH its options, SEEN
 # the pictures it learns from in all: the rate falls towards the end of these, so they must fit into LIMIT (without SEEN: as
 # many as fit, by the speed of a step). STUDENT and STUDENT_SEEN likewise. N2CE, if set, is a program that is built already.
 # ON='--device cpu' tries the script on a processor.
@@ -34,6 +34,7 @@ LIMIT=${LIMIT:-400}
 STUDENT_LIMIT=${STUDENT_LIMIT:-240}
 SAMPLES=${SAMPLES:-50000}
 TRIED=${TRIED:-10000}
+TRY=${TRY-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}
 ON=${ON:---device cuda}
 WITH=($ON --precision bf16)
 TRAIN=("${WITH[@]}")
@@ -86,10 +87,12 @@ judged() {
     section "$name, a sheet" 40 "$N" sample "$model" -n 100 -o "$OUT/$name.png" --force --seed 7 "$@" "${WITH[@]}" & LATER+=($!)
 }
 
+# guidance SECOND:GUIDANCE: its option, unless it is 1.
+guidance() { [ "${1#*:}" != 1 ] && echo "--guidance ${1#*:}"; }
+
 # tried MODEL SECOND:GUIDANCE: the distance of few samples, with a seed that nothing else has, from as many pictures.
 tried() {
-    local with=(--second "${2%:*}") distance=
-    [ "${2#*:}" != 1 ] && with+=(--guidance "${2#*:}")
+    local with=(--second "${2%:*}" $(guidance "$2")) distance=
     timeout 60 "$N" sample "$1" -n "$TRIED" -o "tried-$2.npy" --force --seed 8 "${with[@]}" "${WITH[@]}" --quiet >/dev/null &&
         distance=$(timeout 60 "$N" compare few.npy "tried-$2.npy" --features "$FEATURES" $ON --quiet | head -n 1)
     [ -n "$distance" ] && echo "$distance ${with[*]}"
@@ -98,7 +101,7 @@ tried() {
 # nearest MODEL: those values of SECOND:GUIDANCE by which such samples are nearest.
 nearest() {
     local pair
-    for pair in ${TRY:-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}; do tried "$1" "$pair"; done |
+    for pair in $TRY; do tried "$1" "$pair"; done |
         sort -g | tee "$OUT/tried" | head -n 1 | cut -d ' ' -f 2-
 }
 
@@ -126,16 +129,17 @@ if wanted teacher; then
 fi
 
 samplers() {
-    local how
+    local pair how
     LATER=()
-    judged heun "$TEACHER"
+    for pair in ${JUDGED:-1:1}; do judged "heun-${pair/:/-}" "$TEACHER" --second "${pair%:*}" $(guidance "$pair"); done
     python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
 p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
-    how=$(nearest "$TEACHER")
-    cat "$OUT/tried"
-    rm "$OUT/tried"
-    echo "nearest by $how, after $((SECONDS - START)) s"
-    judged nearest "$TEACHER" $how
+    if [ -n "$TRY" ]; then
+        how=$(nearest "$TEACHER")
+        cat "$OUT/tried"
+        echo "nearest by $how, after $((SECONDS - START)) s"
+        judged nearest "$TEACHER" $how
+    fi
     [ -s test.bin ] && compared test.npy
     finish
 }
@@ -155,19 +159,20 @@ fi
 # arms NAME STUDENTS EFFORT: a study of these, beside another one: each leaves gaps on the GPU that the other fills.
 arms() {
     local reuse= beside=
+    [ -n "$2" ] || return
     [ -f "${KEPT:-carry}/$1/distill-study.json" ] && reuse="--reuse ${KEPT:-carry}/$1/distill-study.json"
     [ -s test.bin ] && beside="--test test.bin" # without: halves
     section "study $1" "$((STUDY_LIMIT + 60))" "$N" study distill --images train.bin $beside --halve 1 --teacher "$TEACHER" \
         --students "$2" --seeds "${SEEDS:-2}" --effort "$3" --number "${STUDY_SAMPLES:-$SAMPLES}" \
         --features "$WATCHED_BY" --watched "${STUDY_WATCH:-5000}" --looks "${STUDY_LOOKS:-8}" \
-        --time-limit "$STUDY_LIMIT" $reuse "${TRAIN[@]}" --report "$OUT/$1" --force &
+        --time-limit "$STUDY_LIMIT" $RATES $reuse "${TRAIN[@]}" --report "$OUT/$1" --force &
     LATER+=($!)
 }
 if wanted study; then
     [ -n "${END:-}" ] && STUDY_LIMIT=$((END - SECONDS + START))
     STUDY_LIMIT=${STUDY_LIMIT:-480}
-    arms sida "${ONE_STEP:-teacher,sida-m1,sida-control,sida-m50,sida,sid,sida-m10,sida-m100}" "${EFFORT:-1}"
-    arms dxmi "${TEN_STEPS:-start,dxmi,dxmi-m1,dxmi-control,dxmi-m100}" "${DXMI_EFFORT:-${EFFORT:-1}}"
+    arms sida "${ONE_STEP-teacher,sida-m1,sida-control,sida-m50,sida,sid,sida-m10,sida-m100}" "${EFFORT:-1}"
+    arms dxmi "${TEN_STEPS-start,dxmi,dxmi-m1,dxmi-control,dxmi-m100}" "${DXMI_EFFORT:-${EFFORT:-1}}"
 fi
 
 finish
