@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tables of designs with a known truth: `n2ce optimize` against what an engineer would do without it.
 
-    ./run bench optimize [--quick] [--kept] [--fresh] [--later] [--json] [--tables a,b] [--seeds K] [--seed S] [--count Q] [--data DIR]
+    ./run bench optimize [--quick] [--kept] [--fresh] [--later] [--last] [--json] [--tables a,b] [--seeds K] [--seed S] [--count Q] [--data DIR]
                          [--methods n2ce,random,...] [--options "--prior gaussian"] [--summary]
 
 Tables are those of bench/tables/designs.py: hills, ripples, curved valleys, monotone formulas, mixed columns, recipes;
@@ -116,7 +116,8 @@ def text_of(value):
 
 def key_of(name, seed, method, a):
     """What a result depends on."""
-    made = b"".join((ROOT / "bench" / "tables" / n).read_bytes() for n in ("designs.py", "formulas.py", "formulas_later.py"))
+    made = b"".join((ROOT / "bench" / "tables" / n).read_bytes() for n in ("designs.py", "formulas.py", "formulas_later.py",
+                                                                "formulas_last.py"))
     if method == "n2ce":
         made += pathlib.Path(a.program).read_bytes() + a.options.encode()
     elif method in peers.METHODS:
@@ -190,6 +191,7 @@ def arguments():
     p.add_argument("--kept", action="store_true", help="the tables that no setting was chosen on")
     p.add_argument("--fresh", action="store_true", help="those that were written when all settings stood")
     p.add_argument("--later", action="store_true", help="those that were written after these, to judge predictions")
+    p.add_argument("--last", action="store_true", help="the last: nothing was chosen on any draw of them")
     p.add_argument("--data", type=pathlib.Path, help="folder with real tables, in its folder anomaly")
     p.add_argument("--methods", default=",".join(METHODS))
     p.add_argument("--count", type=int, default=128)
@@ -201,8 +203,8 @@ def arguments():
     p.add_argument("--summary", action="store_true", help="what is known already")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
-    names = list(tables.LATER if a.later else tables.FRESH if a.fresh else tables.KEPT if a.kept else tables.QUICK if a.quick else tables.TABLES)
-    names += [f"real-{t}" for t in tables.REAL] if a.data and not (a.quick or a.kept or a.fresh or a.later) else []
+    names = list(tables.LAST if a.last else tables.LATER if a.later else tables.FRESH if a.fresh else tables.KEPT if a.kept else tables.QUICK if a.quick else tables.TABLES)
+    names += [f"real-{t}" for t in tables.REAL] if a.data and not (a.quick or a.kept or a.fresh or a.later or a.last) else []
     a.tables = a.tables.split(",") if a.tables else names
     a.seeds = a.seeds or (1 if a.quick else 2)
     return a

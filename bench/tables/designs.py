@@ -14,6 +14,7 @@ import zlib
 
 import numpy as np
 from formulas import FORMULAS
+from formulas_last import LAST as LAST_FORMULAS
 from formulas_later import LATER as LATER_FORMULAS
 
 
@@ -162,7 +163,7 @@ def functions(rng, family, d, rows, noise, hidden):
 
 def formula(rng, name, d, rows, noise, hidden):
     """One of formulas.py; the columns beyond its own do nothing."""
-    return functions(rng, lambda r, n: {**FORMULAS, **LATER_FORMULAS}[name], d, rows, noise, hidden)
+    return functions(rng, lambda r, n: {**FORMULAS, **LATER_FORMULAS, **LAST_FORMULAS}[name], d, rows, noise, hidden)
 
 
 # ---- columns of several kinds -------------------------------------------------------------------------------
@@ -355,6 +356,29 @@ LATER = {
     "skewed-6": (functions, skewed, 6, 1500, 0.1, 0.2),
     "mixed-later": (mixed, 4, 2, 3, 8, 1500, 0.5, 0.1),
 }
+# The last: written before the predictions that they judge.
+LAST = {
+    "park": (formula, "park", 5, 1000, 0.1, 0.2),
+    "franke": (formula, "franke", 4, 500, 0.1, 0.2),
+    "langermann": (formula, "langermann", 4, 1500, 0.2, 0.1),
+    "alpine": (formula, "alpine", 5, 2500, 0.1, 0.1),
+    "qing": (formula, "qing", 6, 2000, 0.05, 0.2),
+    "bratley": (formula, "bratley", 8, 1000, 0.3, 0.2),
+    "tilted": (formula, "tilted", 7, 800, 0.05, 0.3),
+    "fermenter": (formula, "fermenter", 6, 2000, 0.1, 0.2),
+    "catalyst": (formula, "catalyst", 6, 1500, 0.2, 0.1),
+    "turbine": (formula, "turbine", 5, 1000, 0.1, 0.2),
+    "spring": (formula, "spring", 5, 2000, 0.3, 0.2),
+    "welded": (formula, "welded", 4, 600, 0.1, 0.3),
+    "crop": (formula, "crop", 8, 3000, 0.2, 0.1),
+    "synergy": (formula, "synergy", 4, 400, 0.4, 0.2),
+    "queue": (formula, "queue", 6, 1200, 0.1, 0.0),
+    "filter": (formula, "filter", 5, 2500, 0.1, 0.2),
+    "fin": (formula, "fin", 6, 1000, 0.5, 0.1),
+    "polymer": (formula, "polymer", 7, 2000, 0.1, 0.2),
+    "sharpe": (formula, "sharpe", 6, 1500, 0.7, 0.1),
+    "switches": (formula, "switches", 10, 4000, 0.2, 0.2),
+}
 REAL = {"Wilt": 0, "fault": 24, "Cardiotocography": 7, "magic.gamma": 0, "letter": 3, "Pima": 1, "pendigits": 5,
         "annthyroid": 1}
 QUICK = ("monotone-8", "monotone-10", "bumps-4", "bumps-6", "ripples-10", "valleys-8", "waves-10", "mixed-hidden")
@@ -364,5 +388,5 @@ def make(name, seed, folder=None):
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if name.startswith("real-"):
         return real(rng, folder, name[5:], REAL[name[5:]], 0.3)
-    maker, *rest = {**TABLES, **KEPT, **FRESH, **LATER}[name]
+    maker, *rest = {**TABLES, **KEPT, **FRESH, **LATER, **LAST}[name]
     return maker(rng, *rest)
