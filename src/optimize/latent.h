@@ -113,9 +113,9 @@ typedef struct n2_latent_record {
     double narrow;    /* share of designs by chance within the bounds that do */
     double doubt;     /* spread of the members, standardised */
     double ambition;  /* as it was given, or as trials say */
-    double shift;     /* of predictions for proposals, standardised: what trials were off by */
+    double shift;     /* to be added to predictions of proposals, in y_sd */
     double cut;       /* how abruptly values end, 0 to 1: as if the best had been cut off */
-    double error;     /* standard deviation of the mean over proposals, standardised */
+    double error;     /* standard deviation of the mean over proposals, in y_sd */
     double chance;    /* the best of designs by chance, as it is judged, in units of y */
     bool outdone;     /* the best proposal of a trial was worse than that */
     n2_latent_trial trial[N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS];

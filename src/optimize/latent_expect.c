@@ -2,16 +2,17 @@
  * off for two reasons, and its rows tell of both.
  *
  * The search finds where a model is too high; or the model is too low where the best is, because it
- * has not seen the best. Trials show the sum of that: judged less predicted. But where the best are
- * missing in the rows as well, the judge has not seen them either, and is too low in the same way:
- * what a trial shows of that is only the part that its hidden rows tell more, about a third. What
- * it shows of a model that is too high is the whole.
+ * has not seen the best. Trials show the sum of that: judged less predicted. But the judge of a
+ * trial lacks the rows that the file lacks, and is off in the same direction as the model on trial:
+ * the whole is a multiple of what a trial shows. A trial is one draw, so that large numbers count
+ * less.
  *
  * And where the best rows are missing, as if they had been cut off at a value, the rows near the
- * cut are those whose noise let them stay: of designs that are worth f, such are seen as have
- * f + noise below the cut, which is f - noise phi(u) / Phi(-u) on average, u = (f - cut) / noise.
- * The model learns that average; turned around, it says f. Whether values end abruptly, their
- * quantiles tell. */
+ * cut are those whose noise let them stay: what is seen of good designs is too low, by as much as
+ * there is noise. Whether values end abruptly, their quantiles tell.
+ *
+ * Both are in standard deviations of the values as they are. On the scale that values are learnt
+ * on, which may be a logarithm, the same shift would be next to nothing or enormous. */
 #include "base/numerics.h"
 #include "latent_model.h"
 
@@ -19,12 +20,10 @@
 #include <stdlib.h>
 
 /* From tables of bench/optimize.py: docs/optimize.md. */
-static const double OF_TRIAL_WHOLE = 0.3, OF_TRIAL_CUT = 3; /* times what a trial was off by */
-static const double OF_TOO_HIGH = 1.0 / 3;                  /* of that, if it was too high */
-static const double OF_CUT = 0.4;
-static const double LEAST_ERROR = 0.25, ERROR_OF_TRIAL = 0.5, ERROR_OF_CUT = 0.85;
-static const double UNTRIED_ERROR = 0.5;
-static const double HIGHEST = 1.5; /* u, at most: beyond, the average hardly depends on f */
+static const double OF_TRIAL = 2.5, LARGE = 2; /* times what a trial was off by; large for that */
+static const double OF_NOISE = 1.4;            /* times what is not explained, where values end */
+static const double LEAST_ERROR = 0.4, ERROR_OF_TRIAL = 0.8; /* the latter of the trial's part */
+static const double UNTRIED = 0.5; /* what a trial might have been off by, where there was none */
 
 /* ---- what was cut off ------------------------------------------------------------------------ */
 
@@ -55,77 +54,42 @@ static n2ce_status look_at_end(n2_latent *m) {
     return N2CE_OK;
 }
 
-/* What is seen of designs that are worth u above the cut, on average, noise being 1. */
-static double seen_of(double u) {
-    return u - exp(-u * u / 2) / sqrt(2 * acos(-1)) / n2_normal_cdf(-u);
-}
-
-/* How much more designs are worth than what is seen of them says, the cut being 0. */
-static double unseen_of(double seen, double noise) {
-    double low = -8, high = HIGHEST;
-    const double at = fmin(seen / noise, seen_of(HIGHEST));
-    for (int i = 0; i < 50; i++) {
-        const double middle = (low + high) / 2;
-        *(seen_of(middle) < at ? &low : &high) = middle;
-    }
-    return at > -8 ? noise * (high - at) : 0;
-}
-
 /* ---- shift and error ------------------------------------------------------------------------- */
 
-/* Judged less predicted, on the scale that values are learnt on. */
-static double shift_of(const n2_latent *m, const n2_latent_trial *t) {
-    double sum = 0;
-    for (size_t i = 0; i < (size_t)t->n; i++)
-        sum += n2_latent_scaled(m, t->each_judged[i]) - n2_latent_scaled(m, t->each_predicted[i]);
-    return sum / t->n;
-}
-
-/* What is not explained, standardised. */
-static double noise_of(const n2_latent_record *r) { return sqrt(fmin(fmax(1 - r->r2, 1e-4), 1)); }
-
-n2ce_status n2_latent_learn_shift(n2_latent *m) {
-    n2_latent_record *r = &m->record;
-    double least = 1, shift = 0;
+/* Judged less predicted, in the trial that is most like the run itself: that with the least hidden;
+ * large numbers are made smaller. */
+static double said_by_trials(const n2_latent_record *r) {
+    double least = 1, off = 0;
     for (size_t i = 0; i < r->trials; i++) {
         const n2_latent_trial *t = &r->trial[i];
         if (t->ambition != r->ambition || !(t->hidden < least)) continue;
-        least = t->hidden; /* that with the least hidden is most like the run itself */
-        shift = shift_of(m, t);
+        least = t->hidden;
+        off = (t->judged - t->predicted) / r->y_sd;
     }
+    if (least == 1) return N2_NAN;
+    return off / hypot(1, off / LARGE);
+}
+
+n2ce_status n2_latent_learn_shift(n2_latent *m) {
+    n2_latent_record *r = &m->record;
+    const double off = said_by_trials(r);
     N2_TRY(look_at_end(m));
-    shift *= r->cut * OF_TRIAL_CUT + (1 - r->cut) * OF_TRIAL_WHOLE;
-    r->shift = shift > 0 ? shift : OF_TOO_HIGH * shift;
-    r->error = LEAST_ERROR + ERROR_OF_CUT * r->cut * noise_of(r);
-    r->error += least < 1 ? ERROR_OF_TRIAL * fabs(shift) : UNTRIED_ERROR;
+    const double noise = r->cut * sqrt(fmin(fmax(1 - r->r2, 0), 1));
+    r->shift = OF_NOISE * noise + (isnan(off) ? 0 : OF_TRIAL * off);
+    r->error = LEAST_ERROR + ERROR_OF_TRIAL * OF_TRIAL * (isnan(off) ? UNTRIED : fabs(off));
     return N2CE_OK;
 }
 
-/* What a proposal is to be expected to be worth, from what is predicted; both in units of y, but
- * for `more`, which is standardised and added. */
-static double worth_of(const n2_latent *m, double predicted, double more) {
-    const n2_latent_record *r = &m->record;
-    const double v = n2_latent_scaled(m, predicted), best = n2_latent_scaled(m, r->y_best);
-    const double unseen = r->cut > 0 ? unseen_of(v - best, noise_of(r)) : 0;
-    return n2_latent_unscaled(m, v + r->shift + OF_CUT * r->cut * unseen + more);
-}
-
-/* The mean over what the error may be: on a curved scale that is not what the mean error gives. */
-static double expected_of(const n2_latent *m, double predicted, double error) {
-    enum { PARTS = 9 };
-    double sum = 0;
-    for (size_t k = 0; k < PARTS; k++)
-        sum += worth_of(m, predicted, error * n2_normal_quantile(((double)k + 0.5) / PARTS));
-    return sum / PARTS;
-}
-
 void n2_latent_expect(const n2_latent *m, const double *predicted, double sway, n2_proposals *out) {
-    const double error = hypot(m->record.error, sway), half = n2_normal_quantile(0.9) * error;
-    out->low = out->high = 0;
+    const n2_latent_record *r = &m->record;
+    const double shift = r->shift * r->y_sd;
+    double sum = 0, apart = 0;
     for (size_t i = 0; i < out->rows; i++) {
-        out->low += worth_of(m, predicted[i], -half) / (double)out->rows;
-        out->high += worth_of(m, predicted[i], half) / (double)out->rows;
+        sum += predicted[i] + shift;
+        apart += n2_latent_half_width(m, predicted[i], sway);
     }
-    for (size_t i = 0; i < out->rows && out->predicted; i++)
-        out->predicted[i] = expected_of(m, out->predicted[i], error);
+    const double n = (double)out->rows, error = hypot(r->error * r->y_sd, apart / n);
+    out->low = sum / n - n2_normal_quantile(0.9) * error;
+    out->high = sum / n + n2_normal_quantile(0.9) * error;
+    for (size_t i = 0; i < out->rows && out->predicted; i++) out->predicted[i] += shift;
 }

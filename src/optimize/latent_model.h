@@ -176,6 +176,9 @@ typedef struct n2_latent_words {
 } n2_latent_words;
 n2ce_status n2_latent_say(n2_latent *m, const float *rows, size_t n, const n2_latent_words *words);
 
+/* Half of how far y + width is from y - width, the width being standardised. */
+double n2_latent_half_width(const n2_latent *m, double y, double width);
+
 /* How much the members disagree about the mean of n designs, standardised. */
 n2ce_status n2_latent_sway(n2_latent *m, const double *designs, size_t n, double *sway);
 

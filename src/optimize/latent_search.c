@@ -203,7 +203,7 @@ static bool stays(const search *s, size_t i) {
  * explained, and where chance did better than the search in the trials. */
 static size_t wanderers_period(const search *s) {
     const n2_latent_record *r = &s->m->record;
-    if (r->r2 < 0.25 || r->outdone) return 2;
+    if (r->outdone) return 2;
     return r->r2 < 0.5 || r->structure > STRUCTURED ? 3 : 8;
 }
 

@@ -70,6 +70,11 @@ static void summarise(const double *members, size_t n, double *mean, double *spr
     *spread = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
 }
 
+double n2_latent_half_width(const n2_latent *m, double y, double width) {
+    const double v = n2_latent_scaled(m, y);
+    return (n2_latent_unscaled(m, v + width) - n2_latent_unscaled(m, v - width)) / 2;
+}
+
 n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, double *predicted,
                                double *spread, double *log_prior) {
     const size_t e = m->o.members;
@@ -78,11 +83,10 @@ n2ce_status n2_latent_appraise(n2_latent *m, const double *designs, size_t n, do
     for (size_t i = 0; i < n && status == N2CE_OK; i++) {
         double mean, wide;
         summarise(members + i * e, e, &mean, &wide);
-        wide = hypot(wide, m->record.error); /* all may be off together */
-        if (predicted) predicted[i] = n2_latent_unscaled(m, mean);
-        if (spread)
-            spread[i] =
-                (n2_latent_unscaled(m, mean + wide) - n2_latent_unscaled(m, mean - wide)) / 2;
+        const double y = n2_latent_unscaled(m, mean);
+        if (predicted) predicted[i] = y;
+        if (spread) /* all may be off together */
+            spread[i] = hypot(n2_latent_half_width(m, y, wide), m->record.error * m->record.y_sd);
     }
     n2_free(m->ctx, members);
     return status;
