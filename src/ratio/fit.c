@@ -82,14 +82,15 @@ static size_t columns_of(const n2_smooth *s) {
     return n;
 }
 
+static size_t count_kind(const n2_features *f, n2_feature_kind kind) {
+    size_t n = 0;
+    for (size_t c = 0; c < f->cols; c++) n += f->column[c].kind == kind;
+    return n;
+}
+
 /* Levels and products of them are functions that the smooth part has. */
 static bool are_levels(const n2_features *f) {
-    size_t levels = 0, constant = 0;
-    for (size_t c = 0; c < f->cols; c++) {
-        levels += f->column[c].kind == N2_FEATURE_LEVELS;
-        constant += f->column[c].kind == N2_FEATURE_CONSTANT;
-    }
-    return levels + constant == f->cols;
+    return count_kind(f, N2_FEATURE_LEVELS) + count_kind(f, N2_FEATURE_CONSTANT) == f->cols;
 }
 
 static bool smooth_is_enough(const n2_fitter *f, size_t n) {
@@ -338,6 +339,8 @@ static n2ce_status run_all(n2_fitter *f) {
     if (f->o.estimator != N2_ESTIMATOR_NEURAL) N2_TRY(fit_kernel(f));
     if (f->o.estimator == N2_ESTIMATOR_NEURAL && f->o.parts != N2_PARTS_NET)
         N2_TRY(n2_fit_gaussian(f));
+    if (f->o.smooth && !f->o.critic.stages && count_kind(f->ratio->features, N2_FEATURE_LEVELS) > 0)
+        f->o.critic.stages = 1; /* normals in levels' place do not know how far apart samples are */
     n2_choose(f->ratio->base, f->record->gaussian, f->num.n, f->dx ? f->num.n : f->den.n, &f->o,
               f->record->alpha);
     N2_TRY(fit_smooth(f));
@@ -355,19 +358,13 @@ static n2ce_status run_all(n2_fitter *f) {
     return f->o.explain ? explain(f) : N2CE_OK;
 }
 
-static size_t count_mapped(const n2_features *f) {
-    size_t n = 0;
-    for (size_t c = 0; c < f->cols; c++) n += f->column[c].kind == N2_FEATURE_NORMAL;
-    return n;
-}
-
 static n2ce_status prepare(n2_fitter *f, n2_table *num, n2_table *den, size_t x_cols,
                            const size_t *levels) {
     N2_TRY(n2_table_shuffle(num, f->o.seed, 1));
     if (den) N2_TRY(n2_table_shuffle(den, f->o.seed, 2));
     N2_TRY(n2_features_new(f->ctx, num, den, levels, f->o.scaling, &f->ratio->features));
     const n2_features *features = f->ratio->features;
-    f->record->mapped = count_mapped(features);
+    f->record->mapped = count_kind(features, N2_FEATURE_NORMAL);
     if (!den) f->dx = f->ratio->dx = n2_features_width(features, x_cols);
     N2_TRY(make_features(f->ctx, features, num, &f->num));
     if (den) N2_TRY(make_features(f->ctx, features, den, &f->den));

@@ -4,8 +4,10 @@
 
 #include "base/numerics.h"
 #include "ratio/estimate.h"
+#include "task/ratio_verdict.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct fitted {
     n2_ratio *ratio;
@@ -102,6 +104,24 @@ static void what_some_rows_miss_stands_for_all(void **state) {
     forget(&some);
 }
 
+/* ---- the verdict ---- */
+
+static n2_judgement judge(double value, double curve) {
+    n2_ratio ratio = {0};
+    const n2_session s = {.ratio = &ratio, .rows = {1000, 1000}};
+    const n2_quality q = {.curve = curve};
+    return n2_judge(&s, N2_JUDGED_KL, (n2_estimate){value, 0.1}, &q, 1.96);
+}
+
+/* A number that more than a quarter of is still to be found is doubtful, and says why. */
+static void what_rises_with_the_rows_is_doubtful(void **state) {
+    (void)state;
+    assert_int_equal(judge(0.5, 0.12).trust, N2_TRUSTED);
+    const n2_judgement rising = judge(0.5, 0.13);
+    assert_int_equal(rising.trust, N2_DOUBTFUL);
+    assert_non_null(strstr(rising.reason, "half of the rows find 0.13 nats less"));
+}
+
 /* ---- fits ---- */
 
 /* y follows sin 4x, with noise. */
@@ -180,6 +200,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_half_of_the_rows_miss_is_in_the_interval),
         cmocka_unit_test(what_some_rows_miss_stands_for_all),
+        cmocka_unit_test(what_rises_with_the_rows_is_doubtful),
         cmocka_unit_test(more_rows_leave_less_to_be_found),
         cmocka_unit_test(shells_are_told_by_their_radius),
     };
