@@ -265,12 +265,18 @@ static bool is_honest(const hostile *h, const n2ce_answer *a, const char *name, 
     return covered;
 }
 
+#ifdef __SANITIZE_THREAD__
+enum { STRIDE = 6 }; /* each case takes minutes then, and does what others do */
+#else
+enum { STRIDE = 1 };
+#endif
+
 static void no_number_is_wrong_and_trusted(void **state) {
     (void)state;
     static double num[ROWS * 125], den[ROWS * 125];
     n2ce_ctx *ctx = new_ctx(2);
     size_t lies = 0;
-    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+    for (size_t k = 0; k < COUNT_OF(cases); k += STRIDE) {
         const hostile *h = &cases[k];
         h->draw(h->rows, num, den);
         const n2ce_matrix data[] = {matrix(num, h->rows, h->num_cols),
