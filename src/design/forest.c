@@ -181,6 +181,7 @@ static void grow_tree(void *arg, size_t tree, int worker) {
         const split s = best_split(g, w, r, (uint32_t)tree, all);
         if (!s.found) continue;
         const uint32_t middle = r.begin + mark_left(g, w, r, &s), left = (uint32_t)used;
+        if (middle == r.begin || middle == r.end) continue; /* what is no number is on no side */
         part(g, w, r);
         nodes[r.node] = (node){s.column, left, s.threshold, nodes[r.node].value};
         w->stack[depth++] = (range){left + 1, middle, r.end, r.depth + 1};

@@ -3,6 +3,7 @@
 #include "contexts.h"
 #include "design/forest.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROWS = 300, COLS = 5 };
@@ -98,6 +99,32 @@ static void a_forest_is_constant_beyond_its_rows(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Between numbers next to each other, or what is none, there is nothing to part them by. */
+static void what_cannot_be_parted_stays_together(void **state) {
+    enum { FEW = 8, TREES = 5, DEPTH = 64 };
+    static const double pairs[][2] = {{-5e-324, 0},
+                                      {-(double)INFINITY, (double)INFINITY},
+                                      {1, (double)NAN},
+                                      {(double)NAN, (double)NAN}};
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(pairs); k++) {
+        double x[FEW], y[FEW], guess[FEW];
+        n2ce_ctx *ctx = new_ctx(1);
+        n2_forest *forest;
+        for (size_t i = 0; i < FEW; i++) {
+            x[i] = pairs[k][i % 2];
+            y[i] = (double)i;
+        }
+        const n2_forest_options o = {TREES, DEPTH, 7};
+        assert_int_equal(n2_forest_fit(ctx, x, y, FEW, 1, &o, &forest), N2CE_OK);
+        assert_true(n2_forest_nodes(forest) < TREES * 2 * FEW);
+        assert_int_equal(n2_forest_predict(forest, x, FEW, guess), N2CE_OK);
+        for (size_t i = 0; i < FEW; i++) assert_true(guess[i] >= 0 && guess[i] < FEW);
+        n2_forest_free(forest);
+        n2ce_ctx_free(ctx);
+    }
+}
+
 static void a_forest_of_nothing_is_refused(void **state) {
     (void)state;
     n2ce_ctx *ctx = new_ctx(1);
@@ -115,6 +142,7 @@ int main(void) {
         cmocka_unit_test(predictions_do_not_depend_on_threads),
         cmocka_unit_test(depth_limits_the_leaves),
         cmocka_unit_test(a_forest_is_constant_beyond_its_rows),
+        cmocka_unit_test(what_cannot_be_parted_stays_together),
         cmocka_unit_test(a_forest_of_nothing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
