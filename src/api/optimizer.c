@@ -422,7 +422,7 @@ static n2ce_status load_file(n2ce_ctx *ctx, const char *path, const n2_st_file *
                            "an optimiser of n2ce, as n2ce_optimizer_save() writes it."));
     N2_TRY(new_optimizer(ctx, &o));
     n2ce_status status = load(o, path, f);
-    if (status == N2CE_EDATA)
+    if (status == N2CE_EDATA || status == N2CE_ENAN)
         status = n2_bundle_damaged(ctx, path, "a part is missing or does not fit");
     return finish(o, status, out);
 }

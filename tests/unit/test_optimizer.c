@@ -279,6 +279,31 @@ static void rules_that_cannot_be_met(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Designs and values that no fit would take: such a file is refused, or read. */
+static void numbers_beyond_computing(void **state) {
+    static const char *const arrays[] = {"designs", "values", "space"};
+    static const double extremes[] = {1e300, -1e300, 1e-310};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(arrays) * COUNT_OF(extremes) * 2; i++) {
+        n2ce_ctx *ctx = new_ctx(1);
+        const char *path = "test_optimizer.beyond", *array = arrays[i / 6];
+        n2ce_optimizer *loaded;
+        size_t n;
+        char *bytes = read_all(&n);
+        forge(ctx, bytes, n, array, i / 3 % 2 * 2, extremes[i % 3]);
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(bytes, 1, n, f), n);
+        fclose(f);
+        const n2ce_status status = n2ce_optimizer_load(ctx, path, &loaded);
+        assert_true(status == N2CE_OK || status == N2CE_EDATA);
+        n2ce_optimizer_free(loaded);
+        free(bytes);
+        unlink(path);
+        n2ce_ctx_free(ctx);
+    }
+}
+
 /* The other kind of model is not taken for this one. */
 static void a_ratio_is_no_optimizer(void **state) {
     (void)state;
@@ -319,6 +344,7 @@ int main(void) {
         cmocka_unit_test(a_damaged_file_is_refused),
         cmocka_unit_test(a_file_that_says_more_than_it_holds),
         cmocka_unit_test(rules_that_cannot_be_met),
+        cmocka_unit_test(numbers_beyond_computing),
         cmocka_unit_test(a_ratio_is_no_optimizer),
         cmocka_unit_test(loading_survives_a_lack_of_memory),
     };
