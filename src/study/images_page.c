@@ -93,7 +93,7 @@ static void add_sheets(n2_text *page, const n2_images_study *s) {
     add_sheet(
         page, &s->chains, "chains",
         "Chains of Langevin dynamics on the prior of N2CE with K = 3, a row each, after 0, 1, "
-        "2, 5, 10, 20, 50 and 100 steps from N(0, I).");
+        "2, 5, 10, 20, 50 and 100 steps from its base.");
     add_sheet(page, &s->pairs, "reconstructions",
               "Pictures, and what their codes become, in turns.");
     add_sheet(page, &s->lines, "interpolations",
