@@ -132,9 +132,9 @@ samplers() {
     local pair how
     LATER=()
     for pair in ${JUDGED:-1:1}; do judged "heun-${pair/:/-}" "$TEACHER" --second "${pair%:*}" $(guidance "$pair"); done
-    python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
-p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
     if [ -n "$TRY" ]; then
+        python3 -c 'import sys; sys.path.insert(0, "bench"); import pack_pictures as p
+p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SIZE])' "$TRIED"
         how=$(nearest "$TEACHER")
         cat "$OUT/tried"
         echo "nearest by $how, after $((SECONDS - START)) s"
