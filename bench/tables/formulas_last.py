@@ -104,7 +104,7 @@ def crop(u):
 
 def synergy(u):
     """Three drugs that help one another, and harm."""
-    a, b, c = ranges((0, 10), (0, 10), (0, 10))(u)
+    a, b, c = np.maximum(ranges((0, 10), (0, 10), (0, 10))(u), 0)  # a bound that was rounded may be below
     dose = a / 3 + b / 4 + c / 2.5 + .8 * np.sqrt(a * b / 12) + .5 * np.sqrt(b * c / 10) - .4 * np.sqrt(a * c / 7.5)
     harm = .02 * a ** 2 + .015 * b ** 2 + .03 * c ** 2 + .01 * a * c
     return np.maximum(dose, 0) ** 2.5 / (1 + np.maximum(dose, 0) ** 2.5) - .25 * harm
