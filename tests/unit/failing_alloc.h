@@ -55,7 +55,7 @@ typedef n2ce_status whole_life_fn(failing_alloc *memory);
  * ThreadSanitizer, to which lives of one thread have nothing to tell, there are fewer. */
 static inline size_t next_failure(size_t n, size_t part) {
 #ifdef __SANITIZE_THREAD__
-    part = part && part < 6 ? part : 6;
+    part = part && part < 16 ? part : 16;
 #endif
     return n + 1 + (part ? n / part : 0);
 }
