@@ -2,6 +2,7 @@
 #include "anomaly_study.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "study_runner.h"
 #include "task/device_options.h"
 #include "task/vocabulary.h"
@@ -112,10 +113,16 @@ static n2ce_status choose_digits(n2ce_ctx *ctx, const n2ce_options *o, n2_anomal
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
+typedef struct due_run {
+    const n2_anomaly_method *method;
+    n2_anomaly_run *run;
+} due_run;
+
 typedef struct anomaly_runner {
     n2_runner base;
     n2_anomaly_study *study;
     n2_anomaly_split split;
+    const due_run *due; /* of the digit at hand */
 } anomaly_runner;
 
 /* Numbers of the pictures of a kind that score highest. */
@@ -204,16 +211,45 @@ static size_t count_due(const n2_anomaly_study *s) {
     return n;
 }
 
+static n2ce_status run_one(void *user, size_t i) {
+    anomaly_runner *r = user;
+    return run_method(r, r->due[i].method, r->due[i].run);
+}
+
+/* What rank `root` found, names of parts and of its device too. */
+static n2ce_status share_one(void *user, size_t i, int root) {
+    anomaly_runner *r = user;
+    n2_anomaly_study *s = r->study;
+    n2ce_ctx *ctx = r->base.ctx;
+    n2_anomaly_run *run = r->due[i].run;
+    const char *device = run->device, *names[N2_ANOMALY_PARTS];
+    for (size_t k = 0; k < N2_ANOMALY_PARTS; k++) {
+        names[k] = run->parts[k].name;
+        N2_TRY(n2_share_string(ctx, s->arena, root, &names[k]));
+    }
+    N2_TRY(n2_share_string(ctx, s->arena, root, &device));
+    N2_TRY(n2_comm_broadcast(ctx, root, run, sizeof *run));
+    run->device = device;
+    for (size_t k = 0; k < N2_ANOMALY_PARTS; k++) run->parts[k].name = names[k];
+    if (n2_rank(ctx) != root) n2_runner_done(&r->base, (double)++s->n_done);
+    return N2CE_OK;
+}
+
+/* Seed by seed, in it method by method. */
 static n2ce_status run_digit(anomaly_runner *r, size_t digit) {
     n2_anomaly_study *s = r->study;
-    for (size_t k = 0; k < s->n_seeds; k++)
-        for (size_t m = 0; m < s->n_methods; m++) {
-            n2_anomaly_run *run = n2_anomaly_run_at(s, digit, m, k);
-            if (run->done || !n2_anomaly_is_due(s, m, k)) continue;
-            run->seed = s->first_seed + k;
-            N2_TRY(run_method(r, s->methods[m], run));
-        }
-    return N2CE_OK;
+    due_run *due = n2_arena_alloc(s->arena, s->n_methods * s->n_seeds, sizeof *due);
+    size_t n = 0;
+    if (!due) return N2CE_ENOMEM;
+    for (size_t i = 0; i < s->n_seeds * s->n_methods; i++) {
+        const size_t k = i / s->n_methods, m = i % s->n_methods;
+        n2_anomaly_run *run = n2_anomaly_run_at(s, digit, m, k);
+        if (run->done || !n2_anomaly_is_due(s, m, k)) continue;
+        run->seed = s->first_seed + k;
+        due[n++] = (due_run){s->methods[m], run};
+    }
+    r->due = due;
+    return n2_comm_tasks(r->base.ctx, n, run_one, share_one, r);
 }
 
 static n2ce_status run_digits(anomaly_runner *r) {

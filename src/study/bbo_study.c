@@ -218,15 +218,12 @@ static n2ce_status share_points(bbo_runner *r, int root, n2_bbo_points *p) {
 
 /* Lists first say whether there are any, by the root's pointers, which mean nothing else here. */
 static n2ce_status share_run(bbo_runner *r, int root, n2_bbo_run *run) {
-    const void *aims, *name;
-    size_t length = run->device ? strlen(run->device) + 1 : 0;
-    N2_TRY(n2_comm_broadcast(r->base.ctx, root, &length, sizeof length));
-    name = run->device;
+    const char *device = run->device;
+    N2_TRY(n2_share_string(r->base.ctx, r->study->arena, root, &device));
     N2_TRY(n2_comm_broadcast(r->base.ctx, root, run, sizeof *run));
-    aims = run->aims;
-    N2_TRY(share_list(r, root, &name, length));
+    const void *aims = run->aims;
     N2_TRY(share_list(r, root, &aims, run->n_aims * sizeof *run->aims));
-    run->device = length ? name : NULL;
+    run->device = device;
     run->aims = (n2_bbo_aim *)(uintptr_t)aims;
     N2_TRY(share_points(r, root, &run->proposed));
     return share_points(r, root, &run->drawn);

@@ -57,6 +57,7 @@ static n2_distill_plan plan_of(const n2_distill_study *s, const n2_distill_arm *
     p.steps = scaled(s, p.steps, p.batch, batch);
     p.batch = batch;
     p.critic = arm->critic;
+    p.fall = n2ce_options_number(s->options, "decay");
     p.seed = seed;
     const double seen = (double)p.steps * (double)batch;
     p.alone = fmin(p.alone, seen / 20);

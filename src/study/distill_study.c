@@ -2,6 +2,7 @@
 #include "distill_study.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "task/device_options.h"
 #include "task/diffusion_options.h"
 #include "task/vocabulary.h"
@@ -45,6 +46,7 @@ static const n2ce_option options_table[] = {
      "learning rate of generator and fake score; auto: 1e-4"},
     {"sampler-rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",
      "learning rate of DxMI's sampler; auto: 3e-6"},
+    N2_DECAY_OPTION("0"),
     {"effort", 0, N2CE_OPTION_REAL, "1", 1e-6, 100, NULL, "F",
      "factor on the steps of training: of 12.5 million pictures for the teacher, 1.8 million for "
      "SiD and SiDA, 500,000 for DxMI"},
@@ -78,16 +80,16 @@ static n2ce_status read_set(n2_distill_study *s) {
 static void note_settings(n2_distill_study *s) {
     const char *net = n2ce_options_get(s->options, "features");
     const n2_images *p = s->set.train;
-    snprintf(s->settings, sizeof s->settings,
-             "%s %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, %s "
-             "watched at %s "
-             "looks",
-             s->set.name, s->number, p->n, p->height, p->width,
-             net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
-             n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
-             n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
-             n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "watched"),
-             n2ce_options_get(s->options, "looks"));
+    snprintf(
+        s->settings, sizeof s->settings,
+        "%s %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, decay %s, "
+        "%s watched at %s looks",
+        s->set.name, s->number, p->n, p->height, p->width,
+        net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
+        n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
+        n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
+        n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "decay"),
+        n2ce_options_get(s->options, "watched"), n2ce_options_get(s->options, "looks"));
 }
 
 static n2ce_status read_options(n2_distill_study *s) {
@@ -156,23 +158,57 @@ static void tell(const n2_distill_study *s, size_t arm, size_t seed) {
            r->failed ? N2_NAN : r->score.frechet, r->seconds);
 }
 
+typedef struct dealt_runs {
+    n2_distill_study *s;
+    n2_runner *runner;
+    size_t *due; /* numbers of runs: arms of a seed, then those of the next */
+} dealt_runs;
+
+static n2_distill_run *run_of(const dealt_runs *d, size_t i) {
+    return n2_distill_run_at(d->s, d->due[i] % N2_DISTILL_ARMS, d->due[i] / N2_DISTILL_ARMS);
+}
+
+static n2ce_status run_one(void *user, size_t i) {
+    const dealt_runs *d = user;
+    n2_distill_study *s = d->s;
+    const size_t arm = d->due[i] % N2_DISTILL_ARMS, seed = d->due[i] / N2_DISTILL_ARMS;
+    s->out_of_time |= s->deadline > 0 && n2_seconds() > s->deadline;
+    if (s->out_of_time) return N2CE_OK;
+    const n2ce_status status = n2_distill_run_arm(s, d->runner, arm, seed);
+    if (status == N2CE_ECANCELED || n2_cancelled(s->ctx)) return N2CE_ECANCELED;
+    if (status != N2CE_OK)
+        return *n2ce_errmsg(d->runner->inner)
+                   ? n2_fail(s->ctx, status, "%s", n2ce_errmsg(d->runner->inner))
+                   : status;
+    tell(s, arm, seed);
+    n2_runner_done(d->runner, (double)++s->n_done);
+    return N2CE_OK;
+}
+
+static n2ce_status share_one(void *user, size_t i, int root) {
+    const dealt_runs *d = user;
+    n2_distill_study *s = d->s;
+    n2_distill_run *run = run_of(d, i);
+    n2_text sheet = run->sheet;
+    bool late = s->out_of_time;
+    N2_TRY(n2_comm_broadcast(s->ctx, root, run, sizeof *run));
+    run->sheet = sheet;
+    N2_TRY(n2_share_text(s->ctx, root, &run->sheet));
+    N2_TRY(n2_comm_broadcast(s->ctx, root, &late, sizeof late));
+    s->out_of_time |= late;
+    if (n2_rank(s->ctx) != root && (run->done || run->failed))
+        n2_runner_done(d->runner, (double)++s->n_done);
+    return N2CE_OK;
+}
+
 /* Seed by seed, so that a study that ends early has all arms of some seeds. */
 static n2ce_status run_arms(n2_distill_study *s, n2_runner *runner) {
-    for (size_t i = 0; i < N2_DISTILL_ARMS * s->n_seeds; i++) {
-        const size_t arm = i % N2_DISTILL_ARMS, seed = i / N2_DISTILL_ARMS;
-        if (!n2_distill_is_due(s, arm, seed)) continue;
-        s->out_of_time = s->deadline > 0 && n2_seconds() > s->deadline;
-        if (s->out_of_time) return N2CE_OK;
-        const n2ce_status status = n2_distill_run_arm(s, runner, arm, seed);
-        if (status == N2CE_ECANCELED || n2_cancelled(s->ctx)) return N2CE_ECANCELED;
-        if (status != N2CE_OK)
-            return *n2ce_errmsg(runner->inner)
-                       ? n2_fail(s->ctx, status, "%s", n2ce_errmsg(runner->inner))
-                       : status;
-        tell(s, arm, seed);
-        n2_runner_done(runner, (double)++s->n_done);
-    }
-    return N2CE_OK;
+    size_t n = 0, *due = n2_arena_alloc(s->arena, N2_DISTILL_ARMS * s->n_seeds, sizeof *due);
+    if (!due) return N2CE_ENOMEM;
+    for (size_t i = 0; i < N2_DISTILL_ARMS * s->n_seeds; i++)
+        if (n2_distill_is_due(s, i % N2_DISTILL_ARMS, i / N2_DISTILL_ARMS)) due[n++] = i;
+    return n2_comm_tasks(s->ctx, n, run_one, share_one,
+                         &(dealt_runs){.s = s, .runner = runner, .due = due});
 }
 
 static n2ce_status run_study(n2_distill_study *s, n2_runner *runner) {

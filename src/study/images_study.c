@@ -2,6 +2,7 @@
 #include "images_study.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "task/device_options.h"
 #include "task/vocabulary.h"
 
@@ -108,17 +109,54 @@ static n2ce_status show_so_far(n2ce_ctx *ctx, const void *study, n2ce_answer *an
     return n2_images_show(ctx, s, answer);
 }
 
+typedef struct dealt_seeds {
+    n2_images_study *s;
+    n2_runner *runner;
+} dealt_seeds;
+
+static n2ce_status run_seed(void *user, size_t seed) {
+    const dealt_seeds *d = user;
+    if (d->s->out_of_time || !is_due(d->s, seed)) return N2CE_OK;
+    return n2_images_run_seed(d->s, d->runner, seed);
+}
+
+static size_t count_done(const n2_images_study *s, size_t seed) {
+    size_t n = 0;
+    for (size_t i = 0; i < N2_IMAGES_ARMS; i++) n += s->asked[i] && n2_images_is_done(s, i, seed);
+    return n;
+}
+
+/* Pictures and looks for the report are of the first seed, which is rank 0's, who writes it. */
+static n2ce_status share_run(n2ce_ctx *ctx, int root, n2_images_run *run) {
+    N2_TRY(n2_comm_broadcast(ctx, root, run->score, sizeof run->score));
+    N2_TRY(n2_comm_broadcast(ctx, root, &run->seconds, sizeof run->seconds));
+    return n2_comm_broadcast(ctx, root, &run->failed, sizeof run->failed);
+}
+
+static n2ce_status share_seed(void *user, size_t seed, int root) {
+    const dealt_seeds *d = user;
+    n2_images_study *s = d->s;
+    const size_t had = count_done(s, seed);
+    bool late = s->out_of_time;
+    for (size_t i = 0; i < N2_IMAGES_ARMS; i++)
+        N2_TRY(share_run(s->ctx, root, n2_images_run_at(s, i, seed)));
+    N2_TRY(n2_comm_broadcast(s->ctx, root, &late, sizeof late));
+    s->out_of_time |= late;
+    s->n_done += count_done(s, seed) - had;
+    n2_runner_done(d->runner, (double)s->n_done);
+    return N2CE_OK;
+}
+
 static n2ce_status run_study(n2_images_study *s) {
     n2_runner runner;
-    n2ce_status status = N2CE_OK;
     N2_TRY(n2_runner_open(s->ctx, (double)(count_asked(s) * s->n_seeds), &runner));
     n2_runner_done(&runner, (double)s->n_done);
     n2_runner_keep(&runner, &(n2_study_keeper){.options = s->options,
                                                .file = "images.json",
                                                .study = s,
                                                .show = show_so_far});
-    for (size_t k = 0; k < s->n_seeds && status == N2CE_OK && !s->out_of_time; k++)
-        if (is_due(s, k)) status = n2_images_run_seed(s, &runner, k);
+    n2ce_status status = n2_comm_tasks(s->ctx, s->n_seeds, run_seed, share_seed,
+                                       &(dealt_seeds){.s = s, .runner = &runner});
     n2_runner_close(&runner);
     if (status == N2CE_OK && !s->real) status = n2_images_judge_open(s); /* for the floor */
     return status;

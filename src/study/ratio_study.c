@@ -349,18 +349,17 @@ static n2ce_status run_one(void *user, size_t i) {
     return N2CE_OK;
 }
 
-/* What rank `root` found. A name is at another address elsewhere. */
+/* What rank `root` found. */
 static n2ce_status share_one(void *user, size_t i, int root) {
     study_runner *r = user;
     n2_study_fit *fit = &r->study->fits[i];
     n2ce_ctx *ctx = r->base.ctx;
-    char name[128] = "";
-    if (fit->device) snprintf(name, sizeof name, "%s", fit->device);
-    N2_TRY(n2_comm_broadcast(ctx, root, name, sizeof name));
+    const char *device = fit->device;
+    N2_TRY(n2_share_string(ctx, r->arena, root, &device));
     N2_TRY(n2_comm_broadcast(ctx, root, fit, sizeof *fit));
-    fit->device = n2_arena_strdup(r->arena, name);
+    fit->device = device;
     if (n2_rank(ctx) != root) n2_runner_done(&r->base, (double)++r->study->n_done);
-    return fit->device ? N2CE_OK : N2CE_ENOMEM;
+    return N2CE_OK;
 }
 
 static n2ce_status run_all(study_runner *r) {

@@ -1,6 +1,7 @@
 #include "study_runner.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 #include "io/file.h"
 #include "io/own_file.h"
 
@@ -89,4 +90,30 @@ void n2_runner_done(n2_runner *r, double done) {
     r->done = done;
     n2_progress(r->ctx, done, r->total);
     if (more) keep(r);
+}
+
+n2ce_status n2_share_string(n2ce_ctx *ctx, n2_arena *arena, int root, const char **s) {
+    size_t room = *s ? strlen(*s) + 1 : 0;
+    N2_TRY(n2_comm_broadcast(ctx, root, &room, sizeof room));
+    char *copy = n2_arena_alloc(arena, room + 1, 1);
+    if (!copy) return N2CE_ENOMEM;
+    if (n2_rank(ctx) == root && room) memcpy(copy, *s, room);
+    *s = room ? copy : NULL;
+    return n2_comm_broadcast(ctx, root, copy, room);
+}
+
+n2ce_status n2_share_text(n2ce_ctx *ctx, int root, n2_text *text) {
+    size_t length = text->length;
+    N2_TRY(n2_comm_broadcast(ctx, root, &length, sizeof length));
+    char *copy = n2_alloc(ctx, length + 1, 1);
+    if (!copy) return N2CE_ENOMEM;
+    if (n2_rank(ctx) == root && length) memcpy(copy, text->data, length);
+    const n2ce_status status = n2_comm_broadcast(ctx, root, copy, length);
+    if (n2_rank(ctx) != root) {
+        n2_text_free(text);
+        *text = n2_text_new(ctx);
+        n2_text_add_raw(text, copy, length);
+    }
+    n2_free(ctx, copy);
+    return status;
 }

@@ -35,4 +35,9 @@ void n2_runner_keep(n2_runner *r, const n2_study_keeper *keeper);
 /* So many parts are done. */
 void n2_runner_done(n2_runner *r, double done);
 
+/* Of runs that ranks share (n2_comm_tasks): what rank `root` has, NULL or nothing too, everywhere.
+ * A string becomes one of the arena, a text that of the root. Collective. */
+n2ce_status n2_share_string(n2ce_ctx *ctx, n2_arena *arena, int root, const char **s);
+n2ce_status n2_share_text(n2ce_ctx *ctx, int root, n2_text *text);
+
 #endif

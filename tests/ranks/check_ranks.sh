@@ -109,6 +109,22 @@ if [ "$how" = forked ]; then
     cp 1/teacher teacher
     # shellcheck disable=SC2086
     same distill distill ../teacher ../bars $few -q -o student
+
+    # Runs of studies are dealt out. Seconds differ.
+    # study NAME WORDS...: the rows of its JSON on 1 and 3 ranks.
+    study() {
+        name=$1
+        shift
+        for n in 1 3; do
+            rm -rf "$n" && mkdir -p "$n"
+            (cd "$n" && ranks "$n" study "$@" --device cpu --json >out 2>err) || complain "study $name: $n ranks: exit $? $(cat "$n/err")"
+            sed 's/"[a-z_]*seconds": [0-9.e-]*/S/g' "$n/out" >"$n/rows"
+        done
+        [ "$(grep -c '"arm": ' 1/rows)" -ge 4 ] && cmp -s 1/rows 3/rows || complain "study $name: $(diff 1/rows 3/rows | head -5)"
+    }
+    study images images --images ../bars --width 4 --codes 4 --batch 16 --noise 2 --phases 4,4,2,1 --number 40 --arms vae,gaussian,n2ce --seeds 4
+    study distill distill --images ../bars --width 4 --batch 4 --effort 3e-6 --number 64 --watched 64 --looks 2 --halve 0 \
+        --teacher ../teacher --students start,sid,sida-m50 --seeds 2 --force-cpu
 fi
 
 same 'study gaussian' study gaussian --dim 3 --n 20 --runs 6 --steps 10
