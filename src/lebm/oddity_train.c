@@ -16,6 +16,7 @@ n2_lebm_spec n2_oddity_autoencoder(const n2_oddity_spec *s, n2_lebm_frame frame)
     spec.nz = s->nz;
     spec.encoder_width = spec.decoder_width = s->width;
     spec.embedding = 16 * s->width < MOST_EMBEDDING ? 16 * s->width : MOST_EMBEDDING;
+    if (spec.prior.width > 16 * s->width) spec.prior.width = 16 * s->width; /* of small ones */
     spec.prior.noise = NOISE;
     spec.frame = frame;
     return spec;

@@ -6,7 +6,7 @@
  *     clang -fsanitize=fuzzer,address,undefined ...     a libFuzzer program
  *     cc -DFUZZ_REPLAY ...                              a plain one: see main() */
 #define _GNU_SOURCE
-#define REPLAY_INPUTS 300 /* each makes a megabyte of networks */
+#define REPLAY_INPUTS 300 /* each makes networks and a plan */
 #include "trained_file.h"
 
 #include "lebm/oddity.h"
