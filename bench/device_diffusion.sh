@@ -14,7 +14,7 @@
 #             seconds after the start; goes on from the answers in KEPT              STUDY_LIMIT + 30 seconds
 #
 # PICTURES is what bench/pack_pictures.py packed; FEATURES the network to judge by, OTHER_FEATURES more of them, WATCHED_BY
-# that of curves and the study, RATES more options of it; TEACHER the teacher's file, which `teacher` writes and the others read; TEACH its options, SEEN
+# that of curves and the study, RATES more options of it; TEACHER the teacher's file, which `teacher` writes and the others read; TEACH its options, WIDTH that of its network, SEEN
 # the pictures it learns from in all: the rate falls towards the end of these, so they must fit into LIMIT (without SEEN: as
 # many as fit, by the speed of a step). STUDENT and STUDENT_SEEN likewise. N2CE, if set, is a program that is built already.
 # ON='--device cpu' tries the script on a processor.
@@ -28,7 +28,7 @@ WATCHED_BY=${WATCHED_BY:-carry/cifar10_resnet20.f32}
 FEATURES=${FEATURES:-carry/squeezenet_v1.1_ncnn_fp16.bin}
 OTHER_FEATURES=${OTHER_FEATURES:-$WATCHED_BY carry/cifar10_resnet56.f32}
 TEACHER=${TEACHER:-carry/c16.teacher}
-TEACH=${TEACH:---labels}
+TEACH=${TEACH:---labels}${WIDTH:+ --width $WIDTH}
 STUDENT=${STUDENT:---method sida -M 50 --lambda 0.5 --decay 0.5}
 LIMIT=${LIMIT:-400}
 STUDENT_LIMIT=${STUDENT_LIMIT:-240}
@@ -107,7 +107,7 @@ nearest() {
 
 # fitting SECONDS WORK: pictures that a training sees in that time, by the speed of its step, a tenth less for what else it does.
 fitting() {
-    "$N" bench "$2" --size 16 --batch 512 --seconds 1 "${WITH[@]}" --json |
+    "$N" bench "$2" --size 16 --width "${WIDTH:-64}" --batch 512 --seconds 1 "${WITH[@]}" --json |
         python3 -c 'import json, sys; print(round(0.9 * float(sys.argv[1]) * json.load(sys.stdin)["images_per_s"]))' "$1"
 }
 

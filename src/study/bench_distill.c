@@ -5,6 +5,8 @@
 static const n2ce_option options[] = {
     {"size", 0, N2CE_OPTION_WORD, "16", 0, 0, "16|32|64", "SIDE", "side of the pictures"},
     {"batch", 0, N2CE_OPTION_COUNT, "32", 1, 1e5, NULL, "N", "rows a step: pictures"},
+    {"width", 0, N2CE_OPTION_COUNT, "64", 4, 4096, NULL, "W",
+     "width of the network: channels of the first layer, a multiple of 4"},
     {"method", 0, N2CE_OPTION_WORD, "sida", 0, 0, "sid|sida", "NAME",
      "way to distil: with real pictures (sida), or without"},
     N2_BENCH_SECONDS_OPTION("3"),
@@ -26,7 +28,8 @@ static n2ce_status make_task(n2ce_ctx *ctx, const n2ce_options *o, n2_images **p
     const n2_distill_method method =
         n2_options_has_word(o, "method", "sida") ? N2_DISTILL_SIDA : N2_DISTILL_SID;
     N2_TRY(n2_images_new(ctx, PICTURES, side_of(o), side_of(o), 3, pictures));
-    N2_TRY(n2_denoiser_spec_for(ctx, "s", *pictures, 0, 0, &spec));
+    N2_TRY(
+        n2_denoiser_spec_for(ctx, "s", *pictures, (int64_t)n2_options_count(o, "width"), 0, &spec));
     spec.net.augment = n2_unet_s.augment;
     N2_TRY(n2_denoiser_new(ctx, &spec, n2_options_count(o, "seed"), teacher));
     *task = (n2_distillation){
@@ -43,7 +46,8 @@ static n2_node build(const n2ce_options *o, n2_graph *g, n2_bench_about *about) 
     n2_node loss = N2_NONE;
     about->title = "iteration of SiDA";
     about->pictures = (int64_t)n2_options_count(o, "batch");
-    if (make_task(ctx, o, &pictures, &teacher, &task) == N2CE_OK) {
+    about->status = make_task(ctx, o, &pictures, &teacher, &task);
+    if (about->status == N2CE_OK) {
         about->parameters = 2 * n2_parameters_count(&teacher->net.parameters);
         loss = n2_distill_iteration(g, &task);
     }

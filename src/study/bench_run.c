@@ -162,6 +162,7 @@ static n2ce_status time_graph(n2ce_ctx *ctx, const n2ce_options *o, const n2_ben
     n2_bench_about about = {.title = NULL};
     timing t = {.runs = 0};
     const n2_node output = b->build(o, g, &about);
+    N2_TRY(about.status);
     const double start = n2_seconds();
     N2_TRY(n2_plan_compile_with(g, backend, &output, 1, recompute_of(o), &plan));
     t.compile = n2_seconds() - start;

@@ -33,11 +33,12 @@ typedef struct n2_bench_about {
     double flops;       /* of a run, as the plain algorithm counts; 0: as the plan does */
     int64_t pictures;   /* that a run trains on or makes; 0: none */
     int64_t parameters; /* 0: not told */
+    n2ce_status status; /* of what came before the graph; a failure is told by the context */
 } n2_bench_about;
 
 typedef struct n2_bench {
     /* Builds a run into the graph of an empty store; the result is its output, a scalar, or none if
-     * that failed, which graph or context tell. */
+     * that failed, which the graph or `about` tell. */
     n2_node (*build)(const n2ce_options *o, n2_graph *g, n2_bench_about *about);
     double seconds; /* to measure for, or else so many runs */
     uint64_t runs;

@@ -8,6 +8,8 @@
 static const n2ce_option options[] = {
     {"size", 0, N2CE_OPTION_WORD, "32", 0, 0, "16|32|64", "SIDE", "side of the pictures"},
     {"batch", 0, N2CE_OPTION_COUNT, "32", 1, 1e5, NULL, "N", "rows a step: pictures"},
+    {"width", 0, N2CE_OPTION_COUNT, "64", 4, 4096, NULL, "W",
+     "width of the network: channels of the first layer, a multiple of 4"},
     {"forward", 0, N2CE_OPTION_FLAG, "false", 0, 0, NULL, NULL,
      "the loss alone, without gradients and updates"},
     N2_BENCH_SECONDS_OPTION("3"),
@@ -44,12 +46,22 @@ static void average_all(n2_graph *g, const n2_parameters *p) {
     }
 }
 
+static n2ce_status check_width(n2ce_ctx *ctx, int64_t width) {
+    if (width % 4 == 0) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL, "A width of %lld: it must be divisible by 4.",
+                   (long long)width);
+}
+
 static n2_node build(const n2ce_options *o, n2_graph *g, n2_bench_about *about) {
     const n2_edm edm = N2_EDM_DEFAULTS;
     const bool forward = n2_options_flag(o, "forward");
     const int64_t n = (int64_t)n2_options_count(o, "batch");
     n2_parameters p = n2_parameters_new(n2_graph_store(g), n2_options_count(o, "seed"));
-    const n2_unet net = n2_unet_new(&p, "", &n2_unet_s);
+    n2_unet_spec spec = n2_unet_s;
+    spec.base = (int64_t)n2_options_count(o, "width");
+    about->status = check_width(n2_store_ctx(n2_graph_store(g)), spec.base);
+    if (about->status != N2CE_OK) return N2_NONE;
+    const n2_unet net = n2_unet_new(&p, "", &spec);
     about->title = forward ? "loss of a U-Net" : "training step of a U-Net";
     about->pictures = n;
     about->parameters = n2_parameters_count(&p);
