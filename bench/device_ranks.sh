@@ -3,7 +3,7 @@
 # itself by NCCL, and the tests of both. At most two minutes, of which nothing waits longer than it says; what
 # was found comes last, as a table. Without NCCL or mpirun what needs them is left out, and the table says so.
 #
-#   [N2CE=path/to/n2ce] [TEST=path/to/test_cuda_ranks] bash bench/device_ranks.sh
+#   [N2CE=path/to/n2ce] [TEST=path/to/test_cuda_ranks] bash bench/device_ranks.sh [test] [bytes] [cost]
 #
 # Without N2CE it builds the program and the test first, in $BUILD, which takes minutes more. The log goes to stdout
 # and to $OUT/log. NCCL is PyTorch's if the system has none.
@@ -17,6 +17,8 @@ N=$(realpath "$N2CE")
 TEST=${TEST:-$(dirname "$N")/tests/test_cuda_ranks}
 BEGAN=$SECONDS
 RESULTS=$OUT/results
+PARTS=${*:-test bytes cost}
+wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 : >"$RESULTS"
 
 # found WHAT FORMAT [...]: a line of the table.
@@ -56,11 +58,11 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # ---- the tests
 
-if [ -x "$TEST" ]; then
+if [ -x "$TEST" ] && wanted test; then
     section test_cuda_ranks 30 "$TEST"
     found test_cuda_ranks '%s' "$(tail -1 <<<"${SUMMARY%$'\n'}" | grep -o 'exit.*')"
 else
-    found test_cuda_ranks 'not built'
+    found test_cuda_ranks 'not built, or not asked for'
 fi
 
 # ---- the same bytes
@@ -84,6 +86,7 @@ fit() {
     found "fit $label" 'KL %s; %s; %d s' "$kl" "$same" $((SECONDS - begin))
 }
 for how in --reproducible '--precision float32' ''; do
+    wanted bytes || continue
     first=
     for ranks in 1 2 4; do
         before 70 && fit "${how:-plain} --ranks $ranks" "$how --ranks $ranks" "$N"
@@ -107,12 +110,14 @@ both() {
 }
 median() { sort -n | awk '{ x[NR] = $1 } END { print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : "nan" }'; }
 
-limited 10 env NCCL_DEBUG=VERSION N2CE_NCCL=always "$N" bench step --M 1 --seconds 0.1 --device cuda
-found 'NCCL says' '%s' "$(cat "$work/out" "$work/err" | grep -m1 'NCCL version' || echo 'nothing: it was not used')"
+if wanted cost; then
+    limited 10 env NCCL_DEBUG=VERSION N2CE_NCCL=always "$N" bench step --M 1 --seconds 0.1 --device cuda
+    found 'NCCL says' '%s' "$(cat "$work/out" "$work/err" | grep -m1 'NCCL version' || echo 'nothing: it was not used')"
+fi
 as_is=(-u N2CE_CUDA_SHARE)
 for round in 1 2 3 4 5; do
     for M in 1 100 1000; do
-        before 95 || continue
+        wanted cost && before 95 || continue
         both "$work/nccl.$M" $M "${as_is[@]}" N2CE_NCCL=always
         [ $round -gt 2 ] || both "$work/every.$M" $M N2CE_NCCL=always
         [ $round -gt 1 ] || both "$work/shards.$M" $M "${as_is[@]}" N2CE_REPRODUCIBLE=1
@@ -133,7 +138,7 @@ for M in 1 100 1000; do
     cost "the same, all shared, M = $M" "$work/every.$M"
     cost "eight shards, M = $M" "$work/shards.$M"
 done
-if before 112; then
+if wanted cost && before 112; then
     limited 8 env -u N2CE_CUDA_SHARE N2CE_NCCL=always "$N" bench step --M 100 --seconds 0.2 --device cuda --plan
     printf '\n===== profile of a step that exchanges, M = 100\n' && tail -20 "$work/out"
 fi
