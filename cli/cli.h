@@ -95,7 +95,8 @@ int finish_output(int code);
 void put_harmless(const char *text, FILE *file);
 
 /* A file that is longer than allowed becomes an error of writing, and one that shrinks while it is
- * read a sentence, where the system would end the program. */
+ * read a sentence, where the system would end the program. What is said to a stream that is closed
+ * goes into no file. */
 void survive_files(void);
 
 /* Draws a bar on stderr if it is a terminal; an n2ce_progress_fn whose user is the

@@ -127,6 +127,10 @@ static bool write_page(const char *folder, const n2ce_task *task) {
 }
 
 static int write_all_pages(const char *folder) {
+    if (strcmp(folder, "-") == 0) {
+        complain("\"-\" names no folder to write into. Write ./- for one of that name.");
+        return EXIT_USAGE;
+    }
     if (!write_page(folder, NULL)) return EXIT_FAILED;
     for (size_t i = 0; n2ce_task_at(i); i++) {
         const int before = finish_output(EXIT_OK);

@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,16 @@ static void on_shrunk(int signal_number) {
     _exit(EXIT_FAILED);
 }
 
+/* A file that is opened while a standard stream is closed would get the stream's number, and with
+ * it what is said to the user. So a closed one leads to where neither reads nor writes succeed. */
+static void hold_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0)
+            (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 void survive_files(void) {
+    hold_streams();
     (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* a line at a time: ranks share it */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGBUS, on_shrunk);

@@ -167,11 +167,23 @@ static n2ce_status trial_name(n2ce_ctx *ctx, const char *path, bool there, char 
     return N2CE_OK;
 }
 
+/* What is meant as standard output is not a folder of that name; a link that leads nowhere is no
+ * place for one. */
+static n2ce_status check_folder_name(n2ce_ctx *ctx, const char *path, bool there) {
+    struct stat info;
+    if (strcmp(path, "-") == 0)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "\"-\" names no folder to write into. Write ./- for one of that name.");
+    if (there || lstat(path, &info) != 0) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EIO, "%s is a link that leads nowhere. Name another folder.", path);
+}
+
 n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     char name[PATH_MAX], temporary[PATH_MAX];
     struct stat info;
     if (is_silent(ctx)) return N2CE_OK;
     const bool there = stat(path, &info) == 0;
+    N2_TRY(check_folder_name(ctx, path, there));
     if (there && !S_ISDIR(info.st_mode)) return n2_folder_make(ctx, path);
     N2_TRY(trial_name(ctx, path, there, name));
     const int file = open_temporary(name, temporary), error = errno;

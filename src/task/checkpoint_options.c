@@ -1,5 +1,6 @@
 #include "checkpoint_options.h"
 
+#include "io/file.h"
 #include "io/own_file.h"
 #include "nn/nn.h"
 
@@ -38,7 +39,9 @@ n2ce_status n2_checkpoint_of_options(n2ce_ctx *ctx, const n2ce_options *o, const
     if (!*out->path && out->resume)
         return n2_fail(ctx, N2CE_EINVAL,
                        "--resume needs a state to continue from: give --output or --checkpoint.");
-    if (!*out->path || out->resume || access(out->path, F_OK) != 0) return N2CE_OK;
+    if (!*out->path) return N2CE_OK;
+    N2_TRY(n2_file_check_output(ctx, out->path, true)); /* not when hours are to be kept there */
+    if (out->resume || access(out->path, F_OK) != 0) return N2CE_OK;
     return may_replace(ctx, out->path, n2_options_flag(o, "force"));
 }
 

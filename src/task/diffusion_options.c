@@ -4,6 +4,7 @@
 #include "device_options.h"
 #include "io/bundle.h"
 #include "io/own_file.h"
+#include "metric/set_distance.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,11 @@ n2ce_status n2_open_watch(n2ce_ctx *ctx, const n2ce_options *o, const n2_images 
                           n2_denoiser_run *run) {
     run->watched = (size_t)n2_options_count(o, "watched");
     if (run->watched == 0) return N2CE_OK;
+    if (run->watched < N2_SET_LEAST)
+        return n2_fail(ctx, N2CE_EINVAL,
+                       "--watched is %zu: a distance takes %d pictures or more; 0: none is "
+                       "measured.",
+                       run->watched, N2_SET_LEAST);
     N2_TRY(watch_device(ctx, device, own));
     return n2_distance_watch_open(ctx, n2ce_options_get(o, "features"), pictures, own, &run->watch);
 }

@@ -101,7 +101,12 @@ static n2ce_status load_models(session *s) {
                            ? "sid2a begins with a student that sid made: name it with --generator."
                            : "--generator is for --method sid2a.");
     N2_TRY(n2_denoiser_load(s->ctx, n2ce_options_get(s->o, "teacher"), &s->teacher));
-    return start ? n2_denoiser_load(s->ctx, start, &s->start) : N2CE_OK;
+    if (!start) return N2CE_OK;
+    N2_TRY(n2_denoiser_load(s->ctx, start, &s->start));
+    if (s->start->spec.kind == N2_DENOISER_ONE_STEP) return N2CE_OK;
+    return n2_fail(s->ctx, N2CE_EINVAL,
+                   "%s makes no pictures in one step: name a student that --method sid made.",
+                   start);
 }
 
 /* A step takes as long as four of a teacher's training, or of DxMI as six. */

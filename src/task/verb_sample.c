@@ -147,15 +147,28 @@ static n2ce_status answer_of(const session *s, n2ce_answer *answer) {
     return n2_writer_take(&w, answer);
 }
 
+/* Who asks for what the model cannot do is not to take its pictures for an answer. */
+static n2ce_status check_options(const session *s, const char *path, bool diffusion) {
+    static const char *const of_codes[] = {"prior",       "step-size",   "chains",
+                                           "reconstruct", "interpolate", NULL};
+    static const char *const of_diffusion[] = {"sampler",  "churn", "second",
+                                               "guidance", "label", NULL};
+    const char *const *others = diffusion ? of_codes : of_diffusion;
+    for (size_t i = 0; others[i]; i++)
+        if (n2_options_given(s->o, others[i]))
+            return n2_fail(s->ctx, N2CE_EINVAL, "%s is %s. Leave --%s out, which is for %s.", path,
+                           diffusion ? "a diffusion model, which has no codes"
+                                     : "a model with a prior of codes",
+                           others[i], diffusion ? "models with a prior" : "diffusion models");
+    return N2CE_OK;
+}
+
 static n2ce_status load(session *s) {
     const char *path = n2ce_options_get(s->o, "model");
-    if (!n2_denoiser_is_model(s->ctx, path)) return n2_lebm_load(s->ctx, path, &s->m);
-    if (n2ce_options_get(s->o, "reconstruct") || n2ce_options_get(s->o, "interpolate"))
-        return n2_fail(s->ctx, N2CE_EINVAL,
-                       "%s is a diffusion model, which has no codes: --reconstruct and "
-                       "--interpolate are for models with a prior.",
-                       path);
-    return n2_denoiser_load(s->ctx, path, &s->denoiser);
+    const bool diffusion = n2_denoiser_is_model(s->ctx, path);
+    N2_TRY(check_options(s, path, diffusion));
+    return diffusion ? n2_denoiser_load(s->ctx, path, &s->denoiser)
+                     : n2_lebm_load(s->ctx, path, &s->m);
 }
 
 static n2ce_status run_session(session *s, n2ce_answer *answer) {

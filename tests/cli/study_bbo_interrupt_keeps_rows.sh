@@ -1,9 +1,6 @@
 # Ctrl-C ends the study early: tables, JSON and page of the finished runs, exit 130.
-n2ce study bbo --beside random,top-offline --methods random --seeds 10000 --report r >text &
-sleep 2
-kill -INT $!
-wait $!
-code=$?
+. "${0%/*}/interrupted.subr"
+interrupted n2ce study bbo --beside random,top-offline --methods random --seeds 10000 --report r >text
 ls -A r
 grep -o '"interrupted": [a-z]*' r/bbo.json
 [ "$(grep -c '"method": "random", "seed"' r/bbo.json)" -gt 0 ] || echo "no rows"

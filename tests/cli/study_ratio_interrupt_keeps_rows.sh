@@ -1,9 +1,6 @@
 # Ctrl-C ends the study early: tables, JSON and page of the finished fits, exit 130.
-n2ce study ratio --tasks bmi --methods ulsif --n 500 --seeds 10000 --report r >text &
-sleep 2
-kill -INT $!
-wait $!
-code=$?
+. "${0%/*}/interrupted.subr"
+interrupted n2ce study ratio --tasks bmi --methods ulsif --n 500 --seeds 10000 --report r >text
 ls -A r
 grep -o '"interrupted": [a-z]*' r/ratio.json
 [ "$(grep -c '"task".*"truth"' r/ratio.json)" -gt 0 ] || echo "no rows"

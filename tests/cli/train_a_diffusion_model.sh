@@ -57,11 +57,16 @@ say distill sida bars -o x --force-cpu
 say distill bars bars -o x
 say distill teacher bars -o x --generator sid
 say distill teacher bars -o x --method sid2a
+say distill teacher bars -o x --method sid2a --generator teacher
+say n2ce distill teacher bars -o x --watched 9 --seen 24 --force-cpu
 say distill teacher bars
 say n2ce sample sida -o x.png --steps 5
 say n2ce sample teacher -o x.png --steps 1
 say n2ce sample teacher -o x.png --label 3
 say n2ce sample teacher -o x.png --reconstruct bars
+say n2ce sample teacher -o x.png --chains plain
+n2ce train bars -o codes --width 4 --codes 4 --batch 16 --noise 2 --phases 1,1,1 --device cpu -q >/dev/null
+for option in sampler=heun churn=1 second=0.6 guidance=2 label=3; do say n2ce sample codes -o x.png --$option; done
 ls x* 2>/dev/null
 # stopped at any moment, and gone on with
 timeout -s TERM 0.7 n2ce train --model diffusion bars -o three -q --force-cpu $tiny --seen 1000 >/dev/null 2>&1
