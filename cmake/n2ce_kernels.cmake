@@ -10,8 +10,8 @@ check_c_source_compiles("
 
 function(n2ce_add_kernels like out exact fused)
   set(portable_flags "")
-  set(avx2_flags -mavx2 -mfma)
-  set(avx512_flags -mavx2 -mfma -mavx512f -mavx512dq -mavx512bw -mavx512vl
+  set(avx2_flags -mavx2 -mfma -mbmi)
+  set(avx512_flags -mavx2 -mfma -mbmi -mavx512f -mavx512dq -mavx512bw -mavx512vl
       -mprefer-vector-width=512)
   set(exact_flags -ffp-contract=off)
   set(fused_flags -ffp-contract=fast)

@@ -9,12 +9,16 @@ static const char *const names[N2_ISA_COUNT] = {N2_ISA_FIRST, "avx2", "avx512"};
 static n2_isa best(void) {
 #ifdef N2CE_X86
     __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__builtin_cpu_supports("bmi"))
+        return N2_ISA_PORTABLE;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         return N2_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2")) return N2_ISA_AVX2;
-#endif
+    return N2_ISA_AVX2;
+#else
     return N2_ISA_PORTABLE;
+#endif
 }
 
 static n2_isa choose(void) {

@@ -485,14 +485,8 @@ char n2_csv_separator(const n2_csv *csv) { return csv->separator; }
 /* From byte *at of the buffer on, of whole lines alone. */
 static size_t read_plain(const n2_csv *c, size_t *at, size_t stop, const n2_plain_lines *lines,
                          size_t max_rows, double *x) {
-    const char *p = c->buffer + *at, *end = c->buffer + stop, *next;
-    size_t rows = 0;
-    while (end > p && end[-1] != '\n') end--;
-    while (rows < max_rows && p < end && (next = n2_plain_read(lines, p, end, x))) {
-        x += lines->cols;
-        p = next;
-        rows++;
-    }
+    const char *p = c->buffer + *at;
+    const size_t rows = n2_plain_rows(lines, &p, c->buffer + stop, max_rows, x);
     *at = (size_t)(p - c->buffer);
     return rows;
 }

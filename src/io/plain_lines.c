@@ -10,6 +10,8 @@
 /* ---- looking ---------------------------------------------------------------------------- */
 
 N2_ISA_TABLE(n2_look_fn, n2_look_at_bytes);
+N2_ISA_TABLE(n2_skip_lines_fn, n2_skip_lines);
+N2_ISA_TABLE(n2_read_rows_fn, n2_read_rows);
 
 /* A byte is looked at with the two before it, which are what is kept of the bytes before. */
 void n2_plain_see(n2_plain_sight *v, const char *text, size_t n) {
@@ -37,11 +39,7 @@ bool n2_plain_seen(const n2_plain_sight *v, size_t *lines) {
 }
 
 const char *n2_plain_skip(const char *at, const char *end, size_t lines) {
-    for (; lines > 0 && at < end; lines--) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        at = newline ? newline + 1 : end;
-    }
-    return at;
+    return at + n2_skip_lines_table[n2_isa_current()](at, (size_t)(end - at), lines);
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
@@ -90,8 +88,17 @@ static const char *read_exponent(const char *p, const char *end, int *exponent) 
     return p;
 }
 
-/* The number at p, of at most 19 digits; where it ends, or NULL. */
-static const char *read_number(const char *p, const char *end, double *x) {
+#define SIXTEEN(c) \
+    { c, c, c, c, c, c, c, c, c, c, c, c, c, c, c, c }
+const unsigned char n2_plain_marks[3][16] = {SIXTEEN('0'), SIXTEEN(256 + '.' - '0'), SIXTEEN(9)};
+
+/* Of digits at p, with or without a point, those that are no zeros in front of the others. */
+static ptrdiff_t without_zeros(const char *p, ptrdiff_t n) {
+    for (; n > 0 && (*p == '0' || *p == '.'); p++) n -= *p == '0';
+    return n;
+}
+
+const char *n2_plain_number(const char *p, const char *end, double *x) {
     if (p == end) return NULL;
     const bool negative = *p == '-';
     n2_decimal d = {0, 0};
@@ -105,7 +112,7 @@ static const char *read_number(const char *p, const char *end, double *x) {
         n += p - fraction;
         d.exponent = (int)(fraction - p);
     }
-    if (n == 0 || n > 19) return NULL;
+    if (n == 0 || (n > 19 && without_zeros(first, n) > 19)) return NULL;
     if (p < end && (*p | 32) == 'e') p = read_exponent(p + 1, end, &d.exponent);
     double size;
     if (!p || (!n2_decimal_easy(d, &size) && !n2_decimal_nearest(d, &size))) return NULL;
@@ -122,7 +129,7 @@ static const char *skip_field(const char *p, const char *end, char separator) {
 const char *n2_plain_read(const n2_plain_lines *l, const char *at, const char *end, double *x) {
     for (size_t f = 0; f < l->fields; f++) {
         const size_t place = l->place[f];
-        at = place ? read_number(at, end, &x[place - 1]) : skip_field(at, end, l->separator);
+        at = place ? n2_plain_number(at, end, &x[place - 1]) : skip_field(at, end, l->separator);
         if (!at) return NULL;
         if (f + 1 == l->fields) break;
         if (at == end || *at != l->separator) return NULL;
@@ -131,4 +138,27 @@ const char *n2_plain_read(const n2_plain_lines *l, const char *at, const char *e
     if (at < end && *at == '\r') at++;
     if (at == end) return at;
     return *at == '\n' ? at + 1 : NULL;
+}
+
+/* Lines with very many fields, one by one. */
+static size_t read_wide(const n2_plain_lines *l, const char **at, const char *end, size_t max_rows,
+                        double *x) {
+    size_t rows = 0;
+    while (end > *at && end[-1] != '\n') end--;
+    for (; rows < max_rows && *at < end; rows++, x += l->cols) {
+        const char *next = n2_plain_read(l, *at, end, x);
+        if (!next) break;
+        *at = next;
+    }
+    return rows;
+}
+
+size_t n2_plain_rows(const n2_plain_lines *l, const char **at, const char *end, size_t max_rows,
+                     double *x) {
+    n2_read_rows_fn *read = n2_read_rows_table[n2_isa_current()];
+    size_t used = 0;
+    if (l->fields > N2_PLAIN_FIELDS_MAX) return read_wide(l, at, end, max_rows, x);
+    const size_t rows = read(l, *at, (size_t)(end - *at), max_rows, x, &used);
+    *at += used;
+    return rows;
 }

@@ -9,13 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct n2_plain_lines {
-    char separator;
-    size_t fields;       /* of a line, at least 1 */
-    size_t cols;         /* that are kept */
-    const size_t *place; /* of each field among those kept, from 1; 0: it is not */
-} n2_plain_lines;
-
 /* What is seen of bytes that begin with a line, some after others. */
 typedef struct n2_plain_sight {
     const n2_plain_lines *as;
@@ -37,6 +30,11 @@ bool n2_plain_seen(const n2_plain_sight *sight, size_t *lines);
  * something about it is not plain, or not finite. A line that has no end within the bytes has it
  * there. */
 const char *n2_plain_read(const n2_plain_lines *p, const char *at, const char *end, double *x);
+
+/* Such lines, one after the other, at most max_rows of them; how many. *at is where the next one
+ * begins. */
+size_t n2_plain_rows(const n2_plain_lines *p, const char **at, const char *end, size_t max_rows,
+                     double *x);
 
 /* Where the line after so many others begins. */
 const char *n2_plain_skip(const char *at, const char *end, size_t lines);

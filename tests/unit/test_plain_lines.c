@@ -1,5 +1,6 @@
 /* Lines of numbers that are read in one go have the numbers that fields have; what is odd is seen.
  */
+#include "base/isa.h"
 #include "base/numerics.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -132,6 +133,128 @@ static void numbers_are_those_of_fields(void **state) {
     n2_c_locale_leave(scope);
 }
 
+/* ---- many lines ---- */
+
+N2_ISA_TABLE(n2_read_rows_fn, n2_read_rows);
+N2_ISA_TABLE(n2_skip_lines_fn, n2_skip_lines);
+
+enum { COLS = 7, LINES = 300, ROOM = 1 << 16 };
+
+static uint64_t dice;
+static size_t roll(size_t n) { return n2_random_below((n2_stream){11, 4, 0}, dice++, n); }
+
+/* Numbers as they are written here and there, and once in a while something else. */
+static size_t put_field(char *to, size_t rarity) {
+    static const char *const odd[] = {"",   "-",     ".",  "x",   "1.2.3",
+                                      "1e", "\"1\"", " 1", "nan", "1-2"};
+    static const char *const formats[] = {"%.0f", "%.1f", "%.6f",  "%.9f",  "%+.3f", "%.17g",
+                                          "%.6e", "%g",   "%.18e", "%.15g", "%.25f", "%.12g"};
+    const double x = ((double)roll((size_t)1 << 53) / 0x1p52 - 1) * pow(10, (double)roll(8) - 4);
+    if (roll(rarity) == 0) return (size_t)sprintf(to, "%s", odd[roll(sizeof odd / sizeof odd[0])]);
+    return (size_t)sprintf(to, formats[roll(sizeof formats / sizeof formats[0])], x);
+}
+
+static size_t put_lines(char *text, size_t lines, size_t rarity) {
+    size_t n = 0;
+    for (size_t i = 0; i < lines; i++) {
+        const size_t fields = roll(rarity) ? COLS : COLS - 1 + 2 * roll(2);
+        for (size_t f = 0; f < fields; f++) {
+            n += put_field(text + n, rarity);
+            text[n++] = ',';
+        }
+        n += (size_t)sprintf(text + n - 1, roll(3) ? "\n" : "\r\n") - 1;
+    }
+    return n;
+}
+
+/* The same lines one by one, which n2_value_parse agrees with. */
+static size_t one_by_one(const n2_plain_lines *l, const char *text, size_t n, size_t most,
+                         double *x, size_t *used) {
+    size_t rows = 0;
+    const char *at = text, *end = text + n;
+    while (end > text && end[-1] != '\n') end--;
+    for (const char *next; rows < most && at < end; rows++, at = next)
+        if (!(next = n2_plain_read(l, at, end, x + rows * l->cols))) break;
+    *used = (size_t)(at - text);
+    return rows;
+}
+
+static void check_lines(n2_read_rows_fn *read, const n2_plain_lines *l, const char *text, size_t n,
+                        size_t most) {
+    static double x[LINES * COLS], y[LINES * COLS];
+    size_t used, wanted;
+    memset(x, 0, sizeof x);
+    memset(y, 0, sizeof y);
+    const size_t rows = one_by_one(l, text, n, most, y, &wanted);
+    assert_int_equal(read(l, text, n, most, x, &used), rows);
+    assert_int_equal(used, wanted);
+    assert_memory_equal(x, y, rows * l->cols * sizeof *x);
+}
+
+static bool runs_here(int isa) { return isa <= (int)n2_isa_current(); }
+
+static void lines_are_read_together(void **state) {
+    (void)state;
+    static const size_t all[] = {1, 2, 3, 4, 5, 6, 7}, some[] = {0, 3, 0, 1, 2, 0, 0};
+    const n2_plain_lines lines[] = {{',', COLS, COLS, all}, {',', COLS, 3, some}};
+    static char text[ROOM + 64];
+    const n2_c_locale scope = n2_c_locale_enter();
+    for (int round = 0; round < 400; round++) {
+        const size_t n = put_lines(text, 1 + roll(LINES / 2), round % 4 ? 100000 : 500);
+        assert_true(n < ROOM);
+        const size_t from = roll(n), most = roll(2) ? LINES : 1 + roll(20);
+        const char *line = n2_plain_skip(text + from, text + n, 1);
+        for (int isa = 0; isa < N2_ISA_COUNT; isa++) {
+            if (!runs_here(isa)) continue;
+            for (size_t k = 0; k < 2; k++) {
+                check_lines(n2_read_rows_table[isa], &lines[k], text, n - roll(3), most);
+                check_lines(n2_read_rows_table[isa], &lines[k], line, (size_t)(text + n - line),
+                            most);
+            }
+        }
+    }
+    n2_c_locale_leave(scope);
+}
+
+/* Few fields and very many. */
+static void lines_of_any_length_are_read(void **state) {
+    (void)state;
+    static size_t place[N2_PLAIN_FIELDS_MAX + 9];
+    static double x[3 * (N2_PLAIN_FIELDS_MAX + 9)];
+    static char text[16 * (N2_PLAIN_FIELDS_MAX + 9)];
+    for (size_t f = 0; f < N2_PLAIN_FIELDS_MAX + 9; f++) place[f] = f + 1;
+    const size_t widths[] = {1, 2, 63, 64, 65, 511, 513, 2047, 2048, 2049, 2056};
+    for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
+        const size_t cols = widths[k];
+        const n2_plain_lines l = {',', cols, cols, place};
+        size_t n = 0;
+        for (size_t i = 0; i < 3 * cols; i++)
+            n += (size_t)sprintf(text + n, "%zu%c", i % 1000, (i + 1) % cols ? ',' : '\n');
+        const char *at = text;
+        assert_int_equal(n2_plain_rows(&l, &at, text + n, 9, x), 3);
+        assert_ptr_equal(at, text + n);
+        for (size_t i = 0; i < 3 * cols; i++) assert_true(x[i] == (double)(i % 1000));
+    }
+}
+
+static void lines_are_skipped(void **state) {
+    (void)state;
+    static char text[5000];
+    size_t place[600], lines = 0;
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = roll(10) ? 'x' : '\n';
+        if (text[i] == '\n' && lines < 600) place[lines++] = i + 1;
+    }
+    for (int isa = 0; isa < N2_ISA_COUNT; isa++) {
+        if (!runs_here(isa)) continue;
+        assert_int_equal(n2_skip_lines_table[isa](text, sizeof text, 0), 0);
+        for (size_t i = 0; i < lines; i++)
+            assert_int_equal(n2_skip_lines_table[isa](text, sizeof text, i + 1), place[i]);
+        assert_int_equal(n2_skip_lines_table[isa](text, sizeof text, 5000), sizeof text);
+        assert_int_equal(n2_skip_lines_table[isa](text, place[4], 6), place[4]);
+    }
+}
+
 static void columns_are_put_in_their_places(void **state) {
     (void)state;
     static const size_t place[] = {2, 0, 1};
@@ -157,6 +280,9 @@ int main(void) {
         cmocka_unit_test(what_is_odd_is_seen),
         cmocka_unit_test(numbers_are_those_of_fields),
         cmocka_unit_test(columns_are_put_in_their_places),
+        cmocka_unit_test(lines_are_read_together),
+        cmocka_unit_test(lines_of_any_length_are_read),
+        cmocka_unit_test(lines_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
