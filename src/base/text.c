@@ -68,20 +68,64 @@ void n2_c_locale_leave(n2_c_locale scope) {
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-/* The digits of a number, the last one in front of `end`, by twos: half as many divisions.
- * Returns the first. */
-static char *put_digits(uint64_t x, char *end) {
-    static const char pairs[] =
-        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-        "8081828384858687888990919293949596979899";
-    for (; x >= 100; x /= 100) {
-        end -= 2;
-        memcpy(end, pairs + 2 * (x % 100), 2);
-    }
-    const size_t n = x < 10 ? 1 : 2;
-    memcpy(end - n, pairs + 2 * x + 2 - n, n);
-    return end - n;
+/* Texts of numbers are copied as a whole and cut: how long they are is what a processor cannot
+ * guess. Room for all digits, and behind them for so many more that nobody looks at. */
+enum { DIGITS = 20 };
+
+typedef struct digits_text {
+    char text[2 * DIGITS + 4];
+} digits_text;
+
+/* The digits of a number below 10^8, the first one lowest: of halves, of quarters, of each. */
+static uint64_t eight_digits(uint64_t x) {
+    const uint64_t fours = x / 10000 | (x % 10000) << 32;
+    const uint64_t hundreds = (fours * 5243 >> 19) & 0x0000007f0000007f;
+    const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+    const uint64_t tens = (twos * 103 >> 10) & 0x000f000f000f000f;
+    return tens | (twos - 10 * tens) << 8;
+}
+
+static void put_eight(uint64_t x, char *out) {
+    uint64_t bytes = eight_digits(x) | '0' * (UINT64_MAX / 255);
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    bytes = __builtin_bswap64(bytes);
+#endif
+    memcpy(out, &bytes, sizeof bytes);
+}
+
+static size_t count_digits(uint64_t x) {
+    static const uint64_t tens[DIGITS] = {0,
+                                          10,
+                                          100,
+                                          1000,
+                                          10000,
+                                          100000,
+                                          1000000,
+                                          10000000,
+                                          100000000,
+                                          1000000000,
+                                          10000000000,
+                                          100000000000,
+                                          1000000000000,
+                                          10000000000000,
+                                          100000000000000,
+                                          1000000000000000,
+                                          10000000000000000,
+                                          100000000000000000,
+                                          1000000000000000000,
+                                          10000000000000000000u};
+    const int bits = 64 - __builtin_clzll(x | 1), about = bits * 1233 >> 12; /* log10(2) */
+    return (size_t)about + (x >= tens[about]);
+}
+
+/* The first of them; 0 has one. */
+static const char *put_digits(uint64_t x, digits_text *t, size_t *n) {
+    const uint64_t most = 10000000000000000, half = 100000000;
+    put_eight(x / most, t->text);
+    put_eight(x % most / half, t->text + 8);
+    put_eight(x % half, t->text + 16);
+    *n = count_digits(x);
+    return t->text + 24 - *n;
 }
 
 /* As %e: d.ddde+XX. */
@@ -92,11 +136,11 @@ static char *put_scientific(const char *digits, size_t n, int exponent, char *ou
     out += n - 1;
     *out++ = 'e';
     *out++ = exponent < 0 ? '-' : '+';
-    char text[4], *end = text + sizeof text;
-    char *start = put_digits((uint64_t)abs(exponent), end);
-    if (end - start < 2) *--start = '0';
-    memcpy(out, start, (size_t)(end - start));
-    return out + (end - start);
+    const int size = abs(exponent);
+    if (size >= 100) *out++ = (char)('0' + size / 100);
+    *out++ = (char)('0' + size / 10 % 10);
+    *out++ = (char)('0' + size % 10);
+    return out;
 }
 
 /* As %f, where `whole` digits come before the point; 0 or less are so many zeros behind it. */
@@ -104,22 +148,25 @@ static char *put_fixed(const char *digits, size_t n, int whole, char *out) {
     if (whole <= 0) {
         memcpy(out, "0.000", 5);
         out += 2 - whole;
-        memcpy(out, digits, n);
+        memcpy(out, digits, DIGITS);
         return out + n;
     }
     const size_t before = (size_t)whole;
-    memcpy(out, digits, before);
+    memcpy(out, digits, DIGITS);
     if (before == n) return out + n;
     out[before] = '.';
-    memcpy(out + before + 1, digits + before, n - before);
+    if (before <= 8)
+        memcpy(out + before + 1, digits + before, DIGITS);
+    else
+        memcpy(out + before + 1, digits + before, n - before);
     return out + n + 1;
 }
 
 /* As %g does with as many digits as there are. */
 static char *put_decimal(n2_decimal d, char *out) {
-    char text[20], *end = text + sizeof text;
-    const char *digits = put_digits(d.digits, end);
-    const size_t n = (size_t)(end - digits);
+    digits_text t;
+    size_t n;
+    const char *digits = put_digits(d.digits, &t, &n);
     const int exponent = d.exponent + (int)n - 1;
     if (exponent < -4 || exponent >= (int)n) return put_scientific(digits, n, exponent, out);
     return put_fixed(digits, n, exponent + 1, out);
@@ -144,11 +191,13 @@ char *n2_format_number(double value, char *buffer) {
 }
 
 void n2_text_add_number(n2_text *text, double value) {
-    char buffer[N2_NUMBER_ROOM];
-    if (isfinite(value))
-        n2_text_add_raw(text, buffer, n2_put_number(value, buffer));
-    else
+    if (!isfinite(value)) {
         n2_text_add_raw(text, "null", 4);
+        return;
+    }
+    if (!reserve(text, N2_NUMBER_ROOM)) return;
+    text->length += n2_put_number(value, text->data + text->length);
+    text->data[text->length] = '\0';
 }
 
 /* ---- escapes ------------------------------------------------------------------------------ */

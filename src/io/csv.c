@@ -143,6 +143,7 @@ struct n2_csv {
     n2_csv_field *fields;          /* of the row, the last one unfinished */
     size_t n, fields_room;
     bool doubled;    /* a field of the row is */
+    bool checked;    /* quotes of a piece of a file are even */
     size_t expected; /* fields of the first row, 0 before there is one */
 
     size_t part;               /* bytes */
@@ -432,6 +433,22 @@ static n2ce_status read_row(n2_csv *c) {
     }
 }
 
+/* Whether the row is of a piece whose quotes nobody has counted, and has some. Its header is not of
+ * the piece. */
+static bool has_new_quotes(const n2_csv *c) {
+    if (c->in->stop == 0 || c->checked || c->origin + c->row < c->in->gap) return false;
+    return memchr(c->buffer + c->row, '"', c->at - c->row);
+}
+
+/* Of a piece quotes are looked at when they are met, and before anything is said about them. */
+static n2ce_status read_row_of_piece(n2_csv *c) {
+    const n2ce_status status = read_row(c);
+    if ((status != N2CE_OK && status != N2CE_EDATA) || !has_new_quotes(c)) return status;
+    N2_TRY(n2_input_check_quotes(c->in));
+    c->checked = true;
+    return status;
+}
+
 static bool is_blank_row(const n2_csv *c) {
     return c->n == 1 && c->fields[0].n == 0 && !c->fields[0].quoted;
 }
@@ -466,7 +483,7 @@ n2ce_status n2_csv_next(n2_csv *c, const n2_csv_field **fields, size_t *n) {
     if (!c->started) N2_TRY(start(c));
     bool blank = true;
     while (blank) {
-        N2_TRY(read_row(c));
+        N2_TRY(read_row_of_piece(c));
         blank = is_blank_row(c);
         if (blank && c->ended && c->at == c->end) return N2CE_OK;
     }
@@ -628,7 +645,7 @@ n2ce_status n2_csv_split(n2_csv *c, size_t max_rows, n2_csv_part *parts, size_t 
 static bool scan_whole_row(n2_csv *c) {
     bool row_ended = false;
     if (begin_row(c) != N2CE_OK || scan(c, &row_ended) != N2CE_OK || !row_ended) return false;
-    return !c->doubled && (c->n == c->expected || is_blank_row(c));
+    return !c->doubled && !has_new_quotes(c) && (c->n == c->expected || is_blank_row(c));
 }
 
 void n2_csv_read_part(const n2_csv *csv, n2_csv_part *part, int worker, n2_csv_row_fn *fn,

@@ -52,13 +52,20 @@ n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n);
  * read. It cannot be mapped then. */
 void n2_input_cut(n2_input *in, size_t head, size_t begin, size_t end);
 
+/* Bytes [from, to) of the file at a path will be read soon: the system may begin to load them. */
+void n2_file_expect(const char *path, size_t from, size_t to);
+
 /* Of a file that was opened by its name; 0: it has no places, as a pipe. */
 size_t n2_input_bytes(const n2_input *in);
 
-/* Bytes [begin, stop) of such a file: the lines that begin in [from, to). N2CE_EDATA if there is an
- * odd number of quotes among them, since then one of the ends is inside of quotes. */
+/* Bytes [begin, stop) of such a file: the lines that begin in [from, to), if none of the two places
+ * is inside of quotes. */
 n2ce_status n2_input_find_lines(const n2_input *in, size_t from, size_t to, size_t *begin,
                                 size_t *stop);
+
+/* Of an input that is cut so: N2CE_EDATA if there is an odd number of quotes in it, since then one
+ * of the ends is inside of quotes. For who has met one. */
+n2ce_status n2_input_check_quotes(const n2_input *in);
 
 /* The lines themselves, n bytes in a buffer; quotes are not looked at. Who wants to sees them as
  * they come, some after others. False if there is not room for them, or they cannot be read.

@@ -319,6 +319,7 @@ static bool read_any(const char *p, const char *end, size_t readable, double *x)
 /* Fields of a line that take longer are noted: a call among the others would cost them theirs. */
 typedef struct late_fields {
     size_t n;
+    size_t before; /* bytes of the text, in front of those that are at hand */
     uint32_t field[ENDS], begin[ENDS], end[ENDS];
 } late_fields;
 
@@ -327,7 +328,7 @@ APART bool read_late(const late_fields *late, const char *text, const n2_plain_l
     for (size_t i = 0; i < late->n; i++) {
         const uint32_t end = late->end[i];
         double *to = &x[l->place[late->field[i]] - 1];
-        if (!read_any(text + late->begin[i], text + end, end, to)) return false;
+        if (!read_any(text + late->begin[i], text + end, late->before + end, to)) return false;
     }
     return true;
 }
@@ -353,7 +354,7 @@ static size_t read_lines(const some_lines *s, const char *text, const n2_plain_l
                          late_fields *late) {
     for (size_t i = 0; i < s->n; i++, x += l->cols) {
         const uint32_t *end = s->end + i * l->fields, begin = s->begin[i];
-        if (*end < WORD) {
+        if (late->before + *end < WORD) {
             if (!n2_plain_read(l, text + begin, text + s->begin[i + 1], x)) return i;
             continue;
         }
@@ -373,6 +374,7 @@ size_t N2_ISA(n2_read_rows)(const n2_plain_lines *l, const char *text, size_t n,
     for (size_t some = 1; some > 0 && rows < max_rows; rows += some) {
         const size_t left = n - *used < UINT32_MAX / 2 ? n - *used : UINT32_MAX / 2;
         const char *at = text + *used;
+        late.before = *used;
         find_lines(&s, at, left, l, max_rows - rows);
         some = read_lines(&s, at, l, x + rows * l->cols, &late);
         *used += s.begin[some];

@@ -182,27 +182,42 @@ static void choose_rows(void *arg, size_t item, int worker) {
     p->of.wanted = s->taker->choose(s->taker->user, p->origin, (size_t)p->of.kept, p->wanted);
 }
 
-/* Of plain lines those between wanted ones are skipped. */
+/* How many of n wanted rows follow one another. */
+static size_t neighbours(const uint64_t *wanted, size_t n) {
+    size_t run = 1;
+    while (run < n && wanted[run] == wanted[0] + run) run++;
+    return run;
+}
+
+/* Of plain lines those between wanted ones are skipped. False: one is not what it seemed. */
+static bool read_wanted(const piece *p, double *x) {
+    const n2_plain_lines *as = &p->file->r->plain;
+    const char *at = p->lines.bytes, *end = at + p->lines.n;
+    uint64_t next = p->origin;
+    for (size_t i = 0, run; i < p->of.wanted; i += run, x += run * as->cols) {
+        run = neighbours(p->wanted + i, p->of.wanted - i);
+        at = n2_plain_skip(at, end, (size_t)(p->wanted[i] - next));
+        next = p->wanted[i] + run;
+        size_t read = run > 1 ? n2_plain_rows(as, &at, end, run, x) : 0;
+        for (; read < run; read++) /* one alone, or one without an end */
+            if (!(at = n2_plain_read(as, at, end, x + read * as->cols))) return false;
+    }
+    return true;
+}
+
 static void copy_rows(void *arg, size_t item, int worker) {
     (void)worker;
     const sharing *s = arg;
     piece *p = &s->piece[item];
     if (p->of.wanted == 0) return;
-    const char *at = p->lines.bytes, *end = p->plain ? at + p->lines.n : NULL;
     double *x = s->mine.x + p->at * s->cols;
-    uint64_t next = p->origin;
     memcpy(s->mine.origin + p->at, p->wanted, p->of.wanted * sizeof *p->wanted);
-    for (size_t i = 0; i < p->of.wanted && !p->failed; i++, x += s->cols) {
-        const size_t row = (size_t)(p->wanted[i] - p->origin);
-        if (!p->plain) {
-            memcpy(x, p->rows.x + row * s->cols, s->cols * sizeof *x);
-            continue;
-        }
-        at = n2_plain_skip(at, end, (size_t)(p->wanted[i] - next));
-        at = n2_plain_read(&p->file->r->plain, at, end, x);
-        next = p->wanted[i] + 1;
-        p->failed = !at;
+    if (p->plain) {
+        p->failed = !read_wanted(p, x);
+        return;
     }
+    for (size_t i = 0; i < p->of.wanted; i++, x += s->cols)
+        memcpy(x, p->rows.x + (size_t)(p->wanted[i] - p->origin) * s->cols, s->cols * sizeof *x);
 }
 
 static n2ce_status room_for_wanted(const sharing *s, piece *p) {
@@ -282,9 +297,20 @@ static n2ce_status share_turn(sharing *s, bool *failed) {
     return N2CE_OK;
 }
 
+/* What this rank is about to read in the next turn. */
+static void expect(const sharing *s, size_t first) {
+    const source *file = s->file;
+    while (file + 1 < s->file + s->files && file[1].first <= first) file++;
+    if (first < s->pieces)
+        n2_file_expect(file->path, (first - file->first) * PIECE,
+                       (first - file->first + s->at_once) * PIECE);
+}
+
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
-    const n2ce_status status = read_pieces(s, first + (size_t)n2_rank(s->ctx) * s->at_once);
+    const size_t mine = first + (size_t)n2_rank(s->ctx) * s->at_once;
+    expect(s, mine + (size_t)n2_ranks(s->ctx) * s->at_once);
+    const n2ce_status status = read_pieces(s, mine);
     if (status == N2CE_ENOMEM) return status;
     bool stopped = n2_cancelled(s->ctx), failed = status != N2CE_OK || stopped;
     N2_TRY(n2_comm_any(s->ctx, &failed));

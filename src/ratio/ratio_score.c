@@ -54,7 +54,7 @@ static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double
 
 n2ce_status n2_ratio_score(n2_ratio *r, const double *rows, size_t n, double *f) {
     const size_t d = r->features->width;
-    double *x = n2_alloc(r->ctx, SCORE_BLOCK * d, sizeof *x);
+    double *x = n2_realloc(r->ctx, NULL, SCORE_BLOCK * d, sizeof *x);
     if (!x) return N2CE_ENOMEM;
     n2ce_status status = N2CE_OK;
     for (size_t first = 0; first < n && status == N2CE_OK; first += SCORE_BLOCK) {

@@ -54,7 +54,7 @@ n2ce_status n2_model_score_rows(n2ce_model *m, n2_reader *r, n2_device_choice *c
                                 n2_scores_fn *take, void *user) {
     double f[READ_ROWS];
     scoring s = {.m = m, .choice = choice, .f = f, .n = 1};
-    s.x = n2_alloc(m->ctx, READ_ROWS * m->cols, sizeof *s.x);
+    s.x = n2_realloc(m->ctx, NULL, READ_ROWS * m->cols, sizeof *s.x);
     n2ce_status status = s.x ? move(m, choice) : N2CE_ENOMEM;
     while (status == N2CE_OK && s.n > 0) {
         status = n2_reader_next(r, s.x, READ_ROWS, &s.n);

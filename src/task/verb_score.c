@@ -3,6 +3,7 @@
 #include "detect/detector_file.h"
 #include "io/file.h"
 #include "io/file_set.h"
+#include "io/input.h"
 #include "io/npy.h"
 #include "ratio/score_rows.h"
 #include "ratio_session.h"
@@ -177,8 +178,10 @@ static void find_piece(const n2ce_ctx *ctx, size_t begin, size_t bytes, size_t p
 
 static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scores_out *mine,
                               scores_out *out) {
-    size_t piece[2];
+    size_t piece[2], next[2];
     find_piece(s->ctx, begin, bytes, piece);
+    find_piece(s->ctx, begin + bytes_of_turn((size_t)n2_ranks(s->ctx)), bytes, next);
+    n2_file_expect(s->path, next[0], next[1]);
     mine->n = mine->text.length = 0;
     n2_comm_alone(s->ctx);
     const n2ce_status status = piece[0] < piece[1] ? score_rows(s, piece, mine) : N2CE_OK;
