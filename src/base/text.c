@@ -175,13 +175,15 @@ static char *put_decimal(n2_decimal d, char *out) {
 size_t n2_put_number(double value, char *buffer) {
     char *out = buffer;
     const double size = fabs(value);
-    if (signbit(value) && value != 0) *out++ = '-';
+    *out = '-'; /* a sign is as hard to guess as a coin */
+    out += signbit(value) && value != 0;
     if (!isfinite(value)) {
         memcpy(out, isnan(value) ? "nan" : "inf", 3);
         return (size_t)(out + 3 - buffer);
     }
-    const bool in_full = size < 1e15 && size == floor(size);
-    out = put_decimal(in_full ? (n2_decimal){(uint64_t)size, 0} : n2_decimal_shortest(size), out);
+    const int64_t whole = size < 1e15 ? (int64_t)size : -1;
+    const bool in_full = (double)whole == size;
+    out = put_decimal(in_full ? (n2_decimal){(uint64_t)whole, 0} : n2_decimal_shortest(size), out);
     return (size_t)(out - buffer);
 }
 

@@ -637,6 +637,22 @@ typedef struct apply_job {
 
 enum { BLOCK_ROWS = 256 };
 
+enum { FEW_COLUMNS = 64 };
+
+/* Few columns that are all linear are the rule, and they are taken side by side. */
+static bool apply_linear(const n2_features *f, const double *x, size_t rows, double *out) {
+    double mean[FEW_COLUMNS], scale[FEW_COLUMNS];
+    if (f->cols > FEW_COLUMNS) return false;
+    for (size_t c = 0; c < f->cols; c++) {
+        if (f->column[c].kind != N2_FEATURE_LINEAR) return false;
+        mean[c] = f->column[c].mean;
+        scale[c] = f->column[c].scale;
+    }
+    for (size_t i = 0; i < rows; i++, x += f->cols, out += f->cols)
+        for (size_t c = 0; c < f->cols; c++) out[c] = (x[c] - mean[c]) / scale[c];
+    return true;
+}
+
 static void apply_block(void *arg, size_t item, int worker) {
     (void)worker;
     const apply_job *job = arg;
@@ -644,6 +660,7 @@ static void apply_block(void *arg, size_t item, int worker) {
     const size_t first = item * BLOCK_ROWS, left = job->rows - first;
     const size_t end = first + (left < BLOCK_ROWS ? left : BLOCK_ROWS);
     double *out = job->out + first * f->width;
+    if (apply_linear(f, job->x + first * f->cols, end - first, out)) return;
     for (size_t i = first; i < end; i++)
         for (size_t c = 0; c < f->cols; c++)
             out = apply_one(&f->column[c], job->x[i * f->cols + c], out);

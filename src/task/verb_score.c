@@ -155,9 +155,11 @@ static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n)
         out->n += n / sizeof *out->x;
         return N2CE_OK;
     }
-    const char *text = bytes;
-    for (size_t i = 0; i < n; i++) out->n += text[i] == '\n';
-    n2_text_add_raw(&out->text, text, n);
+    uint64_t rows; /* behind their text */
+    n -= sizeof rows;
+    memcpy(&rows, (const char *)bytes + n, sizeof rows);
+    out->n += (size_t)rows;
+    n2_text_add_raw(&out->text, bytes, n);
     flush(out, FLUSH_AT_ONCE); /* the rest when the other ranks are at work again */
     return out->text.failed ? N2CE_ENOMEM : N2CE_OK;
 }
@@ -187,6 +189,8 @@ static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scor
     const n2ce_status status = piece[0] < piece[1] ? score_rows(s, piece, mine) : N2CE_OK;
     n2_comm_together(s->ctx);
     N2_TRY(status);
+    const uint64_t rows = mine->n;
+    if (!mine->npy) n2_text_add_raw(&mine->text, (const char *)&rows, sizeof rows);
     if (mine->text.failed) return N2CE_ENOMEM;
     const size_t n = mine->npy ? mine->n * sizeof *mine->x : mine->text.length;
     const void *scored = mine->npy ? (const void *)mine->x : mine->text.data;
