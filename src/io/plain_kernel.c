@@ -2,38 +2,69 @@
 #include "plain_kernel.h"
 
 #include "base/isa.h"
-
-#include <stdint.h>
-
-enum { BLOCK = 128 }; /* sums that fit a byte are made of many bytes at once */
-
-/* Signs, points and commas are next to one another, as they and digits are but for a slash. */
-static inline void look_at_some(const unsigned char *text, size_t n, unsigned char separator,
-                                n2_line_findings *f) {
-    uint8_t lines = 0, separators = 0, odd = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t c = text[i], b = text[i - 1], a = text[i - 2];
-        const uint8_t is_line = c == '\n', is_separator = c == separator;
-        const uint8_t ends = (uint8_t)(is_line | is_separator | (c == '\r'));
-        const uint8_t sign = (uint8_t)(b - '+') <= '.' - '+';
-        const uint8_t ended = (uint8_t)((b == '\n') | (b == separator));
-        const uint8_t bare = (uint8_t)(sign & ((a == '\n') | (a == separator)));
-        const uint8_t digit = (uint8_t)(((uint8_t)(c - '+') <= '9' - '+') & (c != '/'));
-        const uint8_t known = (uint8_t)(digit | ends | ((c | 32) == 'e'));
-        odd |= (uint8_t)((known ^ 1) | (ends & (ended | bare)));
-        lines = (uint8_t)(lines + is_line);
-        separators = (uint8_t)(separators + is_separator);
-    }
-    f->lines += lines;
-    f->separators += separators;
-    f->odd |= odd != 0;
-}
+#include "plain_bytes.h"
 
 n2_look_fn N2_ISA(n2_look_at_bytes);
 
-void N2_ISA(n2_look_at_bytes)(const unsigned char *text, size_t n, unsigned char separator,
+/* Bits of a block. */
+typedef struct sight {
+    uint64_t newlines, separators, ends, signs, foreign;
+} sight;
+
+/* Signs, points and commas are next to one another, as they and digits are but for a slash. */
+static inline sight look_at(const char *text, char separator) {
+    uint64_t newlines = 0, separators = 0, ends = 0, signs = 0, known = 0;
+    for (int p = 0; p < BLOCK; p += VECTOR) {
+        const bytes b = load(text + p), from_plus = less(b, '+');
+        const marks newline = equal(b, '\n'), divides = equal(b, separator);
+        const marks end = newline | divides | equal(b, '\r');
+        const marks digit = at_most(from_plus, '9' - '+') & ~equal(b, '/');
+        newlines |= bits_of(newline) << p;
+        separators |= bits_of(divides) << p;
+        ends |= bits_of(end) << p;
+        signs |= bits_of(at_most(from_plus, '.' - '+')) << p;
+        known |= bits_of(digit | end | equal(with_bit(b, 32), 'e')) << p;
+    }
+    return (sight){newlines, separators, ends, signs, ~known};
+}
+
+/* What is odd of a block is a foreign byte, or an end behind an end, or behind a sign that is
+ * behind one: newlines and separators, and signs, of the block before. */
+static inline uint64_t odd_in(const sight *s, uint64_t earlier_splits, uint64_t earlier_signs) {
+    enum { LAST = BLOCK - 1 };
+    const uint64_t splits = s->newlines | s->separators;
+    const uint64_t behind_split = splits << 1 | earlier_splits >> LAST;
+    const uint64_t second = splits << 2 | earlier_splits >> (LAST - 1);
+    const uint64_t behind_sign = s->signs << 1 | earlier_signs >> LAST;
+    return s->foreign | (s->ends & (behind_split | (behind_sign & second)));
+}
+
+/* The two bytes before a text, as if they were the last of a block. */
+static sight two_before(const char *text, char separator) {
+    char block[BLOCK];
+    memset(block, '0', sizeof block);
+    memcpy(block + BLOCK - 2, text - 2, 2);
+    return look_at(block, separator);
+}
+
+void N2_ISA(n2_look_at_bytes)(const unsigned char *first, size_t n, unsigned char separator,
                               n2_line_findings *f) {
-    for (; n >= BLOCK && !f->odd; n -= BLOCK, text += BLOCK)
-        look_at_some(text, BLOCK, separator, f);
-    if (!f->odd) look_at_some(text, n, separator, f);
+    char block[BLOCK];
+    const char *text = (const char *)first;
+    if (n == 0 || f->odd) return;
+    sight s = two_before(text, (char)separator);
+    uint64_t odd = 0, splits = s.newlines | s.separators, signs = s.signs;
+    size_t lines = 0, separators = 0;
+    for (; n > 0 && !odd; n -= n < BLOCK ? n : BLOCK, text += BLOCK) {
+        s = look_at(n < BLOCK ? padded(text, n, block) : text, (char)separator);
+        odd = odd_in(&s, splits, signs);
+        if (n < BLOCK) odd &= ((uint64_t)1 << n) - 1;
+        lines += (size_t)__builtin_popcountll(s.newlines);
+        separators += (size_t)__builtin_popcountll(s.separators);
+        splits = s.newlines | s.separators;
+        signs = s.signs;
+    }
+    f->lines += lines;
+    f->separators += separators;
+    f->odd = odd != 0;
 }

@@ -5,75 +5,20 @@
  * most are, the bytes in front of its end are looked at together; others are read one by one. */
 #include "base/decimal.h"
 #include "base/isa.h"
+#include "plain_bytes.h"
 #include "plain_lines.h"
-
-#include <stdint.h>
-#include <string.h>
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
 
 n2_read_rows_fn N2_ISA(n2_read_rows);
 n2_skip_lines_fn N2_ISA(n2_skip_lines);
 
-enum { BLOCK = 64, WORD = 16 };
-
-/* ---- which bytes ------------------------------------------------------------------------- */
-
-#if defined(__AVX512BW__)
-enum { VECTOR = 64 };
-#elif defined(__AVX2__)
-enum { VECTOR = 32 };
-#else
-enum { VECTOR = 16 };
-#endif
-typedef uint8_t bytes __attribute__((vector_size(VECTOR)));
-typedef int8_t hits __attribute__((vector_size(VECTOR))); /* -1: it is one */
-
-/* A bit for each byte. */
-static inline uint64_t bits_of(hits h) {
-#if defined(__AVX512BW__)
-    return _mm512_movepi8_mask((__m512i)h);
-#elif defined(__AVX2__)
-    return (uint32_t)_mm256_movemask_epi8((__m256i)h);
-#elif defined(__SSE2__)
-    return (uint32_t)_mm_movemask_epi8((__m128i)h);
-#else
-    uint64_t half[2];
-    memcpy(half, &h, sizeof half);
-    for (int i = 0; i < 2; i++) /* byte k keeps its bit k, and the sum of all is the highest byte */
-        half[i] = (half[i] & 0x8040201008040201) * (UINT64_MAX / 255) >> 56;
-    return half[0] | half[1] << 8;
-#endif
-}
-
-static inline bytes load(const char *text) {
-    bytes b;
-    memcpy(&b, text, sizeof b);
-    return b;
-}
-
-static inline hits equal(bytes b, uint8_t c) { return (hits)(b == (bytes){0} + c); }
-
-/* Where a character is in BLOCK bytes. */
-static inline uint64_t places_of(uint8_t c, const char *text) {
-    uint64_t all = 0;
-    for (int p = 0; p < BLOCK; p += VECTOR) all |= bits_of(equal(load(text + p), c)) << p;
-    return all;
-}
-
-/* What there is of a block at the end of a text. */
-static const char *padded(const char *text, size_t n, char block[BLOCK]) {
-    if (n >= BLOCK) return text;
-    memset(block, 0, BLOCK);
-    return memcpy(block, text, n);
-}
+enum { WORD = 16 };
 
 size_t N2_ISA(n2_skip_lines)(const char *text, size_t n, size_t lines) {
     char block[BLOCK];
     size_t at = 0;
     for (; at < n && lines > 0; at += BLOCK) {
-        uint64_t found = places_of('\n', padded(text + at, n - at, block));
+        uint64_t found =
+            places_of('\n', n - at < BLOCK ? padded(text + at, n - at, block) : text + at);
         const size_t count = (size_t)__builtin_popcountll(found);
         if (count < lines) {
             lines -= count;
@@ -120,21 +65,32 @@ static inline bool note_lines(some_lines *s, const char *text, size_t fields, ui
     return true;
 }
 
+/* n bytes, of a block or fewer, `found` fields into the lines. False: what follows is for others.
+ */
+static inline bool add_block(some_lines *s, const char *text, uint32_t at, const char *block,
+                             const n2_plain_lines *l, size_t *found) {
+    const uint64_t quotes = places_of('"', block), plain = (quotes & -quotes) - 1;
+    const uint64_t newlines = places_of('\n', block) & plain;
+    const uint64_t ends = (places_of(l->separator, block) & plain) | newlines;
+    const size_t count = (size_t)__builtin_popcountll(ends);
+    note_ends(ends, count, at, s->end + *found);
+    const bool alike = note_lines(s, text, l->fields, at, *found, ends, newlines);
+    *found += count;
+    return alike && !quotes;
+}
+
 /* Up to a quote, which is left to others. */
 static void find_lines(some_lines *s, const char *text, size_t n, const n2_plain_lines *l,
                        size_t max_rows) {
     const size_t enough = l->fields < ENOUGH ? ENOUGH : ENDS;
-    char block[BLOCK];
+    size_t at = 0, found = 0;
+    bool more = true;
     s->n = s->begin[0] = 0;
-    for (size_t at = 0, found = 0; at < n && found < enough && s->n < max_rows; at += BLOCK) {
-        const char *here = padded(text + at, n - at, block);
-        const uint64_t quotes = places_of('"', here), plain = (quotes & -quotes) - 1;
-        const uint64_t newlines = places_of('\n', here) & plain;
-        const uint64_t ends = (places_of((uint8_t)l->separator, here) & plain) | newlines;
-        const size_t count = (size_t)__builtin_popcountll(ends);
-        note_ends(ends, count, (uint32_t)at, s->end + found);
-        if (!note_lines(s, text, l->fields, (uint32_t)at, found, ends, newlines) || quotes) break;
-        found += count;
+    for (; n - at >= BLOCK && more && found < enough && s->n < max_rows; at += BLOCK)
+        more = add_block(s, text, (uint32_t)at, text + at, l, &found);
+    if (n > at && n - at < BLOCK && more && found < enough && s->n < max_rows) {
+        char block[BLOCK];
+        add_block(s, text, (uint32_t)at, padded(text + at, n - at, block), l, &found);
     }
     if (s->n > max_rows) s->n = max_rows;
 }
