@@ -68,72 +68,72 @@ void n2_c_locale_leave(n2_c_locale scope) {
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-/* Texts of numbers are copied as a whole and cut: how long they are is what a processor cannot
- * guess. Room for all digits, and behind them for so many more that nobody looks at. */
-enum { DIGITS = 20 };
-
-typedef struct digits_text {
-    char text[2 * DIGITS + 4];
-} digits_text;
-
 /* The digits of a number below 10^8, the first one lowest: of halves, of quarters, of each. */
 static uint64_t eight_digits(uint64_t x) {
     const uint64_t fours = x / 10000 | (x % 10000) << 32;
     const uint64_t hundreds = (fours * 5243 >> 19) & 0x0000007f0000007f;
     const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
     const uint64_t tens = (twos * 103 >> 10) & 0x000f000f000f000f;
-    return tens | (twos - 10 * tens) << 8;
+    return tens | (twos - 10 * tens) << 8 | '0' * (UINT64_MAX / 255);
 }
 
-static void put_eight(uint64_t x, char *out) {
-    uint64_t bytes = eight_digits(x) | '0' * (UINT64_MAX / 255);
+/* The last n of eight digits, and then bytes that nobody looks at. */
+static void put_eight(uint64_t digits, size_t n, char *out) {
+    digits >>= 8 * (8 - n);
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-    bytes = __builtin_bswap64(bytes);
+    digits = __builtin_bswap64(digits);
 #endif
-    memcpy(out, &bytes, sizeof bytes);
+    memcpy(out, &digits, sizeof digits);
 }
 
+enum { MOST_DIGITS = 17 }; /* of a shortest decimal */
+
+/* 0 has one. */
 static size_t count_digits(uint64_t x) {
-    static const uint64_t tens[DIGITS] = {0,
-                                          10,
-                                          100,
-                                          1000,
-                                          10000,
-                                          100000,
-                                          1000000,
-                                          10000000,
-                                          100000000,
-                                          1000000000,
-                                          10000000000,
-                                          100000000000,
-                                          1000000000000,
-                                          10000000000000,
-                                          100000000000000,
-                                          1000000000000000,
-                                          10000000000000000,
-                                          100000000000000000,
-                                          1000000000000000000,
-                                          10000000000000000000u};
+    static const uint64_t tens[] = {0,
+                                    10,
+                                    100,
+                                    1000,
+                                    10000,
+                                    100000,
+                                    1000000,
+                                    10000000,
+                                    100000000,
+                                    1000000000,
+                                    10000000000,
+                                    100000000000,
+                                    1000000000000,
+                                    10000000000000,
+                                    100000000000000,
+                                    1000000000000000,
+                                    10000000000000000,
+                                    100000000000000000};
     const int bits = 64 - __builtin_clzll(x | 1), about = bits * 1233 >> 12; /* log10(2) */
     return (size_t)about + (x >= tens[about]);
 }
 
-/* The first of them; 0 has one. */
-static const char *put_digits(uint64_t x, digits_text *t, size_t *n) {
-    const uint64_t most = 10000000000000000, half = 100000000;
-    put_eight(x / most, t->text);
-    put_eight(x % most / half, t->text + 8);
-    put_eight(x % half, t->text + 16);
-    *n = count_digits(x);
-    return t->text + 24 - *n;
+/* The n digits of x, MOST_DIGITS or fewer; behind them are up to seven bytes that do not count.
+ * Without a loop: how many there are is what a processor cannot guess. Returns their end. */
+static char *put_digits(uint64_t x, size_t n, char *out) {
+    const uint64_t most = 10000000000000000, half = 100000000, rest = x % most;
+    *out = (char)('0' + x / most);
+    out += n == MOST_DIGITS;
+    n -= n == MOST_DIGITS;
+    if (n > 8) {
+        put_eight(eight_digits(rest / half), n - 8, out);
+        out += n - 8;
+        n = 8;
+    }
+    put_eight(eight_digits(rest % half), n, out);
+    return out + n;
 }
 
 /* As %e: d.ddde+XX. */
-static char *put_scientific(const char *digits, size_t n, int exponent, char *out) {
-    *out++ = digits[0];
-    if (n > 1) *out++ = '.';
-    memcpy(out, digits + 1, n - 1);
-    out += n - 1;
+static char *put_scientific(uint64_t digits, size_t n, int exponent, char *out) {
+    char *end = put_digits(digits, n, out + 1);
+    out[0] = out[1];
+    out[1] = '.';
+    out = n > 1 ? end : out + 1;
     *out++ = 'e';
     *out++ = exponent < 0 ? '-' : '+';
     const int size = abs(exponent);
@@ -144,32 +144,25 @@ static char *put_scientific(const char *digits, size_t n, int exponent, char *ou
 }
 
 /* As %f, where `whole` digits come before the point; 0 or less are so many zeros behind it. */
-static char *put_fixed(const char *digits, size_t n, int whole, char *out) {
+static char *put_fixed(uint64_t digits, size_t n, int whole, char *out) {
     if (whole <= 0) {
         memcpy(out, "0.000", 5);
-        out += 2 - whole;
-        memcpy(out, digits, DIGITS);
-        return out + n;
+        return put_digits(digits, n, out + 2 - whole);
     }
     const size_t before = (size_t)whole;
-    memcpy(out, digits, DIGITS);
-    if (before == n) return out + n;
+    if (before == n) return put_digits(digits, n, out);
+    char *end = put_digits(digits, n, out + 1);
+    for (size_t i = 0; i < before; i++) out[i] = out[i + 1];
     out[before] = '.';
-    if (before <= 8)
-        memcpy(out + before + 1, digits + before, DIGITS);
-    else
-        memcpy(out + before + 1, digits + before, n - before);
-    return out + n + 1;
+    return end;
 }
 
 /* As %g does with as many digits as there are. */
 static char *put_decimal(n2_decimal d, char *out) {
-    digits_text t;
-    size_t n;
-    const char *digits = put_digits(d.digits, &t, &n);
+    const size_t n = count_digits(d.digits);
     const int exponent = d.exponent + (int)n - 1;
-    if (exponent < -4 || exponent >= (int)n) return put_scientific(digits, n, exponent, out);
-    return put_fixed(digits, n, exponent + 1, out);
+    if (exponent < -4 || exponent >= (int)n) return put_scientific(d.digits, n, exponent, out);
+    return put_fixed(d.digits, n, exponent + 1, out);
 }
 
 size_t n2_put_number(double value, char *buffer) {
