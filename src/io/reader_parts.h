@@ -58,9 +58,6 @@ n2ce_status n2_reader_open_file(n2ce_ctx *ctx, const char *path, const n2_table_
                                 n2_reader **out);
 n2ce_status n2_reader_next_here(n2_reader *r, double *x, size_t max_rows, size_t *rows);
 
-/* Whether two files of a set have the same columns; else it says what is not alike. */
-n2ce_status n2_reader_check_alike(const n2_reader *first, const n2_reader *other);
-
 /* Says where the context's last message belongs. */
 n2ce_status n2_reader_fail_in(const n2_reader *r, n2ce_status status, const char *where);
 

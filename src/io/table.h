@@ -162,6 +162,9 @@ bool n2_reader_categorical(const n2_reader *r, size_t c);
 n2_header n2_reader_header(const n2_reader *r); /* whether its file has one: yes or no */
 n2ce_ctx *n2_reader_ctx(const n2_reader *r);
 
+/* N2CE_EDATA, and what is not alike, unless the columns are the same. */
+n2ce_status n2_reader_check_alike(const n2_reader *first, const n2_reader *other);
+
 /* Of a file that can be cut into pieces whose rows are numbers alone; 0: it is none. Of a pattern,
  * the first file's. */
 size_t n2_reader_bytes(const n2_reader *r);

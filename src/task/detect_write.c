@@ -2,11 +2,53 @@
 
 #include "comm/comm.h"
 #include "io/csv.h"
+#include "io/file_set.h"
 #include "io/npy.h"
+#include "io/table.h"
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- before the work -------------------------------------------------------- */
+
+/* All columns are written, so they are the same in all files, those too that are not judged by. */
+static n2ce_status check_alike(n2_detect_session *s, const n2_reader *first, const char *path) {
+    const n2_table_options o = {.header = n2_reader_header(first)};
+    n2_reader *other;
+    N2_TRY(n2_reader_open(s->ctx, path, &o, &other));
+    const n2ce_status status = n2_reader_check_alike(first, other);
+    n2_reader_close(other);
+    return status;
+}
+
+static n2ce_status check_set(n2_detect_session *s, const n2_file_set *files) {
+    const n2_table_options o = {.header = n2_header_of(s->options)};
+    struct stat info;
+    n2_reader *first;
+    for (size_t i = 0; i < files->n; i++)
+        if (stat(files->path[i], &info) == 0 && S_ISFIFO(info.st_mode))
+            return n2_fail(s->ctx, N2CE_EINVAL,
+                           "The rows to judge are read twice, so they cannot come from a pipe as "
+                           "%s. Put them into a file.",
+                           files->path[i]);
+    if (files->n == 1) return N2CE_OK;
+    N2_TRY(n2_reader_open(s->ctx, files->path[0], &o, &first));
+    n2ce_status status = N2CE_OK;
+    for (size_t i = 1; i < files->n && status == N2CE_OK; i++)
+        status = check_alike(s, first, files->path[i]);
+    n2_reader_close(first);
+    return status;
+}
+
+n2ce_status n2_detect_check_rows(n2_detect_session *s) {
+    n2_file_set files;
+    N2_TRY(n2_file_set_find(s->ctx, s->rows, &files));
+    const n2ce_status status = check_set(s, &files);
+    n2_file_set_free(&files);
+    return status;
+}
 
 /* ---- the spool ----------------------------------------------------------- */
 
@@ -37,6 +79,7 @@ typedef struct copier {
     n2_spooled some[SPOOLED];
     size_t at, n; /* of these */
     uint64_t rows;
+    bool begun, named; /* the line of names is written; the files have one */
 } copier;
 
 static void flush(copier *c) {
@@ -97,9 +140,22 @@ static void add_fields(n2_text *text, const n2_csv_field *fields, size_t n) {
 static const char ADDED[] = ",score,p_value,flag\n";
 
 /* A file without a header gets one: the numbers of its columns. */
-static void number_columns(n2_text *text, size_t n) {
-    for (size_t i = 0; i < n; i++) n2_text_add(text, "%s%zu", i ? "," : "", i);
-    n2_text_add(text, "%s", ADDED);
+static void number_columns(copier *c, size_t n) {
+    for (size_t i = 0; i < n && !c->begun; i++) n2_text_add(&c->text, "%s%zu", i ? "," : "", i);
+    if (!c->begun) n2_text_add(&c->text, "%s", ADDED);
+    c->begun = true;
+}
+
+/* Of several files the first one's line of names stands for all. */
+static void begin_csv(copier *c, const n2_csv_field *fields, size_t n) {
+    if (!c->begun) c->named = n2_csv_is_header(fields, n, n2_header_of(c->s->options));
+    if (!c->named) {
+        number_columns(c, n);
+    } else if (!c->begun) {
+        add_fields(&c->text, fields, n);
+        n2_text_add(&c->text, "%s", ADDED);
+        c->begun = true;
+    }
 }
 
 static n2ce_status copy_csv(copier *c, n2_input *in) {
@@ -108,14 +164,9 @@ static n2ce_status copy_csv(copier *c, n2_input *in) {
     size_t n;
     N2_TRY(n2_csv_open(c->s->ctx, in, 0, &csv));
     n2ce_status status = n2_csv_next(csv, &fields, &n);
-    const bool header =
-        status == N2CE_OK && fields && n2_csv_is_header(fields, n, n2_header_of(c->s->options));
-    if (header) {
-        add_fields(&c->text, fields, n);
-        n2_text_add(&c->text, "%s", ADDED);
-        status = n2_csv_next(csv, &fields, &n);
-    } else if (status == N2CE_OK && fields) {
-        number_columns(&c->text, n);
+    if (status == N2CE_OK && fields) {
+        begin_csv(c, fields, n);
+        if (c->named) status = n2_csv_next(csv, &fields, &n);
     }
     while (status == N2CE_OK && fields) {
         add_fields(&c->text, fields, n);
@@ -130,7 +181,7 @@ static n2ce_status copy_numbers(copier *c, n2_npy *npy, double *row, size_t *col
     const size_t cols = n2_npy_cols(npy);
     if (!row || !columns) return N2CE_ENOMEM;
     for (size_t j = 0; j < cols; j++) columns[j] = j;
-    number_columns(&c->text, cols);
+    number_columns(c, cols);
     for (size_t n = 1; n > 0;) {
         N2_TRY(n2_npy_next(npy, columns, cols, row, 1, &n));
         for (size_t j = 0; j < cols && n > 0; j++) {
@@ -154,13 +205,22 @@ static n2ce_status copy_npy(copier *c, n2_input *in) {
     return status;
 }
 
-static n2ce_status copy_rows(copier *c) {
+static n2ce_status copy_file(copier *c, const char *path) {
     n2_input in;
     size_t n;
-    N2_TRY(n2_input_open(c->s->ctx, c->s->rows, &in));
+    N2_TRY(n2_input_open(c->s->ctx, path, &in));
     const unsigned char *head = n2_input_head(&in, &n);
     const n2ce_status status = n2_is_npy(head, n) ? copy_npy(c, &in) : copy_csv(c, &in);
     n2_input_close(&in);
+    return status;
+}
+
+static n2ce_status copy_rows(copier *c) {
+    n2_file_set files;
+    N2_TRY(n2_file_set_find(c->s->ctx, c->s->rows, &files));
+    n2ce_status status = N2CE_OK;
+    for (size_t i = 0; i < files.n && status == N2CE_OK; i++) status = copy_file(c, files.path[i]);
+    n2_file_set_free(&files);
     N2_TRY(status);
     flush(c);
     if (c->rows == c->s->judged) return c->text.failed ? N2CE_ENOMEM : N2CE_OK;

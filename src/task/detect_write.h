@@ -10,6 +10,10 @@ typedef struct n2_spooled {
     uint64_t rank;
 } n2_spooled;
 
+/* Before anything is learnt: rows that are read twice come from files and, if there are several,
+ * those have the same columns. Fails with N2CE_EINVAL, N2CE_EDATA, or as reading does. */
+n2ce_status n2_detect_check_rows(n2_detect_session *s);
+
 /* A file without a name in the folder of `path`, for n2_spooled: memory does not grow with the
  * rows. Ending it twice is fine. */
 n2ce_status n2_spool_begin(n2_detect_session *s, const char *path);

@@ -2,6 +2,7 @@
 #include "detect/detector_file.h"
 #include "detect_pictures.h"
 #include "detect_session.h"
+#include "detect_write.h"
 #include "ratio_session.h"
 #include "vocabulary.h"
 
@@ -39,8 +40,14 @@ static const n2ce_option detect_options[] = {
 };
 /* clang-format on */
 
+/* The rows are judged by one another. */
+static bool is_own(const n2_detect_session *s) {
+    return s->rows && !n2ce_options_get(s->options, "normal") &&
+           !n2ce_options_get(s->options, "model");
+}
+
 /* Before anything is learnt: what is asked for makes sense, and can be written. */
-static n2ce_status check(const n2_detect_session *s) {
+static n2ce_status check(n2_detect_session *s) {
     const char *output = n2ce_options_get(s->options, "output");
     const char *save = n2ce_options_get(s->options, "save");
     const bool force = n2_options_flag(s->options, "force");
@@ -55,6 +62,7 @@ static n2ce_status check(const n2_detect_session *s) {
                        "The rows to judge are read twice, so they cannot come from standard input. "
                        "Put them into a file.");
     if (output) N2_TRY(n2_file_check_output(s->ctx, output, force));
+    if (output || is_own(s)) N2_TRY(n2_detect_check_rows(s));
     return save ? n2_file_check_output(s->ctx, save, force) : N2CE_OK;
 }
 
