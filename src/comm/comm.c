@@ -25,6 +25,9 @@ int n2_ranks(const n2ce_ctx *ctx) { return is_together(ctx) ? ranks_of(comm_of(c
 int n2_world_rank(const n2ce_ctx *ctx) {
     return comm_of(ctx) ? comm_of(ctx)->world->transport.rank : 0;
 }
+int n2_world_ranks(const n2ce_ctx *ctx) {
+    return comm_of(ctx) ? comm_of(ctx)->world->transport.size : 1;
+}
 
 void n2_comm_alone(n2ce_ctx *ctx) {
     if (comm_of(ctx)) comm_of(ctx)->alone++;

@@ -20,6 +20,7 @@ int n2_ranks(const n2ce_ctx *ctx);
 
 /* Among all processes, whatever the scope: rank 0 alone writes files and prints. */
 int n2_world_rank(const n2ce_ctx *ctx);
+int n2_world_ranks(const n2ce_ctx *ctx);
 
 /* Until n2_comm_together this rank works alone, on a task of its own. May be nested. */
 void n2_comm_alone(n2ce_ctx *ctx);

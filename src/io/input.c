@@ -2,6 +2,7 @@
 #include "input.h"
 
 #include "base/pool.h"
+#include "comm/comm.h"
 #include "json.h"
 
 #include <errno.h>
@@ -89,8 +90,23 @@ static void widen_pipe(int file) {
 #endif
 }
 
+/* Ranks that read one pipe, or one standard input, would each have a part of it. */
+static n2ce_status check_ranks(n2ce_ctx *ctx, const char *label, bool plain) {
+    if (plain || n2_world_ranks(ctx) == 1) return N2CE_OK;
+    return n2_fail(ctx, N2CE_EINVAL,
+                   "%s cannot be read by several ranks. Put it into a file, or leave --ranks out.",
+                   label);
+}
+
+/* To open a pipe is to wait for who writes it, so that is not tried first. */
+static bool is_pipe(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 n2ce_status n2_open_to_read(n2ce_ctx *ctx, const char *path, int *out) {
     *out = -1;
+    N2_TRY(check_ranks(ctx, path, !is_pipe(path)));
     while (*out < 0 && !n2_cancelled(ctx)) {
         *out = open(path, O_RDONLY | O_CLOEXEC);
         if (*out < 0 && errno != EINTR) return unreadable(ctx, path, errno);
@@ -115,7 +131,8 @@ n2ce_status n2_input_open(n2ce_ctx *ctx, const char *path, n2_input *out) {
                       .label = standard ? "standard input" : path,
                       .file = standard ? STDIN_FILENO : -1,
                       .owned = !standard};
-    const n2ce_status status = open_file(out, path);
+    n2ce_status status = check_ranks(ctx, out->label, !standard);
+    if (status == N2CE_OK) status = open_file(out, path);
     if (status != N2CE_OK) n2_input_close(out);
     return status;
 }

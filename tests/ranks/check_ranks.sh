@@ -136,6 +136,14 @@ code=0
 ranks 3 fit -n missing.csv -d den.csv -o m.st >out 2>err || code=$?
 [ "$code" = 1 ] || complain "a file that is not there: exit $code"
 [ "$(grep -c '^n2ce:.*missing.csv' err)" = 1 ] || complain "a file that is not there: $(cat err)"
+# Of a pipe each would get a part.
+mkfifo pipe
+for rows in - pipe; do
+    code=0
+    ranks 2 fit -n $rows -d den.csv -o m.st <num.csv >out 2>err || code=$?
+    [ "$code" = 2 ] && [ ! -e m.st ] || complain "rows from $rows: exit $code"
+    [ "$(grep -c '^n2ce:.*cannot be read by several ranks' err)" = 1 ] || complain "rows from $rows: $(cat err)"
+done
 code=0
 ranks 3 fit --no-such-option >out 2>err || code=$?
 [ "$code" = 2 ] || complain "an option that is not there: exit $code"
