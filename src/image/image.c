@@ -37,6 +37,15 @@ n2ce_status n2_images_new(n2ce_ctx *ctx, size_t n, size_t height, size_t width, 
     return N2CE_OK;
 }
 
+void n2_images_sum(const n2_images *images, char sum[N2_CHECKSUM_ROOM]) {
+    const n2_st_tensor data = {.name = "x",
+                               .dtype = N2_ST_U8,
+                               .data = images->pixels,
+                               .bytes =
+                                   images->n * images->height * images->width * images->channels};
+    n2_checksum(&data, 1, NULL, 0, sum);
+}
+
 void n2_images_free(n2_images *images) {
     if (!images) return;
     n2_free(images->ctx, images->pixels);

@@ -14,6 +14,7 @@
 #ifndef N2_IMAGE_H
 #define N2_IMAGE_H
 
+#include "io/bundle.h"
 #include "io/file.h"
 
 /* What one packed file, gzip, xz or PNG, may become in memory, in bytes. */
@@ -81,6 +82,9 @@ n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t colu
 
 /* The same as the bytes of a PNG, added to a text: for reports. Fails likewise. */
 n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out);
+
+/* A check sum of the pixels: other pictures, another sum. */
+void n2_images_sum(const n2_images *images, char sum[N2_CHECKSUM_ROOM]);
 
 /* Halves both sides, which must be even: means of 2 x 2 pixels, rounded. */
 n2ce_status n2_images_halve(n2_images *images);

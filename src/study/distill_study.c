@@ -80,16 +80,18 @@ static n2ce_status read_set(n2_distill_study *s) {
 static void note_settings(n2_distill_study *s) {
     const char *net = n2ce_options_get(s->options, "features");
     const n2_images *p = s->set.train;
-    snprintf(
-        s->settings, sizeof s->settings,
-        "%s %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, decay %s, "
-        "%s watched at %s looks",
-        s->set.name, s->number, p->n, p->height, p->width,
-        net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
-        n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
-        n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
-        n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "decay"),
-        n2ce_options_get(s->options, "watched"), n2ce_options_get(s->options, "looks"));
+    char sum[N2_SET_SUM_ROOM];
+    n2_images_set_sum(&s->set, sum);
+    snprintf(s->settings, sizeof s->settings,
+             "%s (%s) %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, "
+             "decay %s, "
+             "%s watched at %s looks",
+             s->set.name, sum, s->number, p->n, p->height, p->width,
+             net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
+             n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
+             n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
+             n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "decay"),
+             n2ce_options_get(s->options, "watched"), n2ce_options_get(s->options, "looks"));
 }
 
 static n2ce_status read_options(n2_distill_study *s) {

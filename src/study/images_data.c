@@ -121,3 +121,10 @@ void n2_images_set_free(n2_images_set *set) {
     n2_images_free(set->test);
     set->train = set->test = NULL;
 }
+
+void n2_images_set_sum(const n2_images_set *set, char sum[N2_SET_SUM_ROOM]) {
+    char train[N2_CHECKSUM_ROOM], test[N2_CHECKSUM_ROOM] = "none";
+    n2_images_sum(set->train, train);
+    if (set->test) n2_images_sum(set->test, test);
+    snprintf(sum, N2_SET_SUM_ROOM, "%s, %s", train, test);
+}

@@ -52,11 +52,12 @@ static n2ce_status note_settings(n2_images_study *s) {
     const char *net = n2ce_options_get(s->options, "features");
     n2_lebm_schedule schedule = s->plan.schedule;
     n2_text text = n2_text_new(s->ctx);
-    char *settings;
+    char *settings, sum[N2_SET_SUM_ROOM];
     schedule.seed = 0;
+    n2_images_set_sum(&s->set, sum);
     n2_lebm_plan_prior(s->options, N2_PRIOR_N2CE, 100, 3, &s->plan);
-    n2_text_add(&text, "%s %zu of %zu, %zu neighbours, ", s->set.name, s->number, s->set.train->n,
-                s->neighbours);
+    n2_text_add(&text, "%s (%s) %zu of %zu, %zu neighbours, ", s->set.name, sum, s->number,
+                s->set.train->n, s->neighbours);
     n2_text_add(&text, "chains %s %s, ", n2ce_options_get(s->options, "chains"),
                 n2ce_options_get(s->options, "step-size"));
     n2_text_add(&text, "%s, ", net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches");

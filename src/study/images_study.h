@@ -111,6 +111,10 @@ bool n2_images_is_done(const n2_images_study *s, size_t arm, size_t seed);
 n2ce_status n2_images_set_read(n2ce_ctx *ctx, const n2ce_options *o, n2_images_set *out);
 void n2_images_set_free(n2_images_set *set);
 
+/* Which pictures a set has: check sums of both parts. */
+enum { N2_SET_SUM_ROOM = 40 };
+void n2_images_set_sum(const n2_images_set *set, char sum[N2_SET_SUM_ROOM]);
+
 /* ---- images_judge.c ---- */
 
 /* What features are made by, which is looked at before anything is trained; then those of the

@@ -2,7 +2,6 @@
 
 #include "cuda/cuda.h"
 #include "device_options.h"
-#include "io/bundle.h"
 #include "io/own_file.h"
 #include "metric/set_distance.h"
 
@@ -113,12 +112,9 @@ n2ce_status n2_diffusion_pictures(n2ce_ctx *ctx, const n2ce_options *o, n2_image
 
 n2ce_status n2_diffusion_identity(n2ce_ctx *ctx, const n2ce_options *o, const n2_images *pictures,
                                   char **out) {
-    const size_t each = pictures->height * pictures->width * pictures->channels;
-    const n2_st_tensor data = {
-        .name = "x", .dtype = N2_ST_U8, .data = pictures->pixels, .bytes = pictures->n * each};
     char sum[N2_CHECKSUM_ROOM];
     n2_text lines = n2_text_new(ctx);
-    n2_checksum(&data, 1, NULL, 0, sum);
+    n2_images_sum(pictures, sum);
     n2_options_lines(o,
                      " output force images teacher checkpoint resume device time-limit report "
                      "sheet force-cpu ",

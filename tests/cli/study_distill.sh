@@ -27,6 +27,10 @@ rows two.json | cmp - a
 study --teacher model --students teacher,sida-m50 --reuse out --json -q >kept.json 2>/dev/null
 rows kept.json | cmp - a
 study --teacher model --students teacher --reuse out --number 80 2>&1 >/dev/null | grep -c 'made with other pictures'
+cp bars kept
+idx bars 90 16 7
+study --teacher model --students teacher --reuse out 2>&1 >/dev/null | grep -c 'made with other pictures'
+cp kept bars
 say() {
     "$@" >/dev/null 2>error && status=0 || status=$?
     tail -1 error | cut -c 1-150

@@ -27,6 +27,9 @@ grep '"arm"' both.json | sed 's/, "seconds.*//' >c
 grep '"arm"' one.json | sed 's/, "seconds.*//' | cmp - c
 grep -c 'data:image/png' out/images.html
 study --arms vae --reuse out --codes 5 2>&1 >/dev/null | head -1
+# other pictures, as many and as large
+idx bars 90 12 3
+study --arms vae --reuse out 2>&1 >/dev/null | head -1
 say() {
     "$@" >/dev/null 2>error && status=0 || status=$?
     tail -1 error | cut -c 1-150
