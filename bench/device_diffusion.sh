@@ -28,10 +28,11 @@ WATCHED_BY=${WATCHED_BY:-carry/cifar10_resnet20.f32}
 FEATURES=${FEATURES:-carry/squeezenet_v1.1_ncnn_fp16.bin}
 OTHER_FEATURES=${OTHER_FEATURES:-$WATCHED_BY carry/cifar10_resnet56.f32}
 TEACHER=${TEACHER:-carry/c16.teacher}
-TEACH=${TEACH:---labels}${WIDTH:+ --width $WIDTH}
+WIDTH=${WIDTH:-128}
+TEACH="${TEACH:---labels} --width $WIDTH"
 STUDENT=${STUDENT:---method sida -M 50 --lambda 0.5 --decay 0.5}
 LIMIT=${LIMIT:-400}
-STUDENT_LIMIT=${STUDENT_LIMIT:-240}
+STUDENT_LIMIT=${STUDENT_LIMIT:-340}
 SAMPLES=${SAMPLES:-50000}
 TRIED=${TRIED:-10000}
 TRY=${TRY-1:1 0.75:1 0.6:1 1:1.15 0.75:1.15 0.6:1.15 0.6:1.3}
@@ -107,7 +108,7 @@ nearest() {
 
 # fitting SECONDS WORK: pictures that a training sees in that time, by the speed of its step, a tenth less for what else it does.
 fitting() {
-    "$N" bench "$2" --size 16 --width "${WIDTH:-64}" --batch 512 --seconds 1 "${WITH[@]}" --json |
+    "$N" bench "$2" --size 16 --width "$WIDTH" --batch 512 --seconds 1 "${WITH[@]}" --json |
         python3 -c 'import json, sys; print(round(0.9 * float(sys.argv[1]) * json.load(sys.stdin)["images_per_s"]))' "$1"
 }
 
@@ -143,18 +144,17 @@ p.write("few.npy", open("train.npy", "rb").read()[128:][:int(sys.argv[1]) * p.SI
     [ -s test.bin ] && compared test.npy
     finish
 }
-if wanted samplers; then # a student is trained beside them
-    samplers & LATER+=($!)
-fi
-
-if wanted student; then
+if wanted student; then # alone: its time is what is asked for
     STUDENT_SEEN=${STUDENT_SEEN:-$(fitting $((STUDENT_LIMIT - 20)) distill)}
     STUDENT_SEEN=${STUDENT_SEEN:-2e6}
     echo "the student sees $STUDENT_SEEN pictures, from $((SECONDS - START)) s on"
     section student $((STUDENT_LIMIT + 30)) bash -c "$N distill $TEACHER ${LEARNT[*]} -o student.model --force $STUDENT --seen $STUDENT_SEEN \
         --time-limit $STUDENT_LIMIT --looks 10 ${WATCHED[*]} ${TRAIN[*]} --json >$OUT/student.json"
-    judged student student.model
 fi
+if wanted samplers; then # what follows is beside their judging
+    samplers & LATER+=($!)
+fi
+wanted student && judged student student.model
 
 # arms NAME STUDENTS EFFORT: a study of these, beside another one: each leaves gaps on the GPU that the other fills.
 arms() {
