@@ -18,7 +18,7 @@ group=
 clean() {
     cd /
     [ -z "$group" ] || rmdir "$group" 2>/dev/null || true
-    rm -f "$folder"/large.csv "$folder"/small.csv "$folder"/large.model "$folder"/large.out
+    rm -f "$folder"/{large.csv,small.csv,large.model,large.out,fitted,scores.txt}
     [ -z "$made" ] || rm -rf "$folder"
 }
 trap clean EXIT
@@ -64,7 +64,7 @@ timed() { # name state command...
     fi
     local TIMEFORMAT='%R %U %S'
     { time $how "$@" >/dev/null; } 2>large.out || { cat large.out && exit 1; }
-    local seconds
+    local seconds user system
     read -r seconds user system <<<"$(tail -n 1 large.out)"
     local speed
     speed=$(awk -v b="$bytes" -v s="$seconds" 'BEGIN { printf "%.0f", b / s / 1e6 }')

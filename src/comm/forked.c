@@ -1,5 +1,7 @@
 /* Processes forked on one machine. Every ordered pair has a channel in shared memory: a ring of
- * bytes, which one of them fills and the other empties. */
+ * bytes, which one of them fills and the other empties. What is sent to rank 0 in bulk, results
+ * that it collects, has a larger one: who sends them goes on with its work before rank 0 is there.
+ */
 #define _GNU_SOURCE
 
 #include "transport.h"
@@ -21,14 +23,24 @@
 
 /* Bytes go in parts, so that one rank fills the ring while the other empties it. */
 enum { MOST = 256, LINE = 128, RING = 1 << 18, PART = 1 << 15 };
+enum { BULK = 1 << 19, BULK_RING = 1 << 22 }; /* bytes of a message, and room for some */
 
-typedef struct channel {
+typedef struct flow {
     _Atomic uint64_t written; /* bytes, in all */
     char gap1[LINE - 8];
     _Atomic uint64_t read;
     char gap2[LINE - 8];
+} flow;
+
+typedef struct channel {
+    flow flow;
     char ring[RING];
 } channel;
+
+typedef struct bulk_channel {
+    flow flow;
+    char ring[BULK_RING];
+} bulk_channel;
 
 typedef struct member {
     _Atomic int pid;
@@ -47,6 +59,7 @@ typedef struct shared {
 typedef struct forked {
     n2ce_ctx *ctx;
     shared *shared;
+    bulk_channel *bulk; /* behind it: to rank 0, from each */
     size_t bytes;
     int rank, size;
 } forked;
@@ -115,8 +128,16 @@ static n2_exchanged who_is_there(forked *f, patience *p) {
 
 /* ---- channels ------------------------------------------------------------ */
 
+/* Where bytes go through. */
+typedef struct pipe_end {
+    flow *flow;
+    char *ring;
+    size_t room;
+} pipe_end;
+
 typedef struct stream {
-    channel *c; /* NULL: none */
+    bool open;
+    pipe_end counts, contents;
     uint64_t count;
     char *bytes;
     size_t n, at; /* at counts the 8 bytes of the count in front */
@@ -134,20 +155,25 @@ static char *part_at(stream *s, size_t *n) {
     return s->bytes + (s->at - sizeof s->count);
 }
 
-static bool is_over(const stream *s) { return !s->c || s->at == s->n + sizeof s->count; }
+static const pipe_end *pipe_at(const stream *s) {
+    return s->at < sizeof s->count ? &s->counts : &s->contents;
+}
+
+static bool is_over(const stream *s) { return !s->open || s->at == s->n + sizeof s->count; }
 
 static bool push(stream *s) {
     bool moved = false;
     while (!is_over(s)) {
-        const uint64_t written = atomic_load_explicit(&s->c->written, memory_order_relaxed);
-        const uint64_t read = atomic_load_explicit(&s->c->read, memory_order_acquire);
-        const size_t place = written % RING, room = RING - (size_t)(written - read);
+        const pipe_end *p = pipe_at(s);
+        const uint64_t written = atomic_load_explicit(&p->flow->written, memory_order_relaxed);
+        const uint64_t read = atomic_load_explicit(&p->flow->read, memory_order_acquire);
+        const size_t place = written % p->room, room = p->room - (size_t)(written - read);
         size_t n;
         const char *from = part_at(s, &n);
-        n = least(least(n, PART), least(room, RING - place));
+        n = least(least(n, PART), least(room, p->room - place));
         if (n == 0) break;
-        memcpy(s->c->ring + place, from, n);
-        atomic_store_explicit(&s->c->written, written + n, memory_order_release);
+        memcpy(p->ring + place, from, n);
+        atomic_store_explicit(&p->flow->written, written + n, memory_order_release);
         s->at += n;
         moved = true;
     }
@@ -157,15 +183,16 @@ static bool push(stream *s) {
 static bool pull(stream *s) {
     bool moved = false;
     while (!is_over(s)) {
-        const uint64_t read = atomic_load_explicit(&s->c->read, memory_order_relaxed);
-        const uint64_t written = atomic_load_explicit(&s->c->written, memory_order_acquire);
-        const size_t place = read % RING;
+        const pipe_end *p = pipe_at(s);
+        const uint64_t read = atomic_load_explicit(&p->flow->read, memory_order_relaxed);
+        const uint64_t written = atomic_load_explicit(&p->flow->written, memory_order_acquire);
+        const size_t place = read % p->room;
         size_t n;
         char *to = part_at(s, &n);
-        n = least(least(n, PART), least((size_t)(written - read), RING - place));
+        n = least(least(n, PART), least((size_t)(written - read), p->room - place));
         if (n == 0) break;
-        memcpy(to, s->c->ring + place, n);
-        atomic_store_explicit(&s->c->read, read + n, memory_order_release);
+        memcpy(to, p->ring + place, n);
+        atomic_store_explicit(&p->flow->read, read + n, memory_order_release);
         s->at += n;
         moved = true;
         if (s->at == sizeof s->count && s->count != s->n) break;
@@ -174,11 +201,18 @@ static bool pull(stream *s) {
 }
 
 static bool is_other_count(const stream *s) {
-    return s->c && s->at >= sizeof s->count && s->count != s->n;
+    return s->open && s->at >= sizeof s->count && s->count != s->n;
 }
 
-static channel *channel_between(const forked *f, int from, int to) {
-    return from < 0 || to < 0 ? NULL : &f->shared->channel[from * f->size + to];
+/* Both sides know how many bytes there are, and so through what they come. */
+static stream stream_between(const forked *f, int from, int to, const void *bytes, size_t n) {
+    stream s = {.open = from >= 0 && to >= 0, .bytes = (char *)(uintptr_t)bytes, .n = n};
+    if (!s.open) return s;
+    channel *c = &f->shared->channel[from * f->size + to];
+    bulk_channel *bulk = &f->bulk[from];
+    s.counts = s.contents = (pipe_end){&c->flow, c->ring, RING};
+    if (to == 0 && n >= BULK) s.contents = (pipe_end){&bulk->flow, bulk->ring, BULK_RING};
+    return s;
 }
 
 /* What can be moved now. Who waits for it, or for the room that it had, is told. */
@@ -192,9 +226,9 @@ static bool move(const forked *f, stream *send, int to, stream *receive, int fro
 static n2_exchanged forked_exchange(void *state, int to, const void *out, size_t n_out, int from,
                                     void *in, size_t n_in, n2_idle_fn *idle, void *arg) {
     forked *f = state;
-    stream send = {channel_between(f, to < 0 ? -1 : f->rank, to), n_out, (char *)(uintptr_t)out,
-                   n_out, 0};
-    stream receive = {channel_between(f, from, f->rank), 0, in, n_in, 0};
+    stream send = stream_between(f, f->rank, to, out, n_out);
+    stream receive = stream_between(f, from, f->rank, in, n_in);
+    send.count = n_out;
     patience p = {n2_seconds(), n2_seconds()};
     while (!is_over(&send) || !is_over(&receive)) {
         const uint32_t heard = atomic_load(&f->shared->member[f->rank].bell);
@@ -299,9 +333,11 @@ int n2_fork_transport(n2ce_ctx *ctx, int n, n2_transport *out) {
     if (!f) return -1;
     f->ctx = ctx;
     f->size = n;
-    f->bytes = sizeof *f->shared + (size_t)n * (size_t)n * sizeof(channel);
+    const size_t channels = sizeof *f->shared + (size_t)n * (size_t)n * sizeof(channel);
+    f->bytes = channels + (size_t)n * sizeof(bulk_channel);
     f->shared = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (f->shared != MAP_FAILED) f->bulk = (bulk_channel *)(void *)((char *)f->shared + channels);
     if (f->shared == MAP_FAILED || fork_others(f) != 0) {
         if (f->shared != MAP_FAILED) munmap(f->shared, f->bytes);
         n2_free(ctx, f);

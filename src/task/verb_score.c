@@ -164,8 +164,10 @@ static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n)
     return out->text.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
-/* Bytes of rank 0 in a turn: what it writes for another rank takes an eighth of a piece's time. */
-static size_t piece_of_first(size_t ranks) { return PIECE - (ranks < 7 ? ranks : 7) * (PIECE / 8); }
+/* Bytes of rank 0 in a turn: what it writes for another rank takes a fifth of a piece's time. */
+static size_t piece_of_first(size_t ranks) {
+    return ranks < 6 ? PIECE - (ranks - 1) * (PIECE / 5) : PIECE / 8;
+}
 
 static size_t bytes_of_turn(size_t ranks) { return piece_of_first(ranks) + (ranks - 1) * PIECE; }
 
