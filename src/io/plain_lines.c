@@ -32,10 +32,10 @@ void n2_plain_see(n2_plain_sight *v, const char *text, size_t n) {
 }
 
 bool n2_plain_seen(const n2_plain_sight *v, size_t *lines) {
-    const bool open = v->n > 0 && v->last[1] != '\n';
-    *lines = v->found.lines + open;
-    if (open && v->last[1] == v->as->separator) return false;
-    return !v->found.odd && v->found.separators == *lines * (v->as->fields - 1);
+    n2_plain_sight all = *v;
+    if (v->n > 0 && v->last[1] != '\n') n2_plain_see(&all, "\n", 1); /* as if it had its end */
+    *lines = all.found.lines;
+    return !all.found.odd && all.found.separators == *lines * (v->as->fields - 1);
 }
 
 const char *n2_plain_skip(const char *at, const char *end, size_t lines) {

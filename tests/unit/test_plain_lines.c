@@ -61,7 +61,12 @@ static void what_is_odd_is_seen(void **state) {
             strcat(text, odd[k]);
             assert_false(look(&THREE, text, &n));
         }
-    assert_false(look(&THREE, "1,2,", &n));
+    static const char *const open[] = {"1,2,", "1,2,-", "1,2,.", "1,2,\r", "1,2,-\r", "1,2"};
+    for (size_t k = 0; k < sizeof open / sizeof open[0]; k++) {
+        assert_false(look(&THREE, open[k], &n));
+        snprintf(text, sizeof text, "1,2,3\n%s", open[k]);
+        assert_false(look(&THREE, text, &n));
+    }
 }
 
 static void check_number(const char *text) {
