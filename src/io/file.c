@@ -433,6 +433,11 @@ bool n2_file_is_same(const char *a, const char *b) {
     return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+bool n2_file_is_pipe(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 n2ce_status n2_file_read(n2ce_ctx *ctx, const char *path, n2_text *text) {
     char buffer[1 << 14];
     size_t n = 1;

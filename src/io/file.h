@@ -28,6 +28,9 @@ n2ce_status n2_file_check_output(n2ce_ctx *ctx, const char *path, bool replace);
 /* Whether two names are of one file, be it there or not. */
 bool n2_file_is_same(const char *a, const char *b);
 
+/* Whether what is there can be read once only, as a pipe or a terminal. It is not opened. */
+bool n2_file_is_pipe(const char *path);
+
 /* The whole file at once: temporary name in the same folder, fsync of both, rename. What a process
  * that was killed had begun of the same file is removed. A file that is
  * replaced leaves its mode to the new one; a link to a file stays, and the file it leads to is

@@ -3,6 +3,7 @@
 
 #include "base/pool.h"
 #include "comm/comm.h"
+#include "file.h"
 #include "json.h"
 
 #include <errno.h>
@@ -98,15 +99,10 @@ static n2ce_status check_ranks(n2ce_ctx *ctx, const char *label, bool plain) {
                    label);
 }
 
-/* To open a pipe is to wait for who writes it, so that is not tried first. */
-static bool is_pipe(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-}
-
 n2ce_status n2_open_to_read(n2ce_ctx *ctx, const char *path, int *out) {
     *out = -1;
-    N2_TRY(check_ranks(ctx, path, !is_pipe(path)));
+    /* to open a pipe is to wait for who writes it, so that is not tried first */
+    N2_TRY(check_ranks(ctx, path, !n2_file_is_pipe(path)));
     while (*out < 0 && !n2_cancelled(ctx)) {
         *out = open(path, O_RDONLY | O_CLOEXEC);
         if (*out < 0 && errno != EINTR) return unreadable(ctx, path, errno);

@@ -29,11 +29,12 @@ typedef struct n2_input {
 } n2_input;
 
 /* A file as the system has it. Nobody may ever write to a pipe that has a name: who waits for that
- * can be stopped, N2CE_ECANCELED. */
+ * can be stopped, N2CE_ECANCELED. N2CE_EINVAL if several ranks would share a pipe. */
 n2ce_status n2_open_to_read(n2ce_ctx *ctx, const char *path, int *out);
 
 /* Opens a file, or standard input if the path is "-". Fails with N2CE_EIO for
- * what cannot be read, folders among it, and N2CE_ECANCELED. The path must outlive the input. */
+ * what cannot be read, folders among it, N2CE_ECANCELED, and N2CE_EINVAL if several ranks would
+ * share a pipe. The path must outlive the input. */
 n2ce_status n2_input_open(n2ce_ctx *ctx, const char *path, n2_input *out);
 
 /* The n bytes, which must outlive the input. */

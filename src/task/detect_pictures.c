@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { DRAWS = 0x51 }; /* stream of the numbers that decide among equal scores */
 
@@ -55,17 +54,12 @@ bool n2_is_detector_of_pictures(n2ce_ctx *ctx, const char *path) {
     return is_one;
 }
 
-/* What is looked at in a pipe is lost to who reads it then: pipes are of rows. */
-static bool is_pipe(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-}
-
 bool n2_detects_pictures(n2ce_ctx *ctx, const n2ce_options *o) {
     const char *normal = n2ce_options_get(o, "normal"), *model = n2ce_options_get(o, "model");
     const char *rows = n2ce_options_get(o, "rows"), *first = normal ? normal : rows;
     if (model && !normal) return n2_is_detector_of_pictures(ctx, model);
-    if (!first || is_pipe(first)) return false;
+    /* what is looked at in a pipe is lost to who reads it then: pipes are of rows */
+    if (!first || strcmp(first, "-") == 0 || n2_file_is_pipe(first)) return false;
     return !is_npy_of_numbers(first) && n2_may_be_images(ctx, first);
 }
 

@@ -34,3 +34,5 @@ cat normal.csv >part-4.csv &
 timeout 20 n2ce detect --normal part-4.csv all.csv --columns x0,x1 | head -n 1
 cat all.csv >part-4.csv &
 timeout 20 n2ce detect --model model part-4.csv | sed -n 2p
+n2ce detect --normal - all.csv --columns x0,x1 <normal.csv | head -n 1
+cat normal.csv | n2ce detect --normal - all.csv --columns x0,x1 | head -n 1
