@@ -73,8 +73,11 @@ static n2ce_status read_parts(n2ce_ctx *ctx, const char *folder, const listed_se
 static void thin(n2_images *p, size_t n) {
     const size_t bytes = p->height * p->width * p->channels;
     if (n == 0 || n >= p->n) return;
-    for (size_t i = 0; i < n; i++)
-        memmove(p->pixels + i * bytes, p->pixels + i * p->n / n * bytes, bytes);
+    for (size_t i = 0; i < n; i++) {
+        const size_t from = i * p->n / n;
+        memmove(p->pixels + i * bytes, p->pixels + from * bytes, bytes);
+        if (p->labels) p->labels[i] = p->labels[from];
+    }
     p->n = n;
 }
 
