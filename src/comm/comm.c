@@ -74,8 +74,8 @@ static n2ce_status no_exchange(n2ce_ctx *ctx, n2_exchanged how) {
         return n2_fail(
             ctx, N2CE_EIO,
             "A rank is gone: it was killed, or its machine is down. Files that were "
-            "written are whole; with --state, --resume goes on from the last checkpoint, "
-            "with any number of ranks.");
+            "written are whole; with --checkpoint, --resume goes on from the last one, with any "
+            "number of ranks.");
     case N2_EXCHANGE_STOPPED:
         return n2_fail(ctx, N2CE_ECANCELED, "Interrupted while other ranks were waited for.");
     case N2_EXCHANGE_MISMATCH:

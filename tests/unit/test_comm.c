@@ -149,7 +149,8 @@ static bool one_dies(n2ce_ctx *ctx) {
     if (n2_rank(ctx) == 2) raise(SIGKILL);
     float x = 1;
     const n2ce_status status = n2_comm_sum(ctx, &x, 1, sizeof x, 4);
-    if (n2_rank(ctx) == 0 && (status != N2CE_EIO || !strstr(n2ce_errmsg(ctx), "--resume")))
+    if (n2_rank(ctx) == 0 &&
+        (status != N2CE_EIO || !strstr(n2ce_errmsg(ctx), "--checkpoint, --resume")))
         _exit(70);
     return status == N2CE_OK;
 }
