@@ -9,6 +9,7 @@
 #include "ratio_session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const n2ce_option score_options[] = {
@@ -41,14 +42,19 @@ typedef struct scores_out {
     bool npy, weights;
     const char *device;
     const char *what, *key; /* they are: in a sentence, and in JSON */
+    const char *path;       /* of a piece of this file, */
+    size_t from;            /* which begins at this byte; 0: of all */
 } scores_out;
 
 static n2ce_status beyond_numbers(const scores_out *out, size_t row) {
+    char piece[300] = "";
+    if (out->from > 0)
+        snprintf(piece, sizeof piece, " of %.200s from byte %zu on", out->path, out->from);
     return n2_fail(
         out->ctx, N2CE_EDATA,
-        "Row %zu has %s that is no finite number: its values are too far from those that "
+        "Row %zu%s has %s that is no finite number: its values are too far from those that "
         "the model was fitted to.%s",
-        row, out->weights ? "a weight" : "a score",
+        row, piece, out->weights ? "a weight" : "a score",
         out->weights ? " Leave --weights out." : " Leave that row out.");
 }
 
@@ -187,6 +193,7 @@ static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scor
     find_piece(s->ctx, begin + bytes_of_turn((size_t)n2_ranks(s->ctx)), bytes, next);
     n2_file_expect(s->path, next[0], next[1]);
     mine->n = mine->text.length = 0;
+    mine->from = piece[0];
     n2_comm_alone(s->ctx);
     const n2ce_status status = piece[0] < piece[1] ? score_rows(s, piece, mine) : N2CE_OK;
     n2_comm_together(s->ctx);
@@ -200,7 +207,8 @@ static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scor
 }
 
 static n2ce_status score_pieces(ratio_scoring *s, size_t bytes, scores_out *out) {
-    scores_out mine = {.ctx = s->ctx, .text = n2_text_new(s->ctx), .npy = out->npy};
+    scores_out mine = {
+        .ctx = s->ctx, .text = n2_text_new(s->ctx), .npy = out->npy, .path = s->path};
     mine.weights = out->weights;
     n2ce_status status = N2CE_OK;
     const size_t turn = bytes_of_turn((size_t)n2_ranks(s->ctx));

@@ -157,6 +157,11 @@ code=0
 ranks 2 score quick.st broken.csv -o broken.txt >out 2>err || code=$?
 [ "$code" = 3 ] && [ ! -e broken.txt ] || complain "a bad line: exit $code"
 [ "$(grep -c 'n2ce: .*from byte [0-9]* on, line [0-9]*, column 3' err)" = 1 ] || complain "a bad line: $(cat err)"
+{ cat long.csv; echo 1e200,1e200,1; } >far.csv
+code=0
+ranks 2 score quick.st far.csv -o far.txt >out 2>err || code=$?
+[ "$code" = 3 ] && [ ! -e far.txt ] || complain "a row without a score: exit $code"
+[ "$(grep -c 'n2ce: .*Row [0-9]* of far.csv from byte [0-9]* on has a score' err)" = 1 ] || complain "a row without a score: $(cat err)"
 echo a,b,d >part-3.csv && echo 1,2,3 >>part-3.csv
 code=0
 ranks 2 fit -n 'part-*.csv' -d den.csv -o broken.st >out 2>err || code=$?
