@@ -168,13 +168,14 @@ static n2ce_status trial_name(n2ce_ctx *ctx, const char *path, bool there, char 
 }
 
 /* What is meant as standard output is not a folder of that name; a link that leads nowhere is no
- * place for one. */
-static n2ce_status check_folder_name(n2ce_ctx *ctx, const char *path, bool there) {
+ * place for one. `trial`: trial_name. */
+static n2ce_status check_folder_name(n2ce_ctx *ctx, const char *path, bool there,
+                                     const char *trial) {
     struct stat info;
     if (strcmp(path, "-") == 0)
         return n2_fail(ctx, N2CE_EINVAL,
                        "\"-\" names no folder to write into. Write ./- for one of that name.");
-    if (there || lstat(path, &info) != 0) return N2CE_OK;
+    if (there || lstat(trial, &info) != 0) return N2CE_OK;
     return n2_fail(ctx, N2CE_EIO, "%s is a link that leads nowhere. Name another folder.", path);
 }
 
@@ -183,9 +184,9 @@ n2ce_status n2_folder_check_writable(n2ce_ctx *ctx, const char *path) {
     struct stat info;
     if (is_silent(ctx)) return N2CE_OK;
     const bool there = stat(path, &info) == 0;
-    N2_TRY(check_folder_name(ctx, path, there));
-    if (there && !S_ISDIR(info.st_mode)) return n2_folder_make(ctx, path);
     N2_TRY(trial_name(ctx, path, there, name));
+    N2_TRY(check_folder_name(ctx, path, there, name));
+    if (there && !S_ISDIR(info.st_mode)) return n2_folder_make(ctx, path);
     const int file = open_temporary(name, temporary), error = errno;
     if (file < 0)
         return io_failure(ctx,

@@ -10,6 +10,7 @@ say() {
 }
 say n2ce divergence -n a.csv -d a.csv --critic quadratic --report -
 say n2ce divergence -n a.csv -d a.csv --critic quadratic --report link
+say n2ce divergence -n a.csv -d a.csv --critic quadratic --report link/
 n2ce man --all -
 echo "exit $?"
 {
