@@ -20,7 +20,7 @@ done
 # Numbers, kernels, engine, files, a ratio: three minutes of one core.
 tests='exact_bits random lanes linalg numerics decimal pool processors ctx arena distributions
     objective objective_diagnostics divergence golden plan plan_storage engine_api engine_train engine_pictures
-    csv_parts csv_writer json npy file image options out_of_memory feature_net image_net ncnn_net metric model_file
+    csv_parts csv_writer plain_lines json npy file image options out_of_memory feature_net image_net ncnn_net metric model_file
     feature_map gauss gauss_scores explain permutation ranking calibration forest design_tasks appraisal prior_fit
     report text safetensors safetensors_malformed storage narrow noise_levels null_arguments vocabulary waymarks train'
 list=$(for name in $tests; do printf 'test_%s;' "$name"; done)
