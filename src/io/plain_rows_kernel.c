@@ -79,10 +79,9 @@ static inline bool add_block(some_lines *s, const char *text, uint32_t at, const
     return alike && !quotes;
 }
 
-/* Up to a quote, which is left to others. */
+/* Up to a quote, which is left to others; `enough` fields, at least those of a line. */
 static void find_lines(some_lines *s, const char *text, size_t n, const n2_plain_lines *l,
-                       size_t max_rows) {
-    const size_t enough = l->fields < ENOUGH ? ENOUGH : ENDS;
+                       size_t max_rows, size_t enough) {
     size_t at = 0, found = 0;
     bool more = true;
     s->n = s->begin[0] = 0;
@@ -320,21 +319,25 @@ static size_t read_lines(const some_lines *s, const char *text, const n2_plain_l
     return s->n;
 }
 
+/* At first a line, and twice as many fields whenever they were numbers: where lines are others' to
+ * read, little is looked at in vain. */
 size_t N2_ISA(n2_read_rows)(const n2_plain_lines *l, const char *text, size_t n, size_t max_rows,
                             double *x, size_t *used) {
     some_lines s;
     late_fields late;
-    size_t rows = 0;
+    const size_t most = l->fields < ENOUGH ? ENOUGH : ENDS;
+    size_t rows = 0, enough = l->fields;
     *used = 0;
     if (l->fields > ENDS) return 0;
     for (size_t some = 1; some > 0 && rows < max_rows; rows += some) {
         const size_t left = n - *used < UINT32_MAX / 2 ? n - *used : UINT32_MAX / 2;
         const char *at = text + *used;
         late.before = *used;
-        find_lines(&s, at, left, l, max_rows - rows);
+        find_lines(&s, at, left, l, max_rows - rows, enough);
         some = read_lines(&s, at, l, x + rows * l->cols, &late);
         *used += s.begin[some];
         if (some < s.n) return rows + some;
+        enough = 2 * enough < most ? 2 * enough : most;
     }
     return rows;
 }
