@@ -18,7 +18,7 @@ group=
 clean() {
     cd /
     [ -z "$group" ] || rmdir "$group" 2>/dev/null || true
-    rm -f "$folder"/{large.csv,small.csv,large.model,large.out,fitted,scores.txt}
+    rm -f "$folder"/{large.csv,small.csv,other.csv,large.model,large.out,fitted,scores.txt}
     [ -z "$made" ] || rm -rf "$folder"
 }
 trap clean EXIT
@@ -41,6 +41,7 @@ rows() { # n seed
     }'
 }
 rows 300000 1 >small.csv
+rows 20000 2 | sed 's/^0/1/; s/^-/-1/' >other.csv
 size=$(stat -c %s small.csv)
 times=$(awk -v gb="$gb" -v size="$size" 'BEGIN { printf "%d", gb * 1e9 / size }')
 for ((i = 0; i < times; i++)); do cat small.csv; done >large.csv
@@ -73,7 +74,7 @@ timed() { # name state command...
         'BEGIN { printf "%-6s %-5s %7.2f s %7.2f s of processors %6d MB/s  %.2f\n", n, st, s, u + y, v, v / w }'
 }
 
-"$program" fit -n small.csv -d small.csv --critic quadratic --max-rows 20000 -o large.model --force >/dev/null 2>&1
+"$program" fit -n small.csv -d other.csv --critic quadratic --max-rows 20000 -o large.model --force >/dev/null 2>&1
 model=large.model
 for ((round = 1; round <= rounds; round++)); do
     for state in cold warm; do

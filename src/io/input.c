@@ -192,16 +192,6 @@ n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n) {
     return N2CE_OK;
 }
 
-/* Of one request the system takes the beginning alone. */
-void n2_file_expect(const char *path, size_t from, size_t to) {
-    enum { A_REQUEST = 1 << 18 };
-    const int file = from < to ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    if (file < 0) return;
-    for (; from < to; from += A_REQUEST)
-        (void)posix_fadvise(file, (off_t)from, A_REQUEST, POSIX_FADV_WILLNEED);
-    (void)close(file);
-}
-
 /* ---- lines of a part ---- */
 
 size_t n2_input_bytes(const n2_input *in) {

@@ -53,9 +53,6 @@ n2ce_status n2_input_read(n2_input *in, void *buffer, size_t room, size_t *n);
  * read. It cannot be mapped then. */
 void n2_input_cut(n2_input *in, size_t head, size_t begin, size_t end);
 
-/* Bytes [from, to) of the file at a path will be read soon: the system may begin to load them. */
-void n2_file_expect(const char *path, size_t from, size_t to);
-
 /* Of a file that was opened by its name; 0: it has no places, as a pipe. */
 size_t n2_input_bytes(const n2_input *in);
 

@@ -297,19 +297,9 @@ static n2ce_status share_turn(sharing *s, bool *failed) {
     return N2CE_OK;
 }
 
-/* What this rank is about to read in the next turn. */
-static void expect(const sharing *s, size_t first) {
-    const source *file = s->file;
-    while (file + 1 < s->file + s->files && file[1].first <= first) file++;
-    if (first < s->pieces)
-        n2_file_expect(file->path, (first - file->first) * PIECE,
-                       (first - file->first + s->at_once) * PIECE);
-}
-
 /* A piece that cannot be read is no failure yet, unless it is for other reasons than the file. */
 static n2ce_status run_turn(sharing *s, size_t first, bool *done) {
     const size_t mine = first + (size_t)n2_rank(s->ctx) * s->at_once;
-    expect(s, mine + (size_t)n2_ranks(s->ctx) * s->at_once);
     const n2ce_status status = read_pieces(s, mine);
     if (status == N2CE_ENOMEM) return status;
     bool stopped = n2_cancelled(s->ctx), failed = status != N2CE_OK || stopped;

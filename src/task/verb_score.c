@@ -188,10 +188,8 @@ static void find_piece(const n2ce_ctx *ctx, size_t begin, size_t bytes, size_t p
 
 static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scores_out *mine,
                               scores_out *out) {
-    size_t piece[2], next[2];
+    size_t piece[2];
     find_piece(s->ctx, begin, bytes, piece);
-    find_piece(s->ctx, begin + bytes_of_turn((size_t)n2_ranks(s->ctx)), bytes, next);
-    n2_file_expect(s->path, next[0], next[1]);
     mine->n = mine->text.length = 0;
     mine->from = piece[0];
     n2_comm_alone(s->ctx);
