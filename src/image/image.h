@@ -83,7 +83,7 @@ n2ce_status n2_images_write_sheet(const n2_images *images, size_t n, size_t colu
 /* The same as the bytes of a PNG, added to a text: for reports. Fails likewise. */
 n2ce_status n2_images_sheet_bytes(const n2_images *images, size_t n, size_t columns, n2_text *out);
 
-/* A check sum of the pixels: other pictures, another sum. */
+/* A check sum of the pixels, and of the labels if there are any: other pictures, another sum. */
 void n2_images_sum(const n2_images *images, char sum[N2_CHECKSUM_ROOM]);
 
 /* Halves both sides, which must be even: means of 2 x 2 pixels, rounded. */

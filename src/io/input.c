@@ -95,7 +95,8 @@ static void widen_pipe(int file) {
 static n2ce_status check_ranks(n2ce_ctx *ctx, const char *label, bool plain) {
     if (plain || n2_world_ranks(ctx) == 1) return N2CE_OK;
     return n2_fail(ctx, N2CE_EINVAL,
-                   "%s cannot be read by several ranks. Put it into a file, or leave --ranks out.",
+                   "%s cannot be read by several ranks. Put it into a file, or leave --ranks or "
+                   "mpirun out.",
                    label);
 }
 

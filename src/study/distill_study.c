@@ -84,14 +84,14 @@ static void note_settings(n2_distill_study *s) {
     n2_images_set_sum(&s->set, sum);
     snprintf(s->settings, sizeof s->settings,
              "%s (%s) %zu of %zu, %zu x %zu, %s, effort %s, batch %s, width %s, rates %s and %s, "
-             "decay %s, "
-             "%s watched at %s looks",
+             "decay %s, %s, %s watched at %s looks",
              s->set.name, sum, s->number, p->n, p->height, p->width,
              net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches",
              n2ce_options_get(s->options, "effort"), n2ce_options_get(s->options, "batch"),
              n2ce_options_get(s->options, "width"), n2ce_options_get(s->options, "rate"),
              n2ce_options_get(s->options, "sampler-rate"), n2ce_options_get(s->options, "decay"),
-             n2ce_options_get(s->options, "watched"), n2ce_options_get(s->options, "looks"));
+             n2ce_options_get(s->options, "precision"), n2ce_options_get(s->options, "watched"),
+             n2ce_options_get(s->options, "looks"));
 }
 
 static n2ce_status read_options(n2_distill_study *s) {

@@ -58,8 +58,9 @@ static n2ce_status note_settings(n2_images_study *s) {
     n2_lebm_plan_prior(s->options, N2_PRIOR_N2CE, 100, 3, &s->plan);
     n2_text_add(&text, "%s (%s) %zu of %zu, %zu neighbours, ", s->set.name, sum, s->number,
                 s->set.train->n, s->neighbours);
-    n2_text_add(&text, "chains %s %s, ", n2ce_options_get(s->options, "chains"),
-                n2ce_options_get(s->options, "step-size"));
+    n2_text_add(&text, "chains %s %s, %s, ", n2ce_options_get(s->options, "chains"),
+                n2ce_options_get(s->options, "step-size"),
+                n2ce_options_get(s->options, "precision"));
     n2_text_add(&text, "%s, ", net ? strrchr(net, '/') ? strrchr(net, '/') + 1 : net : "patches");
     n2_lebm_spec_json(&s->plan.spec, &text);
     n2_lebm_schedule_json(&schedule, &text);
