@@ -14,6 +14,7 @@
 enum {
     PIECE = 2 << 20,  /* bytes: a matter of the file, not of the ranks */
     A_THREAD = 4,     /* pieces, in a turn: each ends with messages */
+    A_RANK = 16,      /* of long files, so that the system reads ahead of it */
     BEYOND = 1 << 16, /* that its last line may have behind it */
     MOST_THREADS = 64
 };
@@ -351,10 +352,13 @@ static void sharing_free(sharing *s) {
 }
 
 /* Ranks may have other numbers of threads; turns have to be of the same pieces. */
-static n2ce_status agree_on_threads(n2ce_ctx *ctx, size_t *pieces) {
-    int32_t said = n2_ctx_threads(ctx) < MOST_THREADS ? n2_ctx_threads(ctx) : MOST_THREADS;
-    N2_TRY(n2_comm_broadcast(ctx, 0, &said, sizeof said));
-    *pieces = (size_t)said * A_THREAD;
+static n2ce_status agree_on_turns(sharing *s) {
+    enum { TURNS = 8 }; /* in which the ranks end together, nearly */
+    const bool is_long = s->pieces >= (size_t)n2_ranks(s->ctx) * TURNS * A_RANK;
+    int32_t said = n2_ctx_threads(s->ctx) < MOST_THREADS ? n2_ctx_threads(s->ctx) : MOST_THREADS;
+    N2_TRY(n2_comm_broadcast(s->ctx, 0, &said, sizeof said));
+    s->at_once = (size_t)said * A_THREAD;
+    if (is_long && s->at_once < A_RANK) s->at_once = A_RANK;
     return N2CE_OK;
 }
 
@@ -391,7 +395,7 @@ n2ce_status n2_table_read_together(n2_reader *whole, const char *path, const n2_
     if (o) s.o = *o;
     s.o.header = n2_reader_header(whole); /* which was said already, if there was a doubt */
     if (status == N2CE_OK && bytes > PIECE) {
-        status = agree_on_threads(ctx, &s.at_once);
+        status = agree_on_turns(&s);
         if (status == N2CE_OK) status = run_turns(&s, done);
     }
     *seen = (size_t)s.all.seen;

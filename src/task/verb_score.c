@@ -149,7 +149,16 @@ static n2ce_status score_rows(ratio_scoring *s, const size_t piece[2], scores_ou
 
 /* ---- several ranks: pieces of the file, dealt out, in turns ---- */
 
-enum { PIECE = 8 << 20 }; /* bytes */
+/* Bytes of a piece. Of a long file the system reads ahead where ranks read much of it in one go. */
+static size_t piece_of(size_t ranks, size_t bytes) {
+    enum { SHORT = 8 << 20, LONG = 32 << 20, TURNS = 8 };
+    return bytes / ranks / TURNS < LONG ? SHORT : LONG;
+}
+
+/* How a file is dealt out in turns: rank 0 gets less of it, the others a piece each. */
+typedef struct deal {
+    size_t first, piece, turn, bytes;
+} deal;
 
 /* Rank 0 adds what a rank has of its piece; the ranks come in order. */
 static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n) {
@@ -170,26 +179,26 @@ static n2ce_status take_piece(void *user, int rank, const void *bytes, size_t n)
     return out->text.failed ? N2CE_ENOMEM : N2CE_OK;
 }
 
-/* Bytes of rank 0 in a turn: what it writes for another rank takes a fifth of a piece's time. */
-static size_t piece_of_first(size_t ranks) {
-    return ranks < 6 ? PIECE - (ranks - 1) * (PIECE / 5) : PIECE / 8;
+/* What rank 0 writes for another rank takes a fifth of a piece's time. */
+static deal deal_out(size_t ranks, size_t bytes) {
+    const size_t piece = piece_of(ranks, bytes);
+    const size_t first = ranks < 6 ? piece - (ranks - 1) * (piece / 5) : piece / 8;
+    return (deal){first, piece, first + (ranks - 1) * piece, bytes};
 }
-
-static size_t bytes_of_turn(size_t ranks) { return piece_of_first(ranks) + (ranks - 1) * PIECE; }
 
 /* The piece of this rank, of a turn that begins there. */
-static void find_piece(const n2ce_ctx *ctx, size_t begin, size_t bytes, size_t piece[2]) {
-    const size_t rank = (size_t)n2_rank(ctx), first = piece_of_first((size_t)n2_ranks(ctx));
-    const size_t from = begin + (rank ? first + (rank - 1) * PIECE : 0);
-    const size_t to = from + (rank ? PIECE : first);
-    piece[0] = from < bytes ? from : bytes;
-    piece[1] = to < bytes ? to : bytes;
+static void find_piece(const n2ce_ctx *ctx, const deal *d, size_t begin, size_t piece[2]) {
+    const size_t rank = (size_t)n2_rank(ctx);
+    const size_t from = begin + (rank ? d->first + (rank - 1) * d->piece : 0);
+    const size_t to = from + (rank ? d->piece : d->first);
+    piece[0] = from < d->bytes ? from : d->bytes;
+    piece[1] = to < d->bytes ? to : d->bytes;
 }
 
-static n2ce_status score_turn(ratio_scoring *s, size_t begin, size_t bytes, scores_out *mine,
+static n2ce_status score_turn(ratio_scoring *s, const deal *d, size_t begin, scores_out *mine,
                               scores_out *out) {
     size_t piece[2];
-    find_piece(s->ctx, begin, bytes, piece);
+    find_piece(s->ctx, d, begin, piece);
     mine->n = mine->text.length = 0;
     mine->from = piece[0];
     n2_comm_alone(s->ctx);
@@ -209,9 +218,9 @@ static n2ce_status score_pieces(ratio_scoring *s, size_t bytes, scores_out *out)
         .ctx = s->ctx, .text = n2_text_new(s->ctx), .npy = out->npy, .path = s->path};
     mine.weights = out->weights;
     n2ce_status status = N2CE_OK;
-    const size_t turn = bytes_of_turn((size_t)n2_ranks(s->ctx));
-    for (size_t begin = 0; begin < bytes && status == N2CE_OK; begin += turn) {
-        status = score_turn(s, begin, bytes, &mine, out);
+    const deal d = deal_out((size_t)n2_ranks(s->ctx), bytes);
+    for (size_t begin = 0; begin < bytes && status == N2CE_OK; begin += d.turn) {
+        status = score_turn(s, &d, begin, &mine, out);
         flush(out, FLUSH);
         n2_progress(s->ctx, (double)begin, (double)bytes);
     }
