@@ -1,10 +1,10 @@
 #!/bin/sh
 # check_python.sh SOURCE LIBRARY: the tests of bindings/python with this build's shared library, in the first
-# of $PYTHON, python3 and the benchmarks' environment that has NumPy. Exits with 77 (skipped) if none has. The
+# of $PYTHON, python3, the benchmarks' environment and the system's python3 that has NumPy. Exits with 77 (skipped) if none has. The
 # tests that need scikit-learn, PyTorch or JAX are skipped where these are missing.
 set -eu
 source=$1 library=$2
-for python in "${PYTHON:-python3}" "$source/build-bench/bin/python" ""; do
+for python in "${PYTHON:-python3}" "$source/build-bench/bin/python" /usr/bin/python3 ""; do
     "$python" -c 'import numpy' 2>/dev/null && break
 done
 [ -n "$python" ] || {
