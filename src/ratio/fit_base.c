@@ -284,10 +284,11 @@ n2ce_status n2_fit_begin_scoring(n2_fitter *f) {
     return n2_background_begin(f->ctx, items, score_item, f);
 }
 
-/* Who explains needs the Gaussian parts once more. */
+/* Trees, half of the rows and who explains need the Gaussian parts once more. */
 void n2_fit_forget_scoring(n2_fitter *f) {
+    const bool once_more = f->o.explain || n2_fit_is_blended(f);
     while (f->n_scoring > 0) n2_gauss_scoring_free(f->scoring[--f->n_scoring]);
-    for (size_t k = 0; k < f->scored && !f->o.explain; k++) {
+    for (size_t k = 0; k < f->scored && !once_more; k++) {
         n2_gauss_free(f->base[k]);
         f->base[k] = NULL;
     }

@@ -153,6 +153,40 @@ static void more_rows_leave_less_to_be_found(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* Two bumps two apart from a normal, and far from it in another column. */
+static double *bumps(size_t n) {
+    double *x = normals(2 * n, 0, 0.7, 40);
+    for (size_t i = 0; i < n; i++) {
+        x[2 * i] += i % 2 ? 1.2 : -1.2;
+        x[2 * i + 1] += 1.5;
+    }
+    return x;
+}
+
+/* A network of half of the rows begins where one of all rows does, at the Gaussian part: else what
+ * the two say would be as far apart as that part is wide. */
+static void half_of_the_rows_teach_beside_the_gaussian_part(void **state) {
+    (void)state;
+    enum { ROWS = 600 };
+    n2ce_ctx *ctx = new_ctx(2);
+    double *num = bumps(ROWS), *den = normals(2 * ROWS, 0, 1, 41), apart = 0;
+    const n2_fit_options o = {
+        .critic = {.stages = 1, .magnitude = 1, .width = 16, .steps = 300}, .folds = 2, .seed = 5};
+    n2_table *a = new_table(ctx, num, ROWS, 2), *b = new_table(ctx, den, ROWS, 2);
+    fitted f;
+    assert_int_equal(n2_ratio_fit(ctx, a, b, 0, NULL, &o, &f.ratio, &f.scores, &f.record), N2CE_OK);
+    assert_non_null(f.scores.half[1]);
+    for (size_t i = 0; i < ROWS; i++) apart += fabs(f.scores.half[1][i] - f.scores.f[1][i]) / ROWS;
+    if (!(apart < 0.4)) print_error("they are %g nats apart\n", apart);
+    assert_true(apart < 0.4);
+    n2_table_free(a);
+    n2_table_free(b);
+    fitted_free(&f);
+    free(num);
+    free(den);
+    n2ce_ctx_free(ctx);
+}
+
 /* Rows on a shell: a direction by chance, and a gamma variable of a whole shape as the radius. */
 static double *shell(size_t n, size_t shape, double mean, uint32_t stream) {
     double *x = normals(3 * n, 0, 1, stream), *u = uniforms(shape * n, stream + 1);
@@ -202,6 +236,7 @@ int main(void) {
         cmocka_unit_test(what_some_rows_miss_stands_for_all),
         cmocka_unit_test(what_rises_with_the_rows_is_doubtful),
         cmocka_unit_test(more_rows_leave_less_to_be_found),
+        cmocka_unit_test(half_of_the_rows_teach_beside_the_gaussian_part),
         cmocka_unit_test(shells_are_told_by_their_radius),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
