@@ -1,9 +1,9 @@
 /* What an engineer does first: gradient-boosted trees learn the values, and the best of 40,000
  * candidates by their prediction are tried. Categories are seen one-hot. */
-#include "boosting.h"
 #include "candidates.h"
 #include "design_code.h"
 #include "methods.h"
+#include "ratio/boosting.h"
 
 typedef struct trees {
     const n2_code *code;
@@ -29,8 +29,8 @@ static n2ce_status rank_candidates(n2_arena *arena, const n2_designs *offline, u
     N2_TRY(n2_candidates_first(arena, offline, seed, &c));
     double *row = n2_arena_alloc(arena, code.width, sizeof *row);
     if (!row) return N2CE_ENOMEM;
-    N2_TRY(n2_boosting_fit(arena->ctx, N2_BOOSTING_SQUARES, code.x, code.y, code.rows, code.width,
-                           &model));
+    N2_TRY(n2_boosting_fit(arena->ctx, &(n2_boosting_options){.loss = N2_BOOSTING_SQUARES}, code.x,
+                           code.y, code.rows, code.width, &model));
     n2ce_status status = n2_candidates_rank(&c, rank, &(trees){&code, model, row});
     if (status == N2CE_OK) status = n2_candidates_propose(&c, out);
     n2_boosting_free(model);

@@ -1,6 +1,6 @@
 /* How the parts of a log ratio are put together:
  *
- *     f = base + smooth u + network v + constant
+ *     f = base + smooth u + network v + trees w + constant
  *
  * with weights that minimise the NCE loss (M = 1, bounded for bounded parts) of rows that the parts
  * have not seen, all folds together. A part that finds nothing gets the weight 0, one that is too
@@ -10,7 +10,7 @@
 
 #include "base/ctx.h"
 
-enum { N2_BLEND_PARTS = 3 }; /* base, smooth part, network */
+enum { N2_BLEND_PARTS = 4 }; /* base, smooth part, network, trees */
 
 typedef struct n2_blend {
     double weight[N2_BLEND_PARTS];

@@ -164,6 +164,19 @@ static void write_exchanged(void *arg, size_t item, int worker) {
     memcpy(x + first, row_of(e, pair, !(at % 2)) + first, (end - first) * sizeof *x);
 }
 
+/* f + weight times what the fold's trees say. */
+static n2ce_status add_trees(const explainer *e, double weight, const double *x, size_t n,
+                             double *f) {
+    const n2_boosting *trees = e->data->trees[e->fold];
+    double *part = n2_alloc(e->ctx, n, sizeof *part);
+    if (!part) return N2CE_ENOMEM;
+    for (size_t i = 0; i < n; i++) part[i] = 0;
+    n2_boosting_add(trees, 0, trees->trees, x, n, part);
+    for (size_t i = 0; i < n; i++) f[i] += weight * part[i];
+    n2_free(e->ctx, part);
+    return N2CE_OK;
+}
+
 /* f + weight times what a smooth part (or, without one, the fold's network) says. */
 static n2ce_status add_part(const explainer *e, const n2_smooth *smooth, double weight,
                             const double *x, size_t n, double *f) {
@@ -183,6 +196,7 @@ static n2ce_status score_learned(const explainer *e, const double *x, size_t n, 
     if (data->kernel) n2_kernel_ratio_score(data->kernel, x, n, f);
     if (e->fold < data->smooths) N2_TRY(add_part(e, data->smooth[e->fold], weight[1], x, n, f));
     if (e->fold < data->critics) N2_TRY(add_part(e, NULL, weight[2], x, n, f));
+    if (e->fold < data->forests) N2_TRY(add_trees(e, weight[3], x, n, f));
     return n2_cancelled(e->ctx) ? N2CE_ECANCELED : N2CE_OK;
 }
 
@@ -229,8 +243,10 @@ static n2ce_status add_learned_stages(const explainer *e) {
 }
 
 static n2ce_status add_learned(const explainer *e) {
-    const bool parts = e->fold < e->data->critics || e->fold < e->data->smooths;
-    if (parts || e->data->kernel) N2_TRY(add_exchanges(e));
+    const n2_explain_data *data = e->data;
+    const bool parts =
+        e->fold < data->critics || e->fold < data->smooths || e->fold < data->forests;
+    if (parts || data->kernel) N2_TRY(add_exchanges(e));
     return parts ? add_learned_stages(e) : N2CE_OK;
 }
 

@@ -11,6 +11,7 @@
 #define N2_EXPLAIN_H
 
 #include "blend.h"
+#include "boosting.h"
 #include "critic.h"
 #include "feature_map.h"
 #include "kernel_ratio.h"
@@ -44,11 +45,13 @@ typedef struct n2_explain_data {
     size_t dx;
     const n2_features *features;
     size_t folds;
-    n2_gauss *const *base;    /* of each fold; base[0] NULL: none */
-    n2_critic *const *critic; /* of each fold */
-    size_t critics;           /* 0: none */
-    n2_smooth *const *smooth; /* of each fold */
-    size_t smooths;           /* 0: none */
+    n2_gauss *const *base;     /* of each fold; base[0] NULL: none */
+    n2_critic *const *critic;  /* of each fold */
+    size_t critics;            /* 0: none */
+    n2_smooth *const *smooth;  /* of each fold */
+    size_t smooths;            /* 0: none */
+    n2_boosting *const *trees; /* of each fold */
+    size_t forests;            /* 0: none */
     const n2_blend *blend;
     const n2_kernel_ratio *kernel;   /* or NULL */
     const n2_critic_options *shapes; /* stages, width, blocks */

@@ -277,6 +277,8 @@ static n2ce_status explain(n2_fitter *f) {
                                   .critics = r->critics,
                                   .smooth = r->smooth,
                                   .smooths = r->smooths,
+                                  .trees = r->trees,
+                                  .forests = r->forests,
                                   .blend = &r->blend,
                                   .kernel = r->kernel,
                                   .shapes = &f->o.critic,
@@ -381,7 +383,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     f.ratio = n2_alloc(ctx, 1, sizeof *f.ratio);
     if (!f.ratio) return N2CE_ENOMEM;
     f.ratio->ctx = ctx;
-    f.ratio->blend = (n2_blend){{1, 1, 1}, 0};
+    f.ratio->blend = (n2_blend){{1, 1, 1, 1}, 0};
     n2ce_status status = prepare(&f, num, den, x_cols, levels);
     if (status == N2CE_OK) status = run_all(&f);
     n2_background_drop(ctx); /* there still is some if something failed */
@@ -392,6 +394,7 @@ n2ce_status n2_ratio_fit(n2ce_ctx *ctx, n2_table *num, n2_table *den, size_t x_c
     n2_fit_free_sums(&f);
     n2_fit_free_parts(&f, &f.held);
     n2_fit_free_halves(&f);
+    n2_free(ctx, f.says);
     record->used.critic.choice = NULL;
     record->seconds = n2_seconds() - f.start;
     if (status == N2CE_OK) {

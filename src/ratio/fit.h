@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "blend.h"
+#include "boosting.h"
 #include "critic.h"
 #include "explain.h"
 #include "feature_map.h"
@@ -58,6 +59,7 @@ typedef struct n2_fit_record {
     n2_critic_record fold[N2_MOST_FOLDS];
     size_t folds_run;  /* in which a network was trained */
     bool learned;      /* the learned parts are part of the ratio */
+    n2_gain sharper;   /* of the blend's NCE loss of held-out rows by trees; 0: there were none */
     n2_gain gain;      /* of the blend's NCE loss of held-out rows over the Gaussian part's */
     double penalty;    /* of the smooth part */
     bool shaped;       /* it has functions of columns in the Gaussian part's place */
@@ -81,7 +83,9 @@ typedef struct n2_ratio {
     n2_shapes *shapes; /* functions of columns that the smooth parts use; NULL: none */
     n2_smooth *smooth[N2_MOST_FOLDS];
     size_t smooths;
-    n2_blend blend; /* of base, the mean of the smooth parts and that of the critics */
+    n2_boosting *trees[N2_MOST_FOLDS];
+    size_t forests; /* folds that have trees: all or none */
+    n2_blend blend; /* of base, and the means of the smooth parts, the critics and the trees */
     double shift;   /* taken off the critics' mean: DV and InfoNCE leave a constant open */
     n2_kernel_ratio *kernel;
 } n2_ratio;

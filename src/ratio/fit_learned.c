@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMOOTH = 1, NETWORK = 2 }; /* parts, as blend.h counts them */
+enum { SMOOTH = 1, NETWORK, TREES }; /* parts, as blend.h counts them */
 
 static n2_critic *critic_of(const n2_fitter *f, size_t fold) {
     return fold < f->ratio->critics ? f->ratio->critic[fold] : NULL;
@@ -31,8 +31,10 @@ static n2ce_status read_rows(const reading *r, const double *x, size_t n, size_t
     double *out = r->to[side] + at;
     n2_critic *critic = critic_asked(f, r->fold, r->half);
     n2_smooth *const *smooth = r->half ? f->half_smooth : f->ratio->smooth;
+    n2_boosting *const *trees = r->half ? f->half_trees : f->ratio->trees;
     memset(out, 0, n * sizeof *out);
     if (r->part == SMOOTH) N2_TRY(n2_smooth_add(smooth[r->fold], x, n, out));
+    if (r->part == TREES) n2_boosting_add(trees[r->fold], 0, trees[r->fold]->trees, x, n, out);
     if (r->part == NETWORK && critic) N2_TRY(n2_critic_add(critic, x, n, out));
     if (r->part == NETWORK && f->ratio->kernel) n2_kernel_ratio_score(f->ratio->kernel, x, n, out);
     return n2_cancelled(f->ctx) ? N2CE_ECANCELED : N2CE_OK;
@@ -199,7 +201,7 @@ static n2ce_status read_first(n2_fitter *f, size_t part) {
 }
 
 n2ce_status n2_fit_first_gain(n2_fitter *f, n2_gain *out) {
-    const n2_blend before = {{f->record->shaped ? 0 : 1, 1, 0}, 0}, after = {{1, 0, 1}, 0};
+    const n2_blend before = {{f->record->shaped ? 0 : 1, 1, 0, 0}, 0}, after = {{1, 0, 1, 0}, 0};
     N2_TRY(read_first(f, SMOOTH));
     N2_TRY(read_first(f, NETWORK));
     const n2_blend_rows rows = rows_of_fold(f, 0);
@@ -217,7 +219,7 @@ static void write_blend(const n2_fitter *f, const n2_part_scores *scores, double
 
 static n2ce_status read_parts(n2_fitter *f, size_t ahead, n2_part_scores *out) {
     const bool there[N2_BLEND_PARTS] = {false, f->ratio->smooths > 0,
-                                        f->ratio->critics == f->o.folds};
+                                        f->ratio->critics == f->o.folds, f->ratio->forests > 0};
     for (size_t p = 1; p < N2_BLEND_PARTS; p++) {
         double *to[2] = {out->of[0][p], out->of[1][p]};
         if (!there[p]) continue;
@@ -248,6 +250,7 @@ static void drop_parts(n2_fitter *f) {
         n2_critic_free(r->critic[k]);
         r->critic[k] = NULL;
     }
+    if (weight[TREES] == 0) n2_fit_drop_trees(f);
     if (weight[SMOOTH] == 0) r->smooths = 0;
     if (weight[NETWORK] == 0) r->critics = 0;
 }
@@ -278,19 +281,44 @@ static n2_blend share_of(n2_blend b, double share) {
     return b;
 }
 
+static n2_blend_rows rows_to_weigh(const n2_fitter *f) {
+    n2_blend_rows rows = rows_of_parts(f, &f->held);
+    if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
+    return rows;
+}
+
+/* Trees are taken for no less, in nats a row and in standard errors: what is smooth they tell worse
+ * beyond the rows. */
+static const double SHARPER = 0.003, SURELY = 2;
+
+/* The weights, with trees if these predict held-out rows better. */
+static n2ce_status weigh_trees(n2_fitter *f, n2_blend *blend) {
+    const n2_blend_rows rows = rows_to_weigh(f);
+    *blend = n2_blend_fit(&rows, f->record->shaped);
+    if (!n2_fit_has_trees(f)) return N2CE_OK;
+    N2_TRY(n2_fit_trees(f));
+    double *to[2] = {f->held.of[0][TREES], f->held.of[1][TREES]};
+    const n2ce_status status = read_part(f, TREES, 0, to);
+    for (size_t side = 0; side < 2; side++) f->held.of[side][TREES] = to[side];
+    N2_TRY(status);
+    const n2_blend_rows all = rows_to_weigh(f);
+    const n2_blend with = n2_blend_fit(&all, f->record->shaped || n2_fit_trees_are_bare(f));
+    const n2_gain gain = f->record->sharper = n2_blend_gain(&all, blend, &with);
+    if (gain.value > SHARPER && gain.value > SURELY * gain.error) *blend = with;
+    return N2CE_OK;
+}
+
 /* The weights, less of them if they gain too little to be sure, or those of the Gaussian part
  * alone. Where samples are so far apart that the NCE loss sees nothing, networks may gain in their
  * own. */
-static void weigh(n2_fitter *f) {
-    const n2_blend none = {{1, 0, 0}, 0};
-    n2_blend_rows rows = rows_of_parts(f, &f->held);
-    if (f->ratio->critics < f->o.folds) rows.part[0][NETWORK] = rows.part[1][NETWORK] = NULL;
-    n2_blend blend = n2_blend_fit(&rows, f->record->shaped);
+static void settle_blend(n2_fitter *f, n2_blend blend) {
+    const n2_blend none = {{1, 0, 0, 0}, 0};
+    const n2_blend_rows rows = rows_to_weigh(f);
     f->record->gain = n2_blend_gain(&rows, &none, &blend);
     double certainty = certainty_of(&f->record->gain);
     if (certainty < 1 && n2_networks_pay(f->record, f->o.folds)) {
         certainty = 1;
-        blend = (n2_blend){{1, 0, 1}, 0};
+        blend = (n2_blend){{1, 0, 1, 0}, 0};
     }
     f->record->learned = certainty > 0;
     f->scores->certainty = certainty;
@@ -311,8 +339,10 @@ static void take_blend(const n2_scores *s, size_t side) {
 
 n2ce_status n2_fit_blend(n2_fitter *f) {
     n2_part_scores seen = {0};
+    n2_blend blend;
     N2_TRY(read_parts(f, 0, &f->held));
-    weigh(f);
+    N2_TRY(weigh_trees(f, &blend));
+    settle_blend(f, blend);
     if (!f->record->learned) return N2CE_OK;
     n2ce_status status = pair_of_arrays(f, f->scores->seen);
     if (status == N2CE_OK) status = read_parts(f, 1, &seen);
@@ -330,7 +360,7 @@ n2ce_status n2_fit_blend(n2_fitter *f) {
 /* Every part that has a weight was learned from half of the rows, too. */
 static bool has_halves(const n2_fitter *f) {
     const n2_ratio *r = f->ratio;
-    if (r->smooths == 0 && r->critics == 0) return false;
+    if (r->smooths == 0 && r->critics == 0 && r->forests == 0) return false;
     for (size_t k = 0; k < r->smooths; k++)
         if (!f->half_smooth[k]) return false;
     return r->critics == 0 || f->half_critic;
@@ -363,18 +393,23 @@ n2ce_status n2_fit_halves(n2_fitter *f) {
     double *room[2] = {NULL, NULL};
     if (!f->record->learned || !has_halves(f)) return N2CE_OK;
     const size_t folds = f->ratio->critics > 0 ? 1 : f->o.folds;
-    n2ce_status status = pair_of_arrays(f, s->half);
+    n2ce_status status = f->ratio->forests > 0 ? n2_fit_half_trees(f, folds) : N2CE_OK;
+    if (status == N2CE_OK) status = pair_of_arrays(f, s->half);
     if (status == N2CE_OK) status = pair_of_arrays(f, room);
     for (size_t side = 0; side < 2 && status == N2CE_OK; side++)
         memcpy(s->half[side], s->f[side], s->n[side] * sizeof *s->f[side]);
     if (status == N2CE_OK && f->ratio->smooths > 0) status = halve_part(f, SMOOTH, folds, room);
     if (status == N2CE_OK && f->ratio->critics > 0) status = halve_part(f, NETWORK, folds, room);
+    if (status == N2CE_OK && f->ratio->forests > 0) status = halve_part(f, TREES, folds, room);
     s->half_share = (double)folds / (double)f->o.folds;
     for (size_t side = 0; side < 2; side++) n2_free(f->ctx, room[side]);
     return status;
 }
 
 void n2_fit_free_halves(n2_fitter *f) {
-    for (size_t k = 0; k < N2_MOST_FOLDS; k++) n2_smooth_free(f->half_smooth[k]);
+    for (size_t k = 0; k < N2_MOST_FOLDS; k++) {
+        n2_smooth_free(f->half_smooth[k]);
+        n2_boosting_free(f->half_trees[k]);
+    }
     n2_critic_free(f->half_critic);
 }

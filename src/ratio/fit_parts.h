@@ -1,8 +1,10 @@
 /* What the files of a fit share: fit.c trains and decides, fit_base.c has the Gaussian part,
- * fit_smooth.c the smooth one, fit_learned.c what has been learned at rows that it has not seen. */
+ * fit_smooth.c the smooth one, fit_trees.c trees, fit_learned.c what has been learned at rows that
+ * it has not seen. */
 #ifndef N2_FIT_PARTS_H
 #define N2_FIT_PARTS_H
 
+#include "base/arena.h"
 #include "fit.h"
 
 /* Scores of all rows by each learned part; NULL: there are none. */
@@ -26,7 +28,9 @@ typedef struct n2_fitter {
     n2_part_scores held;                   /* by learned parts that have not seen the rows */
     n2_smooth *half_smooth[N2_MOST_FOLDS]; /* the same of half of the rows; NULL: none */
     n2_critic *half_critic;                /* of the first fold */
-    bool go_on;                            /* with networks, after the first one */
+    n2_boosting *half_trees[N2_MOST_FOLDS];
+    bool *says; /* which of many columns have a say: num.d, all false if that is not known */
+    bool go_on; /* with networks, after the first one */
     double start;
     size_t fold;
 } n2_fitter;
@@ -68,6 +72,22 @@ void n2_fit_free_sums(n2_fitter *f);
 /* Whether there is to be a smooth part; it needs the Gaussian parts of all folds. */
 bool n2_fit_has_smooth(const n2_fitter *f);
 n2ce_status n2_fit_smooth(n2_fitter *f);
+
+/* Rows outside of a fold that a smooth part is learned from, or a half of them, which must be
+ * enough for all kernels; those inside that it is judged by; and the base's scores of them. */
+n2ce_status n2_fit_gather_outside(const n2_fitter *f, n2_arena *arena, size_t fold, bool half,
+                                  n2_smooth_rows *out);
+n2ce_status n2_fit_gather_inside(const n2_fitter *f, n2_arena *arena, size_t fold,
+                                 n2_smooth_rows *out);
+
+/* Whether trees may be of use. They are `bare` if the base is no part of what they learn. */
+bool n2_fit_has_trees(const n2_fitter *f);
+bool n2_fit_trees_are_bare(const n2_fitter *f);
+n2ce_status n2_fit_trees(n2_fitter *f);
+void n2_fit_drop_trees(n2_fitter *f);
+
+/* As many, learned from half of the rows. */
+n2ce_status n2_fit_half_trees(n2_fitter *f, size_t folds);
 
 /* Whether the parts are weighed, not just added. */
 bool n2_fit_is_blended(const n2_fitter *f);

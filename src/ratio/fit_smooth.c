@@ -125,9 +125,7 @@ static n2ce_status find_scales(const n2_fitter *f, n2_arena *arena, n2_smooth_ch
 
 enum { SHIFTS = 4 }; /* pairs of a row */
 
-/* Of those outside of the fold, or a half of them, which must be enough for all kernels; and those
- * inside. */
-static n2ce_status gather_outside(const n2_fitter *f, n2_arena *arena, size_t fold, bool half,
+n2ce_status n2_fit_gather_outside(const n2_fitter *f, n2_arena *arena, size_t fold, bool half,
                                   n2_smooth_rows *out) {
     size_t held[2][2];
     n2_find_fold(f, fold, held);
@@ -141,15 +139,20 @@ static n2ce_status gather_outside(const n2_fitter *f, n2_arena *arena, size_t fo
     return gather(f, arena, from, SHIFTS, f->base[fold], out);
 }
 
-static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
-                               n2_smooth_path *path) {
+n2ce_status n2_fit_gather_inside(const n2_fitter *f, n2_arena *arena, size_t fold,
+                                 n2_smooth_rows *out) {
     size_t held[2][2];
     n2_find_fold(f, fold, held);
     const size_t most = f->dx ? MOST_JOINT / (SHIFTS + 1) : MOST_ROWS;
     const pick inside[2] = {{held[1][0], held[1][1], false, most},
                             {held[0][0], held[0][1], false, most}};
-    N2_TRY(gather_outside(f, arena, fold, false, &path->train));
-    return gather(f, arena, inside, SHIFTS, f->base[fold], &path->held);
+    return gather(f, arena, inside, SHIFTS, f->base[fold], out);
+}
+
+static n2ce_status gather_fold(const n2_fitter *f, n2_arena *arena, size_t fold,
+                               n2_smooth_path *path) {
+    N2_TRY(n2_fit_gather_outside(f, arena, fold, false, &path->train));
+    return n2_fit_gather_inside(f, arena, fold, &path->held);
 }
 
 /* Of penalties whose loss cannot be told from the least one the smallest is taken: too much of a
@@ -294,7 +297,7 @@ static n2ce_status halve_rows(n2_fitter *f, n2_arena *arena, const n2_smooth_pat
         half[k] = path[k];
         half[k].first += best;
         half[k].n = 1;
-        N2_TRY(gather_outside(f, arena, k, true, &half[k].train));
+        N2_TRY(n2_fit_gather_outside(f, arena, k, true, &half[k].train));
     }
     N2_TRY(n2_smooth_paths(f->ctx, half, f->o.folds, true));
     for (size_t k = 0; k < f->o.folds; k++) f->half_smooth[k] = half[k].fit[0];
@@ -362,7 +365,8 @@ n2ce_status n2_fit_smooth(n2_fitter *f) {
     n2_shapes *directed = NULL;
     size_t best = 0;
     c[0].scale = n2_arena_alloc(&arena, f->num.d, sizeof(double));
-    n2ce_status status = c[0].scale ? make_shapes(f, c, &directed) : N2CE_ENOMEM;
+    c[0].says = f->says = n2_alloc(f->ctx, f->num.d, sizeof *f->says);
+    n2ce_status status = c[0].scale && f->says ? make_shapes(f, c, &directed) : N2CE_ENOMEM;
     if (status == N2CE_OK) status = find_scales(f, &arena, c);
     if (status == N2CE_OK && isfinite(c[0].loss)) status = fit_folds(f, &arena, c, &best);
     if (status == N2CE_OK && best == 2) {

@@ -4,6 +4,7 @@
 #include "io/json.h"
 #include "shapes_file.h"
 #include "smooth_file.h"
+#include "trees_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -177,12 +178,16 @@ static void put_kernel(n2_bundle *b, const n2_kernel_ratio *k) {
     n2_bundle_put_doubles(b, "kernel.alpha", k->centres, 0, k->alpha);
 }
 
-static void put_blend(n2_bundle *b, const n2_blend *blend) {
-    double *numbers = n2_bundle_room(b, N2_BLEND_PARTS + 1);
+/* Without trees it is as it was before there were any. */
+enum { PARTS_BEFORE_TREES = 3 };
+
+static void put_blend(n2_bundle *b, const n2_blend *blend, bool trees) {
+    const size_t parts = trees ? N2_BLEND_PARTS : PARTS_BEFORE_TREES;
+    double *numbers = n2_bundle_room(b, parts + 1);
     if (!numbers) return;
-    memcpy(numbers, blend->weight, sizeof blend->weight);
-    numbers[N2_BLEND_PARTS] = blend->constant;
-    n2_bundle_put_doubles(b, "blend", N2_BLEND_PARTS + 1, 0, numbers);
+    memcpy(numbers, blend->weight, parts * sizeof *numbers);
+    numbers[parts] = blend->constant;
+    n2_bundle_put_doubles(b, "blend", parts + 1, 0, numbers);
 }
 
 enum { RELIABILITY_NUMBERS = 5 }; /* of a bin, and of the row of means before all bins */
@@ -231,7 +236,8 @@ static n2ce_status gather(const n2ce_model *m, n2_bundle *b) {
     n2_bundle_put_doubles(b, "shift", 1, 0, &m->ratio->shift);
     for (size_t k = 0; k < m->ratio->critics; k++) N2_TRY(n2_critic_put(b, m->ratio->critic[k], k));
     for (size_t k = 0; k < m->ratio->smooths; k++) N2_TRY(n2_smooth_put(b, m->ratio->smooth[k], k));
-    put_blend(b, &m->ratio->blend);
+    for (size_t k = 0; k < m->ratio->forests; k++) N2_TRY(n2_trees_put(b, m->ratio->trees[k], k));
+    put_blend(b, &m->ratio->blend, m->ratio->forests > 0);
     put_kernel(b, m->ratio->kernel);
     put_reliability(b, &m->reliability);
     return N2CE_OK;
@@ -352,12 +358,13 @@ static n2ce_status load_kernel(n2_ratio *r, const n2_st_file *f, size_t d) {
 
 /* Files of before there was a blend have none: their parts are added. */
 static n2ce_status load_blend(n2_ratio *r, const n2_st_file *f) {
+    const size_t parts = n2_trees_are_there(f, 0) ? N2_BLEND_PARTS : PARTS_BEFORE_TREES;
     double *numbers = NULL;
-    r->blend = (n2_blend){{1, 1, 1}, 0};
+    r->blend = (n2_blend){{1, 1, 1, 0}, 0};
     if (!n2_st_find(f, "blend")) return N2CE_OK;
-    N2_TRY(n2_bundle_take(r->ctx, f, "blend", N2_BLEND_PARTS + 1, &numbers));
-    memcpy(r->blend.weight, numbers, sizeof r->blend.weight);
-    r->blend.constant = numbers[N2_BLEND_PARTS];
+    N2_TRY(n2_bundle_take(r->ctx, f, "blend", parts + 1, &numbers));
+    memcpy(r->blend.weight, numbers, parts * sizeof *numbers);
+    r->blend.constant = numbers[parts];
     n2_free(r->ctx, numbers);
     return N2CE_OK;
 }
@@ -365,6 +372,12 @@ static n2ce_status load_blend(n2_ratio *r, const n2_st_file *f) {
 static n2ce_status load_smooths(n2_ratio *r, const n2_st_file *f, size_t d) {
     for (; r->smooths < N2_MOST_FOLDS && n2_smooth_is_there(f, r->smooths); r->smooths++)
         N2_TRY(n2_smooth_take(r->ctx, f, r->smooths, d, r->shapes, &r->smooth[r->smooths]));
+    return N2CE_OK;
+}
+
+static n2ce_status load_trees(n2_ratio *r, const n2_st_file *f, size_t d) {
+    for (; r->forests < N2_MOST_FOLDS && n2_trees_are_there(f, r->forests); r->forests++)
+        N2_TRY(n2_trees_take(r->ctx, f, r->forests, d, &r->trees[r->forests]));
     return N2CE_OK;
 }
 
@@ -486,6 +499,7 @@ static n2ce_status load_parts(n2ce_model *m, const n2_st_file *f, const int64_t 
     N2_TRY(load_blend(r, f));
     N2_TRY(n2_shapes_take(r->ctx, f, r->features, r->dx, &r->shapes));
     N2_TRY(load_smooths(r, f, d));
+    N2_TRY(load_trees(r, f, d));
     if (n2_st_find(f, "kernel.alpha")) N2_TRY(load_kernel(r, f, d));
     for (int64_t k = 0; k < shape[1]; k++) N2_TRY(load_critic(m, f, (size_t)k));
     return load_reliability(m, f);

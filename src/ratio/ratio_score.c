@@ -9,6 +9,7 @@ void n2_ratio_free(n2_ratio *r) {
     n2_gauss_free(r->base);
     for (size_t k = 0; k < r->critics; k++) n2_critic_free(r->critic[k]);
     for (size_t k = 0; k < r->smooths; k++) n2_smooth_free(r->smooth[k]);
+    for (size_t k = 0; k < r->forests; k++) n2_boosting_free(r->trees[k]);
     n2_shapes_free(r->shapes);
     n2_kernel_ratio_free(r->kernel);
     n2_free(r->ctx, r);
@@ -46,6 +47,9 @@ static n2ce_status score_features(n2_ratio *r, const double *x, size_t n, double
     add_mean(f, sum, n, r->blend.weight[2], r->critics);
     for (size_t k = 0; k < r->smooths; k++) N2_TRY(n2_smooth_add(r->smooth[k], x, n, sum));
     add_mean(f, sum, n, r->blend.weight[1], r->smooths);
+    for (size_t k = 0; k < r->forests; k++)
+        n2_boosting_add(r->trees[k], 0, r->trees[k]->trees, x, n, sum);
+    add_mean(f, sum, n, r->blend.weight[3], r->forests);
     if (r->base) N2_TRY(n2_gauss_score(r->base, x, n, sum));
     add_mean(f, sum, n, r->blend.weight[0], r->base != NULL);
     for (size_t i = 0; i < n; i++) f[i] += r->blend.constant - r->shift;

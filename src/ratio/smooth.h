@@ -91,6 +91,7 @@ enum { N2_SMOOTH_COLUMNS = 16 };
 
 typedef struct n2_smooth_choice {
     double *scale; /* d: room for them */
+    bool *says;    /* d: room for which of many columns have a say; NULL: not asked for */
     n2_smooth_singles singles;
     n2_smooth_shapes shapes;
     size_t penalty;

@@ -29,6 +29,7 @@ typedef struct searcher {
     n2_arena arena;
     size_t d, dx;
     const n2_smooth_rows *train, *held; /* of both halves */
+    bool *says;                         /* as n2_smooth_choice has it */
     bool *active;                       /* columns that are looked at one by one */
     size_t actives;                     /* how many */
     trial trial[MOST_TRIALS];
@@ -223,6 +224,7 @@ static n2ce_status choose_active(searcher *s) {
     if (!s->active) return N2CE_ENOMEM;
     if (s->d > FEW)
         N2_TRY(n2_screen_columns(s->ctx, &s->train[0], s->d, s->dx, MOST, s->active, &s->actives));
+    for (size_t j = 0; j < s->d && s->says; j++) s->says[j] = s->active[j];
     return N2CE_OK;
 }
 
@@ -283,14 +285,14 @@ static n2ce_status search_by(n2ce_status (*fn)(searcher *s), searcher *s, n2_smo
     n2ce_status status = room_for_trials(s);
     if (status == N2CE_OK) status = fn(s);
     n2_arena_free(&s->arena);
-    *out = (n2_smooth_choice){out->scale, s->best.singles, s->best.shapes, s->best.penalty,
-                              s->best.loss};
+    *out = (n2_smooth_choice){out->scale,     out->says,       s->best.singles,
+                              s->best.shapes, s->best.penalty, s->best.loss};
     return status;
 }
 
 n2ce_status n2_smooth_search(n2ce_ctx *ctx, size_t d, size_t dx, const n2_smooth_rows train[2],
                              const n2_smooth_rows held[2], n2_smooth_choice *out) {
-    searcher s = {.ctx = ctx, .d = d, .dx = dx, .train = train, .held = held};
+    searcher s = {.ctx = ctx, .d = d, .dx = dx, .train = train, .held = held, .says = out->says};
     for (size_t j = 0; j < d; j++) out->scale[j] = 1;
     out->singles = (n2_smooth_singles){0, 1, dx};
     out->shapes.of = NULL;

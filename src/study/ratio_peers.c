@@ -2,7 +2,7 @@
 
 #include "base/numerics.h"
 #include "base/pool.h"
-#include "optimize/boosting.h"
+#include "ratio/boosting.h"
 #include "small_net.h"
 
 #include <math.h>
@@ -193,7 +193,8 @@ static n2ce_status ask_classifier(n2ce_ctx *ctx, classifier *by, const n2_peer_r
 static n2ce_status ask_trees(n2ce_ctx *ctx, const double *x, const double *label, size_t n,
                              size_t d, const double *at, size_t n_at, double *odds) {
     n2_boosting *trees;
-    N2_TRY(n2_boosting_fit(ctx, N2_BOOSTING_LOGISTIC, x, label, n, d, &trees));
+    N2_TRY(n2_boosting_fit(ctx, &(n2_boosting_options){.loss = N2_BOOSTING_LOGISTIC}, x, label, n,
+                           d, &trees));
     n2_boosting_predict(trees, at, n_at, odds);
     n2_boosting_free(trees);
     return N2CE_OK;

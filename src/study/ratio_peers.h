@@ -19,7 +19,7 @@ typedef n2ce_status n2_peer_fn(n2ce_ctx *ctx, const n2_peer_rows *rows, double *
  * first estimator (2004), 3 neighbours. Columns are standardised; at most 10,000 rows a side. */
 n2_peer_fn n2_peer_neighbours;
 
-/* Mean log odds of the numerator's rows by boosted trees (optimize/boosting.h) that learn labels
+/* Mean log odds of the numerator's rows by boosted trees (ratio/boosting.h) that learn labels
  * by the logistic loss from the other four fifths of the rows; the denominator of a joint sample is
  * one shuffle of y. */
 n2_peer_fn n2_peer_boosting;

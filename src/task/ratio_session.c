@@ -346,16 +346,24 @@ void n2_session_samples(const n2_session *s, n2_text *text) {
     n2_text_add(text, ", %zu column%s", s->num->cols, s->num->cols == 1 ? "" : "s");
 }
 
-static const char *parts_name(const n2_session *s) {
-    if (s->ratio->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
+/* "quadratic + smooth": the parts that have a weight. */
+static const char *parts_name(const n2_session *s, char name[64]) {
+    const n2_ratio *r = s->ratio;
+    if (r->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
     if (!s->record.learned) return "quadratic";
-    if (!s->ratio->base) return "network";
-    if (s->ratio->smooths == 0) return "quadratic + network";
-    if (s->record.shaped) {
-        if (s->ratio->critics) return "quadratic + shapes + smooth + network";
-        return s->scores.replaced < 1 ? "quadratic + shapes + smooth" : "shapes + smooth";
-    }
-    return s->ratio->critics ? "quadratic + smooth + network" : "quadratic + smooth";
+    const struct {
+        bool there;
+        const char *name;
+    } part[] = {{r->base && s->scores.replaced < 1, "quadratic"},
+                {r->smooths > 0 && s->record.shaped, "shapes"},
+                {r->smooths > 0, "smooth"},
+                {r->critics > 0, "network"},
+                {r->forests > 0, "trees"}};
+    size_t at = 0;
+    for (size_t k = 0; k < sizeof part / sizeof part[0]; k++)
+        if (part[k].there)
+            at += (size_t)snprintf(name + at, 64 - at, "%s%s", at ? " + " : "", part[k].name);
+    return name;
 }
 
 const char *n2_session_device(const n2_session *s) {
@@ -365,7 +373,8 @@ const char *n2_session_device(const n2_session *s) {
 void n2_session_say(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
-    n2_text_add(out, "%s", parts_name(s));
+    char name[64];
+    n2_text_add(out, "%s", parts_name(s, name));
     if (s->ratio->base && isfinite(r->gaussian)) /* rows may be too few for one */
         n2_text_add(out, " (Gaussian part %.4g nats%s)", r->gaussian,
                     r->learned         ? ""
@@ -375,6 +384,7 @@ void n2_session_say(const n2_session *s, n2_text *out) {
         n2_text_add(out, ", smooth part of %zu kernels%s, penalty %.1g",
                     s->ratio->smooth[0]->centres, r->shaped ? " and functions of columns" : "",
                     r->penalty);
+    if (s->ratio->forests > 0) n2_text_add(out, ", %zu trees", s->ratio->trees[0]->trees);
     if (r->learned && s->ratio->critics > 0)
         n2_text_add(out, ", M = %.3g, %zu stage%s, width %zu, %zu folds of at most %zu steps",
                     c->magnitude, c->stages, c->stages == 1 ? "" : "s", c->width, r->used.folds,
@@ -427,8 +437,9 @@ static void add_reliability(const n2_reliability *r, n2_text *out) {
 void n2_session_json(const n2_session *s, n2_text *out) {
     const n2_fit_record *r = &s->record;
     const n2_critic_options *c = &r->used.critic;
+    char name[64];
     add_reliability(&s->reliability, out);
-    n2_text_add(out, "\"choices\": {\"parts\": \"%s\", \"M\": ", parts_name(s));
+    n2_text_add(out, "\"choices\": {\"parts\": \"%s\", \"M\": ", parts_name(s, name));
     n2_text_add_number(out, c->magnitude);
     n2_text_add(out, ", \"stages\": %zu, \"alpha\": [", c->stages);
     for (size_t k = 0; k <= c->stages; k++) {

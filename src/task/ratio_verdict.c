@@ -122,7 +122,7 @@ static bool still_learning(const judged *j, char *reason) {
     const n2_session *s = j->s;
     const n2_fit_record *r = &s->record;
     size_t learning = 0;
-    if (s->ratio->critics == 0 && s->ratio->smooths > 0) return false;
+    if (s->ratio->critics == 0 && s->ratio->smooths + s->ratio->forests > 0) return false;
     for (size_t k = 0; k < r->folds_run; k++)
         learning += !r->fold[k].stopped_early && r->fold[k].best_step + 1 >= r->fold[k].steps &&
                     r->fold[k].best_step > 0;

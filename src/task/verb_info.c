@@ -63,6 +63,8 @@ static n2ce_status info_of_model(n2ce_ctx *ctx, const n2ce_options *o, n2ce_answ
                     r->smooth[0]->centres,
                     r->smooth[0]->shapes ? " and functions of columns, in the quadratic's place"
                                          : "");
+    if (r->forests)
+        n2_text_add(&w.text, " + mean of %zu times %zu trees", r->forests, r->trees[0]->trees);
     if (r->critics)
         n2_text_add(&w.text, "%smean of %zu networks (width %zu, %zu blocks, %zu stage%s)",
                     r->base ? " + " : "", r->critics, c->width, c->blocks, c->stages,

@@ -166,6 +166,20 @@ static void arcs(size_t n, double *num, double *den) {
     for (size_t i = 0; i < 2 * n; i++) num[i] = 0.5 - 0.5 * cos(PI * num[i]);
 }
 
+/* Columns that are alike but for the first two, whose product has one sign twelve times as often as
+ * the other: a step, which nothing smooth follows. */
+static void signs_of_two_in_20(size_t n, double *num, double *den) {
+    double *u = uniforms(n, 39);
+    fill_normal(num, 20 * n, 0, 1, 37);
+    fill_normal(den, 20 * n, 0, 1, 38);
+    for (size_t i = 0; i < n; i++) {
+        double *x = num + 20 * i;
+        const bool positive = u[i] < 1 / (1 + exp(-2.5));
+        if ((x[0] * x[1] > 0) != positive) x[0] = -x[0];
+    }
+    free(u);
+}
+
 static void one_wave(size_t n, double *x, double *y) {
     fill_normal(x, n, 0, 1, 25);
     fill_normal(y, n, 0, 0.3, 26);
@@ -229,6 +243,8 @@ static const hostile cases[] = {
     {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
     {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
     {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30", NULL},
+    {"signs of two in 20", 2000, 20, 20, signs_of_two_in_20, false, 0.42511, 0.63509, 0.11949, NULL,
+     NULL},
     {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100", NULL},
     {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL,
      NULL},

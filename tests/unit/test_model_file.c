@@ -172,6 +172,36 @@ static void every_kind_comes_back(void **state) {
     free(den);
 }
 
+/* Two columns whose product is positive nineteen times in twenty: a step that trees find. */
+static n2ce_model *model_with_trees(n2ce_ctx *ctx) {
+    enum { N = 1000 };
+    static const char *const options[] = {"folds", "2", NULL};
+    double *num = normals(2 * N, 0, 1, 6), *den = normals(2 * N, 0, 1, 7);
+    for (size_t i = 0; i < N; i++)
+        if ((num[2 * i] * num[2 * i + 1] > 0) != (i % 20 > 0)) num[2 * i] = -num[2 * i];
+    const n2ce_matrix data[] = {matrix(num, N, 2), matrix(den, N, 2)};
+    n2ce_model *m = run(ctx, "fit", data, options);
+    assert_true(m->ratio->forests > 0);
+    free(num);
+    free(den);
+    return m;
+}
+
+static void trees_come_back(void **state) {
+    fixture *f = *state;
+    n2ce_model *made = model_with_trees(f->ctx), *loaded;
+    assert_int_equal(n2ce_model_save(made, f->path, true), N2CE_OK);
+    assert_int_equal(n2ce_model_load(f->ctx, f->path, &loaded), N2CE_OK);
+    assert_same_scores(made, loaded);
+    assert_same_description(made, loaded);
+    n2ce_model_free(loaded);
+    made->ratio->trees[1]->node[0].left = (uint32_t)made->ratio->trees[1]->nodes; /* nowhere */
+    assert_int_equal(n2ce_model_save(made, f->path, true), N2CE_OK);
+    assert_int_equal(n2ce_model_load(f->ctx, f->path, &loaded), N2CE_EDATA);
+    assert_null(loaded);
+    n2ce_model_free(made);
+}
+
 /* A model outlives the answer it came from and the options it was made with; another context
  * gives the same bits with another number of threads. */
 static void another_program_gives_the_same_bits(void **state) {
@@ -493,6 +523,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         CASE(every_kind_comes_back),
+        CASE(trees_come_back),
         CASE(another_program_gives_the_same_bits),
         CASE(names_and_levels_survive),
         CASE(unknown_levels_are_refused),

@@ -8,22 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TREES = 100, LEAVES = 31, LEAST_ROWS = 20, BINS = 255, NODES = 2 * LEAVES - 1 };
+enum { TREES = 100, LEAVES = 31, LEAST_ROWS = 20, BINS = 255 };
 static const double RATE = 0.1;
 static const double LEAST_CURVATURE = 1e-3; /* of a leaf */
-
-/* A leaf has left 0. Rows with x <= threshold go left. */
-typedef struct node {
-    uint32_t column, left;
-    double threshold, value;
-} node;
-
-struct n2_boosting {
-    n2ce_ctx *ctx;
-    size_t cols;
-    double first; /* what is predicted before any tree */
-    node nodes[TREES][NODES];
-};
 
 /* Rows of a leaf while a tree grows, and its best split. */
 typedef struct leaf {
@@ -41,7 +28,7 @@ typedef struct found {
 typedef struct growth {
     n2_arena arena;
     n2_boosting *model;
-    n2_boosting_loss loss;
+    n2_boosting_options o; /* with nothing left open */
     size_t rows, cols;
     const double *y;
     double *guess;   /* of each row, so far */
@@ -54,7 +41,7 @@ typedef struct growth {
     uint32_t *later;
     found *best; /* of a column, for the leaf that is looked at */
     const leaf *at;
-    leaf leaves[LEAVES];
+    leaf *leaves;
     size_t n_leaves;
 } growth;
 
@@ -96,6 +83,7 @@ static size_t bin_of(const double *edge, size_t n, double x) {
 
 static void bin_columns(growth *g, const double *x, double *column) {
     for (size_t c = 0; c < g->cols; c++) {
+        if (g->o.looked_at && !g->o.looked_at[c]) continue;
         for (size_t i = 0; i < g->rows; i++) column[i] = x[i * g->cols + c];
         find_edges(g, column, c);
         for (size_t i = 0; i < g->rows; i++)
@@ -116,6 +104,7 @@ static void try_column(void *arg, size_t c, int worker) {
     const uint32_t n = (uint32_t)(l->end - l->begin);
     (void)worker;
     g->best[c] = (found){0, 0};
+    if (g->bins[c] < 2) return;
     for (size_t i = l->begin; i < l->end; i++) {
         const uint32_t row = g->order[i];
         sum[bin[row]] += g->left[row];
@@ -127,7 +116,7 @@ static void try_column(void *arg, size_t c, int worker) {
         left_sum += sum[b];
         left_curve += curve[b];
         const double right_sum = l->sum - left_sum, right_curve = l->curvature - left_curve;
-        if (left < LEAST_ROWS || n - left < LEAST_ROWS || count[b] == 0) continue;
+        if (left < g->o.least_rows || n - left < g->o.least_rows || count[b] == 0) continue;
         if (left_curve < LEAST_CURVATURE || right_curve < LEAST_CURVATURE) continue;
         const double gain = left_sum * left_sum / left_curve + right_sum * right_sum / right_curve -
                             l->sum * l->sum / l->curvature;
@@ -141,7 +130,7 @@ static n2ce_status look_at(growth *g, leaf *l) {
         l->sum += g->left[g->order[i]];
         l->curvature += g->curve[g->order[i]];
     }
-    if (l->end - l->begin < 2 * LEAST_ROWS) return N2CE_OK;
+    if (l->end - l->begin < 2 * g->o.least_rows) return N2CE_OK;
     g->at = l;
     N2_TRY(n2_parallel_for(g->model->ctx, g->cols, try_column, g));
     for (size_t c = 0; c < g->cols; c++) {
@@ -168,7 +157,7 @@ static size_t part(growth *g, const leaf *l) {
     return at;
 }
 
-static n2ce_status split(growth *g, node *nodes, leaf *l, uint32_t *used) {
+static n2ce_status split(growth *g, n2_tree_node *nodes, leaf *l, uint32_t *used) {
     const leaf old = *l;
     const size_t middle = part(g, &old);
     nodes[old.node].column = old.column;
@@ -184,15 +173,16 @@ static n2ce_status split(growth *g, node *nodes, leaf *l, uint32_t *used) {
 /* What is left of each row, and its curvature. */
 static void differentiate(const growth *g) {
     for (size_t i = 0; i < g->rows; i++) {
-        const bool odds = g->loss == N2_BOOSTING_LOGISTIC;
+        const bool odds = g->o.loss == N2_BOOSTING_LOGISTIC;
         const double p = odds ? n2_sigmoid(g->guess[i]) : g->guess[i];
-        g->left[i] = g->y[i] - p;
-        g->curve[i] = odds ? p * (1 - p) : 1;
+        const double weight = g->o.weight ? g->o.weight[i] : 1;
+        g->left[i] = weight * (g->y[i] - p);
+        g->curve[i] = weight * (odds ? p * (1 - p) : 1);
     }
 }
 
 /* Values of leaves, which are added to what is guessed. */
-static void settle(growth *g, node *nodes) {
+static void settle(growth *g, n2_tree_node *nodes) {
     for (size_t k = 0; k < g->n_leaves; k++) {
         const leaf *l = &g->leaves[k];
         const double value = l->curvature > 0 ? RATE * l->sum / l->curvature : 0;
@@ -201,14 +191,14 @@ static void settle(growth *g, node *nodes) {
     }
 }
 
-static n2ce_status grow_tree(growth *g, node *nodes) {
+static n2ce_status grow_tree(growth *g, n2_tree_node *nodes) {
     uint32_t used = 1;
     differentiate(g);
     for (size_t i = 0; i < g->rows; i++) g->order[i] = (uint32_t)i;
     g->leaves[0] = (leaf){.begin = 0, .end = g->rows, .node = 0};
     g->n_leaves = 1;
     N2_TRY(look_at(g, &g->leaves[0]));
-    while (g->n_leaves < LEAVES) {
+    while (g->n_leaves < g->o.leaves) {
         leaf *best = &g->leaves[0];
         for (size_t k = 1; k < g->n_leaves; k++)
             if (g->leaves[k].gain > best->gain) best = &g->leaves[k];
@@ -232,15 +222,19 @@ static n2ce_status make_room(growth *g) {
     g->order = n2_arena_alloc(&g->arena, 2 * n, sizeof *g->order);
     g->best = n2_arena_alloc(&g->arena, c, sizeof *g->best);
     g->later = g->order ? g->order + n : NULL;
-    const bool rows = g->bin && g->left && g->curve && g->guess && g->order;
+    g->leaves = n2_arena_alloc(&g->arena, g->o.leaves, sizeof *g->leaves);
+    const bool rows = g->bin && g->left && g->curve && g->guess && g->order && g->leaves;
     return rows && g->edge && g->bins && g->best ? N2CE_OK : N2CE_ENOMEM;
 }
 
 /* The best constant; of labels that are all the same, odds that a sample of twice the size has. */
 static double first_guess(const growth *g) {
-    double mean = 0;
-    for (size_t i = 0; i < g->rows; i++) mean += g->y[i] / (double)g->rows;
-    if (g->loss == N2_BOOSTING_SQUARES) return mean;
+    double mean = 0, total = 0;
+    if (g->o.offset) return 0;
+    for (size_t i = 0; i < g->rows; i++) total += g->o.weight ? g->o.weight[i] : 1;
+    for (size_t i = 0; i < g->rows; i++)
+        mean += (g->o.weight ? g->o.weight[i] : 1) * g->y[i] / total;
+    if (g->o.loss == N2_BOOSTING_SQUARES) return mean;
     const double least = 0.5 / (double)g->rows, p = fmin(fmax(mean, least), 1 - least);
     return log(p / (1 - p));
 }
@@ -249,22 +243,38 @@ static n2ce_status grow_trees(growth *g, const double *x) {
     N2_TRY(make_room(g));
     bin_columns(g, x, g->left);
     g->model->first = first_guess(g);
-    for (size_t i = 0; i < g->rows; i++) g->guess[i] = g->model->first;
-    for (size_t t = 0; t < TREES; t++) {
+    for (size_t i = 0; i < g->rows; i++)
+        g->guess[i] = g->o.offset ? g->o.offset[i] : g->model->first;
+    for (size_t t = 0; t < g->model->trees; t++) {
         if (n2_cancelled(g->model->ctx)) return N2CE_ECANCELED;
-        N2_TRY(grow_tree(g, g->model->nodes[t]));
+        N2_TRY(grow_tree(g, g->model->node + t * g->model->nodes));
     }
     return N2CE_OK;
 }
 
-n2ce_status n2_boosting_fit(n2ce_ctx *ctx, n2_boosting_loss loss, const double *x, const double *y,
-                            size_t rows, size_t cols, n2_boosting **out) {
-    growth g = {.arena = n2_arena_new(ctx), .loss = loss, .rows = rows, .cols = cols, .y = y};
-    *out = g.model = n2_alloc(ctx, 1, sizeof *g.model);
-    if (!*out) return N2CE_ENOMEM;
-    memset(*out, 0, sizeof **out);
-    g.model->ctx = ctx;
-    g.model->cols = cols;
+n2ce_status n2_boosting_new(n2ce_ctx *ctx, size_t cols, size_t trees, size_t nodes,
+                            n2_boosting **out) {
+    n2_boosting *b = *out = n2_alloc(ctx, 1, sizeof *b);
+    if (!b) return N2CE_ENOMEM;
+    *b = (n2_boosting){.ctx = ctx, .cols = cols, .trees = trees, .nodes = nodes};
+    b->node = n2_alloc(ctx, trees * nodes, sizeof *b->node);
+    if (b->node) {
+        memset(b->node, 0, trees * nodes * sizeof *b->node);
+        return N2CE_OK;
+    }
+    n2_boosting_free(b);
+    *out = NULL;
+    return N2CE_ENOMEM;
+}
+
+n2ce_status n2_boosting_fit(n2ce_ctx *ctx, const n2_boosting_options *o, const double *x,
+                            const double *y, size_t rows, size_t cols, n2_boosting **out) {
+    growth g = {.arena = n2_arena_new(ctx), .o = *o, .rows = rows, .cols = cols, .y = y};
+    if (g.o.trees == 0) g.o.trees = TREES;
+    if (g.o.leaves == 0) g.o.leaves = LEAVES;
+    if (g.o.least_rows == 0) g.o.least_rows = LEAST_ROWS;
+    N2_TRY(n2_boosting_new(ctx, cols, g.o.trees, 2 * g.o.leaves - 1, out));
+    g.model = *out;
     const n2ce_status status = grow_trees(&g, x);
     n2_arena_free(&g.arena);
     if (status == N2CE_OK) return N2CE_OK;
@@ -274,17 +284,24 @@ n2ce_status n2_boosting_fit(n2ce_ctx *ctx, n2_boosting_loss loss, const double *
 }
 
 void n2_boosting_free(n2_boosting *b) {
-    if (b) n2_free(b->ctx, b);
+    if (!b) return;
+    n2_free(b->ctx, b->node);
+    n2_free(b->ctx, b);
 }
 
-void n2_boosting_predict(const n2_boosting *b, const double *x, size_t rows, double *y) {
+void n2_boosting_add(const n2_boosting *b, size_t begin, size_t end, const double *x, size_t rows,
+                     double *y) {
     for (size_t i = 0; i < rows; i++) {
         const double *row = x + i * b->cols;
-        y[i] = b->first;
-        for (size_t t = 0; t < TREES; t++) {
-            const node *n = b->nodes[t];
-            while (n->left) n = &b->nodes[t][n->left + (row[n->column] > n->threshold)];
+        for (size_t t = begin; t < end; t++) {
+            const n2_tree_node *tree = b->node + t * b->nodes, *n = tree;
+            while (n->left) n = &tree[n->left + (row[n->column] > n->threshold)];
             y[i] += n->value;
         }
     }
+}
+
+void n2_boosting_predict(const n2_boosting *b, const double *x, size_t rows, double *y) {
+    for (size_t i = 0; i < rows; i++) y[i] = b->first;
+    n2_boosting_add(b, 0, b->trees, x, rows, y);
 }
