@@ -28,7 +28,7 @@ typedef struct n2_quality {
         fitting; /* from the gap between rows that the fit has seen and has not, and its penalty */
     double tail; /* from rows where the other sample has hardly any */
     double choice;     /* from whether what was learned belongs there at all */
-    double curve;      /* from what half of the rows find less */
+    double curve;      /* from what half of the rows find less, or products of columns more */
     double bound, cap; /* KL bound of the objective, and what it cannot exceed */
 } n2_quality;
 
@@ -46,8 +46,8 @@ n2_estimate n2_estimate_mean_ratio(const n2_scores *s, size_t side, double *shar
 /* (1 + M) D_alpha, alpha = M / (1 + M): twice JS at M = 1, KL at infinity. */
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude);
 
-/* The share of a number that is still to be found, by what half of the rows find less; 0 if that is
- * not known. */
+/* The share of a number that is still to be found, by what half of the rows find less or products
+ * of columns more; 0 if neither is known. */
 double n2_estimate_curve(const n2_scores *s);
 
 #endif

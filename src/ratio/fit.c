@@ -4,6 +4,7 @@
 #include "base/numerics.h"
 #include "base/pool.h"
 #include "choose.h"
+#include "left_over.h"
 #include "second_opinion.h"
 
 #include <math.h>
@@ -332,6 +333,8 @@ static n2ce_status ask_again(n2_fitter *f) {
     }
     n2ce_status status = f->dx ? first_pairs(f, pairs) : N2CE_OK;
     if (status == N2CE_OK) status = n2_second_opinion(f->ctx, &of, &f->record->second);
+    if (status == N2CE_OK && f->record->learned)
+        status = n2_left_over(f->ctx, &of, f->dx, &f->scores->left_over);
     n2_free(f->ctx, pairs);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/numerics.h"
+#include "screen.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum {
     MOST_ROWS = 4000,   /* a side, of one fit */
     MOST_JOINT = 15000, /* rows and pairs together */
     SEARCH_ROWS = 2000, /* a side, of the search's halves together */
+    SCREEN_ROWS = 3000, /* a side */
     SEARCH_PAIRS = 4,   /* of a row, in the search and of its halves */
     CENTRES = 300,
     NEWTON = 6,
@@ -96,6 +98,21 @@ static void pick_half(const n2_fitter *f, size_t half, pick out[2]) {
         const size_t all = n[side] < SEARCH_ROWS ? n[side] : SEARCH_ROWS, mid = all / 2;
         out[side] = (pick){half ? mid : 0, half ? all : mid, false, SEARCH_ROWS};
     }
+}
+
+/* Of many columns those that have a say, by more rows than the search has. */
+static n2ce_status screen(n2_fitter *f) {
+    enum { FEW = 4, MOST = 8 };
+    const pick first[2] = {{0, f->den.n, false, SCREEN_ROWS}, {0, f->num.n, false, SCREEN_ROWS}};
+    n2_arena arena = n2_arena_new(f->ctx);
+    n2_smooth_rows rows;
+    size_t count;
+    if (f->num.d <= FEW) return N2CE_OK;
+    n2ce_status status = gather(f, &arena, first, 1, f->ratio->base, &rows);
+    if (status == N2CE_OK)
+        status = n2_screen_columns(f->ctx, &rows, f->num.d, f->dx, MOST, f->says, &count);
+    n2_arena_free(&arena);
+    return status;
 }
 
 /* What may be in the base's place: nothing, functions of columns, those of directions too. */
@@ -367,6 +384,7 @@ n2ce_status n2_fit_smooth(n2_fitter *f) {
     c[0].scale = n2_arena_alloc(&arena, f->num.d, sizeof(double));
     c[0].says = f->says = n2_alloc(f->ctx, f->num.d, sizeof *f->says);
     n2ce_status status = c[0].scale && f->says ? make_shapes(f, c, &directed) : N2CE_ENOMEM;
+    if (status == N2CE_OK) status = screen(f);
     if (status == N2CE_OK) status = find_scales(f, &arena, c);
     if (status == N2CE_OK && isfinite(c[0].loss)) status = fit_folds(f, &arena, c, &best);
     if (status == N2CE_OK && best == 2) {

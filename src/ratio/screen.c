@@ -5,15 +5,16 @@
 
 #include <math.h>
 
-/* Beyond so many multiplications products of three are left out. */
+/* What products of three may cost, in multiplications: they are looked at in fewer rows, and left
+ * out where these would be too few. */
 static const double MOST_WORK = 4e8;
 
-enum { MOST_ROWS = 3000 };
+enum { MOST_ROWS = 3000, LEAST_ROWS = 800 };
 
 typedef struct screen {
     const n2_smooth_rows *rows;
     size_t d, dx;
-    bool triples;
+    size_t triple_rows; /* of a side, that products of three are looked at in; 0: they are not */
     double *found; /* d x d: the largest difference, in its standard errors, for which i saw j */
 } screen;
 
@@ -40,7 +41,8 @@ static double value_of(const product *p, const double *row) {
 }
 
 static moments moments_of(const screen *s, size_t side, const product *p) {
-    const size_t all = s->rows->n[side], n = all < MOST_ROWS ? all : MOST_ROWS;
+    const size_t all = s->rows->n[side], most = p->n < 3 ? MOST_ROWS : s->triple_rows;
+    const size_t n = all < most ? all : most;
     double sum = 0, square = 0;
     for (size_t i = 0; i < n; i++) {
         const double v = value_of(p, s->rows->x[side] + i * s->d);
@@ -63,7 +65,7 @@ static double best_of_two(const screen *s, size_t i, size_t j) {
         return fmax(difference(s, &(product){{i}, {false}, 1}),
                     difference(s, &(product){{i}, {true}, 1}));
     double best = difference(s, &(product){{i, j}, {false, false}, 2});
-    for (size_t k = 0; k < s->d && s->triples; k++)
+    for (size_t k = 0; k < s->d && s->triple_rows; k++)
         if (k != i && k != j)
             best = fmax(best, difference(s, &(product){{i, j, k}, {false, false, false}, 3}));
     return best;
@@ -76,7 +78,7 @@ static double best_of_pair(const screen *s, size_t i, size_t j) {
     if (i < s->dx && j >= s->dx)
         for (size_t k = 0; k < 4; k++)
             best = fmax(best, difference(s, &(product){{i, j}, {k & 1, k >> 1}, 2}));
-    if (s->triples && i < j && j < s->dx)
+    if (s->triple_rows && i < j && j < s->dx)
         for (size_t y = s->dx; y < s->d; y++)
             for (size_t k = 0; k < 2; k++)
                 best = fmax(best, difference(s, &(product){{i, j, y}, {false, false, k}, 3}));
@@ -92,8 +94,8 @@ static void screen_row(void *arg, size_t i, int worker) {
 /* How many tests there are, about. */
 static double tests(const screen *s) {
     const double x = (double)s->dx, y = (double)(s->d - s->dx);
-    if (!s->dx) return y * (y + 3) / 2 + (s->triples ? y * (y - 1) * (y - 2) / 6 : 0);
-    return 4 * x * y + (s->triples ? x * (x - 1) * y : 0);
+    if (!s->dx) return y * (y + 3) / 2 + (s->triple_rows ? y * (y - 1) * (y - 2) / 6 : 0);
+    return 4 * x * y + (s->triple_rows ? x * (x - 1) * y : 0);
 }
 
 static void take_most(const screen *s, size_t most, bool *active, size_t *count) {
@@ -120,8 +122,12 @@ static void take_most(const screen *s, size_t most, bool *active, size_t *count)
 n2ce_status n2_screen_columns(n2ce_ctx *ctx, const n2_smooth_rows *rows, size_t d, size_t dx,
                               size_t most, bool *active, size_t *count) {
     screen s = {.rows = rows, .d = d, .dx = dx};
-    const double n = (double)(rows->n[0] + rows->n[1]), x = (double)dx, y = (double)(d - dx);
-    s.triples = (dx > 0 ? x * x : y * y) * y * n < MOST_WORK;
+    const double x = (double)dx, y = (double)(d - dx);
+    const double affordable = MOST_WORK / ((dx > 0 ? x * x : y * y) * y * 2);
+    const size_t all = rows->n[0] < rows->n[1] ? rows->n[0] : rows->n[1];
+    const size_t least = all < LEAST_ROWS ? all : LEAST_ROWS;
+    if (affordable >= (double)least)
+        s.triple_rows = affordable < MOST_ROWS ? (size_t)affordable : MOST_ROWS;
     s.found = n2_alloc(ctx, d * d, sizeof *s.found);
     if (!s.found) return N2CE_ENOMEM;
     for (size_t j = 0; j < d; j++) active[j] = false;

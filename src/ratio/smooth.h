@@ -90,8 +90,8 @@ void n2_smooth_drop(n2_smooth_path *path, size_t n);
 enum { N2_SMOOTH_COLUMNS = 16 };
 
 typedef struct n2_smooth_choice {
-    double *scale; /* d: room for them */
-    bool *says;    /* d: room for which of many columns have a say; NULL: not asked for */
+    double *scale;    /* d: room for them */
+    const bool *says; /* d: which of many columns have a say; all false or NULL: not known */
     n2_smooth_singles singles;
     n2_smooth_shapes shapes;
     size_t penalty;

@@ -1,6 +1,6 @@
 /* Scales of the columns and the penalty of a smooth part, by how well halves of the rows predict
  * one another. */
-#include "screen.h"
+#include "smooth.h"
 
 #include "base/arena.h"
 #include "base/numerics.h"
@@ -29,7 +29,7 @@ typedef struct searcher {
     n2_arena arena;
     size_t d, dx;
     const n2_smooth_rows *train, *held; /* of both halves */
-    bool *says;                         /* as n2_smooth_choice has it */
+    const bool *says;                   /* as n2_smooth_choice has it */
     bool *active;                       /* columns that are looked at one by one */
     size_t actives;                     /* how many */
     trial trial[MOST_TRIALS];
@@ -165,11 +165,25 @@ static n2ce_status find_singles(searcher *s) {
     return N2CE_OK;
 }
 
+/* Half of the mean of those that count: a column that did not may begin with it. */
+static double beginning(const searcher *s) {
+    double sum = 0;
+    size_t n = 0;
+    for (size_t j = 0; j < s->d; j++) {
+        sum += s->best.scale[j];
+        n += s->best.scale[j] > 0;
+    }
+    return n > 0 ? 0.5 * sum / (double)n : 0;
+}
+
 /* The best scales with some columns' multiplied, and the penalties next to the best. */
 static void vary(searcher *s, size_t k, size_t begin, size_t end, double factor) {
     trial *t = &s->trial[k];
     memcpy(t->scale, s->best.scale, s->d * sizeof *t->scale);
-    for (size_t j = begin; j < end; j++) t->scale[j] *= factor;
+    for (size_t j = begin; j < end; j++) {
+        t->scale[j] *= factor;
+        if (s->best.scale[j] == 0 && factor > 1) t->scale[j] = beginning(s);
+    }
     t->singles = s->best.singles;
     t->shapes = s->best.shapes;
     if (end - begin == s->d) t->singles.scale *= factor;
@@ -219,12 +233,12 @@ static n2ce_status find_few(searcher *s) {
 
 /* All columns, of many those that have a say. */
 static n2ce_status choose_active(searcher *s) {
-    enum { FEW = 4, MOST = 8 };
     s->active = n2_arena_alloc(&s->arena, s->d, sizeof *s->active);
     if (!s->active) return N2CE_ENOMEM;
-    if (s->d > FEW)
-        N2_TRY(n2_screen_columns(s->ctx, &s->train[0], s->d, s->dx, MOST, s->active, &s->actives));
-    for (size_t j = 0; j < s->d && s->says; j++) s->says[j] = s->active[j];
+    for (size_t j = 0; j < s->d && s->says; j++) {
+        s->active[j] = s->says[j];
+        s->actives += s->says[j];
+    }
     return N2CE_OK;
 }
 

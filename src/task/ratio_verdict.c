@@ -271,10 +271,24 @@ static bool unstable(const judged *j, char *reason) {
     return true;
 }
 
+/* Whether half of the rows have less to do with `curve` than products of columns. */
+static bool by_products(const n2_scores *s) {
+    n2_scores halves = *s;
+    halves.left_over = 0;
+    return s->left_over > 0 && n2_estimate_curve(&halves) < n2_estimate_curve(s);
+}
+
 /* Twice as many rows should not find much more than half of them did. */
 static bool still_rising(const judged *j, char *reason) {
     const double curve = j->q->curve;
     if (!(curve > STILL_RISING * fabs(j->e.value))) return false;
+    if (by_products(&j->s->scores)) {
+        snprintf(reason, TEXT,
+                 "products of columns tell about %.2g nats that the ratio has not found: take the "
+                 "number for a lower bound, or bring more rows",
+                 curve);
+        return true;
+    }
     snprintf(reason, TEXT,
              "half of the rows find %.2g nats less, so that more of them would find more: take the "
              "number for a lower bound, or bring more rows",
