@@ -375,8 +375,9 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
         e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
         q->curve = n2_estimate_curve(s) * fabs(e.value);
         e.error += q->curve * q->curve;
-        e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     }
+    if (learned || r->mapped > 0)
+        e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);
     e.error = sqrt(e.error);
     return e;
