@@ -339,6 +339,12 @@ static double at_a_larger_number(double value, double sampling, double error) {
     return error > 0 ? squared(sampling) * 2 * error / (fabs(value) + error) : 0;
 }
 
+/* Half of the gap between rows that were seen and rows that were not is taken off as far as it is
+ * one of first order: what is more is in the interval alone, and makes the number doubtful. */
+static double between(double gap, double value) {
+    return copysign(fmin(0.5 * fabs(gap), 0.1 + 0.25 * fabs(value)), gap);
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -367,7 +373,8 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned || off) e.value -= correction(s, r, side, q);
     if (learned) {
         const double gap = optimism(s, r, side, q);
-        e.value += 0.5 * gap; /* too high by as much as rows that were not seen are too low */
+        e.value +=
+            between(gap, e.value); /* too high by as much as rows that were not seen are too low */
         const double twice = counted_twice(more, q->sampling);
         if (!influence) e.value -= twice;
         e.error += twice * twice;

@@ -346,7 +346,7 @@ void n2_session_samples(const n2_session *s, n2_text *text) {
     n2_text_add(text, ", %zu column%s", s->num->cols, s->num->cols == 1 ? "" : "s");
 }
 
-/* "quadratic + smooth": the parts that have a weight. */
+/* The parts that have a weight, as "quadratic + smooth". */
 static const char *parts_name(const n2_session *s, char name[64]) {
     const n2_ratio *r = s->ratio;
     if (r->kernel) return s->fit.estimator == N2_ESTIMATOR_ULSIF ? "uLSIF" : "KLIEP";
@@ -363,7 +363,7 @@ static const char *parts_name(const n2_session *s, char name[64]) {
     for (size_t k = 0; k < sizeof part / sizeof part[0]; k++)
         if (part[k].there)
             at += (size_t)snprintf(name + at, 64 - at, "%s%s", at ? " + " : "", part[k].name);
-    return name;
+    return at > 0 ? name : "constant"; /* held-out rows want none of them */
 }
 
 const char *n2_session_device(const n2_session *s) {

@@ -46,7 +46,8 @@ static bool few_rows(const judged *j, char *reason) {
 }
 
 static bool below_zero(const judged *j, char *reason) {
-    if (!(j->e.value + j->z * j->e.error < 0)) return false;
+    static const double ROUNDING = 1e-12;
+    if (!(j->e.value + j->z * j->e.error < -ROUNDING)) return false;
     if (j->s->facts.shared > 0)
         snprintf(
             reason, TEXT,
