@@ -36,7 +36,7 @@ bool n2_trees_are_there(const n2_st_file *f, size_t k) {
 static bool read_node(const double *from, size_t at, size_t nodes, size_t d, n2_tree_node *to) {
     const bool ends = from[1] == 0, on = from[1] > (double)at && from[1] < (double)nodes - 1;
     if (!(ends || on) || !(from[0] >= 0 && from[0] < (double)d)) return false;
-    if (isnan(from[2]) || !isfinite(from[3])) return false;
+    if (from[1] != floor(from[1]) || isnan(from[2]) || !isfinite(from[3])) return false;
     *to = (n2_tree_node){(uint32_t)from[0], (uint32_t)from[1], from[2], from[3]};
     return true;
 }
