@@ -373,8 +373,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned || off) e.value -= correction(s, r, side, q);
     if (learned) {
         const double gap = optimism(s, r, side, q);
-        e.value +=
-            between(gap, e.value); /* too high by as much as rows that were not seen are too low */
+        e.value += between(gap, e.value); /* too high as unseen rows are too low */
         const double twice = counted_twice(more, q->sampling);
         if (!influence) e.value -= twice;
         e.error += twice * twice;
@@ -407,6 +406,12 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n
 
 /* Rows that a fit has seen flatter it as much as rows that it has not seen wrong it: the
  * mean of both is free of that to first order, and a part of that is the error that is left. */
+/* Nobody knows a mean of rows better: a ratio of 1 everywhere, which has no variance, may be wrong
+ * by as much. */
+static double least_error(const n2_scores *s) {
+    return 0.5 / (double)(s->n[0] < s->n[1] ? s->n[0] : s->n[1]);
+}
+
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     static const double SECOND_ORDER = 0.5;
     n2_estimate e = path(s, magnitude, PATH_HELD);
@@ -424,6 +429,6 @@ n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     const double curve = n2_estimate_curve(s) * held;
     double var = squared(sampling) + squared(left) + squared(choice) + squared(curve);
     if (s->seen[0]) var += at_a_larger_number(e.value, sampling, sqrt(var));
-    e.error = sqrt(var + squared(cells));
+    e.error = fmax(sqrt(var + squared(cells)), least_error(s));
     return e;
 }
