@@ -230,8 +230,20 @@ static void shells_are_told_by_their_radius(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* A log ratio of 0 everywhere has no variance, and may be wrong all the same. */
+static void nothing_found_has_an_error(void **state) {
+    enum { FEW = 50 };
+    (void)state;
+    double zeros[2][FEW] = {{0}};
+    const n2_scores s = {.n = {FEW, FEW}, .f = {zeros[0], zeros[1]}, .certainty = 1};
+    const n2_estimate two_js = n2_estimate_path(&s, 1);
+    assert_close(two_js.value, 0, 0, 1e-12);
+    assert_close(two_js.error, 0.5 / FEW, 1e-12, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_found_has_an_error),
         cmocka_unit_test(what_half_of_the_rows_miss_is_in_the_interval),
         cmocka_unit_test(what_some_rows_miss_stands_for_all),
         cmocka_unit_test(what_rises_with_the_rows_is_doubtful),
