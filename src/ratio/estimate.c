@@ -279,13 +279,14 @@ static n2_estimate found_less(const n2_scores *s) {
 /* Errors fall like a power of the rows, so that what the second half of them has found is about
  * what is still to be found. It is seen at M = 1, where large ratios do not disturb, beyond its
  * standard error; the share that is missing there is missing of all. What products of columns would
- * add to it is seen to be missing. */
+ * add to it is seen to be missing, and so is what trees would that were not taken. */
 double n2_estimate_curve(const n2_scores *s) {
     static const double SOMETHING = 0.004; /* nats */
-    if (!s->half[0] && !(s->left_over > 0)) return 0;
+    const double seen = fmax(s->left_over, s->passed_over);
+    if (!s->half[0] && !(seen > 0)) return 0;
     const double found = path(s, 1, PATH_HELD).value;
     const n2_estimate less = s->half[0] ? found_less(s) : (n2_estimate){0, 0};
-    const double missing = fmax(less.value - less.error, s->left_over);
+    const double missing = fmax(less.value - less.error, seen);
     return found > SOMETHING ? fmin(1, fmax(missing, 0) / found) : 0;
 }
 

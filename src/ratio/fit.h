@@ -109,7 +109,8 @@ typedef struct n2_scores {
     double *seen[2];    /* the whole by learned parts that have seen the row; NULL: not known */
     double
         *half[2]; /* the whole by learned parts that half of the rows were enough for; likewise */
-    double left_over;  /* that the NCE loss would fall by: see left_over.h */
+    double left_over;   /* that the NCE loss would fall by: see left_over.h */
+    double passed_over; /* that trees would lower it by, which were not sure enough to be taken */
     double half_share; /* of the rows for which that is known: that of the first fold, or 1. For the
                           others half is f. */
     double *base[2];   /* the Gaussian part fitted to all rows; NULL with dx or without it */

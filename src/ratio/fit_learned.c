@@ -287,14 +287,77 @@ static n2_blend_rows rows_to_weigh(const n2_fitter *f) {
     return rows;
 }
 
+/* Of many columns the Gaussian parts of folds are noise for a part: what they say of rows that they
+ * have not seen is too much. Then it is made less, as held-out rows want it; else whatever is
+ * learned beside them would take back the noise, and with it their divergences, which are those of
+ * all rows and have no bias. How much of their variance is noise the number of their parameters
+ * says, a unit for as many rows as there are: what is not normal makes them too large as well, and
+ * is no reason. */
+static const double NOISE = 0.5, NOISY = 0.3, CLEARLY = 3; /* nats squared; of the variance of the
+                                                            * calmer sample; standard errors */
+
+static double noise_of_base(const n2_fitter *f) {
+    const double d = (double)f->num.d, dx = (double)f->dx, folds = (double)f->o.folds;
+    const double rows[2] = {(double)(f->dx ? f->num.n : f->den.n), (double)f->num.n};
+    const double moments = f->dx ? dx * (d - dx) : d + (f->pooled ? 0 : d * (d + 1) / 2);
+    const double seen = 1 - 1 / folds;
+    return moments / (seen * rows[1]) + (f->dx ? 0 : moments / (seen * rows[0]));
+}
+
+static double variance_of(const double *x, size_t n) {
+    n2_sum sum = {0, 0}, square = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        n2_sum_add(&sum, x[i]);
+        n2_sum_add(&square, x[i] * x[i]);
+    }
+    const double mean = n2_sum_value(&sum) / (double)n;
+    return n2_sum_value(&square) / (double)n - mean * mean;
+}
+
+static bool is_noisy(const n2_fitter *f, const n2_blend_rows *rows, const n2_blend *calm) {
+    const n2_blend raw = {{1, 0, 0, 0}, 0};
+    const n2_gain gain = n2_blend_gain(rows, &raw, calm);
+    const double variance =
+        fmin(variance_of(rows->part[0][0], rows->n[0]), variance_of(rows->part[1][0], rows->n[1]));
+    return noise_of_base(f) > fmax(NOISE, NOISY * variance) && gain.value > CLEARLY * gain.error;
+}
+
+static n2_blend calm_base(n2_fitter *f) {
+    n2_scores *s = f->scores;
+    n2_blend_rows rows = rows_of_parts(f, &(n2_part_scores){0});
+    const n2_blend calm = n2_blend_fit(&rows, true);
+    if (!(calm.weight[0] < 1) || !is_noisy(f, &rows, &calm)) return (n2_blend){{1, 0, 0, 0}, 0};
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < s->n[side]; i++) {
+            s->f[side][i] = calm.constant + calm.weight[0] * s->f[side][i];
+            if (s->base[side]) s->base[side][i] = calm.constant + calm.weight[0] * s->base[side][i];
+        }
+    return calm;
+}
+
+/* The blend was of bases that had been made less: here it is of bases as they are. */
+static void undo_calm(n2_blend *blend, const n2_blend *calm) {
+    blend->constant += blend->weight[0] * calm->constant;
+    blend->weight[0] *= calm->weight[0];
+}
+
 /* Trees are taken for no less, in nats a row and in standard errors: what is smooth they tell worse
  * beyond the rows. */
 static const double SHARPER = 0.003, SURELY = 2;
 
+/* The base has a weight of its own where it is free to, or where held-out rows clearly want another
+ * than 1: of bits and counts, say, normals tell too much. */
+static n2_blend weigh(const n2_blend_rows *rows, bool free_base) {
+    const n2_blend fixed = n2_blend_fit(rows, false), all = n2_blend_fit(rows, true);
+    const n2_gain gain = n2_blend_gain(rows, &fixed, &all);
+    const bool clear = gain.value > SHARPER && gain.value > CLEARLY * gain.error;
+    return free_base || clear ? all : fixed;
+}
+
 /* The weights, with trees if these predict held-out rows better. */
 static n2ce_status weigh_trees(n2_fitter *f, n2_blend *blend) {
     const n2_blend_rows rows = rows_to_weigh(f);
-    *blend = n2_blend_fit(&rows, f->record->shaped);
+    *blend = weigh(&rows, f->record->shaped);
     if (!n2_fit_has_trees(f)) return N2CE_OK;
     N2_TRY(n2_fit_trees(f));
     double *to[2] = {f->held.of[0][TREES], f->held.of[1][TREES]};
@@ -302,9 +365,12 @@ static n2ce_status weigh_trees(n2_fitter *f, n2_blend *blend) {
     for (size_t side = 0; side < 2; side++) f->held.of[side][TREES] = to[side];
     N2_TRY(status);
     const n2_blend_rows all = rows_to_weigh(f);
-    const n2_blend with = n2_blend_fit(&all, f->record->shaped || n2_fit_trees_are_bare(f));
+    const n2_blend with = weigh(&all, f->record->shaped || n2_fit_trees_are_bare(f));
     const n2_gain gain = f->record->sharper = n2_blend_gain(&all, blend, &with);
-    if (gain.value > SHARPER && gain.value > SURELY * gain.error) *blend = with;
+    if (gain.value > SHARPER && gain.value > SURELY * gain.error)
+        *blend = with;
+    else
+        f->scores->passed_over = gain.value > gain.error ? gain.value : 0;
     return N2CE_OK;
 }
 
@@ -337,13 +403,9 @@ static void take_blend(const n2_scores *s, size_t side) {
     }
 }
 
-n2ce_status n2_fit_blend(n2_fitter *f) {
+/* The blend at rows that its parts have not seen, and at rows that they have. */
+static n2ce_status write_scores(n2_fitter *f) {
     n2_part_scores seen = {0};
-    n2_blend blend;
-    N2_TRY(read_parts(f, 0, &f->held));
-    N2_TRY(weigh_trees(f, &blend));
-    settle_blend(f, blend);
-    if (!f->record->learned) return N2CE_OK;
     n2ce_status status = pair_of_arrays(f, f->scores->seen);
     if (status == N2CE_OK) status = read_parts(f, 1, &seen);
     if (status == N2CE_OK) {
@@ -352,6 +414,17 @@ n2ce_status n2_fit_blend(n2_fitter *f) {
         for (size_t side = 0; side < 2; side++) take_blend(f->scores, side);
     }
     n2_fit_free_parts(f, &seen);
+    return status;
+}
+
+n2ce_status n2_fit_blend(n2_fitter *f) {
+    n2_blend blend;
+    N2_TRY(read_parts(f, 0, &f->held));
+    const n2_blend calm = calm_base(f);
+    N2_TRY(weigh_trees(f, &blend));
+    settle_blend(f, blend);
+    const n2ce_status status = f->record->learned ? write_scores(f) : N2CE_OK;
+    undo_calm(&f->ratio->blend, &calm);
     return status;
 }
 

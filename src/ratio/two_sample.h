@@ -54,12 +54,4 @@ typedef struct n2_two_sample_data {
 n2ce_status n2_two_sample_test(n2ce_ctx *ctx, const n2_two_sample_data *data, size_t permutations,
                                uint64_t seed, n2_two_sample *out);
 
-/* Rows that stand in a sample several times though its values hardly ever repeat, as when a file
- * was joined to itself: copies are no new evidence. Keeps one of each, in the order of the rows, if
- * pairs of equal rows are three times as frequent within samples as between them, at least a
- * twentieth of the rows differ, and no row is a twentieth of a sample by itself; returns how many
- * rows are left. Fails with N2CE_ENOMEM. */
-n2ce_status n2_two_sample_distinct(n2ce_ctx *ctx, double *rows[2], size_t n[2], size_t d,
-                                   size_t *dropped);
-
 #endif

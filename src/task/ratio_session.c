@@ -1,7 +1,7 @@
 #include "ratio_session.h"
 
 #include "base/numerics.h"
-#include "ratio/two_sample.h"
+#include "ratio/copies.h"
 #include "ratio_report.h"
 
 #include <math.h>
@@ -179,7 +179,7 @@ static n2ce_status same_columns(n2_session *s, const n2_samples *num, const n2_s
 static n2ce_status drop_copies(n2_session *s) {
     double *rows[2] = {s->den->x, s->num->x};
     size_t n[2] = {s->den->rows, s->num->rows};
-    N2_TRY(n2_two_sample_distinct(s->ctx, rows, n, s->num->cols, &s->copies));
+    N2_TRY(n2_copies_drop(s->ctx, rows, n, s->num->cols, &s->copies));
     s->den->rows = s->rows[0] = n[0];
     s->num->rows = s->rows[1] = n[1];
     if (s->copies)
@@ -340,8 +340,10 @@ void n2_session_samples(const n2_session *s, n2_text *text) {
     if (seen - s->dropped > rows) {
         n2_text_add(text, " of %zu", s->seen[1]);
         if (s->den) n2_text_add(text, " and %zu", s->seen[0]);
-        n2_text_add(text, " (a random subset, see --max-rows)");
+        if (seen - s->dropped > rows + s->copies)
+            n2_text_add(text, " (a random subset, see --max-rows)");
     }
+    if (s->copies) n2_text_add(text, ", %zu copies left out", s->copies);
     if (s->dropped) n2_text_add(text, ", %zu left out for missing values", s->dropped);
     n2_text_add(text, ", %zu column%s", s->num->cols, s->num->cols == 1 ? "" : "s");
 }

@@ -222,13 +222,15 @@ static bool heavy_weights(const judged *j, char *reason) {
     return true;
 }
 
-/* A Jensen-Shannon divergence is between 0 and ln 2. */
+/* A Jensen-Shannon divergence is between 0 and ln 2: who does not know it knows no other number. */
 static bool wide(const judged *j, char *reason) {
-    if (j->which != N2_JUDGED_BOUNDED || !(j->e.error > 0.1)) return false;
+    const bool own = j->which == N2_JUDGED_BOUNDED; /* half of the path at M = 1 is JS */
+    const double error = own ? j->e.error : n2_estimate_path(&j->s->scores, 1).error / 2;
+    if (!(error > 0.1)) return false;
     snprintf(reason, TEXT,
-             "the standard error is %.2g, of a number between 0 and 0.69: with so few rows for so "
-             "many columns it is not known; bring more rows, or fewer columns",
-             j->e.error);
+             "the standard error%s is %.2g, of a number between 0 and 0.69: with so few rows for "
+             "so many columns it is not known; bring more rows, or fewer columns",
+             own ? "" : " of JS", error);
     return true;
 }
 

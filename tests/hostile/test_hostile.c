@@ -62,6 +62,28 @@ static void wider_support(size_t n, double *num, double *den) {
     for (size_t i = 0; i < n; i++) num[i] *= 2;
 }
 
+/* Of twenty throws. */
+static void fill_counts(double *out, size_t n, double chance, uint32_t stream) {
+    double *u = uniforms(20 * n, stream);
+    memset(out, 0, n * sizeof *out);
+    for (size_t i = 0; i < 20 * n; i++) out[i / 20] += u[i] < chance;
+    free(u);
+}
+
+static void counts_far_apart(size_t n, double *num, double *den) {
+    fill_counts(num, 2 * n, 0.3, 40);
+    fill_counts(den, 2 * n, 0.55, 41);
+}
+
+static void bits_in_a_chain(size_t n, double *num, double *den) {
+    fill_uniform(num, 8 * n, 42);
+    fill_uniform(den, 8 * n, 43);
+    for (size_t i = 0; i < 8 * n; i++) {
+        num[i] = i % 8 == 0 ? num[i] < 0.5 : num[i] < 0.85 ? num[i - 1] : 1 - num[i - 1];
+        den[i] = den[i] < 0.5;
+    }
+}
+
 /* ---- columns ------------------------------------------------------------- */
 
 static void columns_that_are_one(size_t n, double *num, double *den) {
@@ -253,6 +275,8 @@ static const hostile cases[] = {
     {"sharp mixtures", 1200, 2, 2, sharp_mixtures, false, 1.0808, 3.3897, 0.2713, "100", NULL},
     {"arcs", 1000, 2, 2, arcs, false, 0.48313, 0.28946, N2_NAN, NULL, NULL},
     {"triangles, 3 stages", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "200", "3"},
+    {"counts far apart", 800, 2, 2, counts_far_apart, false, 5.0977, 5.3820, N2_NAN, NULL, NULL},
+    {"bits in a chain", 800, 8, 8, bits_in_a_chain, false, 1.8931, 2.3567, N2_NAN, NULL, NULL},
     {"one wave, 2 stages", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "200", "2"},
 };
 

@@ -108,9 +108,12 @@ static void what_some_rows_miss_stands_for_all(void **state) {
 
 static n2_judgement judge(double value, double curve) {
     n2_ratio ratio = {0};
-    const n2_session s = {.ratio = &ratio, .rows = {1000, 1000}};
+    known same = know(1);
+    const n2_session s = {.ratio = &ratio, .rows = {1000, 1000}, .scores = scores_of(&same, 1)};
     const n2_quality q = {.curve = curve};
-    return n2_judge(&s, N2_JUDGED_KL, (n2_estimate){value, 0.1}, &q, 1.96);
+    const n2_judgement out = n2_judge(&s, N2_JUDGED_KL, (n2_estimate){value, 0.1}, &q, 1.96);
+    forget(&same);
+    return out;
 }
 
 /* A number that more than a quarter of is still to be found is doubtful, and says why. */
@@ -120,6 +123,34 @@ static void what_rises_with_the_rows_is_doubtful(void **state) {
     const n2_judgement rising = judge(0.5, 0.13);
     assert_int_equal(rising.trust, N2_DOUBTFUL);
     assert_non_null(strstr(rising.reason, "half of the rows find 0.13 nats less"));
+}
+
+/* What trees would add that were not sure enough to be taken is missing like that. */
+static void what_was_passed_over_is_in_the_interval(void **state) {
+    (void)state;
+    known same = know(1);
+    n2_scores s = scores_of(&same, 1);
+    n2_quality q;
+    s.passed_over = 0.1 * n2_estimate_path(&s, 1).value;
+    const n2_estimate e = n2_estimate_kl(&s, &LEARNED, &q);
+    assert_close(q.curve, 0.1 * e.value, 1e-9, 0);
+    forget(&same);
+}
+
+/* Who does not know JS, which is below 0.7, knows no other number. */
+static void a_wide_js_makes_all_doubtful(void **state) {
+    (void)state;
+    known few = know(1);
+    n2_ratio ratio = {0};
+    n2_session s = {.ratio = &ratio, .rows = {1000, 1000}, .scores = scores_of(&few, 1)};
+    const n2_estimate e = {0.5, 0.1};
+    const n2_quality q = {0};
+    assert_int_equal(n2_judge(&s, N2_JUDGED_KL, e, &q, 1.96).trust, N2_TRUSTED);
+    s.scores.n[0] = s.scores.n[1] = 2; /* of whose rows nobody knows much */
+    const n2_judgement wide = n2_judge(&s, N2_JUDGED_KL, e, &q, 1.96);
+    assert_int_equal(wide.trust, N2_DOUBTFUL);
+    assert_non_null(strstr(wide.reason, "standard error of JS"));
+    forget(&few);
 }
 
 /* ---- fits ---- */
@@ -247,6 +278,8 @@ int main(void) {
         cmocka_unit_test(what_half_of_the_rows_miss_is_in_the_interval),
         cmocka_unit_test(what_some_rows_miss_stands_for_all),
         cmocka_unit_test(what_rises_with_the_rows_is_doubtful),
+        cmocka_unit_test(what_was_passed_over_is_in_the_interval),
+        cmocka_unit_test(a_wide_js_makes_all_doubtful),
         cmocka_unit_test(more_rows_leave_less_to_be_found),
         cmocka_unit_test(half_of_the_rows_teach_beside_the_gaussian_part),
         cmocka_unit_test(shells_are_told_by_their_radius),

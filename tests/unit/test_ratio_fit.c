@@ -80,6 +80,32 @@ static void few_rows_share_a_covariance(void **state) {
     n2ce_ctx_free(ctx);
 }
 
+/* One factor in forty columns: what covariances of few rows say of other rows is noise for the most
+ * part, whether parts beside them are learned or not; the divergence of the normals stays. */
+static void a_factor_in_many_columns(void **state) {
+    (void)state;
+    enum { D = 40, ROWS = 500 };
+    static const double SIZE = 4; /* of the factor's variance */
+    n2ce_ctx *ctx = new_ctx(2);
+    double *num = normals(D * ROWS, 0, 1, 1), *den = normals(D * ROWS, 0, 1, 2);
+    double *factor = normals(ROWS, 0, sqrt(SIZE / D), 3);
+    for (size_t i = 0; i < D * ROWS; i++) num[i] += factor[i / D];
+    n2_fit_options o = quick();
+    o.smooth = true;
+    fitted f = fit(ctx, num, ROWS, den, ROWS, D, 0, &o);
+    n2_quality q;
+    assert_estimate(n2_estimate_kl(&f.scores, &f.record, &q), 0.5 * (SIZE - log1p(SIZE)), 0.01, 1);
+    assert_estimate(n2_estimate_reverse_kl(&f.scores, &f.record, &q),
+                    0.5 * (log1p(SIZE) - SIZE / (1 + SIZE)), 0.01, 1);
+    assert_true(f.ratio->blend.weight[0] < 0.7);
+    assert_true(q.normalisation < 3);
+    fitted_free(&f);
+    free(factor);
+    free(num);
+    free(den);
+    n2ce_ctx_free(ctx);
+}
+
 /* N(1, 1) against N(0, 1): KL both ways 1/2 each, and the M-path between. */
 static void two_normals(void **state) {
     (void)state;
@@ -649,6 +675,7 @@ int main(void) {
         cmocka_unit_test(shuffling_moves_whole_rows),
         cmocka_unit_test(two_normals),
         cmocka_unit_test(few_rows_share_a_covariance),
+        cmocka_unit_test(a_factor_in_many_columns),
         cmocka_unit_test(unequal_samples_in_odd_units),
         cmocka_unit_test(mutual_information_of_a_pair),
         cmocka_unit_test(one_distribution_twice),

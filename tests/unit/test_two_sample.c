@@ -99,35 +99,6 @@ static void categories_are_levels(void **state) {
     n2ce_ctx_free(ctx);
 }
 
-/* Every row five times is every row once; whole numbers that repeat by chance stay. */
-static void copies_are_no_evidence(void **state) {
-    (void)state;
-    enum { N = 40, D = 2, TIMES = 5 };
-    double *once[2] = {normals(N * D, 0, 1, 7), normals(N * D, 0, 1, 8)}, *rows[2];
-    size_t n[2] = {N * TIMES, N * TIMES}, dropped;
-    n2ce_ctx *ctx = new_ctx(1);
-    for (int s = 0; s < 2; s++) {
-        rows[s] = malloc(N * D * TIMES * sizeof *rows[s]);
-        assert_non_null(rows[s]);
-        for (size_t t = 0; t < TIMES; t++)
-            memcpy(rows[s] + t * N * D, once[s], N * D * sizeof(double));
-    }
-    assert_int_equal(n2_two_sample_distinct(ctx, rows, n, D, &dropped), N2CE_OK);
-    assert_int_equal(n[0], N);
-    assert_int_equal(n[1], N);
-    assert_int_equal(dropped, 2 * N * (TIMES - 1));
-    for (int s = 0; s < 2; s++) assert_memory_equal(rows[s], once[s], N * D * sizeof(double));
-    for (int s = 0; s < 2; s++)
-        for (size_t i = 0; i < N * D; i++) rows[s][i] = round(rows[s][i]);
-    assert_int_equal(n2_two_sample_distinct(ctx, rows, n, D, &dropped), N2CE_OK);
-    assert_int_equal(dropped, 0);
-    for (int s = 0; s < 2; s++) {
-        free(rows[s]);
-        free(once[s]);
-    }
-    n2ce_ctx_free(ctx);
-}
-
 /* The same bytes whatever the number of threads; without memory a status and no leak. */
 static void threads_and_memory(void **state) {
     (void)state;
@@ -165,7 +136,6 @@ int main(void) {
         cmocka_unit_test(each_difference_is_found),
         cmocka_unit_test(only_ranks_matter),
         cmocka_unit_test(categories_are_levels),
-        cmocka_unit_test(copies_are_no_evidence),
         cmocka_unit_test(threads_and_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

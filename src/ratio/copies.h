@@ -1,0 +1,21 @@
+/* Rows that stand in a sample several times though its values hardly ever repeat, as when a file was
+ * joined to itself: copies are no new evidence.
+ *
+ * Counts and levels repeat by nature, the more so the fewer values a column has; and two samples of
+ * them that are far apart share hardly any row. So rows are taken for copies only if
+ *
+ *   - pairs of equal rows are three times as frequent within samples as between them,
+ *   - twenty times as frequent as columns with these values make them if they are independent,
+ *     or, of one column, if its values are on no grid,
+ *   - in some column a twentieth of a sample's values differ, and of all rows a twentieth,
+ *   - and no row is a twentieth of a sample by itself (zeros, say). */
+#ifndef N2_COPIES_H
+#define N2_COPIES_H
+
+#include "base/ctx.h"
+
+/* Of rows[s], n[s] rows of d numbers each, keeps one of each, in their order, if there are copies.
+ * n[s] becomes the number that is left, *dropped that of the others. Fails with N2CE_ENOMEM. */
+n2ce_status n2_copies_drop(n2ce_ctx *ctx, double *rows[2], size_t n[2], size_t d, size_t *dropped);
+
+#endif
