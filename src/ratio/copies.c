@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const double BETWEEN = 3, BY_NATURE = 20; /* times as frequent as that */
-static const double VARIED = 0.05;                /* of the rows: values of a column, or rows */
-static const double GRID = 20;                    /* places of a grid, for each value */
-static const double FEWEST = 5;                   /* pairs of equal rows */
+static const double VARIED = 0.05;               /* of the rows: values of a column, or rows */
+static const double GRID = 20;                   /* places of a grid, for each value */
+static const double FEWEST = 5;                  /* pairs of equal rows */
 
 typedef struct whole_row {
     const double *x;
@@ -34,23 +34,14 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double pairs_of(double n) {
-    return 0.5 * n * (n - 1);
-}
+static double pairs_of(double n) { return 0.5 * n * (n - 1); }
 
-/* ---- what columns make of it ------------------------------------------------------------------ */
+/* ---- what columns make of it ------------------------------------------------------------------
+ */
 
-typedef struct column_look {
-    double alike; /* the chance that two rows have the same value */
-    double distinct;
-    bool grid; /* values are neighbours on a grid, as whole numbers are */
-} column_look;
-
-static column_look look_at_column(const double *x, size_t n, size_t d, double *sorted) {
-    column_look out = {0, 0, false};
+n2_column_look n2_look_at_column(const double *sorted, size_t n) {
+    n2_column_look out = {0, 0, false};
     double least = INFINITY, equal = 0;
-    for (size_t i = 0; i < n; i++) sorted[i] = x[i * d];
-    qsort(sorted, n, sizeof *sorted, ascending);
     for (size_t i = 0, end; i < n; i = end, out.distinct++) {
         for (end = i + 1; end < n && sorted[end] == sorted[i];) end++;
         equal += pairs_of((double)(end - i));
@@ -61,21 +52,28 @@ static column_look look_at_column(const double *x, size_t n, size_t d, double *s
     return out;
 }
 
+bool n2_hardly_equal(double equal, double by_nature, size_t d, bool varied, bool grid) {
+    if (!varied || equal < FEWEST) return false;
+    return d > 1 ? equal > BY_NATURE * by_nature : !grid;
+}
+
 /* Whether a sample's rows could hardly repeat so often by themselves. */
 static bool hardly_repeats(const double *x, size_t n, size_t d, double repeated, double *sorted) {
     double by_nature = pairs_of((double)n);
     bool varied = false, grid = false;
     for (size_t c = 0; c < d; c++) {
-        const column_look look = look_at_column(x + c, n, d, sorted);
+        for (size_t i = 0; i < n; i++) sorted[i] = x[i * d + c];
+        qsort(sorted, n, sizeof *sorted, ascending);
+        const n2_column_look look = n2_look_at_column(sorted, n);
         varied = varied || look.distinct > VARIED * (double)n;
         by_nature *= look.alike;
         grid = look.grid;
     }
-    if (!varied || repeated < FEWEST) return false;
-    return d > 1 ? repeated > BY_NATURE * by_nature : !grid;
+    return n2_hardly_equal(repeated, by_nature, d, varied, grid);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------
+ */
 
 /* Pairs of equal rows in each sample and between them, rows that differ, and the most often one row
  * stands in a sample. */
@@ -101,7 +99,8 @@ static bool often_within(const repeats *r, const size_t n[2]) {
     const double a = (double)n[0], b = (double)n[1], equal = r->within[0] + r->within[1];
     const double within = equal / (pairs_of(a) + pairs_of(b)), between = r->between / (a * b);
     const bool special = r->most > fmax(10, 0.05 * fmin(a, b));
-    return equal >= FEWEST && within > BETWEEN * between && r->distinct >= VARIED * (a + b) && !special;
+    return equal >= FEWEST && within > BETWEEN * between && r->distinct >= VARIED * (a + b) &&
+           !special;
 }
 
 /* Sorted rows: the first of equal ones of a sample stays, keep[sample][row]. */

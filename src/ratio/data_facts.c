@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/linalg.h"
+#include "copies.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,13 +45,35 @@ static bool holds(const sample *s, double value) {
     return bsearch(&value, s->sorted, s->n, sizeof value, ascending) != NULL;
 }
 
-/* The most frequent value that the other sample does not have. */
+/* Rows with the values next to those of rows begin .. end - 1, above or below: at most one value.
+ */
+static size_t next_to(const sample *s, size_t begin, size_t end, bool above) {
+    size_t n = 0;
+    const size_t at = above ? end : begin - 1;
+    if (above ? end >= s->n : begin == 0) return 0;
+    for (size_t i = at; i < s->n && s->sorted[i] == s->sorted[at]; i += above ? 1 : (size_t)-1) n++;
+    return n;
+}
+
+/* Whether a value stands out of those around it, or there are only a few: of many whole numbers
+ * that a sample has more or less of, the other will lack some. */
+static bool stands_out(const sample *s, double distinct, size_t begin, size_t end) {
+    enum { FEW_VALUES = 20, TIMES = 5 };
+    const size_t around = next_to(s, begin, end, false) + next_to(s, begin, end, true);
+    return distinct <= FEW_VALUES || 2 * (end - begin) > TIMES * around;
+}
+
+/* The most frequent value that the other sample does not have, and would, were it as frequent. */
 static void find_atom(const sample *s, const sample *other, size_t c, n2_column_fact *out) {
+    static const double CHANCE = 0.01;
+    const double distinct = n2_look_at_column(s->sorted, s->n).distinct;
     for (size_t i = 0, end; i < s->n; i = end) {
         for (end = i; end < s->n && s->sorted[end] == s->sorted[i]; end++) {}
         const double share = (double)(end - i) / (double)s->n;
         const bool frequent = end - i >= MANY && share >= ATOM && share > out->share;
-        if (frequent && !holds(other, s->sorted[i]))
+        const double by_chance = distinct * pow(1 - share, (double)other->n);
+        if (frequent && by_chance < CHANCE && stands_out(s, distinct, i, end) &&
+            !holds(other, s->sorted[i]))
             *out = (n2_column_fact){c, share, s->sorted[i]};
     }
 }
@@ -138,26 +161,38 @@ static int by_numbers(const void *a, const void *b) {
     return 0;
 }
 
-/* Rows of the numerator that the denominator has, and rows that stand twice in one sample. */
-static void count_repeats(const whole_row *row, size_t n, size_t *shared, size_t *repeated) {
-    *shared = *repeated = 0;
+/* Rows that stand in both samples or twice in one, and pairs of such rows. */
+typedef struct repeats {
+    size_t shared, repeated;   /* rows of the numerator that the denominator has; of one sample */
+    double between, within[2]; /* pairs */
+} repeats;
+
+static repeats count_repeats(const whole_row *row, size_t n) {
+    repeats r = {0};
     for (size_t i = 0, end; i < n; i = end) {
         size_t count[2] = {0, 0};
         for (end = i; end < n && by_numbers(&row[end], &row[i]) == 0; end++) count[row[end].side]++;
-        for (size_t side = 0; side < 2; side++) *repeated += count[side] > 1 ? count[side] - 1 : 0;
-        *shared += count[0] > 0 ? count[1] : 0;
+        for (size_t side = 0; side < 2; side++) {
+            r.repeated += count[side] > 1 ? count[side] - 1 : 0;
+            r.within[side] += 0.5 * (double)count[side] * ((double)count[side] - 1);
+        }
+        r.shared += count[0] > 0 ? count[1] : 0;
+        r.between += (double)count[0] * (double)count[1];
     }
+    return r;
 }
 
-/* Whether some column has different values in most rows: else rows are alike by nature. */
-static bool values_differ(const sample *s) {
+/* Whether so many of a number of pairs of rows are equal that values which repeat are no reason. */
+static bool are_strange(const sample *s, double equal, double pairs) {
+    bool varied = false, grid = false;
     for (size_t c = 0; c < s->t->cols; c++) {
-        size_t distinct = 1;
         sort_column(s, c);
-        for (size_t i = 1; i < s->n; i++) distinct += s->sorted[i] != s->sorted[i - 1];
-        if (distinct > s->n / 10) return true;
+        const n2_column_look look = n2_look_at_column(s->sorted, s->n);
+        varied = varied || look.distinct > (double)s->n / 10;
+        grid = look.grid;
+        pairs *= look.alike;
     }
-    return false;
+    return n2_hardly_equal(equal, pairs, s->t->cols, varied, grid);
 }
 
 /* Combinations of levels, for each row of the smaller sample. */
@@ -173,16 +208,18 @@ static double count_cells(const sample s[2], const whole_row *row, size_t n) {
 static n2ce_status look_at_rows(const sample s[2], n2_arena *arena, n2_data_facts *out) {
     const size_t n = s[1].n + (s[0].t ? s[0].n : 0);
     whole_row *row = n2_arena_alloc(arena, n, sizeof *row);
-    size_t shared, repeated, at = 0;
+    size_t at = 0;
     if (!row) return N2CE_ENOMEM;
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < s[side].n && s[side].t; i++)
             row[at++] = (whole_row){row_at(&s[side], i), s[side].t->cols, side};
     qsort(row, n, sizeof *row, by_numbers);
-    count_repeats(row, n, &shared, &repeated);
+    const repeats r = count_repeats(row, n);
+    const double of[] = {(double)s[0].n, (double)s[1].n};
     out->cells = count_cells(s, row, n);
-    if (shared >= FEW && values_differ(&s[1])) out->shared = shared;
-    if (!s[0].t && repeated >= FEW && values_differ(&s[1])) out->repeated = repeated;
+    if (r.shared >= FEW && are_strange(&s[1], r.between, of[0] * of[1])) out->shared = r.shared;
+    if (!s[0].t && r.repeated >= FEW && are_strange(&s[1], r.within[1], 0.5 * of[1] * (of[1] - 1)))
+        out->repeated = r.repeated;
     return N2CE_OK;
 }
 

@@ -346,6 +346,12 @@ static double between(double gap, double value) {
     return copysign(fmin(0.5 * fabs(gap), 0.1 + 0.25 * fabs(value)), gap);
 }
 
+/* Nobody knows a mean of rows better: a ratio of 1 everywhere, which has no variance, may be wrong
+ * by as much. */
+static double least_error(const n2_scores *s) {
+    return 0.5 / (double)(s->n[0] < s->n[1] ? s->n[0] : s->n[1]);
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -386,7 +392,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned || r->mapped > 0)
         e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);
-    e.error = sqrt(e.error);
+    e.error = fmax(sqrt(e.error), least_error(s));
     return e;
 }
 
@@ -407,12 +413,6 @@ n2_estimate n2_estimate_reverse_kl(const n2_scores *s, const n2_fit_record *r, n
 
 /* Rows that a fit has seen flatter it as much as rows that it has not seen wrong it: the
  * mean of both is free of that to first order, and a part of that is the error that is left. */
-/* Nobody knows a mean of rows better: a ratio of 1 everywhere, which has no variance, may be wrong
- * by as much. */
-static double least_error(const n2_scores *s) {
-    return 0.5 / (double)(s->n[0] < s->n[1] ? s->n[0] : s->n[1]);
-}
-
 n2_estimate n2_estimate_path(const n2_scores *s, double magnitude) {
     static const double SECOND_ORDER = 0.5;
     n2_estimate e = path(s, magnitude, PATH_HELD);

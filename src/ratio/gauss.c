@@ -355,6 +355,20 @@ void n2_gauss_free(n2_gauss *g) {
     n2_free(g->ctx, g);
 }
 
+bool n2_gauss_drop_degenerate(n2_gauss *g) {
+    static const double LEAST = 1e-9;
+    const size_t d = g->d, pairs = g->dx == 0 ? 0 : g->dx < d - g->dx ? g->dx : d - g->dx;
+    bool dropped = false;
+    for (size_t i = 0; i < d; i++) {
+        if (g->lambda[i] > LEAST && g->lambda[i] < 1 / LEAST) continue;
+        dropped = true;
+        g->lambda[i] = 1;
+        g->delta[i] = 0;
+        if (i < 2 * pairs) g->lambda[i < pairs ? i + pairs : i - pairs] = 1;
+    }
+    return dropped;
+}
+
 /* ---- unbiased divergences ------------------------------------------------ */
 
 /* E ln det S - ln det Sigma for a sample covariance with v degrees of freedom. */

@@ -60,6 +60,11 @@ n2ce_status n2_gauss_new(n2ce_ctx *ctx, size_t d, const n2_moments *num, const n
                          n2_gauss **out);
 void n2_gauss_free(n2_gauss *g); /* NULL is fine */
 
+/* Leaves out directions along which one sample varies a billion times less than the other, or x and
+ * y are one: of indicators of levels, that some combinations never occur, which no normal tells
+ * well. Returns whether there were any. */
+bool n2_gauss_drop_degenerate(n2_gauss *g);
+
 /* n of them, side by side on all threads: what each needs is held at the same time. After a failure
  * all of out are NULL.
  *

@@ -5,11 +5,12 @@
 
 #include <math.h>
 
-enum { NEIGHBOURS = 10, MOST_ROWS = 1500 };
+enum { NEIGHBOURS = 10, MOST_NEIGHBOURS = 64, MOST_ROWS = 1500 };
 
 typedef struct voting {
     const n2_opinion_rows *of;
-    size_t n[2], d;
+    size_t n[2], d, neighbours;
+    size_t stride;  /* rows are gone through in an order that knows nothing of samples */
     double *change; /* of each row's loss, denominator first */
     bool *alone;    /* likewise: no neighbour is of the other side */
 } voting;
@@ -27,14 +28,15 @@ static double distance(const double *x, const double *y, size_t d) {
 
 /* How many of the nearest rows are of the numerator; *asked is how many there are. */
 static size_t count_votes(const voting *v, size_t i, size_t *asked) {
-    double near[NEIGHBOURS];
-    bool num[NEIGHBOURS];
+    double near[MOST_NEIGHBOURS];
+    bool num[MOST_NEIGHBOURS];
+    const size_t all = v->n[0] + v->n[1], most = v->neighbours;
     size_t have = 0, votes = 0;
-    for (size_t j = 0; j < v->n[0] + v->n[1]; j++) {
-        if (j == i) continue;
+    for (size_t k = 0, j = i; k + 1 < all; k++) {
+        j = (j + v->stride) % all;
         const double far = distance(row_at(v, i), row_at(v, j), v->d);
-        if (have == NEIGHBOURS && !(far < near[NEIGHBOURS - 1])) continue;
-        size_t at = have < NEIGHBOURS ? have++ : NEIGHBOURS - 1;
+        if (have == most && !(far < near[most - 1])) continue;
+        size_t at = have < most ? have++ : most - 1;
         for (; at > 0 && near[at - 1] > far; at--) {
             near[at] = near[at - 1];
             num[at] = num[at - 1];
@@ -74,10 +76,34 @@ static void add_up(const voting *v, size_t side, n2_opinion *out) {
     out->gain.error += fmax(square / n - sum / n * sum / n, 0) / n;
 }
 
+/* As many neighbours as it takes that by chance one of a thousand rows has none of the smaller
+ * sample. */
+static size_t choose_neighbours(const size_t n[2]) {
+    const double all = (double)(n[0] + n[1]), larger = (double)(n[0] > n[1] ? n[0] : n[1]);
+    const double need = larger < all ? ceil(log(0.001) / log(larger / all)) : NEIGHBOURS;
+    return (size_t)fmin(fmax(need, NEIGHBOURS), MOST_NEIGHBOURS);
+}
+
+/* About the golden section of all rows, and no divisor in common with their number. */
+static size_t choose_stride(size_t all) {
+    size_t stride = (size_t)(0.618 * (double)all) + 1;
+    for (;; stride++) {
+        size_t a = all, b = stride;
+        while (b) {
+            const size_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1) return stride;
+    }
+}
+
 n2ce_status n2_second_opinion(n2ce_ctx *ctx, const n2_opinion_rows *of, n2_opinion *out) {
     voting v = {.of = of, .d = of->rows[1].d};
     for (size_t side = 0; side < 2; side++)
         v.n[side] = of->rows[side].n < MOST_ROWS ? of->rows[side].n : MOST_ROWS;
+    v.neighbours = choose_neighbours(v.n);
+    v.stride = choose_stride(v.n[0] + v.n[1]);
     *out = (n2_opinion){0};
     v.change = n2_alloc(ctx, v.n[0] + v.n[1], sizeof *v.change);
     v.alone = n2_alloc(ctx, v.n[0] + v.n[1], sizeof *v.alone);

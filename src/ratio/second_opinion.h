@@ -1,8 +1,9 @@
 /* A second opinion of a log ratio, by other means: do the nearest rows tell more than it does?
  *
- * A row's neighbours, ten of the pooled samples, vote for the sample that it is from; the votes are
- * a log ratio of their own. It is a coarse one, so that it predicts labels better than the fitted
- * one says that there is something which the fit has not found: a fine pattern, say. */
+ * A row's neighbours, ten of the pooled samples, more where one of these is much larger, vote for
+ * the sample that it is from; of rows as far away chance decides which. The votes are a log ratio
+ * of their own. It is a coarse one, so that it predicts labels better than the fitted one says that
+ * there is something which the fit has not found: a fine pattern, say. */
 #ifndef N2_SECOND_OPINION_H
 #define N2_SECOND_OPINION_H
 

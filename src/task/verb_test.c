@@ -15,7 +15,6 @@ static const n2ce_option test_options[] = {
     N2_COLUMNS_OPTION,
     {"permutations", 0, N2CE_OPTION_COUNT, "999", 9, 1e7, NULL, "N", "permutations of the labels"},
     N2_SAMPLE_OPTIONS,
-    N2_INTERVAL_OPTIONS,
     N2_FIT_OPTIONS,
     N2_REPORT_OPTION,
     N2_FORCE_OPTION,

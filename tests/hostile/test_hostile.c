@@ -17,6 +17,7 @@ typedef struct hostile {
     double kl, reverse, js;
     const char *steps;  /* of networks, or NULL */
     const char *stages; /* or NULL */
+    const char *levels; /* columns that are names, or NULL */
 } hostile;
 
 static const double PI = 3.14159265358979324;
@@ -73,6 +74,25 @@ static void fill_counts(double *out, size_t n, double chance, uint32_t stream) {
 static void counts_far_apart(size_t n, double *num, double *den) {
     fill_counts(num, 2 * n, 0.3, 40);
     fill_counts(den, 2 * n, 0.55, 41);
+}
+
+/* Ages, say: two samples of whole numbers that have few in common. */
+static void ages_far_apart(size_t n, double *num, double *den) {
+    fill_normal(num, n, 80, 30, 44);
+    fill_normal(den, n, 0, 30, 45);
+    for (size_t i = 0; i < n; i++) {
+        num[i] = round(num[i]);
+        den[i] = round(den[i]);
+    }
+}
+
+/* Twelve cities of three states: whoever knows the city knows the state. */
+static void cities_and_states(size_t n, double *x, double *y) {
+    fill_uniform(x, n, 46);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = floor(12 * x[i]);
+        y[i] = floor(x[i] / 4);
+    }
 }
 
 static void bits_in_a_chain(size_t n, double *num, double *den) {
@@ -243,41 +263,50 @@ static void bits(size_t n, double *num, double *den) {
 
 static const hostile cases[] = {
     {"whole numbers and their copy", ROWS, 1, 1, whole_numbers_and_their_copy, true, 1.791759,
-     N2_NAN, N2_NAN, NULL, NULL},
+     N2_NAN, N2_NAN, NULL, NULL, NULL},
     {"1 % at 30 sigma", ROWS, 2, 2, one_in_a_hundred_at_thirty_sigma, false, 4.44, 0.01005, N2_NAN,
-     NULL, NULL},
-    {"half zeros", ROWS, 1, 1, half_zeros, false, N2_INFINITY, 0.693147, 0.215762, "100", NULL},
+     NULL, NULL, NULL},
+    {"half zeros", ROWS, 1, 1, half_zeros, false, N2_INFINITY, 0.693147, 0.215762, "100", NULL,
+     NULL},
     {"half zeros below", ROWS, 1, 1, half_zeros_below, false, 0.693147, N2_INFINITY, 0.215762,
-     "100", NULL},
+     "100", NULL, NULL},
     {"U(0, 2) and U(0, 1)", ROWS, 1, 1, wider_support, false, N2_INFINITY, 0.693147, 0.215762,
-     "100", NULL},
+     "100", NULL, NULL},
     {"(x, x)", ROWS, 2, 2, columns_that_are_one, false, N2_INFINITY, N2_INFINITY, 0.693147, NULL,
-     NULL},
+     NULL, NULL},
     {"(x, x) below", ROWS, 2, 2, columns_that_are_one_below, false, N2_INFINITY, N2_INFINITY,
-     0.693147, NULL, NULL},
+     0.693147, NULL, NULL, NULL},
     {"100 columns of Laplace", 500, 100, 100, many_columns_of_laplace, false, 1.0712, 1.0712,
-     N2_NAN, "100", NULL},
-    {"the same file twice", ROWS, 3, 3, the_same_file_twice, false, 0, 0, 0, NULL, NULL},
-    {"rows five times", ROWS, 3, 3, rows_five_times, false, 0, 0, 0, NULL, NULL},
-    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, N2_NAN, N2_NAN, "100", NULL},
-    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, N2_NAN, N2_NAN, "100", NULL},
-    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, N2_INFINITY, 0.215762, "100", NULL},
-    {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
-    {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL},
-    {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30", NULL},
+     N2_NAN, "100", NULL, NULL},
+    {"the same file twice", ROWS, 3, 3, the_same_file_twice, false, 0, 0, 0, NULL, NULL, NULL},
+    {"rows five times", ROWS, 3, 3, rows_five_times, false, 0, 0, 0, NULL, NULL, NULL},
+    {"pairs five times", ROWS, 1, 1, pairs_five_times, true, 0, N2_NAN, N2_NAN, "100", NULL, NULL},
+    {"ten waves", 1000, 1, 1, ten_waves, true, 1.70, N2_NAN, N2_NAN, "100", NULL, NULL},
+    {"checkerboard", 1000, 2, 2, checkerboard, false, 0.693147, N2_INFINITY, 0.215762, "100", NULL,
+     NULL},
+    {"triangles", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL, NULL},
+    {"other triangles", 1000, 2, 2, other_triangles, false, 0.7545, 1.128, 0.1810, NULL, NULL,
+     NULL},
+    {"triangles, 30 steps", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "30", NULL, NULL},
     {"signs of two in 20", 2000, 20, 20, signs_of_two_in_20, false, 0.42511, 0.63509, 0.11949, NULL,
+     NULL, NULL},
+    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100", NULL, NULL},
+    {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL, NULL,
      NULL},
-    {"one wave", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "100", NULL},
-    {"t with 2 degrees of freedom", ROWS, 3, 3, heavy_tails, false, 0.705, 0.781, 0.160, NULL,
+    {"lognormal", ROWS, 2, 2, positive_columns, false, 0.1395, 0.1886, 0.0380, NULL, NULL, NULL},
+    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, N2_NAN, NULL, NULL, NULL},
+    {"sharp mixtures", 1200, 2, 2, sharp_mixtures, false, 1.0808, 3.3897, 0.2713, "100", NULL,
      NULL},
-    {"lognormal", ROWS, 2, 2, positive_columns, false, 0.1395, 0.1886, 0.0380, NULL, NULL},
-    {"bits", ROWS, 3, 3, bits, false, 0.26153, 0.24685, N2_NAN, NULL, NULL},
-    {"sharp mixtures", 1200, 2, 2, sharp_mixtures, false, 1.0808, 3.3897, 0.2713, "100", NULL},
-    {"arcs", 1000, 2, 2, arcs, false, 0.48313, 0.28946, N2_NAN, NULL, NULL},
-    {"triangles, 3 stages", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "200", "3"},
-    {"counts far apart", 800, 2, 2, counts_far_apart, false, 5.0977, 5.3820, N2_NAN, NULL, NULL},
-    {"bits in a chain", 800, 8, 8, bits_in_a_chain, false, 1.8931, 2.3567, N2_NAN, NULL, NULL},
-    {"one wave, 2 stages", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "200", "2"},
+    {"arcs", 1000, 2, 2, arcs, false, 0.48313, 0.28946, N2_NAN, NULL, NULL, NULL},
+    {"triangles, 3 stages", 1000, 2, 2, triangles, false, 0.7545, 1.128, 0.1810, "200", "3", NULL},
+    {"counts far apart", 800, 2, 2, counts_far_apart, false, 5.0977, 5.3820, N2_NAN, NULL, NULL,
+     NULL},
+    {"bits in a chain", 800, 8, 8, bits_in_a_chain, false, 1.8931, 2.3567, N2_NAN, NULL, NULL,
+     NULL},
+    {"ages far apart", 1000, 1, 1, ages_far_apart, false, 3.5556, 3.5556, N2_NAN, NULL, NULL, NULL},
+    {"cities and states", 1000, 1, 1, cities_and_states, true, 1.0986, N2_NAN, N2_NAN, NULL, NULL,
+     "0,1"},
+    {"one wave, 2 stages", 1000, 1, 1, one_wave, true, 0.8634, N2_NAN, N2_NAN, "200", "2", NULL},
 };
 
 static n2ce_answer *ask(n2ce_ctx *ctx, const hostile *h, const n2ce_matrix *data) {
@@ -287,6 +316,7 @@ static n2ce_answer *ask(n2ce_ctx *ctx, const hostile *h, const n2ce_matrix *data
     assert_int_equal(n2ce_options_new(ctx, n2ce_task_options(task), &o), N2CE_OK);
     if (h->steps) assert_int_equal(n2ce_options_set(o, "steps", h->steps), N2CE_OK);
     if (h->stages) assert_int_equal(n2ce_options_set(o, "stages", h->stages), N2CE_OK);
+    if (h->levels) assert_int_equal(n2ce_options_set(o, "categorical", h->levels), N2CE_OK);
     if (n2ce_task_run_on(ctx, task, o, data, 2, &answer) != N2CE_OK)
         fail_msg("%s: %s", h->name, n2ce_errmsg(ctx));
     n2ce_options_free(o);

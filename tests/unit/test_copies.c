@@ -1,4 +1,5 @@
-/* Facts about rows that stand in a sample several times: copies of rows go, what repeats by nature stays. */
+/* Facts about rows that stand in a sample several times: copies of rows go, what repeats by nature
+ * stays. */
 #include "samples.h"
 
 #include "ratio/copies.h"
@@ -98,8 +99,10 @@ static void numbers_of_one_column_are_found(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_are_no_evidence),     cmocka_unit_test(counts_repeat_by_nature),
-        cmocka_unit_test(bits_repeat_by_nature),      cmocka_unit_test(rounded_copies_are_found),
+        cmocka_unit_test(copies_are_no_evidence),
+        cmocka_unit_test(counts_repeat_by_nature),
+        cmocka_unit_test(bits_repeat_by_nature),
+        cmocka_unit_test(rounded_copies_are_found),
         cmocka_unit_test(numbers_of_one_column_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
