@@ -116,6 +116,7 @@ typedef struct n2_latent_record {
     double shift;     /* to be added to predictions of proposals, in y_sd */
     double cut;       /* how abruptly values end, 0 to 1: as if the best had been cut off */
     double error;     /* standard deviation of the mean over proposals, in y_sd */
+    double ceiling;   /* nothing is said to be worth more, in units of y; infinite: that is open */
     double chance;    /* the best of designs by chance, as it is judged, in units of y */
     bool outdone;     /* the best proposal of a trial was worse than that */
     n2_latent_trial trial[N2_LATENT_DEPTHS * N2_LATENT_AMBITIONS];

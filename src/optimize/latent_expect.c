@@ -11,6 +11,10 @@
  * cut are those whose noise let them stay: what is seen of good designs is too low, by as much as
  * there is noise. Whether values end abruptly, their quantiles tell.
  *
+ * Where models of nearly the same rows disagree by many standard deviations, as on a logarithmic
+ * scale that leads to the sky, neither is believed: nothing is said to be above the best seen by
+ * more than a few times what the best rows are above the others.
+ *
  * Both are in standard deviations of the values as they are. On the scale that values are learnt
  * on, which may be a logarithm, the same shift would be next to nothing or enormous. */
 #include "base/numerics.h"
@@ -23,7 +27,9 @@
 static const double OF_TRIAL = 2.5, LARGE = 2; /* times what a trial was off by; large for that */
 static const double OF_NOISE = 1.4;            /* times what is not explained, where values end */
 static const double LEAST_ERROR = 0.4, ERROR_OF_TRIAL = 0.8; /* the latter of the trial's part */
-static const double UNTRIED = 0.5; /* what a trial might have been off by, where there was none */
+static const double UNSTABLE = 10;  /* standard deviations that a trial was off by */
+static const double STEPS_MORE = 3; /* times from the best that was left in it to the best of all */
+static const double UNTRIED = 0.5;  /* what a trial might have been off by, where there was none */
 
 /* ---- what was cut off ------------------------------------------------------------------------ */
 
@@ -56,24 +62,41 @@ static n2ce_status look_at_end(n2_latent *m) {
 
 /* ---- shift and error ------------------------------------------------------------------------- */
 
-/* Judged less predicted, in the trial that is most like the run itself: that with the least hidden;
- * large numbers are made smaller. */
-static double said_by_trials(const n2_latent_record *r) {
-    double least = 1, off = 0;
+/* The trial that is most like the run itself: that with the least hidden; NULL: there was none. */
+static const n2_latent_trial *nearest_trial(const n2_latent_record *r) {
+    const n2_latent_trial *out = NULL;
     for (size_t i = 0; i < r->trials; i++) {
         const n2_latent_trial *t = &r->trial[i];
-        if (t->ambition != r->ambition || !(t->hidden < least)) continue;
-        least = t->hidden;
-        off = (t->judged - t->predicted) / r->y_sd;
+        if (t->ambition == r->ambition && (!out || t->hidden < out->hidden)) out = t;
     }
-    if (least == 1) return N2_NAN;
-    return off / hypot(1, off / LARGE);
+    return out;
+}
+
+/* Neither model is believed: the best seen, and some steps more, are all that is promised. */
+static void come_down(n2_latent *m, double best_left) {
+    n2_latent_record *r = &m->record;
+    const double step = STEPS_MORE * fmax(r->y_best - best_left, 0);
+    r->shift = 0;
+    r->error = fmax(LEAST_ERROR, step / r->y_sd);
+    r->ceiling = r->y_best + step;
+    n2_log(m->ctx, N2CE_LOG_WARNING,
+           "Models of nearly the same rows disagree about what proposals are worth by more than "
+           "%.0f standard deviations: nothing above %.6g is promised. Their order may still be "
+           "right; try out a few.",
+           UNSTABLE, r->ceiling);
 }
 
 n2ce_status n2_latent_learn_shift(n2_latent *m) {
     n2_latent_record *r = &m->record;
-    const double off = said_by_trials(r);
+    const n2_latent_trial *t = nearest_trial(r);
+    const double raw = t ? (t->judged - t->predicted) / r->y_sd : N2_NAN;
+    const double off = raw / hypot(1, raw / LARGE); /* large numbers are made smaller */
     N2_TRY(look_at_end(m));
+    r->ceiling = N2_INFINITY;
+    if (t && !(fabs(raw) < UNSTABLE)) {
+        come_down(m, t->best);
+        return N2CE_OK;
+    }
     const double noise = r->cut * sqrt(fmin(fmax(1 - r->r2, 0), 1));
     r->shift = OF_NOISE * noise + (isnan(off) ? 0 : OF_TRIAL * off);
     r->error = LEAST_ERROR + ERROR_OF_TRIAL * OF_TRIAL * (isnan(off) ? UNTRIED : fabs(off));
@@ -85,11 +108,13 @@ void n2_latent_expect(const n2_latent *m, const double *predicted, double sway, 
     const double shift = r->shift * r->y_sd;
     double sum = 0, apart = 0;
     for (size_t i = 0; i < out->rows; i++) {
-        sum += predicted[i] + shift;
-        apart += n2_latent_half_width(m, predicted[i], sway);
+        const bool high = predicted[i] + shift > r->ceiling;
+        sum += high ? r->ceiling : predicted[i] + shift;
+        apart += high ? 0 : n2_latent_half_width(m, predicted[i], sway);
     }
     const double n = (double)out->rows, error = hypot(r->error * r->y_sd, apart / n);
     out->low = sum / n - n2_normal_quantile(0.9) * error;
     out->high = sum / n + n2_normal_quantile(0.9) * error;
-    for (size_t i = 0; i < out->rows && out->predicted; i++) out->predicted[i] += shift;
+    for (size_t i = 0; i < out->rows && out->predicted; i++)
+        out->predicted[i] = fmin(out->predicted[i] + shift, r->ceiling);
 }

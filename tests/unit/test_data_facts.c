@@ -1,5 +1,5 @@
-/* Facts about what is found in samples before anything is fitted: values that one of them lacks, rows
- * that both have; and about what is none, because numbers repeat by nature. */
+/* Facts about what is found in samples before anything is fitted: values that one of them lacks,
+ * rows that both have; and about what is none, because numbers repeat by nature. */
 #include "samples.h"
 
 #include "ratio/data_facts.h"
@@ -26,7 +26,8 @@ static n2_data_facts facts_of(double *num, size_t n, double *den, size_t m) {
     return out;
 }
 
-/* Fifty rows lack numbers that four of a hundred have, and a sample of larger ones the small ones. */
+/* Fifty rows lack numbers that four of a hundred have, and a sample of larger ones the small ones.
+ */
 static void whole_numbers_that_a_sample_lacks_are_no_atoms(void **state) {
     (void)state;
     const n2_data_facts few = facts_of(whole(1000, 0, 10, 1), 1000, whole(50, 0, 10, 2), 50);

@@ -278,6 +278,36 @@ static void a_cut_is_seen(void **state) {
     assert_true(learn(&s.designs).cut < 0.1);
 }
 
+/* What is promised of two proposals, of which a model says 300 and 1.5, where the best seen is 1,
+ * the best that a trial left was 0.5, and that trial was off by so much. */
+static n2_proposals promised(double off, double predicted[2]) {
+    static sample s;
+    fill(&s);
+    n2_latent m = {.ctx = new_ctx(1), .designs = &s.designs, .scale = {.deviation = 1}};
+    m.record = (n2_latent_record){.y_sd = 1, .y_best = 1, .ambition = 2, .trials = 1};
+    m.record.trial[0] =
+        (n2_latent_trial){.hidden = 0.15, .best = 0.5, .ambition = 2, .judged = off, .n = 1};
+    n2_proposals p = {.rows = 2, .predicted = predicted};
+    const double said[] = {300, 1.5};
+    memcpy(predicted, said, sizeof said);
+    assert_int_equal(n2_latent_learn_shift(&m), N2CE_OK);
+    n2_latent_expect(&m, said, 0, &p);
+    n2ce_ctx_free(m.ctx);
+    return p;
+}
+
+/* Models that disagree by a hundred standard deviations promise some steps above the best alone. */
+static void unstable_models_promise_little(void **state) {
+    (void)state;
+    double predicted[2];
+    const n2_proposals wild = promised(100, predicted);
+    assert_close(predicted[0], 2.5, 1e-12, 0);
+    assert_close(predicted[1], 1.5, 1e-12, 0);
+    assert_true(wild.low > 0 && wild.high < 5);
+    const n2_proposals calm = promised(0.1, predicted);
+    assert_true(predicted[0] > 300 && calm.high > 150);
+}
+
 static n2ce_ctx *to_cancel;
 static void cancel_half_way(void *user, double done, double total) {
     if (done > *(double *)user * total) n2ce_ctx_cancel(to_cancel);
@@ -485,6 +515,7 @@ int main(void) {
         cmocka_unit_test(chains_stay_where_nothing_is_explained),
         cmocka_unit_test(products_are_learnt_as_logarithms),
         cmocka_unit_test(a_cut_is_seen),
+        cmocka_unit_test(unstable_models_promise_little),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(stopped_and_resumed_is_uninterrupted),
         cmocka_unit_test(the_ablations_run),
