@@ -598,9 +598,10 @@ N2CE_API size_t n2ce_model_columns(const n2ce_model *model);
 N2CE_API const char *n2ce_model_column(const n2ce_model *model, size_t column);
 
 /** Log ratios in nats of all rows. Same model, same rows: same bytes, whichever
- *  program calls it. A categorical column holds the number of its level. Fails
- *  with N2CE_EINVAL (wrong number of columns) or N2CE_EDATA (a value is not
- *  finite; the message says where). */
+ *  program calls it. A number in a categorical column is the name of a level, as
+ *  in a file: 20 is "20". Fails with N2CE_EINVAL (wrong number of columns) or
+ *  N2CE_EDATA (a value is not finite, a level was not there when the model was
+ *  fitted; the message says where). */
 N2CE_API n2ce_status n2ce_model_score(n2ce_model *model, const n2ce_matrix *rows,
                                       double *log_ratios);
 
@@ -682,7 +683,8 @@ N2CE_API void n2ce_detector_free(n2ce_detector *detector); /**< NULL is fine */
 /** Scores of rows, larger is odder, and their p-values, which are uniform where
  *  rows are like the normal ones. Either may be NULL. `first` is the number of
  *  the first row among all that are judged, in whatever calls: what p-values
- *  leave to chance depends on it, and on the seed. Fails with N2CE_EINVAL (other
+ *  leave to chance depends on it, and on the seed. A number in a categorical
+ *  column is the name of a level, as in a file. Fails with N2CE_EINVAL (other
  *  columns) or N2CE_EDATA (a value is infinite). */
 N2CE_API n2ce_status n2ce_detector_score(n2ce_detector *detector, const n2ce_matrix *rows,
                                          size_t first, double *scores, double *p_values);

@@ -268,6 +268,7 @@ static n2ce_status reader_options(const n2_detector *d, n2_header header, char *
     N2_TRY(n2_columns_quote(d->ctx, d->names, NULL, d->cols, names));
     N2_TRY(n2_columns_quote(d->ctx, d->names, d->categorical, d->cols, categorical));
     *out = (n2_table_options){.header = header,
+                              .names = d->names,
                               .columns = *names,
                               .categorical = *categorical,
                               .levels = d->levels,
@@ -296,10 +297,15 @@ n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_hea
 }
 
 n2ce_status n2_detector_open_matrix(const n2_detector *d, const n2ce_matrix *m, n2_reader **out) {
-    n2_table_options o = {.levels = d->levels, .keep_missing = true};
+    char *names = NULL, *categorical = NULL;
+    n2_table_options o;
     *out = NULL;
     if (m->cols != d->cols)
         return n2_fail(d->ctx, N2CE_EINVAL, "The rows have %zu columns; the normal rows have %zu.",
                        m->cols, d->cols);
-    return n2_reader_of_matrix(d->ctx, m, "the rows", &o, out);
+    n2ce_status status = reader_options(d, N2_HEADER_AUTO, &names, &categorical, &o);
+    if (status == N2CE_OK) status = n2_reader_of_matrix(d->ctx, m, "the rows", &o, out);
+    n2_free(d->ctx, names);
+    n2_free(d->ctx, categorical);
+    return status;
 }

@@ -81,6 +81,7 @@ enum { N2_TABLE_ROWS = 131072 };
 typedef struct n2_table_options {
     n2_header header;        /* of a CSV file; where it is told by the first line, and that may be
                               * either, what was assumed is logged */
+    char *const *names;      /* of a matrix's columns, which outlive the reader; NULL: numbers */
     const char *columns;     /* which to keep, and their order; NULL or "": all */
     const char *then;        /* more of them, kept after those; NULL or "": none */
     const char *categorical; /* which of them are categories; NULL or "": none */
@@ -115,7 +116,8 @@ typedef struct n2_table {
 n2ce_status n2_table_read(n2ce_ctx *ctx, const char *path, const n2_table_options *o,
                           n2_table **out);
 
-/* The same from memory; columns are known by their numbers. Messages call it `label`. */
+/* The same from memory; columns are known by their numbers, unless `names` are given. Messages call
+ * it `label`. */
 n2ce_status n2_table_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
                                const n2_table_options *o, n2_table **out);
 

@@ -271,11 +271,14 @@ static n2ce_status start_memory(n2_reader *r, const char *label, const void *byt
     return start_input(r);
 }
 
-static n2ce_status start_matrix(n2_reader *r, const char *label, const n2ce_matrix *m) {
+static n2ce_status start_matrix(n2_reader *r, const char *label, const n2ce_matrix *m,
+                                char *const *names) {
     r->label = n2_arena_strdup(&r->arena, label);
     if (!r->label) return N2CE_ENOMEM;
     N2_TRY(n2_npy_of_matrix(r->ctx, m, r->label, &r->npy));
-    return start_npy(r);
+    N2_TRY(start_npy(r));
+    for (size_t i = 0; names && i < r->file_cols; i++) r->file_names[i] = names[i];
+    return N2CE_OK;
 }
 
 static n2_reader *reader_new(n2ce_ctx *ctx, const n2_table_options *o) {
@@ -399,5 +402,5 @@ n2ce_status n2_reader_parse(n2ce_ctx *ctx, const char *label, const void *bytes,
 n2ce_status n2_reader_of_matrix(n2ce_ctx *ctx, const n2ce_matrix *m, const char *label,
                                 const n2_table_options *o, n2_reader **out) {
     n2_reader *r = *out = reader_new(ctx, o);
-    return r ? finish(r, start_matrix(r, label, m), o, out) : N2CE_ENOMEM;
+    return r ? finish(r, start_matrix(r, label, m, o ? o->names : NULL), o, out) : N2CE_ENOMEM;
 }

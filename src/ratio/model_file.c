@@ -6,7 +6,6 @@
 #include "smooth_file.h"
 #include "trees_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,20 +69,20 @@ n2ce_status n2_model_new(n2ce_ctx *ctx, n2_ratio *ratio, const n2_fit_record *re
     return status;
 }
 
-/* A column of levels holds their numbers. */
-static n2ce_status check_codes(const n2ce_model *m, const n2_table *rows) {
-    for (size_t c = 0; c < m->cols; c++) {
-        const n2_feature *f = &m->ratio->features->column[c];
-        for (size_t i = 0; i < rows->rows && f->kind == N2_FEATURE_LEVELS; i++) {
-            const double x = rows->x[i * m->cols + c];
-            if (x >= 0 && x < (double)f->levels && x == floor(x)) continue;
-            return n2_fail(
-                m->ctx, N2CE_EINVAL,
-                "Row %zu, column %zu (\"%s\") holds %g; its levels are numbered 0 to %zu.", i, c,
-                m->names[c], x, f->levels - 1);
-        }
-    }
-    return N2CE_OK;
+/* As in a file, a number of a categorical column is the name of a level. */
+static n2ce_status read_matrix(const n2ce_model *m, const n2ce_matrix *rows, n2_table **out) {
+    char *categorical;
+    *out = NULL;
+    N2_TRY(n2_columns_quote(m->ctx, m->names, m->categorical, m->cols, &categorical));
+    const n2_table_options o = {.names = m->names, .categorical = categorical, .levels = m->levels};
+    const n2ce_status status = n2_table_of_matrix(m->ctx, rows, "the rows", &o, out);
+    n2_free(m->ctx, categorical);
+    if (status != N2CE_OK ||
+        memcmp((*out)->categorical, m->categorical, m->cols * sizeof *m->categorical) == 0)
+        return status;
+    n2_table_free(*out);
+    *out = NULL;
+    return n2_fail(m->ctx, N2CE_EDATA, "The model has two columns of one name. Fit it anew.");
 }
 
 n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) {
@@ -94,10 +93,8 @@ n2ce_status n2ce_model_score(n2ce_model *m, const n2ce_matrix *rows, double *f) 
                        "The rows have %zu columns; the model was fitted to %zu.", rows->cols,
                        m->cols);
     if (rows->rows == 0) return N2CE_OK;
-    n2ce_status status = n2_table_of_matrix(m->ctx, rows, "the rows", NULL, &table);
-    if (status != N2CE_OK) return status;
-    status = check_codes(m, table);
-    if (status == N2CE_OK) status = n2_ratio_score(m->ratio, table->x, table->rows, f);
+    N2_TRY(read_matrix(m, rows, &table));
+    const n2ce_status status = n2_ratio_score(m->ratio, table->x, table->rows, f);
     n2_table_free(table);
     return status;
 }

@@ -116,7 +116,8 @@ static void use(n2ce_model *m) {
     REQUIRE(x && cols > 0 && n2ce_model_json(m));
     for (size_t c = 0; c < cols; c++) REQUIRE(n2ce_model_column(m, c));
     const n2ce_matrix rows = {x, N2CE_F64, FEW, cols, 0, 0};
-    REQUIRE(n2ce_model_score(m, &rows, f) == N2CE_OK);
+    const n2ce_status status = n2ce_model_score(m, &rows, f);
+    REQUIRE(status == N2CE_OK || status == N2CE_EDATA); /* a level need not be called 0 */
     free(x);
 }
 

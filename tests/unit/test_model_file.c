@@ -276,8 +276,7 @@ static void names_and_levels_survive(void **state) {
     assert_int_equal(n2_levels_add(m->levels, "colour", "gr\xc3\xbcn", &code), N2CE_OK);
     const double expected[] = {1.5, (double)code, 0.5};
     assert_memory_equal(x, expected, sizeof x);
-    const n2ce_matrix row = matrix(expected, 1, 3);
-    assert_int_equal(n2ce_model_score(m, &row, &direct), N2CE_OK);
+    assert_int_equal(n2_ratio_score(m->ratio, x, 1, &direct), N2CE_OK);
     assert_int_equal(n2_ratio_score(made->ratio, x, 1, &read), N2CE_OK);
     assert_memory_equal(&direct, &read, sizeof direct);
     n2_reader_close(r);
@@ -306,13 +305,49 @@ static void unknown_levels_are_refused(void **state) {
     assert_non_null(strstr(n2ce_errmsg(f->ctx), "pink"));
     assert_non_null(strstr(n2ce_errmsg(f->ctx), "line 2"));
     n2_reader_close(r);
-    static const double codes[] = {-1, 3, 0.5};
-    for (size_t i = 0; i < COUNT_OF(codes); i++) {
-        const double row[] = {1, codes[i], 2};
-        const n2ce_matrix one = matrix(row, 1, 3);
-        assert_int_equal(n2ce_model_score(m, &one, x), N2CE_EINVAL);
-        assert_non_null(strstr(n2ce_errmsg(f->ctx), "colour"));
-    }
+    const double codes[] = {1, 0, 2}; /* no level is called 0, though one has this code */
+    const n2ce_matrix one = matrix(codes, 1, 3);
+    assert_int_equal(n2ce_model_score(m, &one, x), N2CE_EDATA);
+    assert_non_null(
+        strstr(n2ce_errmsg(f->ctx), "\"0\" is not a known category of column \"colour\""));
+    n2ce_model_free(m);
+}
+
+/* Three rows of four have one level, the fourth the other. */
+static void write_levels(const char *path, int often, int seldom) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("c,x\n", file);
+    for (int i = 0; i < 120; i++) fprintf(file, "%d,%d\n", i % 4 ? often : seldom, i * 37 % 120);
+    fclose(file);
+}
+
+/* Levels of a file that are numbers are those numbers in memory. */
+static void numbers_are_names_of_levels(void **state) {
+    fixture *f = *state;
+    char num[112], den[112], rows[112];
+    snprintf(num, sizeof num, "%s/num.csv", f->folder);
+    snprintf(den, sizeof den, "%s/den.csv", f->folder);
+    write_levels(num, 20, 10);
+    write_levels(den, 10, 20);
+    const char *const options[] = {"num",         num, "den",    den,         "output", f->path,
+                                   "categorical", "c", "critic", "quadratic", NULL};
+    n2ce_model *m = run(f->ctx, "fit", NULL, options);
+    const double x[] = {10, 1, 20, 1};
+    const n2ce_matrix two = matrix(x, 2, 2);
+    double direct[2], read[2];
+    assert_int_equal(n2ce_model_score(m, &two, direct), N2CE_OK);
+    assert_true(direct[0] < -0.5 && direct[1] > 0.5);
+    n2_reader *r;
+    size_t n;
+    snprintf(rows, sizeof rows, "%s/rows.csv", f->folder);
+    write_file(rows, "x,c\n1,10\n1,20\n", 15);
+    assert_int_equal(n2_model_open_rows(m, rows, N2_HEADER_AUTO, false, "", NULL, &r), N2CE_OK);
+    double coded[4];
+    assert_int_equal(n2_reader_next(r, coded, 2, &n), N2CE_OK);
+    assert_int_equal(n2_ratio_score(m->ratio, coded, 2, read), N2CE_OK);
+    assert_memory_equal(direct, read, sizeof read);
+    n2_reader_close(r);
     n2ce_model_free(m);
 }
 
@@ -527,6 +562,7 @@ int main(void) {
         CASE(another_program_gives_the_same_bits),
         CASE(names_and_levels_survive),
         CASE(unknown_levels_are_refused),
+        CASE(numbers_are_names_of_levels),
         CASE(rows_may_lie_in_memory_as_they_like),
         CASE(rows_that_cannot_be_scored_are_refused),
         CASE(a_model_is_replaced_only_on_request),

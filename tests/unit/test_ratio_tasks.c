@@ -385,7 +385,7 @@ static void missing_options_are_named(void **state) {
     n2ce_ctx_free(ctx);
 }
 
-/* Numbers that are names of levels: the code does not matter, only who has which. */
+/* Numbers that are names of levels: who fits and who scores means the same by them. */
 static void levels_in_memory(void **state) {
     (void)state;
     enum { N = 400 };
@@ -399,11 +399,14 @@ static void levels_in_memory(void **state) {
     static const char *const pairs[] = {"categorical", "0", "critic", "quadratic", NULL};
     n2ce_answer *a = run_on(ctx, "fit", data, pairs);
     n2ce_model *m = n2ce_answer_take_model(a);
-    const double codes[] = {0, 1}; /* 7 was seen first */
-    const n2ce_matrix rows = matrix(codes, 2, 1);
-    double f[2];
+    const double levels[] = {-3, 7, 0};
+    const n2ce_matrix rows = matrix(levels, 2, 1), unknown = matrix(levels, 3, 1);
+    double f[3];
     assert_int_equal(n2ce_model_score(m, &rows, f), N2CE_OK);
-    assert_true(f[0] < -0.3 && f[1] > 0.2); /* truth: ln 1/2 and ln 3/2 */
+    assert_true(f[0] > 0.2 && f[1] < -0.3); /* truth: ln 3/2 and ln 1/2 */
+    assert_int_equal(n2ce_model_score(m, &unknown, f), N2CE_EDATA);
+    assert_non_null(strstr(n2ce_errmsg(ctx), "\"0\" is not a known category"));
+    assert_non_null(strstr(n2ce_errmsg(ctx), "row 2"));
     n2ce_model_free(m);
     n2ce_answer_free(a);
     n2ce_ctx_free(ctx);

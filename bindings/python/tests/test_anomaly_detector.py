@@ -36,6 +36,12 @@ class Rows(unittest.TestCase):
         self.assertEqual(d.labels_.sum(), 10)  # alpha of 200
         np.testing.assert_array_equal(d.labels_, d.decision_scores_ > d.threshold_)
 
+    def test_a_level_is_called_by_its_value(self):
+        normal = np.random.default_rng(0).choice([20., 30., 10.], (200, 1))
+        detector = n2ce.AnomalyDetector(parts=NEAR, options={"categorical": "0"}).fit(normal)
+        self.assertGreater(detector.p_values([[10], [20], [30]]).min(), 0.006)
+        np.testing.assert_allclose(detector.p_values([[0], [1], [40]]), 1 / 201)
+
     def test_the_learned_ratio_sees_a_broken_correlation(self):
         ratio = n2ce.AnomalyDetector(parts="ratio").fit(self.normal)
         self.assertEqual(ratio.predict([[1., -1., 0]]).tolist(), [-1])

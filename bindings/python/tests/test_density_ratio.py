@@ -46,6 +46,18 @@ class Fitting(unittest.TestCase):
         other = DensityRatio(options=FAST).fit_samples(self.X[self.y == 1], self.X[self.y == 0])
         np.testing.assert_array_equal(other.score_samples(self.X), self.ratio.score_samples(self.X))
 
+    def test_a_level_is_called_by_its_value(self):
+        rng = np.random.default_rng(0)
+        num = rng.choice([10., 20., 30.], (1000, 1), p=[.6, .3, .1])
+        den = rng.choice([10., 20., 30.], (1000, 1), p=[.1, .3, .6])
+        num[0] = 30  # which is seen first
+        ratio = DensityRatio(options={"categorical": "0"}).fit_samples(num, den)
+        got = ratio.score_samples([[10], [20], [30]])
+        for value, truth in zip(got, (math.log(6), 0, -math.log(6))):
+            self.assertAlmostEqual(value, truth, delta=0.4)
+        with self.assertRaisesRegex(ValueError, '"0" is not a known category'):
+            ratio.score_samples([[0]])
+
     def test_labels_in_any_order(self):
         order = np.argsort(np.arange(len(self.y)) % 2, kind="stable")  # each side keeps its order
         other = DensityRatio(options=FAST).fit(self.X[order], self.y[order])
