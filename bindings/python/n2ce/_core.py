@@ -243,10 +243,11 @@ def run_task(name, data=(), keywords=None, threads=0, caller="run"):
     return result
 
 
-def warn_unless_trusted(details):
-    """Says why the library does not trust its estimate, to the caller of the caller."""
-    if details["verdict"] != "trusted":
-        warnings.warn(f"{details['verdict']}: {spell(details.get('reason') or '')}", LibraryWarning, stacklevel=3)
+def warn_unless_trusted(found, stacklevel=3):
+    """Says why the library does not trust an estimate, to the caller of the caller."""
+    if found["verdict"] != "trusted":
+        warnings.warn(f"{found['verdict']}: {spell(found.get('reason') or '')}", LibraryWarning,
+                      stacklevel=stacklevel)
 
 
 def _read_answer(context, answer):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from ._arrays import as_samples, check_same_columns
 from ._core import run_task, seed_of, threads_of, warn_unless_trusted
+from ._errors import spell
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,9 @@ class Estimate:
     lo: float
     hi: float
     unit: str
-    trusted: bool
+    trusted: bool  # verdict == "trusted"
+    verdict: str  # "trusted", "doubtful" or "failed": of this number,
+    reason: "str | None"  # and why, unless it is trusted
     details: dict = field(repr=False)  # the JSON object of the command line
 
     def __float__(self):
@@ -31,10 +34,14 @@ class TestResult:
 
 
 def _estimate(details, found):
-    """The Estimate of a member of the JSON object, where null is NaN."""
+    """The Estimate of a member of the JSON object, where null is NaN; with a warning unless it is
+    trusted."""
+    warn_unless_trusted(found, stacklevel=4)
     value, lo, hi = (math.nan if found[key] is None else found[key]
                      for key in ("value" if "value" in found else "estimate", "lo", "hi"))
-    return Estimate(value, lo, hi, details["unit"], details["verdict"] == "trusted", details)
+    verdict, reason = found["verdict"], found["reason"]
+    return Estimate(value, lo, hi, details["unit"], verdict == "trusted", verdict,
+                    spell(reason) if reason else None, details)
 
 
 def _run(caller, task, samples, random_state, n_jobs, options):
@@ -64,7 +71,6 @@ def kl_divergence(num, den, *, reverse=False, unit="nats", random_state=None, n_
     """
     details = _run("kl_divergence", "divergence", {"num": num, "den": den}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_trusted(details)
     return _estimate(details, details["kl_reverse" if reverse else "kl"])
 
 
@@ -72,7 +78,6 @@ def jensen_shannon(num, den, *, unit="nats", random_state=None, n_jobs=None, **o
     """The Jensen-Shannon divergence of two samples, at most ln 2 nats; as kl_divergence()."""
     details = _run("jensen_shannon", "divergence", {"num": num, "den": den}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_trusted(details)
     return _estimate(details, details["js"])
 
 
@@ -84,7 +89,6 @@ def mutual_information(x, y, *, unit="nats", random_state=None, n_jobs=None, **o
     """
     details = _run("mutual_information", "mi", {"x": x, "y": y}, random_state, n_jobs,
                    {"unit": unit, **options})
-    warn_unless_trusted(details)
     return _estimate(details, details)
 
 

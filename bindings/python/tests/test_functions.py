@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,27 @@ class Divergence(unittest.TestCase):
         back = n2ce.kl_divergence(wide, narrow, reverse=True, **FAST).value
         self.assertAlmostEqual(forward, 4 - math.log(3), delta=0.4)
         self.assertAlmostEqual(back, math.log(3) + 1 / 18 - 0.5, delta=0.1)
+
+    def test_each_number_has_a_verdict_of_its_own(self):
+        rng = np.random.default_rng(0)
+        num, den = rng.uniform(0, 1, 1000), rng.uniform(0, 2, 1000)  # KL(den || num) is infinite
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kl = n2ce.kl_divergence(num, den)
+            js = n2ce.jensen_shannon(num, den)
+        for trusted in kl, js:
+            self.assertEqual((trusted.trusted, trusted.verdict, trusted.reason),
+                             (True, "trusted", None))
+        with self.assertWarnsRegex(n2ce.Warning, "doubtful: .* beyond all of the other") as caught:
+            back = n2ce.kl_divergence(num, den, reverse=True)
+        self.assertEqual(caught.filename, __file__)
+        self.assertEqual((back.trusted, back.verdict), (False, "doubtful"))
+        self.assertIn("lower bound", back.reason)
+        with self.assertWarns(n2ce.Warning):  # and JS is the one that is trusted
+            self.assertFalse(n2ce.kl_divergence(den, num).trusted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertTrue(n2ce.jensen_shannon(den, num).trusted)
 
     def test_bits(self):
         nats = n2ce.kl_divergence(self.num, self.den, **FAST)
