@@ -597,6 +597,12 @@ N2CE_API void n2ce_model_free(n2ce_model *model); /**< NULL is fine */
 N2CE_API size_t n2ce_model_columns(const n2ce_model *model);
 N2CE_API const char *n2ce_model_column(const n2ce_model *model, size_t column);
 
+/** Gives the columns of a model that was fitted to matrices names, as many as it
+ *  has columns; else they are called by their numbers. "score" finds the columns
+ *  of a file by them. Fails with N2CE_EINVAL (a name is empty, no UTF-8, or comes
+ *  twice) and changes nothing then. */
+N2CE_API n2ce_status n2ce_model_name(n2ce_model *model, const char *const *names);
+
 /** Log ratios in nats of all rows. Same model, same rows: same bytes, whichever
  *  program calls it. A number in a categorical column is the name of a level, as
  *  in a file: 20 is "20". Fails with N2CE_EINVAL (wrong number of columns) or
@@ -679,6 +685,11 @@ typedef struct n2ce_detector n2ce_detector;
 N2CE_API n2ce_status n2ce_detector_fit(n2ce_ctx *ctx, const n2ce_options *options,
                                        const n2ce_matrix *normal, n2ce_detector **out);
 N2CE_API void n2ce_detector_free(n2ce_detector *detector); /**< NULL is fine */
+
+/** Gives the columns names, as many as there are; else they are called by their
+ *  numbers. "detect" with "model" finds the columns of a file by them. Fails as
+ *  n2ce_model_name() does. */
+N2CE_API n2ce_status n2ce_detector_name(n2ce_detector *detector, const char *const *names);
 
 /** Scores of rows, larger is odder, and their p-values, which are uniform where
  *  rows are like the normal ones. Either may be NULL. `first` is the number of

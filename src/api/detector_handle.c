@@ -92,6 +92,15 @@ n2ce_status n2ce_detector_fit(n2ce_ctx *ctx, const n2ce_options *options, const 
     return finish(d, status, out);
 }
 
+n2ce_status n2ce_detector_name(n2ce_detector *d, const char *const *names) {
+    if (!d || !names) return n2_fail(d ? d->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
+    n2_detector *inner = d->detector;
+    N2_TRY(n2_columns_rename(d->ctx, names, inner->cols, inner->names, &inner->levels));
+    n2_free(d->ctx, d->json);
+    d->json = NULL;
+    return describe(d);
+}
+
 /* ---- judging ------------------------------------------------------------- */
 
 enum { ROWS = 2048 };

@@ -2,7 +2,9 @@
 
 #include "base/text.h"
 #include "input.h"
+#include "json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The text as read so far, and the columns found in it. */
@@ -174,4 +176,70 @@ n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *whic
         quote(&text, names[c]);
     }
     return n2_text_take(&text, out);
+}
+
+/* ---- other names ------------------------------------------------------------------------ */
+
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static n2ce_status check_unique(n2ce_ctx *ctx, const char *const *names, size_t n) {
+    const char **sorted = n2_alloc(ctx, n, sizeof *sorted);
+    n2ce_status status = sorted ? N2CE_OK : N2CE_ENOMEM;
+    if (sorted) memcpy(sorted, names, n * sizeof *sorted);
+    if (sorted) qsort(sorted, n, sizeof *sorted, compare_texts);
+    for (size_t i = 1; i < n && status == N2CE_OK; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            status = n2_fail(ctx, N2CE_EINVAL, "Two columns are called \"%s\". Rename one.",
+                             n2_show_all(sorted[i]).text);
+    n2_free(ctx, sorted);
+    return status;
+}
+
+static n2ce_status check_names(n2ce_ctx *ctx, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!names[i] || !*names[i] || !n2_is_utf8(names[i]))
+            return n2_fail(ctx, N2CE_EINVAL, "Column %zu has no name in UTF-8. Give it one.", i);
+    return check_unique(ctx, names, n);
+}
+
+static n2ce_status copy_names(n2ce_ctx *ctx, const char *const *names, size_t n, char **out) {
+    for (size_t i = 0; i < n; i++) {
+        if (!(out[i] = n2_alloc(ctx, strlen(names[i]) + 1, 1))) return N2CE_ENOMEM;
+        strcpy(out[i], names[i]);
+    }
+    return N2CE_OK;
+}
+
+static n2ce_status copy_levels(const n2_levels *from, char *const *names, const char *const *to,
+                               size_t n, n2_levels *out) {
+    size_t code;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n2_levels_count(from, names[i]); k++)
+            N2_TRY(n2_levels_add(out, to[i], n2_levels_text(from, names[i], k), &code));
+    n2_levels_freeze(out);
+    return N2CE_OK;
+}
+
+/* The old ones, and what became of the new ones if something failed. */
+static void free_names(n2ce_ctx *ctx, char **names, size_t n) {
+    for (size_t i = 0; i < n; i++) n2_free(ctx, names[i]);
+}
+
+n2ce_status n2_columns_rename(n2ce_ctx *ctx, const char *const *to, size_t n, char **names,
+                              n2_levels **levels) {
+    n2_levels *renamed = NULL;
+    N2_TRY(check_names(ctx, to, n));
+    char **own = n2_alloc(ctx, n, sizeof *own);
+    n2ce_status status = own ? copy_names(ctx, to, n, own) : N2CE_ENOMEM;
+    if (status == N2CE_OK && *levels) status = n2_levels_new(ctx, &renamed);
+    if (status == N2CE_OK && *levels) status = copy_levels(*levels, names, to, n, renamed);
+    const bool done = status == N2CE_OK;
+    if (own) free_names(ctx, done ? names : own, n);
+    if (done) memcpy(names, own, n * sizeof *own);
+    n2_levels_free(done ? *levels : renamed);
+    if (done) *levels = renamed;
+    n2_free(ctx, own);
+    return status;
 }

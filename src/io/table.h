@@ -74,6 +74,12 @@ n2ce_status n2_columns_parse(n2ce_ctx *ctx, const char *text, char *const *names
 n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *which, size_t n,
                              char **out);
 
+/* Gives n columns other names, and their levels with them. names[] and its texts, and *levels
+ * (NULL: none), are replaced. Fails with N2CE_EINVAL (a name is missing, empty, no UTF-8 or comes
+ * twice) or N2CE_ENOMEM, and changes nothing then. */
+n2ce_status n2_columns_rename(n2ce_ctx *ctx, const char *const *to, size_t n, char **names,
+                              n2_levels **levels);
+
 /* ---- tables -------------------------------------------------------------- */
 
 enum { N2_TABLE_ROWS = 131072 };

@@ -31,6 +31,11 @@ const char *n2ce_model_column(const n2ce_model *m, size_t c) {
 }
 const char *n2ce_model_json(const n2ce_model *m) { return m ? m->json : NULL; }
 
+n2ce_status n2ce_model_name(n2ce_model *m, const char *const *names) {
+    if (!m || !names) return n2_fail(m ? m->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
+    return n2_columns_rename(m->ctx, names, m->cols, m->names, &m->levels);
+}
+
 static char *copy_text(n2ce_ctx *ctx, const char *text) {
     char *copy = n2_alloc(ctx, strlen(text) + 1, 1);
     if (copy) strcpy(copy, text);

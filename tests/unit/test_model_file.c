@@ -351,6 +351,44 @@ static void numbers_are_names_of_levels(void **state) {
     n2ce_model_free(m);
 }
 
+/* A model of matrices whose columns got names finds them in a file, levels included. */
+static void columns_can_be_named(void **state) {
+    fixture *f = *state;
+    enum { N = 120 };
+    double num[2 * N], den[2 * N], x[2], direct, read;
+    for (size_t i = 0; i < N; i++) {
+        num[2 * i] = i % 4 ? 1 : 0; /* a level, */
+        den[2 * i] = i % 4 ? 0 : 1;
+        num[2 * i + 1] = den[2 * i + 1] = (double)(i * 37 % N); /* and a number */
+    }
+    const n2ce_matrix data[] = {matrix(num, N, 2), matrix(den, N, 2)};
+    static const char *const options[] = {"categorical", "0", "critic", "quadratic", NULL};
+    static const char *const names[] = {"1", "the \"level\", that is"}, *const twice[] = {"a", "a"};
+    n2ce_model *made = run(f->ctx, "fit", data, options), *m;
+    assert_int_equal(n2ce_model_name(made, twice), N2CE_EINVAL);
+    assert_string_equal(n2ce_model_column(made, 1), "1");
+    assert_int_equal(n2ce_model_name(made, names), N2CE_OK);
+    assert_int_equal(n2ce_model_save(made, f->path, false), N2CE_OK);
+    assert_int_equal(n2ce_model_load(f->ctx, f->path, &m), N2CE_OK);
+    assert_same_description(made, m);
+    const double row[] = {1, 5};
+    const n2ce_matrix one = matrix(row, 1, 2);
+    assert_int_equal(n2ce_model_score(m, &one, &direct), N2CE_OK);
+    n2_reader *r;
+    size_t n;
+    char rows[112];
+    snprintf(rows, sizeof rows, "%s/rows.csv", f->folder);
+    static const char text[] = "\"the \"\"level\"\", that is\",1\n5,1\n";
+    write_file(rows, text, sizeof text - 1);
+    assert_int_equal(n2_model_open_rows(m, rows, N2_HEADER_YES, false, "", NULL, &r), N2CE_OK);
+    assert_int_equal(n2_reader_next(r, x, 1, &n), N2CE_OK);
+    assert_int_equal(n2_ratio_score(m->ratio, x, 1, &read), N2CE_OK);
+    assert_memory_equal(&direct, &read, sizeof read);
+    n2_reader_close(r);
+    n2ce_model_free(m);
+    n2ce_model_free(made);
+}
+
 /* ---- rows to score ---- */
 
 /* Any type and any strides are the same rows. */
@@ -563,6 +601,7 @@ int main(void) {
         CASE(names_and_levels_survive),
         CASE(unknown_levels_are_refused),
         CASE(numbers_are_names_of_levels),
+        CASE(columns_can_be_named),
         CASE(rows_may_lie_in_memory_as_they_like),
         CASE(rows_that_cannot_be_scored_are_refused),
         CASE(a_model_is_replaced_only_on_request),

@@ -101,6 +101,11 @@ static void answers_and_models(void **state) {
     REFUSED(n2ce_model_score(NULL, f->two, out));
     REFUSED(n2ce_model_score(f->model, NULL, out));
     REFUSED(n2ce_model_score(f->model, f->two, NULL));
+    static const char *const twice[] = {"a", "a"}, *const empty[] = {"a", ""};
+    REFUSED(n2ce_model_name(NULL, twice));
+    REFUSED(n2ce_model_name(f->model, NULL));
+    REFUSED(n2ce_model_name(f->model, twice));
+    REFUSED(n2ce_model_name(f->model, empty));
     assert_int_equal(n2ce_model_columns(NULL), 0);
     assert_null(n2ce_model_column(NULL, 0));
     assert_null(n2ce_model_column(f->model, SIZE_MAX));
@@ -127,6 +132,7 @@ static void optimizers_detectors_and_pictures(void **state) {
     assert_null(n2ce_optimizer_json(NULL));
     REFUSED(n2ce_detector_fit(f->ctx, NULL, NULL, &d));
     REFUSED(n2ce_detector_fit(f->ctx, f->others, f->two, &d));
+    REFUSED(n2ce_detector_name(NULL, NULL));
     REFUSED(n2ce_detector_score(NULL, f->two, 0, out, out));
     REFUSED(n2ce_detector_score_fitted(NULL, f->two, out));
     REFUSED(n2ce_detector_save(NULL, "x", false));

@@ -321,6 +321,13 @@ class _Model:
     def __reduce__(self):
         return type(self).from_bytes, (self.to_bytes(),)
 
+    def name_columns(self, names):
+        """Names the columns, so that files and frames are matched by them: with None, or names that
+        cannot tell columns apart, they keep their numbers."""
+        if names is not None and all(names) and len(set(names)) == len(names):
+            live = self._live
+            live.context.check(self._function("name")(live.handle, _texts(names)))
+
     @property
     def details(self):
         """What the model is: options, how it was fitted."""

@@ -63,6 +63,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         keywords = {"parts": self.parts, **(self.options or {}),
                     "seed": seed_of(self.random_state)}
         model = DetectorModel.fit(samples, keywords, threads_of(self.n_jobs), "AnomalyDetector")
+        model.name_columns(column_names(X))
         self._adopt(model, X)
         self._set_threshold(model.score_fitted(samples))
         return self

@@ -65,7 +65,8 @@ class DensityRatio(BaseEstimator):
     Attributes
     ----------
     n_features_in_ : columns.
-    feature_names_in_ : their names, if fitted on a data frame whose columns are all texts.
+    feature_names_in_ : their names, if fitted on a data frame whose columns are all texts, or
+        loaded from a file that has names.
     classes_ : the two labels of fit(): denominator, numerator.
     details_ : what was chosen and seen, a dict; the JSON of ``n2ce fit --json``.
     """
@@ -102,19 +103,23 @@ class DensityRatio(BaseEstimator):
         """Fits the ratio of two arrays, which are used where they lie. Returns self."""
         check_same_columns(num, den)
         return self._fit(as_samples(num, "num"), as_samples(den, "den"), np.array([0, 1]),
-                         column_names(num))
+                         column_names(num if column_names(num) is not None else den))
 
     def _fit(self, num, den, labels, names):
         keywords = {name: getattr(self, name) for name in _OPTIONS}
         keywords.update(self.options or {}, seed=seed_of(self.random_state))
         answer = run_task("fit", (num, den), keywords, threads_of(self.n_jobs), "DensityRatio")
         warn_unless_trusted(answer.details)
+        answer.model.name_columns(names)
         self._adopt(answer.model, labels, answer.details)
+        self._set_names(names)
+        return self
+
+    def _set_names(self, names):
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return self
 
     def _adopt(self, model, labels, details):
         self._model = model
@@ -166,10 +171,14 @@ class DensityRatio(BaseEstimator):
 
     @classmethod
     def load(cls, path):
-        """A fitted DensityRatio from a file of save() or of ``n2ce fit``."""
+        """A fitted DensityRatio from a file of save() or of ``n2ce fit``, with the names of the
+        file's columns."""
         model = Model.load(path)
         used = {keyword_of(name): value for name, value in model.details["options"].items()}
         params = {name: used.get(name) for name in _OPTIONS}
         ratio = cls(**params, random_state=used.get("seed"))
         ratio._adopt(model, np.array([0, 1]), model.details)
+        names = model.columns
+        numbers = [str(i) for i in range(len(names))]
+        ratio._set_names(None if names == numbers else np.asarray(names, dtype=object))
         return ratio

@@ -2,7 +2,7 @@
 import math
 from dataclasses import dataclass, field
 
-from ._arrays import as_samples, check_same_columns
+from ._arrays import as_samples, check_same_columns, column_names
 from ._core import run_task, seed_of, threads_of, warn_unless_trusted
 from ._errors import spell
 
@@ -117,4 +117,7 @@ def run(task, *data, n_jobs=None, **options):
     arrays = [as_samples(values, f"data[{i}]") for i, values in enumerate(data)]
     if task in ("fit", "divergence", "test") and len(data) == 2:
         check_same_columns(*data)
-    return run_task(task, arrays, options, threads_of(n_jobs), "run")
+    answer = run_task(task, arrays, options, threads_of(n_jobs), "run")
+    if answer.model and len(data) == 2 and task == "fit":
+        answer.model.name_columns(column_names(data[0]))
+    return answer

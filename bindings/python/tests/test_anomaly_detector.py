@@ -53,6 +53,20 @@ class Rows(unittest.TestCase):
         np.testing.assert_array_equal(one.score_samples(self.fresh), two.score_samples(self.fresh))
         np.testing.assert_array_equal(one.decision_scores_, two.decision_scores_)
 
+    def test_a_column_is_what_it_is_called(self):
+        class Frame(list):
+            columns = ["p", "q", "r"]
+
+        detector = n2ce.AnomalyDetector(parts=NEAR).fit(Frame((self.normal * [1, 9, 99]).tolist()))
+        fresh = self.fresh * [1, 9, 99]
+        self.assertEqual(detector.details_["columns"], ["p", "q", "r"])
+        with tempfile.TemporaryDirectory() as folder:
+            path, rows = Path(folder, "model.n2ce"), Path(folder, "rows.csv")
+            detector.save(path)
+            np.savetxt(rows, fresh[:, ::-1], "%.17g", ",", header="r,q,p", comments="")
+            answer = n2ce.run("score", model=path, rows=rows)
+        np.testing.assert_array_equal(answer.details["scores"], -detector.score_samples(fresh))
+
     def test_files_and_pickles_say_the_same(self):
         expected = self.detector.score_samples(self.fresh)
         copy = pickle.loads(pickle.dumps(self.detector))

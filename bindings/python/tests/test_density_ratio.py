@@ -30,6 +30,51 @@ def forked_scores(ratio, rows, queue):
     queue.put(ratio.score_samples(rows))
 
 
+class Frame:
+    """A data frame, for who looks at its numbers and names alone."""
+
+    def __init__(self, values, columns):
+        self._values, self.columns = values, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype=dtype)
+
+
+class Names(unittest.TestCase):
+    """A column is what it is called, in files and after loading too."""
+
+    def setUp(self):
+        X, y = labelled()
+        self.p_q = X * [1, 10]
+        num, den = self.p_q[y == 1], self.p_q[y == 0]
+        self.ratio = DensityRatio(options=FAST).fit_samples(Frame(num, ["p", "q"]), den)
+        self.expected = self.ratio.score_samples(self.p_q)
+
+    def test_they_are_kept_in_the_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, rows = os.path.join(folder, "model"), os.path.join(folder, "rows.csv")
+            self.ratio.save(path)
+            np.savetxt(rows, self.p_q[:, ::-1], "%.17g", ",", header="q,p", comments="")
+            answer = n2ce.run("score", model=path, rows=rows)
+            np.testing.assert_array_equal(answer.details["log_ratios"], self.expected)
+            np.savetxt(rows, self.p_q, "%.17g", ",", header="q,r", comments="")
+            with self.assertRaisesRegex(ValueError, '"p"'):
+                n2ce.run("score", model=path, rows=rows)
+            loaded = DensityRatio.load(path)
+        self.assertEqual(list(loaded.feature_names_in_), ["p", "q"])
+        for known in loaded, self.ratio:
+            for rows in self.p_q, Frame(self.p_q, ["p", "q"]):
+                np.testing.assert_array_equal(known.score_samples(rows), self.expected)
+            with self.assertRaisesRegex(ValueError, "feature names"):
+                known.score_samples(Frame(self.p_q[:, ::-1], ["q", "p"]))
+
+    def test_names_that_tell_nothing_apart_are_numbers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model")
+            DensityRatio(options=FAST).fit(Frame(labelled()[0], ["p", "p"]), labelled()[1]).save(path)
+            self.assertFalse(hasattr(DensityRatio.load(path), "feature_names_in_"))
+
+
 class Fitting(unittest.TestCase):
     def setUp(self):
         self.X, self.y = labelled()
