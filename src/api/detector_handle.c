@@ -124,9 +124,9 @@ static n2ce_status judge_block(judging *j, size_t n) {
         const size_t at = j->done + i;
         if (j->scores) j->scores[at] = j->score[i];
         if (j->p_values)
-            j->p_values[at] =
-                (double)n2_detector_rank(d, j->by_fold + i * d->folds, j->first + at) /
-                (double)(d->n + 1);
+            j->p_values[at] = (double)n2_detector_rank(d, j->x + i * d->cols,
+                                                       j->by_fold + i * d->folds, j->first + at) /
+                              (double)n2_detector_ranks(d);
     }
     return N2CE_OK;
 }

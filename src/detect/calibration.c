@@ -63,10 +63,14 @@ double n2_tail_at(const n2_tail *t, double score) {
 /* ---- p-values ------------------------------------------------------------ */
 
 size_t n2_conformal_rank(const double *sorted, size_t n, double score, double draw) {
+    return n2_rank_of_copies(sorted, n, score, draw, 1);
+}
+
+size_t n2_rank_of_copies(const double *sorted, size_t n, double score, double draw, size_t copies) {
     const size_t below = count_below(sorted, n, score, false);
     const size_t not_above = count_below(sorted, n, score, true);
     const size_t alike = not_above - below;
-    return n - not_above + (size_t)ceil(draw * (double)(alike + 1));
+    return n - not_above + (size_t)ceil(draw * (double)(alike + copies));
 }
 
 size_t n2_flagged_rank(const uint64_t *count, size_t ranks, double fdr) {

@@ -33,6 +33,10 @@ double n2_tail_at(const n2_tail *t, double score);
  * this over n + 1. `draw`, uniform in (0, 1], decides among those that are as odd. */
 size_t n2_conformal_rank(const double *sorted, size_t n, double score, double draw);
 
+/* The same, 1 to n + copies, where each of the n rows is there so often in the mean: the new one
+ * counts as one of them. */
+size_t n2_rank_of_copies(const double *sorted, size_t n, double score, double draw, size_t copies);
+
 /* Benjamini and Hochberg 1995: flag the rows of rank at most this, 0: none. count[i] rows have
  * rank i, of ranks 1 to `ranks`; p is rank / ranks. */
 size_t n2_flagged_rank(const uint64_t *count, size_t ranks, double fdr);

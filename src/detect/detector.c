@@ -21,6 +21,7 @@ void n2_detector_free(n2_detector *d) {
     n2_free(d->ctx, d->categorical);
     n2_levels_free(d->levels);
     n2_free(d->ctx, d->n_levels);
+    n2_equal_rows_free(d->equal);
     n2_free(d->ctx, d->rows);
     for (size_t k = 0; k < N2_DETECT_FOLDS; k++) n2_expert_free(d->expert[k]);
     for (size_t p = 0; p < N2_PARTS_COUNT; p++) n2_tail_free(d->ctx, &d->tail[p]);
@@ -45,8 +46,8 @@ size_t n2_detect_fold(uint64_t seed, uint64_t i, size_t folds) {
     return deck[i - hand];
 }
 
-/* Rows fold by fold, in their order within each. */
-static n2ce_status deal(n2_detector *d, const n2_table *normal, const size_t *origin) {
+/* Rows fold by fold, in their order within each; number[i] is what decides the fold of row i. */
+static n2ce_status deal(n2_detector *d, const n2_table *normal, const size_t *number) {
     size_t at = 0;
     d->rows = n2_alloc(d->ctx, normal->rows * d->cols, sizeof *d->rows);
     if (!d->rows) return N2CE_ENOMEM;
@@ -54,12 +55,47 @@ static n2ce_status deal(n2_detector *d, const n2_table *normal, const size_t *or
     for (size_t k = 0; k < d->folds; k++) {
         d->begin[k] = at;
         for (size_t i = 0; i < normal->rows; i++) {
-            const size_t number = origin ? origin[i] : i;
-            if (n2_detect_fold(d->seed, number, d->folds) != k) continue;
+            if (n2_detect_fold(d->seed, number ? number[i] : i, d->folds) != k) continue;
             memcpy(d->rows + at++ * d->cols, normal->x + i * d->cols, d->cols * sizeof *d->rows);
         }
     }
     d->begin[d->folds] = at;
+    return N2CE_OK;
+}
+
+static void choose_folds(n2_detector *d, size_t wanted, size_t rows) {
+    d->folds = wanted ? wanted : rows < FEW_ROWS ? 2 * FOLDS : FOLDS;
+}
+
+static void tell_copies(const n2_detector *d, const n2_equal_rows *e) {
+    n2_log(d->ctx, N2CE_LOG_WARNING,
+           "%zu of the rows that are learnt from are copies of others, for values hardly repeat: "
+           "copies are held out together, since new rows are none.",
+           e->n - e->groups);
+}
+
+/* Copies go by the number of their group. */
+static n2ce_status deal_rows(n2_detector *d, const n2_table *normal, const size_t *origin,
+                             size_t folds) {
+    n2_equal_rows *e;
+    bool copies = false;
+    N2_TRY(n2_equal_rows_new(d->ctx, normal->x, normal->rows, d->cols, &e));
+    n2ce_status status = n2_equal_rows_are_copies(e, d->n_levels, &copies);
+    choose_folds(d, folds, copies ? e->groups : normal->rows);
+    if (status == N2CE_OK && copies) tell_copies(d, e);
+    if (status == N2CE_OK) status = deal(d, normal, copies ? e->group : origin);
+    n2_equal_rows_free(e);
+    return status;
+}
+
+/* Whether there were copies is seen by the rows alone, so a file need not say it. */
+static n2ce_status find_copies(n2_detector *d) {
+    bool copies;
+    N2_TRY(n2_equal_rows_new(d->ctx, d->rows, d->n, d->cols, &d->equal));
+    N2_TRY(n2_equal_rows_are_copies(d->equal, d->n_levels, &copies));
+    if (copies) return N2CE_OK;
+    n2_equal_rows_free(d->equal);
+    d->equal = NULL;
     return N2CE_OK;
 }
 
@@ -138,6 +174,7 @@ n2ce_status n2_detector_calibrate(n2_detector *d) {
     d->held = n2_alloc(d->ctx, d->n, sizeof *d->held);
     d->sorted = n2_alloc(d->ctx, d->n, sizeof *d->sorted);
     if (!d->held || !d->sorted) return N2CE_ENOMEM;
+    N2_TRY(find_copies(d));
     N2_TRY(make_tails(d));
     for (size_t i = 0; i < d->n; i++)
         d->sorted[i] = d->held[i] = combine(d, d->parts + i * N2_PARTS_COUNT);
@@ -175,10 +212,9 @@ n2ce_status n2_detector_fit(n2ce_ctx *ctx, const n2_table *normal, const n2_leve
     if (!d) return N2CE_ENOMEM;
     d->ctx = ctx;
     d->seed = o->seed;
-    d->folds = o->folds ? o->folds : normal->rows < FEW_ROWS ? 2 * FOLDS : FOLDS;
     set_weights(d, o);
     n2ce_status status = copy_columns(d, normal, levels);
-    if (status == N2CE_OK) status = deal(d, normal, origin);
+    if (status == N2CE_OK) status = deal_rows(d, normal, origin, o->folds);
     if (status == N2CE_OK) status = teach_all(d, o);
     if (status == N2CE_OK)
         *out = d;
@@ -225,8 +261,16 @@ n2ce_status n2_detector_score_by(n2_detector *d, size_t fold, const double *rows
     return status;
 }
 
+size_t n2_detector_fold(const n2_detector *d, const double *row, uint64_t i) {
+    const size_t at = d->equal ? n2_equal_rows_find(d->equal, row) : SIZE_MAX;
+    if (at == SIZE_MAX) return n2_detect_fold(d->seed, i, d->folds);
+    size_t fold = 0;
+    while (at >= d->begin[fold + 1]) fold++;
+    return fold;
+}
+
 static size_t fold_of(const n2_detector *d, const n2_own_rows *own, size_t i) {
-    return n2_detect_fold(d->seed, own->number ? own->number[i] : own->first + i, d->folds);
+    return n2_detector_fold(d, own->x + i * d->cols, own->number ? own->number[i] : own->first + i);
 }
 
 /* The rows of one fold among n, by its expert. x: room for all of them; theirs: for their scores.
@@ -254,12 +298,20 @@ n2ce_status n2_detector_score_own(n2_detector *d, const n2_own_rows *own, double
     return status;
 }
 
-size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i) {
+/* How often a normal row is there, in the mean. */
+static size_t copies_of_each(const n2_detector *d) {
+    return d->equal ? (d->n + d->equal->groups / 2) / d->equal->groups : 1;
+}
+
+size_t n2_detector_rank(const n2_detector *d, const double *row, const double *by_fold,
+                        uint64_t i) {
     float draw;
     n2_fill_uniform((n2_stream){d->seed, DRAWS, 0}, i, 1, &draw);
-    const double score = by_fold[n2_detect_fold(d->seed, i, d->folds)];
-    return n2_conformal_rank(d->sorted, d->n, score, (double)draw);
+    const double score = by_fold[n2_detector_fold(d, row, i)];
+    return n2_rank_of_copies(d->sorted, d->n, score, (double)draw, copies_of_each(d));
 }
+
+size_t n2_detector_ranks(const n2_detector *d) { return d->n + copies_of_each(d); }
 
 /* ---- files --------------------------------------------------------------- */
 

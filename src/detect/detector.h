@@ -4,8 +4,9 @@
  *
  * Normal rows are dealt into folds. For each fold an expert (expert.h) learns from the rows of the
  * others, so every normal row has scores by an expert that has not seen it, and these are the
- * yardstick (calibration.h): a part's score becomes -ln of the share of normal rows that are as
- * odd, and the parts are averaged with fixed weights.
+ * yardstick (calibration.h). Rows that are copies are in one fold (equal_rows.h). A part's score
+ * becomes -ln of the share of normal rows that are as odd, and the parts are averaged with fixed
+ * weights.
  *
  * The score of a new row is the mean over experts. Its p-value is by one of them, which is drawn:
  * so it is judged as the held-out normal rows were, by an expert like theirs, and the rank among
@@ -17,6 +18,7 @@
 #define N2_DETECTOR_H
 
 #include "calibration.h"
+#include "equal_rows.h"
 #include "expert.h"
 #include "io/table.h"
 
@@ -28,7 +30,7 @@ enum {
 
 typedef struct n2_detect_options {
     uint64_t seed;
-    size_t folds;             /* 0: 5, or 10 of fewer than 100 rows */
+    size_t folds;             /* 0: 5, or 10 of fewer than 100 rows, of which copies are one */
     bool use[N2_PARTS_COUNT]; /* which parts; none: all of them */
     n2_device_choice *choice; /* where networks are trained; NULL: the processor */
 } n2_detect_options;
@@ -41,8 +43,9 @@ typedef struct n2_detector {
     n2_levels *levels; /* frozen */
     size_t *n_levels;  /* of each column; 0: numbers */
 
-    size_t n;     /* normal rows, */
-    double *rows; /* n x cols, fold by fold */
+    size_t n;             /* normal rows, */
+    double *rows;         /* n x cols, fold by fold */
+    n2_equal_rows *equal; /* if some are copies, which lie in one fold; else NULL */
     size_t folds, begin[N2_DETECT_FOLDS + 1];
     n2_expert *expert[N2_DETECT_FOLDS];
 
@@ -60,8 +63,12 @@ typedef struct n2_detector {
 n2ce_status n2_detector_teach(n2_detector *d, size_t fold, bool network, n2_device_choice *choice);
 n2ce_status n2_detector_calibrate(n2_detector *d);
 
-/* The fold of row i of a sample: in every `folds` rows there is one of each. */
+/* The fold of row i of a sample without copies: in every `folds` rows there is one of each. */
 size_t n2_detect_fold(uint64_t seed, uint64_t i, size_t folds);
+
+/* The fold whose expert judges row number i: one that is drawn or, if the row is a copy of a normal
+ * one, that of the normal one. */
+size_t n2_detector_fold(const n2_detector *d, const double *row, uint64_t i);
 
 /* Learns what is normal from the rows of a table that was read with keep_missing. origin: the
  * number of each row, which decides its fold; NULL: 0, 1, 2. Levels are copied. Fails with
@@ -90,8 +97,10 @@ typedef struct n2_own_rows {
 /* Their scores, each by the expert that has not seen it. */
 n2ce_status n2_detector_score_own(n2_detector *d, const n2_own_rows *own, double *score);
 
-/* Rank of new row number i (n2_conformal_rank) by the one of its scores by fold that is drawn. */
-size_t n2_detector_rank(const n2_detector *d, const double *by_fold, uint64_t i);
+/* Rank of new row number i among the normal ones, by the score of n2_detector_fold; ranks are 1 to
+ * n2_detector_ranks. */
+size_t n2_detector_rank(const n2_detector *d, const double *row, const double *by_fold, uint64_t i);
+size_t n2_detector_ranks(const n2_detector *d);
 
 /* Reads rows of a file, or a matrix, block by block, as this detector needs them. */
 n2ce_status n2_detector_open_rows(const n2_detector *d, const char *path, n2_header header,

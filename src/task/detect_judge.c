@@ -15,7 +15,7 @@ enum { READ_ROWS = 2048, OWN_RANKS = 1000000 };
 static n2ce_status prepare(n2_detect_session *s) {
     const n2_detector *d = s->detector;
     const size_t n[1] = {d->n};
-    s->ranks.ranks = s->own ? OWN_RANKS : d->n + 1;
+    s->ranks.ranks = s->own ? OWN_RANKS : n2_detector_ranks(d);
     s->ranks.count = n2_alloc(s->ctx, s->ranks.ranks + 1, sizeof *s->ranks.count);
     s->most_worst = (size_t)n2_options_count(s->options, "worst");
     s->worst = n2_alloc(s->ctx, s->most_worst + 1, sizeof *s->worst);
@@ -53,7 +53,7 @@ static n2ce_status blame_worst(n2_detect_session *s) {
     n2_detector *d = s->detector;
     for (size_t i = 0; i < s->n_worst; i++) {
         n2_odd_row *w = &s->worst[i];
-        const size_t fold = s->own ? n2_detect_fold(d->seed, w->row, d->folds) : 0;
+        const size_t fold = s->own ? n2_detector_fold(d, w->values, w->row) : 0;
         N2_TRY(n2_blame_of(d, fold, w->values, &w->blame));
     }
     return N2CE_OK;
@@ -68,7 +68,8 @@ typedef struct block {
 } block;
 
 static size_t rank_of(const n2_detect_session *s, const block *b, size_t i, uint64_t row) {
-    if (!s->own) return n2_detector_rank(s->detector, b->by_fold + i * s->detector->folds, row);
+    n2_detector *d = s->detector;
+    if (!s->own) return n2_detector_rank(d, b->x + i * d->cols, b->by_fold + i * d->folds, row);
     const double p = exp(-n2_tail_at(&s->bulk, b->score[i]));
     return (size_t)ceil(fmax(p * OWN_RANKS, 1));
 }

@@ -207,7 +207,8 @@ static void judge(n2_detector *d, const double *rows, size_t n, double *score, d
     assert_non_null(by_fold);
     assert_int_equal(n2_detector_score(d, rows, n, score, by_fold), N2CE_OK);
     for (size_t i = 0; i < n; i++)
-        p[i] = (double)n2_detector_rank(d, by_fold + i * d->folds, i) / (double)(d->n + 1);
+        p[i] = (double)n2_detector_rank(d, rows + i * d->cols, by_fold + i * d->folds, i) /
+               (double)n2_detector_ranks(d);
     free(by_fold);
 }
 
@@ -253,6 +254,113 @@ static void p_values_of_normal_rows_are_uniform(void **state) {
         const double distance = kolmogorov_smirnov(p, SEEDS * NEW);
         if (distance > 0.062) fail_msg("case %zu: %g", c, distance);
     }
+}
+
+/* ---- copies ---- */
+
+static bool are_copies(double *x, size_t n, size_t cols) {
+    static const size_t numbers[8] = {0};
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_equal_rows *e;
+    bool copies = false;
+    assert_int_equal(n2_equal_rows_new(ctx, x, n, cols, &e), N2CE_OK);
+    assert_int_equal(n2_equal_rows_are_copies(e, numbers, &copies), N2CE_OK);
+    n2_equal_rows_free(e);
+    n2ce_ctx_free(ctx);
+    return copies;
+}
+
+static void repeat(double *x, size_t n, size_t cols, size_t times) {
+    for (size_t k = 1; k < times; k++) memcpy(x + k * n * cols, x, n * cols * sizeof *x);
+}
+
+static void rows_that_repeat_by_nature_are_no_copies(void **state) {
+    enum { N = 80, TIMES = 5, D = 3 };
+    double *u = uniforms(N * TIMES * D, 77), x[N * TIMES * D];
+    (void)state;
+    memcpy(x, u, sizeof x);
+    assert_false(are_copies(x, N * TIMES, D));
+    repeat(x, N, D, TIMES);
+    assert_true(are_copies(x, N * TIMES, D)); /* measurements, */
+    for (size_t i = 0; i < N * D; i++) x[i] = floor(20 * u[i]);
+    repeat(x, N, D, TIMES);
+    assert_true(are_copies(x, N * TIMES, D)); /* counts */
+    for (size_t i = 0; i < N * TIMES * D; i++) x[i] = floor(4 * u[i]);
+    assert_false(are_copies(x, N * TIMES, D)); /* counts that repeat by themselves, */
+    for (size_t i = 0; i < N * TIMES; i++) x[i * D + 1] = 2 * (x[i * D] = floor(40 * u[i * D]));
+    for (size_t i = 0; i < N * TIMES; i++) x[i * D + 2] = -x[i * D];
+    assert_false(are_copies(x, N * TIMES, D)); /* also if they depend on one another */
+    free(u);
+}
+
+static void equal_rows_are_found(void **state) {
+    double x[] = {3, N2_NAN, 1, 2, 3, N2_NAN, 0, 1, 1, 2, 3, N2_NAN};
+    static const double none[] = {3, 2}, gap[] = {3, N2_NAN}, zero[] = {-0.0, 1};
+    static const size_t group[] = {0, 1, 0, 2, 1, 0};
+    n2ce_ctx *ctx = new_ctx(1);
+    n2_equal_rows *e;
+    (void)state;
+    assert_int_equal(n2_equal_rows_new(ctx, x, 6, 2, &e), N2CE_OK);
+    assert_memory_equal(e->group, group, sizeof group);
+    assert_int_equal(e->groups, 3);
+    assert_int_equal(e->largest, 3);
+    assert_true(e->pairs == 4);
+    assert_int_equal(n2_equal_rows_find(e, gap), 0);
+    assert_int_equal(n2_equal_rows_find(e, zero), 3);
+    assert_true(n2_equal_rows_find(e, none) == SIZE_MAX);
+    n2_equal_rows_free(e);
+    n2ce_ctx_free(ctx);
+}
+
+/* Normal rows that are there five times, and new ones that are not; and rows drawn from 60 ones,
+ * among them the new ones: p-values are uniform. */
+static void p_values_are_uniform_where_rows_repeat(void **state) {
+    enum { N = 60, TIMES = 5, NEW = 50, SEEDS = 20, D = 3, ALL = N * TIMES + NEW };
+    static double p[SEEDS * NEW], x[ALL * D];
+    (void)state;
+    for (size_t drawn = 0; drawn < 2; drawn++) {
+        for (uint32_t seed = 0; seed < SEEDS; seed++) {
+            n2ce_ctx *ctx = new_ctx(2);
+            double *rows = normals((N + NEW) * D, 0, 1, 300 + seed), *u = uniforms(ALL, seed);
+            double score[NEW];
+            memcpy(x, rows, sizeof *x * N * D);
+            repeat(x, N, D, TIMES);
+            memcpy(x + N * TIMES * D, rows + N * D, sizeof *x * NEW * D);
+            for (size_t i = 0; drawn && i < ALL; i++)
+                memcpy(x + i * D, rows + (size_t)(u[i] * N) * D, sizeof *x * D);
+            n2_detector *d = fit_rows(ctx, x, N * TIMES, D, seed, "nm");
+            assert_non_null(d->equal);
+            judge(d, x + N * TIMES * D, NEW, score, p + seed * NEW);
+            n2_detector_free(d);
+            n2ce_ctx_free(ctx);
+            free(rows);
+            free(u);
+        }
+        const double distance = kolmogorov_smirnov(p, SEEDS * NEW);
+        if (distance > 0.07) fail_msg("case %zu: %g", drawn, distance);
+    }
+}
+
+/* Copies are scored by an expert that has seen none of them. */
+static void copies_are_in_one_fold(void **state) {
+    enum { N = 40, TIMES = 4, D = 2 };
+    double *rows = normals(N * D, 0, 1, 6), x[N * TIMES * D], score[N * TIMES];
+    n2ce_ctx *ctx = new_ctx(1);
+    (void)state;
+    memcpy(x, rows, sizeof *x * N * D);
+    repeat(x, N, D, TIMES);
+    n2_detector *d = fit_rows(ctx, x, N * TIMES, D, 1, "nm");
+    assert_int_equal(d->folds, 10); /* of fewer than 100 different rows */
+    assert_int_equal(n2_detector_ranks(d), TIMES * (N + 1));
+    const n2_own_rows own = {.x = x, .n = N * TIMES};
+    assert_int_equal(n2_detector_score_own(d, &own, score), N2CE_OK);
+    for (size_t i = 0; i < N * TIMES; i++) {
+        assert_true(score[i] == score[i % N]);
+        assert_true(score[i] > 0); /* it is at distance 0 of nothing */
+    }
+    n2_detector_free(d);
+    n2ce_ctx_free(ctx);
+    free(rows);
 }
 
 /* Of what is flagged at a rate of 0.2 about a fifth is normal at most, and the odd rows are. */
@@ -404,6 +512,10 @@ int main(void) {
         cmocka_unit_test(margins_go_on_beyond_the_data),
         cmocka_unit_test(every_hand_has_a_row_of_each_fold),
         cmocka_unit_test(p_values_of_normal_rows_are_uniform),
+        cmocka_unit_test(rows_that_repeat_by_nature_are_no_copies),
+        cmocka_unit_test(equal_rows_are_found),
+        cmocka_unit_test(p_values_are_uniform_where_rows_repeat),
+        cmocka_unit_test(copies_are_in_one_fold),
         cmocka_unit_test(false_discoveries_are_as_few_as_asked),
         cmocka_unit_test(the_ratio_sees_a_broken_correlation),
         cmocka_unit_test(a_detector_that_was_saved_says_the_same),
