@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 enum { FEWEST_PAIRS = 5, FEWEST_ROWS = 10 };
-static const double SPECIAL = 0.05;  /* of all rows */
-static const double VARIED = 0.25;   /* of the different rows: values of a column */
-static const double GRID = 20;       /* places of a grid, for each value */
-static const double BY_NATURE = 20;  /* times as often as independent columns repeat */
-static const double EVENLY = 0.5;    /* of the spread that chance makes */
+static const double SPECIAL = 0.05; /* of all rows */
+static const double VARIED = 0.25;  /* of the different rows: values of a column */
+static const double GRID = 20;      /* places of a grid, for each value */
+static const double BY_NATURE = 20; /* times as often as independent columns repeat */
+static const double EVENLY = 0.5;   /* of the spread that chance makes */
 
 /* Missing values are equal, and beyond all others. */
 static int compare_values(double a, double b) {
@@ -136,7 +136,8 @@ static column_look look_at_column(const n2_equal_rows *e, size_t c, double *sort
     return out;
 }
 
-/* Lambda of a Poisson distribution whose numbers other than 0 have this mean, by Newton's method. */
+/* Lambda of a Poisson distribution whose numbers other than 0 have this mean, by Newton's method.
+ */
 static double poisson_of(double mean) {
     double lambda = mean;
     for (int i = 0; i < 50; i++) {

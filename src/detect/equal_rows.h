@@ -1,10 +1,10 @@
 /* Normal rows that are equal, and whether they are copies of one another.
  *
- * Where a file was joined to itself an expert has seen copies of the rows that were held out for it,
- * and every new row would be odder than those. So copies are dealt into one fold. Rows of names and
- * counts repeat by nature, and so will new ones: these are dealt one by one. Rows are copies if there
- * are five pairs of them or more, ten different rows or more, no row is a twentieth of all (zeros,
- * say), and one of these holds:
+ * Where a file was joined to itself an expert has seen copies of the rows that were held out for
+ * it, and every new row would be odder than those. So copies are dealt into one fold. Rows of names
+ * and counts repeat by nature, and so will new ones: these are dealt one by one. Rows are copies if
+ * there are five pairs of them or more, ten different rows or more, no row is a twentieth of all
+ * (zeros, say), and one of these holds:
  *
  *   - a column of numbers with as many values as a quarter of the different rows is on no grid, as
  *     measurements are;

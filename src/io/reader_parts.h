@@ -15,6 +15,16 @@ typedef struct n2_cut {
     size_t head, begin, stop;
 } n2_cut;
 
+/* Whether a column holds texts is told by the first value of its kept rows that is not missing. */
+typedef struct n2_found_text {
+    bool told;
+    char *first;      /* text of a column that was found to hold texts; NULL: it was not, */
+    size_t line;      /* and where it is */
+    char *gap;        /* how the first missing value before it is spelled; NULL: there is none */
+    size_t gap_code;  /* its level, */
+    bool gap_has_one; /* if there is one */
+} n2_found_text;
+
 struct n2_reader {
     n2ce_ctx *ctx;
     n2_arena arena; /* label, names, and what is kept of the columns */
@@ -40,9 +50,8 @@ struct n2_reader {
     size_t *level_columns; /* their numbers in `levels`, if categorical */
     bool any_categorical;
     n2_plain_lines plain; /* how lines of numbers are read; none: it has texts */
-    bool find_texts;      /* the first row that is kept will tell which columns hold texts */
-    char **first_text;    /* of a column that was found so; NULL: it was not */
-    size_t text_line;     /* where they are */
+    bool find_texts;      /* it is not known yet of all columns whether they hold texts: */
+    n2_found_text *found; /* of those kept, what their rows have told so far */
 
     const n2_csv_field *first; /* a row that was read to see that it is no header, or NULL */
     size_t seen, dropped;

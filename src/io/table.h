@@ -91,8 +91,9 @@ typedef struct n2_table_options {
     const char *columns;     /* which to keep, and their order; NULL or "": all */
     const char *then;        /* more of them, kept after those; NULL or "": none */
     const char *categorical; /* which of them are categories; NULL or "": none */
-    bool find_texts;         /* so are those of `columns` that hold texts, and not a number: the
-                              * first row that is kept tells, and the others must be alike */
+    bool find_texts;         /* so are those of `columns` that hold texts, and not a number: of the
+                              * rows that are kept the first that has a value there tells, and the
+                              * others must be alike */
     n2_levels *levels;       /* needed for categorical columns */
     bool drop_missing;       /* leave out rows with missing values, and count them */
     bool keep_missing;       /* a missing number is NaN, a missing category a level of its own; and
@@ -167,6 +168,10 @@ size_t n2_reader_cols(const n2_reader *r);
 size_t n2_reader_first_cols(const n2_reader *r);          /* those not from `then` */
 const char *n2_reader_name(const n2_reader *r, size_t c); /* NULL beyond the last */
 bool n2_reader_categorical(const n2_reader *r, size_t c);
+
+/* With find_texts a column may begin with missing values, which are NaN since nobody knows yet that
+ * it holds texts. If it does, this is their level: that of the first of them. */
+bool n2_reader_gap_level(const n2_reader *r, size_t c, size_t *code);
 n2_header n2_reader_header(const n2_reader *r); /* whether its file has one: yes or no */
 n2ce_ctx *n2_reader_ctx(const n2_reader *r);
 

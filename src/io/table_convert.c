@@ -100,11 +100,11 @@ static verdict convert_plain(const n2_reader *r, const n2_csv_field *fields, dou
  * what is wrong. */
 static n2ce_status check_is_text(const n2_reader *r, size_t k, const n2_csv_field *f) {
     double x;
-    const char *first = r->first_text[k];
+    const char *first = r->found[k].first;
     const n2_value value = n2_value_parse(f->text, f->n, &x);
     if (!first || value == N2_VALUE_TEXT) return N2CE_OK;
     if (value == N2_VALUE_MISSING && r->keep_missing) return N2CE_OK;
-    return refuse_value(r, r->text_line, k, N2_VALUE_TEXT, first, strlen(first));
+    return refuse_value(r, r->found[k].line, k, N2_VALUE_TEXT, first, strlen(first));
 }
 
 /* Says what is wrong with kept column k, or adds its level and those behind it: last, when the row
@@ -124,25 +124,49 @@ static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double 
     return N2CE_OK;
 }
 
-static bool is_of_kind(const n2_csv_field *f, n2_value kind) {
+static n2_value kind_of(const n2_csv_field *f) {
     double x;
-    return n2_value_parse(f->text, f->n, &x) == kind;
+    return n2_value_parse(f->text, f->n, &x);
 }
 
-/* If this row is kept, its texts tell which columns are categorical. */
+static n2ce_status keep_text(n2_reader *r, const n2_csv_field *f, char **out) {
+    *out = n2_arena_alloc(&r->arena, f->n + 1, 1);
+    if (!*out) return N2CE_ENOMEM;
+    memcpy(*out, f->text, f->n);
+    return N2CE_OK;
+}
+
+/* The first text of kept column k. What was missing before it is a level, too. */
+static n2ce_status take_first_text(n2_reader *r, size_t k, const n2_csv_field *f) {
+    n2_found_text *found = &r->found[k];
+    found->line = n2_csv_line(r->csv);
+    N2_TRY(keep_text(r, f, &found->first));
+    N2_TRY(n2_reader_open_levels(r, k));
+    if (!found->gap || n2_levels_frozen(r->levels)) return N2CE_OK;
+    found->gap_has_one = true;
+    return n2_levels_code(r->levels, r->level_columns[k], found->gap, strlen(found->gap),
+                          &found->gap_code);
+}
+
+static n2ce_status look_at_value(n2_reader *r, size_t k, const n2_csv_field *f) {
+    n2_found_text *found = &r->found[k];
+    const n2_value kind = kind_of(f);
+    found->told = kind != N2_VALUE_MISSING;
+    if (kind == N2_VALUE_TEXT) return take_first_text(r, k, f);
+    return found->told || found->gap ? N2CE_OK : keep_text(r, f, &found->gap);
+}
+
+/* If this row is kept, its values tell which columns are categorical; where one is missing, a later
+ * row does. */
 static n2ce_status find_texts(n2_reader *r, const n2_csv_field *fields) {
     for (size_t k = 0; r->drop_missing && k < r->cols; k++)
-        if (is_of_kind(&fields[r->columns[k]], N2_VALUE_MISSING)) return N2CE_OK;
-    for (size_t k = 0; k < r->first_cols; k++) {
-        const n2_csv_field *f = &fields[r->columns[k]];
-        if (r->categorical[k] || !is_of_kind(f, N2_VALUE_TEXT)) continue;
-        r->first_text[k] = n2_arena_alloc(&r->arena, f->n + 1, 1);
-        if (!r->first_text[k]) return N2CE_ENOMEM;
-        memcpy(r->first_text[k], f->text, f->n);
-        N2_TRY(n2_reader_open_levels(r, k));
-    }
-    r->text_line = n2_csv_line(r->csv);
+        if (kind_of(&fields[r->columns[k]]) == N2_VALUE_MISSING) return N2CE_OK;
     r->find_texts = false;
+    for (size_t k = 0; k < r->first_cols; k++) {
+        if (!r->categorical[k] && !r->found[k].told)
+            N2_TRY(look_at_value(r, k, &fields[r->columns[k]]));
+        r->find_texts |= !r->categorical[k] && !r->found[k].told;
+    }
     return n2_reader_find_plain(r);
 }
 
@@ -171,7 +195,7 @@ static void count_rows(n2_reader *r, size_t seen, size_t kept, size_t *rows) {
 /* Of a file of texts alone, the first line may be data as well as names. */
 static void doubt_header(const n2_reader *r, const n2_csv_field *fields) {
     for (size_t i = 0; i < r->file_cols; i++)
-        if (!is_of_kind(&fields[i], N2_VALUE_TEXT)) return;
+        if (kind_of(&fields[i]) != N2_VALUE_TEXT) return;
     n2_log(r->ctx, N2CE_LOG_WARNING,
            "%s: the first line is taken for the names of columns, though the next one has texts "
            "alone, too. If it is data, say --header no.",

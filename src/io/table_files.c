@@ -76,10 +76,9 @@ static n2ce_status take_texts(const n2_reader *first, n2_reader *r) {
     if (!first->as.find_texts) return N2CE_OK;
     r->find_texts = false;
     for (size_t k = 0; k < r->cols; k++) {
-        r->first_text[k] = first->first_text[k];
+        r->found[k] = first->found[k];
         if (first->categorical[k]) N2_TRY(n2_reader_open_levels(r, k));
     }
-    r->text_line = first->text_line;
     return n2_reader_find_plain(r);
 }
 

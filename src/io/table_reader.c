@@ -17,6 +17,12 @@ bool n2_reader_categorical(const n2_reader *r, size_t c) {
     return c < r->cols && r->categorical[c];
 }
 
+bool n2_reader_gap_level(const n2_reader *r, size_t c, size_t *code) {
+    if (c >= r->cols || !r->found[c].gap_has_one) return false;
+    *code = r->found[c].gap_code;
+    return true;
+}
+
 n2ce_ctx *n2_reader_ctx(const n2_reader *r) { return r->ctx; }
 
 n2_header n2_reader_header(const n2_reader *r) {
@@ -133,8 +139,8 @@ static n2ce_status keep_columns(n2_reader *r, const char *text, const char *then
     if (!more) r->first_cols = r->cols;
     r->categorical = n2_arena_alloc(&r->arena, r->cols, sizeof *r->categorical);
     r->level_columns = n2_arena_alloc(&r->arena, r->cols, sizeof *r->level_columns);
-    r->first_text = n2_arena_alloc(&r->arena, r->cols, sizeof *r->first_text);
-    return r->categorical && r->level_columns && r->first_text ? N2CE_OK : N2CE_ENOMEM;
+    r->found = n2_arena_alloc(&r->arena, r->cols, sizeof *r->found);
+    return r->categorical && r->level_columns && r->found ? N2CE_OK : N2CE_ENOMEM;
 }
 
 n2ce_status n2_reader_open_levels(n2_reader *r, size_t k) {

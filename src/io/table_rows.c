@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "table_ranks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,6 +226,14 @@ static n2ce_status fill_alone(filler *f) {
 
 /* ---- the whole ---- */
 
+static void fill_gaps(filler *f, size_t c) {
+    const n2_table *t = f->t;
+    size_t code;
+    if (!n2_reader_gap_level(f->r, c, &code)) return;
+    for (size_t i = 0; i < t->rows; i++)
+        if (isnan(t->x[i * t->cols + c])) t->x[i * t->cols + c] = (double)code;
+}
+
 static n2ce_status fill_table(filler *f, const char *path, const n2_table_options *o) {
     bool done;
     N2_TRY(fill_together(f, path, o, &done));
@@ -233,8 +242,10 @@ static n2ce_status fill_table(filler *f, const char *path, const n2_table_option
         restore_order(f);
         N2_TRY(note_origins(f));
     }
-    for (size_t c = 0; c < f->t->cols; c++)
+    for (size_t c = 0; c < f->t->cols; c++) {
         f->t->categorical[c] = n2_reader_categorical(f->r, c); /* the rows may have told */
+        fill_gaps(f, c);
+    }
     return f->room > f->t->rows ? resize(f, f->t->rows) : N2CE_OK;
 }
 

@@ -411,6 +411,34 @@ static void missing_values_can_be_kept(void **state) {
     assert_refused_as(f, "a,b\ninf,red\n", &o, N2CE_EDATA, "\"inf\" is infinite");
 }
 
+/* A column holds what its first value is that is there; missing ones before it are a level then, as
+ * those behind it. */
+static void a_missing_value_does_not_tell_what_a_column_holds(void **state) {
+    const fixture *f = *state;
+    static const size_t part_bytes[] = {0, 1, 16};
+    for (size_t i = 0; i < sizeof part_bytes / sizeof part_bytes[0]; i++) {
+        n2_levels *levels;
+        assert_int_equal(n2_levels_new(f->ctx, &levels), N2CE_OK);
+        const n2_table_options o = {
+            .levels = levels, .find_texts = true, .keep_missing = true, .csv_part = part_bytes[i]};
+        n2_table *t = read_text(f, "a,b,c,d\n?,,1,\n,?,2,\nNA,x,3,\nu,y,,NA\n?,,5,\n", &o);
+        const bool categorical[] = {true, true, false, false};
+        assert_memory_equal(t->categorical, categorical, sizeof categorical);
+        static const char *const texts[5][2] = {
+            {"?", ""}, {"?", ""}, {"?", "x"}, {"u", "y"}, {"?", ""}};
+        for (size_t row = 0; row < 5; row++)
+            for (size_t c = 0; c < 2; c++) {
+                const char *text = n2_levels_text(levels, t->names[c], (size_t)t->x[row * 4 + c]);
+                assert_string_equal(text, texts[row][c]);
+            }
+        assert_true(t->x[2] == 1 && isnan(t->x[3 * 4 + 2]) && isnan(t->x[3 * 4 + 3]));
+        n2_table_free(t);
+        assert_refused_as(f, "a,b\n,1\n2,2\nx,3\n", &o, N2CE_EDATA, "line 4|\"x\" is not a number");
+        assert_refused_as(f, "e,b\n,1\nx,2\n3,3\n", &o, N2CE_EDATA, "line 3|\"x\" is not a number");
+        n2_levels_free(levels);
+    }
+}
+
 /* The number of each row of a random subset, in the order of the file. */
 static void a_subset_knows_where_its_rows_were(void **state) {
     const fixture *f = *state;
@@ -664,6 +692,7 @@ int main(void) {
         TEST(only_kept_columns_are_looked_at),
         TEST(rows_with_missing_values_can_be_dropped),
         TEST(missing_values_can_be_kept),
+        TEST(a_missing_value_does_not_tell_what_a_column_holds),
         TEST(a_subset_knows_where_its_rows_were),
         TEST(levels_are_numbered_as_they_come),
         TEST(frozen_levels_refuse_what_they_do_not_know),
