@@ -43,6 +43,8 @@ struct n2_reader {
     size_t header_ends; /* bytes of the file */
     char **file_names;
     size_t file_cols;
+    bool *unnamed;  /* of the file's columns: the header has no name for it */
+    bool takes_all; /* columns were not chosen */
 
     size_t *columns, cols; /* that are kept, by their numbers in the file */
     size_t first_cols;     /* of these, not from `then` */

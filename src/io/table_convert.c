@@ -395,13 +395,42 @@ static n2ce_status check_some(const n2_reader *r) {
                    r->label, r->dropped, r->seen);
 }
 
+/* Whole numbers, all of them different. */
+static bool is_like_index(const double *x, size_t rows, size_t cols) {
+    for (size_t i = 0; i < rows; i++) {
+        const double value = x[i * cols];
+        if (!(value >= 0 && value == floor(value))) return false;
+        for (size_t j = 0; j < i; j++)
+            if (x[j * cols] == value) return false;
+    }
+    return true;
+}
+
+/* pandas writes the numbers of rows into a column without a name, unless it is told not to: they
+ * tell samples apart that are alike. */
+static void doubt_index(const n2_reader *r, const double *x, size_t rows) {
+    enum { FEW = 3, MANY = 100 };
+    if (!r->has_header || !r->takes_all || r->is_piece || rows < FEW) return;
+    for (size_t k = 0; k < r->cols; k++) {
+        if (!r->unnamed[r->columns[k]] || r->categorical[k]) continue;
+        if (!is_like_index(x + k, rows < MANY ? rows : MANY, r->cols)) continue;
+        n2_log(r->ctx, N2CE_LOG_WARNING,
+               "%s: column %zu has no name, and whole numbers that are all different: it seems to "
+               "count rows, which says nothing about them. Leave it out by naming the others in "
+               "--columns.",
+               r->label, r->columns[k] + 1);
+    }
+}
+
 n2ce_status n2_reader_next_here(n2_reader *r, double *x, size_t max_rows, size_t *rows) {
     *rows = 0;
     if (max_rows == 0) return N2CE_OK;
+    const bool first = r->seen == 0;
     const n2_c_locale scope = n2_c_locale_enter();
     n2ce_status status = r->csv ? next_csv(r, x, max_rows, rows) : next_npy(r, x, max_rows, rows);
     n2_c_locale_leave(scope);
     if (status == N2CE_OK && *rows == 0) status = check_some(r);
     if (status != N2CE_OK) *rows = 0;
+    if (first) doubt_index(r, x, *rows);
     return status;
 }

@@ -53,10 +53,12 @@ static n2ce_status make_names(n2_reader *r, const n2_csv_field *header, size_t n
     for (size_t i = 0; header && i < n; i++) bytes += header[i].n;
     char *text = n2_arena_alloc(&r->arena, bytes, 1);
     r->file_names = n2_arena_alloc(&r->arena, n, sizeof *r->file_names);
+    r->unnamed = n2_arena_alloc(&r->arena, n, sizeof *r->unnamed);
     r->file_cols = n;
-    if (!text || !r->file_names) return N2CE_ENOMEM;
+    if (!text || !r->file_names || !r->unnamed) return N2CE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         r->file_names[i] = text;
+        r->unnamed[i] = header && header[i].n == 0;
         if (header && header[i].n > 0)
             memcpy(text, header[i].text, header[i].n); /* zeros follow */
         else
@@ -132,6 +134,7 @@ static n2ce_status keep_groups(n2_reader *r, const char *text, const char *then)
 
 static n2ce_status keep_columns(n2_reader *r, const char *text, const char *then) {
     const bool some = text && *text, more = some && then && *then;
+    r->takes_all = !some;
     if (more)
         N2_TRY(keep_groups(r, text, then));
     else
