@@ -42,10 +42,52 @@ static n2ce_status check_set(n2_detect_session *s, const n2_file_set *files) {
     return status;
 }
 
+/* The columns that are written behind those of the rows. */
+static const char *const ADDED[] = {"score", "p_value", "flag"};
+enum { N_ADDED = sizeof ADDED / sizeof ADDED[0] };
+
+static n2ce_status refuse_names(n2ce_ctx *ctx, const char *path, const n2_csv_field *fields,
+                                size_t n) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < N_ADDED; k++)
+            if (fields[i].n == strlen(ADDED[k]) &&
+                memcmp(fields[i].text, ADDED[k], fields[i].n) == 0)
+                return n2_fail(ctx, N2CE_EDATA,
+                               "%s has a column \"%s\", as --output adds one: were its rows judged "
+                               "before? Judge the file without it, or rename it.",
+                               path, ADDED[k]);
+    return N2CE_OK;
+}
+
+/* A table with two columns of one name cannot be read again. */
+static n2ce_status check_header(n2_detect_session *s, const char *path, n2_input *in) {
+    const n2_csv_field *fields;
+    size_t n;
+    n2_csv *csv;
+    const unsigned char *head = n2_input_head(in, &n);
+    if (n2_is_npy(head, n)) return N2CE_OK;
+    N2_TRY(n2_csv_open(s->ctx, in, 0, &csv));
+    n2ce_status status = n2_csv_next(csv, &fields, &n);
+    if (status == N2CE_OK && fields && n2_csv_is_header(fields, n, n2_header_of(s->options)))
+        status = refuse_names(s->ctx, path, fields, n);
+    n2_csv_close(csv);
+    return status;
+}
+
+static n2ce_status check_names(n2_detect_session *s, const char *path) {
+    n2_input in;
+    if (!n2ce_options_get(s->options, "output")) return N2CE_OK;
+    N2_TRY(n2_input_open(s->ctx, path, &in));
+    const n2ce_status status = check_header(s, path, &in);
+    n2_input_close(&in);
+    return status;
+}
+
 n2ce_status n2_detect_check_rows(n2_detect_session *s) {
     n2_file_set files;
     N2_TRY(n2_file_set_find(s->ctx, s->rows, &files));
-    const n2ce_status status = check_set(s, &files);
+    n2ce_status status = check_set(s, &files);
+    if (status == N2CE_OK) status = check_names(s, files.path[0]);
     n2_file_set_free(&files);
     return status;
 }
@@ -137,12 +179,15 @@ static void add_fields(n2_text *text, const n2_csv_field *fields, size_t n) {
     }
 }
 
-static const char ADDED[] = ",score,p_value,flag\n";
+static void add_names(n2_text *text) {
+    for (size_t k = 0; k < N_ADDED; k++) n2_text_add(text, ",%s", ADDED[k]);
+    n2_text_add(text, "\n");
+}
 
 /* A file without a header gets one: the numbers of its columns. */
 static void number_columns(copier *c, size_t n) {
     for (size_t i = 0; i < n && !c->begun; i++) n2_text_add(&c->text, "%s%zu", i ? "," : "", i);
-    if (!c->begun) n2_text_add(&c->text, "%s", ADDED);
+    if (!c->begun) add_names(&c->text);
     c->begun = true;
 }
 
@@ -153,7 +198,7 @@ static void begin_csv(copier *c, const n2_csv_field *fields, size_t n) {
         number_columns(c, n);
     } else if (!c->begun) {
         add_fields(&c->text, fields, n);
-        n2_text_add(&c->text, "%s", ADDED);
+        add_names(&c->text);
         c->begun = true;
     }
 }

@@ -46,6 +46,19 @@ static bool is_own(const n2_detect_session *s) {
            !n2ce_options_get(s->options, "model");
 }
 
+/* A model knows its columns and parts: what says how to learn would have no say. */
+static n2ce_status check_model(const n2_detect_session *s) {
+    static const char *const learning[] = {"columns", "categorical", "parts", "max-rows", "seed"};
+    if (!n2ce_options_get(s->options, "model")) return N2CE_OK;
+    for (size_t i = 0; i < sizeof learning / sizeof learning[0]; i++)
+        if (n2_options_given(s->options, learning[i]))
+            return n2_fail(s->ctx, N2CE_EINVAL,
+                           "--%s says how to learn, and a model has learnt: leave it out, or give "
+                           "--normal instead of --model.",
+                           learning[i]);
+    return N2CE_OK;
+}
+
 /* Before anything is learnt: what is asked for makes sense, and can be written. */
 static n2ce_status check(n2_detect_session *s) {
     const char *output = n2ce_options_get(s->options, "output");
@@ -61,6 +74,7 @@ static n2ce_status check(n2_detect_session *s) {
         return n2_fail(s->ctx, N2CE_EINVAL,
                        "The rows to judge are read twice, so they cannot come from standard input. "
                        "Put them into a file.");
+    N2_TRY(check_model(s));
     if (output) N2_TRY(n2_file_check_output(s->ctx, output, force));
     if (output || is_own(s)) N2_TRY(n2_detect_check_rows(s));
     return save ? n2_file_check_output(s->ctx, save, force) : N2CE_OK;
