@@ -42,6 +42,16 @@ class Rows(unittest.TestCase):
         self.assertGreater(detector.p_values([[10], [20], [30]]).min(), 0.006)
         np.testing.assert_allclose(detector.p_values([[0], [1], [40]]), 1 / 201)
 
+    def test_rows_of_fit_are_judged_by_what_was_learnt_from_others(self):
+        d = n2ce.AnomalyDetector(parts=NEAR)
+        found = d.fit_predict(self.normal)
+        self.assertEqual((found == -1).sum(), 10)  # alpha of 200
+        np.testing.assert_array_equal(found == -1, d.labels_ == 1)
+        np.testing.assert_array_equal(d.predict(self.normal[::-1]), found[::-1])
+        np.testing.assert_array_equal(d.score_samples(self.normal[:7]), -d.decision_scores_[:7])
+        copy = pickle.loads(pickle.dumps(d))
+        np.testing.assert_array_equal(copy.predict(self.normal), found)
+
     def test_the_learned_ratio_sees_a_broken_correlation(self):
         ratio = n2ce.AnomalyDetector(parts="ratio").fit(self.normal)
         self.assertEqual(ratio.predict([[1., -1., 0]]).tolist(), [-1])
