@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The second sum is (x_i sum_j k_ij - sum_j k_ij x_j) / h^2. */
+/* The second sum is (x_i sum_j k_ij - sum_j k_ij x_j) / h^2. One particle has no distances, and its
+ * kernel is 1. */
 n2_node n2_build_svgd_direction(n2_graph *g, n2_node x, n2_node score) {
     if (!x.id || !score.id) return N2_NONE;
     const double n = (double)n2_shape_at(g, x).dim[0];
+    if (n < 2) return score;
     const n2_node d2 = n2g_squared_distances(g, x, x);
     const n2_node median = n2g_median(g, n2g_sqrt(g, d2), true);
     const n2_node h2 = n2g_scale(g, n2g_mul(g, median, median), 1 / (2 * log(n + 1)));

@@ -163,6 +163,18 @@ static void svgd_has_the_moments_of_a_gaussian(void **state) {
     free_world(&w);
 }
 
+/* The kernel of one particle is 1, and nothing repels it: it climbs to the mean. */
+static void one_particle_climbs(void **state) {
+    (void)state;
+    world w = new_world(1, 2, 1.5);
+    const n2_node out = n2_svgd_step(w.g, "svgd", w.x, tilted, NULL, 0.05);
+    run(&w, out, 1000);
+    const float *x = w.x->data;
+    assert_close((double)x[0], 1, 0, 1e-3);
+    assert_close((double)x[1], -1, 0, 1e-3);
+    free_world(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(langevin_is_a_little_too_wide),
@@ -170,6 +182,7 @@ int main(void) {
         cmocka_unit_test(langevin_moves_towards_the_data),
         cmocka_unit_test(svgd_finds_both_modes),
         cmocka_unit_test(svgd_has_the_moments_of_a_gaussian),
+        cmocka_unit_test(one_particle_climbs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
