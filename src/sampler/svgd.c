@@ -4,6 +4,16 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Particles whose median distance is 0, since most coincide, have no width of their own; below this
+ * one, rounding of their places is all that would repel them. */
+static const double LEAST_H2 = 1e-6;
+
+static n2_node squared_width(n2_graph *g, n2_node d2, double n) {
+    const n2_node median = n2g_median(g, n2g_sqrt(g, d2), true);
+    const n2_node h2 = n2g_scale(g, n2g_mul(g, median, median), 1 / (2 * log(n + 1)));
+    return n2g_maximum(g, h2, n2g_constant(g, LEAST_H2));
+}
+
 /* The second sum is (x_i sum_j k_ij - sum_j k_ij x_j) / h^2. One particle has no distances, and its
  * kernel is 1. */
 n2_node n2_build_svgd_direction(n2_graph *g, n2_node x, n2_node score) {
@@ -11,8 +21,7 @@ n2_node n2_build_svgd_direction(n2_graph *g, n2_node x, n2_node score) {
     const double n = (double)n2_shape_at(g, x).dim[0];
     if (n < 2) return score;
     const n2_node d2 = n2g_squared_distances(g, x, x);
-    const n2_node median = n2g_median(g, n2g_sqrt(g, d2), true);
-    const n2_node h2 = n2g_scale(g, n2g_mul(g, median, median), 1 / (2 * log(n + 1)));
+    const n2_node h2 = squared_width(g, d2, n);
     const n2_node k = n2g_exp(g, n2g_div(g, n2g_scale(g, d2, -0.5), h2));
     const n2_node attract = n2g_matmul(g, k, score, false, false);
     const n2_node mass = n2g_mul(g, x, n2g_sum(g, k, n2_axis(1)));

@@ -3,7 +3,8 @@
  *     phi_i = 1/n sum_j [ k(x_j, x_i) score(x_j) + grad_{x_j} k(x_j, x_i) ]
  *
  * with k = exp(-|x - y|^2 / (2 h^2)) and the median heuristic h^2 = med^2 / (2 ln(n+1)),
- * med the median distance of two particles (Liu and Wang, 2016). One particle moves along its own
+ * med the median distance of two particles (Liu and Wang, 2016), and h at least 1/1000, so that
+ * particles may coincide. One particle moves along its own
  * score. */
 #ifndef N2_SVGD_H
 #define N2_SVGD_H

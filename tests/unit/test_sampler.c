@@ -175,6 +175,19 @@ static void one_particle_climbs(void **state) {
     free_world(&w);
 }
 
+/* Particles at one place have no median distance: nothing is divided by it, and they climb to the
+ * mean, around which rounding sets them apart. */
+static void particles_may_coincide(void **state) {
+    (void)state;
+    world w = new_world(8, 2, 1.5);
+    float *x = w.x->data;
+    for (int i = 2; i < 16; i++) x[i] = x[i % 2];
+    const n2_node out = n2_svgd_step(w.g, "svgd", w.x, tilted, NULL, 0.05);
+    run(&w, out, 300);
+    for (int i = 0; i < 16; i++) assert_close((double)x[i], i % 2 ? -1 : 1, 0, 2.5);
+    free_world(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(langevin_is_a_little_too_wide),
@@ -183,6 +196,7 @@ int main(void) {
         cmocka_unit_test(svgd_finds_both_modes),
         cmocka_unit_test(svgd_has_the_moments_of_a_gaussian),
         cmocka_unit_test(one_particle_climbs),
+        cmocka_unit_test(particles_may_coincide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
