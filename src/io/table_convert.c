@@ -27,6 +27,49 @@ static n2ce_status fail_at(const n2_reader *r, size_t row, size_t k, n2ce_status
     return n2_reader_fail_in(r, status, where);
 }
 
+/* Whether a text is a number once its comma is read as a decimal point. */
+static bool has_decimal_comma(const char *text, size_t n) {
+    char pointed[64];
+    double x;
+    const char *comma = n < sizeof pointed ? memchr(text, ',', n) : NULL;
+    if (!comma) return false;
+    memcpy(pointed, text, n);
+    pointed[comma - text] = '.';
+    return n2_value_parse(pointed, n, &x) == N2_VALUE_NUMBER;
+}
+
+/* Replacing all commas is a remedy where they do not separate columns. */
+static const char *write_points(const n2_reader *r) {
+    return r->csv && n2_csv_separator(r->csv) == ','
+               ? "Write decimal points"
+               : "Write decimal points, as with sed 's/,/./g'";
+}
+
+/* Unless most texts of kept column k are no such numbers. */
+static n2ce_status refuse_commas(const n2_reader *r, size_t k) {
+    const char *name = r->file_names[r->columns[k]], *example = "";
+    const size_t n = n2_levels_count(r->levels, name);
+    size_t found = 0;
+    for (size_t code = n; code-- > 0;) {
+        const char *text = n2_levels_text(r->levels, name, code);
+        if (!has_decimal_comma(text, strlen(text))) continue;
+        example = text;
+        found++;
+    }
+    if (2 * found <= n) return N2CE_OK;
+    return n2_fail(r->ctx, N2CE_EDATA,
+                   "%s, column %zu (\"%s\"): %zu of its %zu texts are numbers with a decimal "
+                   "comma, as \"%s\". %s, or name the column in --categorical if these are names.",
+                   r->label, r->columns[k] + 1, n2_show_all(name).text, found, n,
+                   n2_show_all(example).text, write_points(r));
+}
+
+static n2ce_status check_commas(const n2_reader *r) {
+    for (size_t k = 0; k < r->cols; k++)
+        if (r->first_text[k]) N2_TRY(refuse_commas(r, k));
+    return N2CE_OK;
+}
+
 static n2ce_status refuse_value(const n2_reader *r, size_t row, size_t k, n2_value value,
                                 const char *text, size_t n) {
     const n2_shown shown = n2_show(text, n);
@@ -40,6 +83,11 @@ static n2ce_status refuse_value(const n2_reader *r, size_t row, size_t k, n2_val
         n2_fail(r->ctx, N2CE_EDATA,
                 "\"%s\" is infinite. Remove the row, or leave the column out with --columns.",
                 shown.text);
+    else if (has_decimal_comma(text, n))
+        n2_fail(r->ctx, N2CE_EDATA,
+                "\"%s\" has a decimal comma. %s, or name the column in --categorical if these "
+                "are names.",
+                shown.text, write_points(r));
     else
         n2_fail(r->ctx, N2CE_EDATA,
                 "\"%s\" is not a number. Leave the column out with --columns, or name it in "
@@ -119,7 +167,9 @@ static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double 
         f = &fields[r->columns[k]];
         if (!r->categorical[k]) continue;
         N2_TRY(check_is_text(r, k, f));
-        N2_TRY(level_code(r, line, k, f->text, f->n, &x[k]));
+        const n2ce_status status = level_code(r, line, k, f->text, f->n, &x[k]);
+        if (status == N2CE_EDATA && r->first_text[k]) N2_TRY(refuse_commas(r, k));
+        N2_TRY(status);
     }
     return N2CE_OK;
 }
@@ -428,6 +478,7 @@ n2ce_status n2_reader_next_here(n2_reader *r, double *x, size_t max_rows, size_t
     const bool first = r->seen == 0;
     const n2_c_locale scope = n2_c_locale_enter();
     n2ce_status status = r->csv ? next_csv(r, x, max_rows, rows) : next_npy(r, x, max_rows, rows);
+    if (status == N2CE_OK && *rows == 0) status = check_commas(r);
     n2_c_locale_leave(scope);
     if (status == N2CE_OK && *rows == 0) status = check_some(r);
     if (status != N2CE_OK) *rows = 0;
