@@ -101,6 +101,25 @@ static n2ce_status read_fixed(const n2_design_table *t, const char *text, n2_des
 
 static bool is_fixed(const n2_design_rules *r, size_t j) { return !isnan(r->fixed[j]); }
 
+static double rounded(double x, double unit) {
+    if (!(unit > 0)) return x;
+    const double per = floor(1 / unit + 0.5);
+    return floor(x * per + 0.5) / per;
+}
+
+static double sum_of(const n2_design_sum *s, const double *x) {
+    double sum = 0;
+    for (size_t k = 0; k < s->n; k++) sum += x[s->column[k]];
+    return sum;
+}
+
+/* The unit of the summand with the most decimals; 0: any number will do. */
+static double finest(const n2_design_rules *r, const n2_design_sum *s) {
+    double unit = N2_INFINITY;
+    for (size_t k = 0; k < s->n; k++) unit = fmin(unit, r->unit[s->column[k]]);
+    return unit;
+}
+
 /* The least and the most that the columns can add up to; whether the total is between them. */
 static bool reach(const n2_design_rules *r, const n2_design_sum *s, double *least, double *most) {
     *least = *most = 0;
@@ -164,14 +183,14 @@ static n2ce_status read_sum(const n2_design_table *t, char *piece, n2_design_rul
 /* ---- a sum that nobody declared ------------------------------------------ */
 
 enum { MOST_COLUMNS = 128 };
-static const double NOTHING = 1e-3, ALIKE = 0.05;
+static const double NOTHING = 1e-3, SECOND = 1e-9, ALIKE = 0.2;
 
-/* Covariances of the columns; NULL: out of memory. */
-static double *covariances(n2_design_rules *r, const n2_designs *d, const size_t *column,
-                           size_t n) {
-    double *c = n2_arena_alloc(&r->arena, n * n + n, sizeof *c);
+/* Correlations of the columns, and their standard deviations behind them; NULL: out of memory. */
+static double *correlations(n2_design_rules *r, const n2_designs *d, const size_t *column,
+                            size_t n) {
+    double *c = n2_arena_alloc(&r->arena, n * n + 2 * n, sizeof *c);
     if (!c) return NULL;
-    double *mean = c + n * n;
+    double *sd = c + n * n, *mean = sd + n;
     for (size_t i = 0; i < d->rows; i++)
         for (size_t a = 0; a < n; a++)
             mean[a] += d->x[i * d->space.n + column[a]] / (double)d->rows;
@@ -180,57 +199,98 @@ static double *covariances(n2_design_rules *r, const n2_designs *d, const size_t
             for (size_t b = 0; b <= a; b++)
                 c[a * n + b] += (d->x[i * d->space.n + column[a]] - mean[a]) *
                                 (d->x[i * d->space.n + column[b]] - mean[b]) / (double)d->rows;
+    for (size_t a = 0; a < n; a++) sd[a] = c[a * n + a] > 0 ? sqrt(c[a * n + a]) : 1;
+    for (size_t a = 0; a < n; a++) {
+        for (size_t b = 0; b < a; b++) c[a * n + b] /= sd[a] * sd[b];
+        c[a * n + a] = 1;
+    }
     return c;
 }
 
-/* Whether a direction without variance is a plain sum of some columns: they are kept. */
-static size_t keep_summands(const double *direction, size_t stride, size_t *column, size_t n) {
-    double most = 0;
-    size_t kept = 0;
-    for (size_t a = 0; a < n; a++)
-        if (fabs(direction[a * stride]) > fabs(most)) most = direction[a * stride];
+/* The columns that have a factor in common in a direction of next to no variance, as summands have.
+ * What the others have is noise, if these are a sum at all; so is what varies less than the sum. */
+static size_t keep_summands(const double *direction, size_t stride, const double *sd,
+                            double variance, size_t *column, size_t n) {
+    const double noise = sqrt(fmax(variance, 0));
+    size_t most = 0, kept = 0;
+    for (size_t a = 1; a < n; a++)
+        if (fabs(direction[a * stride]) > fabs(direction[most * stride])) most = a;
+    const double factor = direction[most * stride] / sd[most];
     for (size_t a = 0; a < n; a++) {
-        const double share = direction[a * stride] / most;
-        if (fabs(share) < ALIKE) continue;
-        if (fabs(share - 1) > ALIKE) return 0;
-        column[kept++] = column[a];
+        const double share = direction[a * stride] / sd[a] / factor;
+        if (fabs(share - 1) <= ALIKE && fabs(direction[a * stride]) > noise)
+            column[kept++] = column[a];
     }
     return kept;
 }
 
-static double mean_sum(const n2_designs *d, const n2_design_sum *s) {
-    double sum = 0;
-    for (size_t i = 0; i < d->rows; i++)
-        for (size_t k = 0; k < s->n; k++) sum += d->x[i * d->space.n + s->column[k]];
-    const double mean = sum / (double)d->rows, round_one = floor(mean + 0.5);
-    return fabs(mean - round_one) < 1e-3 * fabs(mean) ? round_one : mean;
+static double sum_in_row(const n2_designs *d, const n2_design_sum *s, size_t row) {
+    return sum_of(s, d->x + row * d->space.n);
 }
 
-/* One direction in which number columns do not vary, and which is a sum. */
-static n2ce_status find_sum(const n2_design_table *t, n2_design_rules *r) {
+static double mean_sum(const n2_design_rules *r, const n2_designs *d, const n2_design_sum *s) {
+    double sum = 0;
+    for (size_t i = 0; i < d->rows; i++) sum += sum_in_row(d, s, i);
+    const double mean = sum / (double)d->rows, round_one = floor(mean + 0.5);
+    return fabs(mean - round_one) < 1e-3 * fabs(mean) ? round_one : rounded(mean, finest(r, s));
+}
+
+/* Whether no row is further from the total than rounding can put it: to the summands' decimals, or
+ * to four digits, where these are many. */
+static bool holds_in_all_rows(const n2_design_rules *r, const n2_designs *d,
+                              const n2_design_sum *s) {
+    double decimals = 0;
+    for (size_t k = 0; k < s->n; k++) decimals += r->unit[s->column[k]] / 2;
+    const double slack = fmax(1.001 * decimals, 2e-4 * fabs(s->total));
+    for (size_t i = 0; i < d->rows; i++)
+        if (!(fabs(sum_in_row(d, s, i) - s->total) <= slack)) return false;
+    return true;
+}
+
+/* The direction in which number columns vary least, in their own scales, if they hardly do: *n of
+ * them are its summands; 0: there is none. */
+static n2ce_status find_summands(const n2_design_table *t, n2_design_rules *r, size_t *column,
+                                 size_t *n) {
     const n2_designs *d = &t->designs;
-    double values[MOST_COLUMNS], least = N2_INFINITY;
-    n2_design_sum s = {.found = true};
-    s.column = n2_arena_alloc(&r->arena, d->space.n, sizeof *s.column);
-    if (!s.column) return N2CE_ENOMEM;
-    size_t n = 0;
+    double values[MOST_COLUMNS];
+    size_t m = 0;
+    *n = 0;
     for (size_t j = 0; j < d->space.n; j++) {
         const n2_factor *f = &d->space.factor[j];
-        if (f->kind != N2_CATEGORY && f->high > f->low) s.column[n++] = j;
+        if (f->kind != N2_CATEGORY && f->high > f->low) column[m++] = j;
     }
-    if (n < 2 || n > MOST_COLUMNS || d->rows < 4 * n) return N2CE_OK;
-    double *c = covariances(r, d, s.column, n);
-    double *v = n2_arena_alloc(&r->arena, n * n, sizeof *v);
+    if (m < 2 || m > MOST_COLUMNS || d->rows < 4 * m) return N2CE_OK;
+    double *c = correlations(r, d, column, m);
+    double *v = n2_arena_alloc(&r->arena, m * m, sizeof *v);
     if (!c || !v) return N2CE_ENOMEM;
-    for (size_t a = 0; a < n; a++) least = fmin(least, c[a * n + a]);
-    if (!(least > 0) || !n2_symmetric_eigen(c, n, values, v)) return N2CE_OK;
-    if (!(values[0] < NOTHING * least) || values[1] < NOTHING * least) return N2CE_OK;
-    s.n = keep_summands(v, n, s.column, n);
-    if (s.n < 2) return N2CE_OK;
-    s.total = mean_sum(d, &s);
+    if (!n2_symmetric_eigen(c, m, values, v)) return N2CE_OK;
+    if (values[0] < NOTHING && values[1] > SECOND)
+        *n = keep_summands(v, m, c + m * m, values[0], column, m);
+    return N2CE_OK;
+}
+
+/* A sum that --fix or --bounds exclude is let go, and that is said. */
+static void take_found(const n2_design_table *t, n2_design_rules *r, const n2_design_sum *s) {
     double low, high;
-    reach(r, &s, &low, &high);
-    if (s.total >= low && s.total <= high) r->sums[r->n_sums++] = s;
+    if (reach(r, s, &low, &high)) {
+        r->sums[r->n_sums++] = *s;
+        return;
+    }
+    n2_log(
+        t->ctx, N2CE_LOG_WARNING,
+        "%zu columns, \"%s\" to \"%s\", add up to %.6g in all rows, but to %.6g to %.6g as "
+        "--fix and the bounds have them: the sum cannot hold, and is let go. --sum none says so.",
+        s->n, t->names[s->column[0]], t->names[s->column[s->n - 1]], s->total, low, high);
+}
+
+static n2ce_status find_sum(const n2_design_table *t, n2_design_rules *r) {
+    n2_design_sum s = {.found = true};
+    s.column = n2_arena_alloc(&r->arena, t->designs.space.n, sizeof *s.column);
+    if (!s.column) return N2CE_ENOMEM;
+    N2_TRY(find_summands(t, r, s.column, &s.n));
+    if (s.n < 2) return N2CE_OK;
+    s.total = mean_sum(r, &t->designs, &s);
+    if (holds_in_all_rows(r, &t->designs, &s)) take_found(t, r, &s);
     return N2CE_OK;
 }
 
@@ -329,18 +389,6 @@ n2ce_status n2_design_rules_restore(const n2_design_table *t, const double *fixe
 }
 
 /* ---- applying ------------------------------------------------------------ */
-
-static double rounded(double x, double unit) {
-    if (!(unit > 0)) return x;
-    const double per = floor(1 / unit + 0.5);
-    return floor(x * per + 0.5) / per;
-}
-
-static double sum_of(const n2_design_sum *s, const double *x) {
-    double sum = 0;
-    for (size_t k = 0; k < s->n; k++) sum += x[s->column[k]];
-    return sum;
-}
 
 /* What the free columns have above their lower bounds, or below their upper ones. */
 static double room_of(const n2_design_rules *r, const n2_design_sum *s, const double *x, bool up) {

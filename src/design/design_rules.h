@@ -28,9 +28,9 @@ typedef struct n2_design_rules {
 } n2_design_rules;
 
 /* Reads "COLUMN=VALUE, ..." and "COLUMNS = TOTAL; ..."; either may be "". The sums "auto" are one
- * that holds in all rows, if there is one. The table must outlive *out. Fails with N2CE_EINVAL, and
- * a sentence that says which rule excludes what, if no design within the bounds can obey. Free it
- * in any case. */
+ * that holds in all rows within their decimals, if there is one; where --fix or the bounds exclude
+ * it, that is a warning. The table must outlive *out. Fails with N2CE_EINVAL, and a sentence that
+ * says which rule excludes what, if no design within the bounds can obey. Free it in any case. */
 n2ce_status n2_design_rules_read(const n2_design_table *t, const char *fix, const char *sums,
                                  n2_design_rules *out);
 void n2_design_rules_free(n2_design_rules *r);
