@@ -44,6 +44,8 @@ static n2ce_status read_file(n2_design_table *t, const char *path, const n2_desi
     to.find_texts = true;
     if (*to.columns) N2_TRY(name_others(t, o, &then));
     to.then = then;
+    to.columns_by = "--columns";
+    to.then_by = o->asked_by;
     n2ce_status status = n2_table_read(t->ctx, path, &to, &t->table);
     for (size_t k = 0; k <= o->n_aside && status == N2CE_OK; k++) {
         at[k] = then ? t->table->first_cols + k : 0;

@@ -15,6 +15,7 @@ typedef struct n2_design_table_options {
     bool minimize;            /* the smaller the value, the better */
     const char *const *aside; /* names of other columns that are no part of a design, */
     size_t n_aside;           /* so many; not for matrices */
+    const char *asked_by;     /* the options that name these and the value, for messages */
     const char *columns; /* of the designs; "": all others. Lists as n2_columns_parse has them */
     const char
         *categorical;       /* those that are categories, besides those that hold texts; "": none */

@@ -85,19 +85,21 @@ n2ce_status n2_columns_rename(n2ce_ctx *ctx, const char *const *to, size_t n, ch
 enum { N2_TABLE_ROWS = 131072 };
 
 typedef struct n2_table_options {
-    n2_header header;        /* of a CSV file; where it is told by the first line, and that may be
-                              * either, what was assumed is logged */
-    char *const *names;      /* of a matrix's columns, which outlive the reader; NULL: numbers */
-    const char *columns;     /* which to keep, and their order; NULL or "": all */
-    const char *then;        /* more of them, kept after those; NULL or "": none */
-    const char *categorical; /* which of them are categories; NULL or "": none */
-    bool find_texts;         /* so are those of `columns` that hold texts, and not a number: of the
-                              * rows that are kept the first that has a value there tells, and the
-                              * others must be alike */
-    n2_levels *levels;       /* needed for categorical columns */
-    bool drop_missing;       /* leave out rows with missing values, and count them */
-    bool keep_missing;       /* a missing number is NaN, a missing category a level of its own; and
-                              * where levels are frozen an unknown one is NaN */
+    n2_header header;    /* of a CSV file; where it is told by the first line, and that may be
+                          * either, what was assumed is logged */
+    char *const *names;  /* of a matrix's columns, which outlive the reader; NULL: numbers */
+    const char *columns; /* which to keep, and their order; NULL or "": all */
+    const char *then;    /* more of them, kept after those; NULL or "": none */
+    const char *columns_by, *then_by; /* where there are both: the options that name them, for
+                                       * messages; NULL: --x and --y */
+    const char *categorical;          /* which of them are categories; NULL or "": none */
+    bool find_texts;   /* so are those of `columns` that hold texts, and not a number: of the
+                        * rows that are kept the first that has a value there tells, and the
+                        * others must be alike */
+    n2_levels *levels; /* needed for categorical columns */
+    bool drop_missing; /* leave out rows with missing values, and count them */
+    bool keep_missing; /* a missing number is NaN, a missing category a level of its own; and
+                        * where levels are frozen an unknown one is NaN */
     size_t max_rows; /* keep a uniform random subset of so many rows, in the file's order; 0: all */
     size_t max_bytes; /* the same as a limit on memory, but never fewer than N2_TABLE_ROWS rows */
     uint64_t seed;    /* decides which; the same seed keeps the same rows */

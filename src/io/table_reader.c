@@ -116,27 +116,37 @@ static n2ce_status keep_all(n2_reader *r) {
     return N2CE_OK;
 }
 
-/* Columns of both texts; the second is parsed with the first, so that a column in both
- * is found. */
-static n2ce_status keep_groups(n2_reader *r, const char *text, const char *then) {
-    n2_text both = n2_text_new(r->ctx);
-    char *joined;
-    N2_TRY(parse_columns(r, "--x", text, &r->columns, &r->first_cols));
-    n2_free(r->ctx, r->columns);
-    r->columns = NULL;
-    n2_text_add(&both, "%s,%s", text, then);
-    n2ce_status status = n2_text_take(&both, &joined);
-    if (status == N2CE_OK) status = parse_columns(r, "--x, --y", joined, &r->columns, &r->cols);
-    n2_free(r->ctx, joined);
-    n2_text_free(&both);
+static n2ce_status count_columns(const n2_reader *r, const char *option, const char *text,
+                                 size_t *n) {
+    size_t *columns = NULL;
+    const n2ce_status status = parse_columns(r, option, text, &columns, n);
+    n2_free(r->ctx, columns);
     return status;
 }
 
-static n2ce_status keep_columns(n2_reader *r, const char *text, const char *then) {
-    const bool some = text && *text, more = some && then && *then;
+/* Columns of both texts, which are parsed alone, so that messages know whose they are, and then
+ * together, so that a column in both is found. */
+static n2ce_status keep_groups(n2_reader *r, const n2_table_options *o) {
+    const char *x = o->columns_by ? o->columns_by : "--x", *y = o->then_by ? o->then_by : "--y";
+    n2_text both = n2_text_new(r->ctx), label = n2_text_new(r->ctx);
+    size_t others;
+    N2_TRY(count_columns(r, x, o->columns, &r->first_cols));
+    N2_TRY(count_columns(r, y, o->then, &others));
+    n2_text_add(&both, "%s,%s", o->columns, o->then);
+    n2_text_add(&label, "%s, %s", x, y);
+    n2ce_status status = both.failed || label.failed ? N2CE_ENOMEM : N2CE_OK;
+    if (status == N2CE_OK) status = parse_columns(r, label.data, both.data, &r->columns, &r->cols);
+    n2_text_free(&both);
+    n2_text_free(&label);
+    return status;
+}
+
+static n2ce_status keep_columns(n2_reader *r, const n2_table_options *o) {
+    const char *text = o ? o->columns : NULL;
+    const bool some = text && *text, more = some && o->then && *o->then;
     r->takes_all = !some;
     if (more)
-        N2_TRY(keep_groups(r, text, then));
+        N2_TRY(keep_groups(r, o));
     else
         N2_TRY(some ? parse_columns(r, "--columns", text, &r->columns, &r->cols) : keep_all(r));
     if (!more) r->first_cols = r->cols;
@@ -320,7 +330,7 @@ void n2_reader_close(n2_reader *r) {
 /* What is left to do once names are known: the reader if all went well, else NULL. */
 static n2ce_status finish(n2_reader *r, n2ce_status status, const n2_table_options *o,
                           n2_reader **out) {
-    if (status == N2CE_OK) status = keep_columns(r, o ? o->columns : NULL, o ? o->then : NULL);
+    if (status == N2CE_OK) status = keep_columns(r, o);
     if (status == N2CE_OK) status = find_categorical(r, o ? o->categorical : NULL);
     if (status == N2CE_OK) status = n2_reader_find_plain(r);
     *out = status == N2CE_OK ? r : NULL;

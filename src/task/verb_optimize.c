@@ -200,14 +200,26 @@ static n2ce_status find_columns(n2ce_ctx *ctx, const n2_requirements *r, const n
     return N2CE_OK;
 }
 
-static n2ce_status read_designs(n2ce_ctx *ctx, const char *path, const n2_requirements *r,
+/* The options that ask something of columns, "--maximize, --require". */
+static void name_asking(const n2ce_options *o, char *out, size_t room) {
+    static const char *const asking[] = {"maximize", "minimize", "target", "require"};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++)
+        if (*n2ce_options_get(o, asking[i]))
+            n += (size_t)snprintf(out + n, room - n, "%s--%s", n ? ", " : "", asking[i]);
+}
+
+static n2ce_status read_designs(n2ce_ctx *ctx, const n2ce_options *from, const n2_requirements *r,
                                 n2_objectives *w, n2_design_table_options *o,
                                 n2_design_table *out) {
-    const char *aside[N2_DESIGN_ASIDE];
+    const char *aside[N2_DESIGN_ASIDE], *path = n2ce_options_get(from, "designs");
+    char asked_by[64];
     if (!path)
         return n2_fail(ctx, N2CE_EINVAL,
                        "optimize needs a file of designs. Try: n2ce help optimize");
     N2_TRY(find_columns(ctx, r, w, aside, o));
+    name_asking(from, asked_by, sizeof asked_by);
+    o->asked_by = asked_by;
     N2_TRY(n2_design_table_read(ctx, path, o, out));
     if (o->append && *o->append)
         n2_log(ctx, N2CE_LOG_INFO, "%zu rows were appended; %zu without a value were left out.",
@@ -228,8 +240,7 @@ n2ce_status n2_optimize_designs(n2ce_ctx *ctx, const n2ce_options *o, const n2ce
                                   .max_rows = (size_t)n2_options_count(o, "max-rows"),
                                   .seed = n2_options_count(o, "seed")};
     *out = (n2_design_table){.ctx = ctx};
-    if (!data)
-        return read_designs(ctx, n2ce_options_get(o, "designs"), required, objectives, &to, out);
+    if (!data) return read_designs(ctx, o, required, objectives, &to, out);
     N2_TRY(find_direction(ctx, o, &to));
     return n2_design_table_of_matrices(ctx, data, &to, out);
 }
