@@ -253,6 +253,12 @@ void n2_text_add_xml(n2_text *text, const char *s) {
     }
 }
 
+const char *n2_item_end(const char *text, char separator) {
+    bool quoted = false;
+    for (; *text && (quoted || *text != separator); text++) quoted ^= *text == '"';
+    return text;
+}
+
 n2ce_status n2_text_take(n2_text *text, char **out) {
     *out = NULL;
     if (reserve(text, 0) && text->length == 0) text->data[0] = '\0';

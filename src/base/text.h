@@ -54,6 +54,9 @@ size_t n2_json_plain_length(const char *text, size_t room);
 void n2_text_add_json_string(n2_text *text, const char *s);
 void n2_text_add_xml(n2_text *text, const char *s); /* & < > " escaped */
 
+/* Where an item of a list ends: at the next separator outside double quotes, or at the end. */
+const char *n2_item_end(const char *text, char separator);
+
 /* Hands the string over (free it with n2_free) and empties the text; N2CE_ENOMEM
  * and NULL if an addition failed. */
 n2ce_status n2_text_take(n2_text *text, char **out);

@@ -15,22 +15,37 @@
 /* The next piece up to a separator; *text goes behind it. NULL at the end. */
 static char *next_piece(n2_arena *arena, const char **text, char separator) {
     if (!**text) return NULL;
-    const char *separated = strchr(*text, separator);
-    const char *end = separated ? separated : *text + strlen(*text);
+    const char *end = n2_item_end(*text, separator);
     char *piece = n2_arena_trimmed(arena, *text, end);
-    *text = separated ? end + 1 : end;
+    *text = *end ? end + 1 : end;
     return piece;
 }
 
-/* LEFT = RIGHT, at the last equals sign. */
+/* LEFT = RIGHT, at the last equals sign that is not in quotes. */
 static bool split_at_equals(char *piece, char **right) {
-    char *at = strrchr(piece, '=');
+    char *at = NULL;
+    bool quoted = false;
+    for (char *p = piece; *p; p++) {
+        quoted ^= *p == '"';
+        if (*p == '=' && !quoted) at = p;
+    }
     if (!at) return false;
     *at = '\0';
     *right = at + 1;
     while (isspace((unsigned char)**right)) (*right)++;
     while (at > piece && isspace((unsigned char)at[-1])) *--at = '\0';
     return *piece && **right;
+}
+
+/* A text in quotes without them. */
+static void unquote(char *text) {
+    char *to = text;
+    if (*text != '"') return;
+    for (const char *from = text + 1; *from && (*from != '"' || from[1] == '"'); from++) {
+        from += *from == '"';
+        *to++ = *from;
+    }
+    *to = '\0';
 }
 
 static bool read_number(const char *text, double *out) {
@@ -89,6 +104,11 @@ static n2ce_status read_fixed(const n2_design_table *t, const char *text, n2_des
         if (!split_at_equals(piece, &value))
             return n2_fail(t->ctx, N2CE_EINVAL, "--fix takes COLUMN=VALUE, not \"%s\".", piece);
         N2_TRY(find_column(t, piece, &j));
+        unquote(value);
+        if (!isnan(r->fixed[j]))
+            return n2_fail(t->ctx, N2CE_EINVAL,
+                           "--fix %s=%s: \"%s\" is fixed already. Give it one value.", t->names[j],
+                           value, t->names[j]);
         N2_TRY(t->designs.space.factor[j].kind == N2_CATEGORY
                    ? fix_level(t, j, value, &r->fixed[j])
                    : fix_number(t, j, value, &r->fixed[j]));

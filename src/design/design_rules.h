@@ -27,7 +27,8 @@ typedef struct n2_design_rules {
     size_t n_sums, n_fixed;
 } n2_design_rules;
 
-/* Reads "COLUMN=VALUE, ..." and "COLUMNS = TOTAL; ..."; either may be "". The sums "auto" are one
+/* Reads "COLUMN=VALUE, ..." and "COLUMNS = TOTAL; ..."; either may be "", and names and levels may
+ * be in quotes. The sums "auto" are one
  * that holds in all rows within their decimals, if there is one; where --fix or the bounds exclude
  * it, that is a warning. The table must outlive *out. Fails with N2CE_EINVAL, and a sentence that
  * says which rule excludes what, if no design within the bounds can obey. Free it in any case. */

@@ -9,10 +9,15 @@
 /* The last column of the table is the value where `then` chose it; else it is looked for. */
 static n2ce_status target_column(const n2_design_table *t, const char *name, size_t *at) {
     size_t *found = NULL, n = 0;
-    N2_TRY(n2_columns_parse(t->ctx, name, t->table->names, t->table->cols, &found, &n));
+    n2_text text = n2_text_new(t->ctx);
+    n2_columns_add(&text, name);
+    n2ce_status status = text.failed ? N2CE_ENOMEM : N2CE_OK;
+    if (status == N2CE_OK)
+        status = n2_columns_parse(t->ctx, text.data, t->table->names, t->table->cols, &found, &n);
+    n2_text_free(&text);
     *at = n == 1 ? found[0] : 0;
     n2_free(t->ctx, found);
-    if (n == 1) return N2CE_OK;
+    if (status != N2CE_OK || n == 1) return status;
     return n2_fail(t->ctx, N2CE_EINVAL, "\"%s\" is %zu columns; the value is one.", name, n);
 }
 
@@ -31,8 +36,8 @@ static n2_table_options table_options(const n2_design_table *t, const n2_design_
 /* The value and the columns aside, as n2_columns_parse has them. */
 static n2ce_status name_others(n2_design_table *t, const n2_design_table_options *o, char **out) {
     n2_text text = n2_text_new(t->ctx);
-    n2_text_add(&text, "%s", o->target);
-    for (size_t k = 0; k < o->n_aside; k++) n2_text_add(&text, ",\"%s\"", o->aside[k]);
+    n2_columns_add(&text, o->target);
+    for (size_t k = 0; k < o->n_aside; k++) n2_columns_add(&text, o->aside[k]);
     return n2_text_take(&text, out);
 }
 
@@ -161,6 +166,7 @@ static n2ce_status split(n2_design_table *t, const size_t *at, size_t n_aside) {
     N2_TRY(check_values(t, at, others));
     N2_TRY(make_room(t, from->rows, n, n_aside));
     t->target = from->names[at[0]];
+    for (size_t k = 0; k < n_aside; k++) t->aside_name[k] = from->names[at[k + 1]];
     size_t j = 0;
     for (size_t c = 0; c < from->cols; c++) {
         const size_t k = place_among(at, others, c);

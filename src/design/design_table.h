@@ -11,9 +11,10 @@
 enum { N2_DESIGN_ASIDE = 8 }; /* the most columns aside */
 
 typedef struct n2_design_table_options {
-    const char *target;       /* column of the value, by its name or number; not for matrices */
+    const char *target;       /* column of the value, by its name, which may be in quotes, or its
+                               * number; not for matrices */
     bool minimize;            /* the smaller the value, the better */
-    const char *const *aside; /* names of other columns that are no part of a design, */
+    const char *const *aside; /* other columns that are no part of a design, named alike, */
     size_t n_aside;           /* so many; not for matrices */
     const char *asked_by;     /* the options that name these and the value, for messages */
     const char *columns; /* of the designs; "": all others. Lists as n2_columns_parse has them */
@@ -36,8 +37,9 @@ typedef struct n2_design_table {
     n2_levels *levels;
     n2_table *table;
     n2_designs designs; /* y turned so that larger is better */
-    double *aside;      /* values of the columns aside, one column after the other; NULL: none */
-    const char **names; /* of the space's columns */
+    double *aside;      /* values of the columns aside, one column after the other; NULL: none; */
+    const char *aside_name[N2_DESIGN_ASIDE]; /* and their names in the file */
+    const char **names;                      /* of the space's columns */
     char *target;
     double sign;       /* -1: minimised */
     size_t appended;   /* rows that came from files of `append`, */

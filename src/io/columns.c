@@ -166,6 +166,14 @@ static void quote(n2_text *text, const char *name) {
     n2_text_add(text, "\"");
 }
 
+void n2_columns_add(n2_text *text, const char *column) {
+    if (text->length) n2_text_add(text, ",");
+    if (*column == '"')
+        n2_text_add(text, "%s", column);
+    else
+        quote(text, column);
+}
+
 n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *which, size_t n,
                              char **out) {
     n2_text text = n2_text_new(ctx);

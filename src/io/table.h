@@ -12,7 +12,7 @@
 #ifndef N2_TABLE_H
 #define N2_TABLE_H
 
-#include "base/ctx.h"
+#include "base/text.h"
 #include "header.h"
 
 /* ---- levels -------------------------------------------------------------- */
@@ -69,6 +69,9 @@ bool n2_levels_find(const n2_levels *levels, size_t number, const char *text, si
  * text has no columns. `names` may be NULL if the columns have none. */
 n2ce_status n2_columns_parse(n2ce_ctx *ctx, const char *text, char *const *names, size_t n_names,
                              size_t **out, size_t *n_out);
+
+/* Adds a column to such a text, in quotes unless it is a number or is in quotes already. */
+void n2_columns_add(n2_text *text, const char *column);
 
 /* The other way round: a text of those of the n names for which `which` is true, NULL: of all. */
 n2ce_status n2_columns_quote(n2ce_ctx *ctx, char *const *names, const bool *which, size_t n,

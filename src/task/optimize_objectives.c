@@ -55,12 +55,10 @@ static n2ce_status read_aim(n2ce_ctx *ctx, n2_objectives *w, const char *from, c
                (n2_objective){n2_arena_trimmed(&w->arena, text, equals), 0, 1, aim, NULL, 0, 1, 0});
 }
 
-/* Items separated by commas; a name in quotes may have some. */
+/* Items separated by commas. */
 static n2ce_status read_list(n2ce_ctx *ctx, n2_objectives *w, const char *text, double sign) {
     while (*text) {
-        const char *end = text;
-        bool quoted = false;
-        for (; *end && (quoted || *end != ','); end++) quoted ^= *end == '"';
+        const char *end = n2_item_end(text, ',');
         N2_TRY(sign == 0 ? read_aim(ctx, w, text, end) : read_weighted(ctx, w, text, end, sign));
         text = *end ? end + 1 : end;
     }
@@ -117,6 +115,7 @@ n2ce_status n2_objectives_take(n2_objectives *w, n2_design_table *t, size_t firs
         for (size_t i = 0; i < rows; i++)
             value[i] = k ? t->aside[(first + k - 1) * rows + i] : t->sign * t->designs.y[i];
         w->each[k].value = value;
+        w->each[k].column = k ? t->aside_name[first + k - 1] : t->target;
         measure(&w->each[k], rows);
     }
     if (w->n == 1 && w->each[0].sign == 0) {

@@ -9,9 +9,9 @@
 enum { N2_OBJECTIVES_MAX = 4, N2_WEIGHTINGS = 5 };
 
 typedef struct n2_objective {
-    const char *column;
-    double sign;   /* 1: to be large, -1: to be small, 0: to be near `aim` */
-    double weight; /* of its standard deviation */
+    const char *column; /* as it was given, and as the file has it once it is read */
+    double sign;        /* 1: to be large, -1: to be small, 0: to be near `aim` */
+    double weight;      /* of its standard deviation */
     double aim;
     const double *value; /* of every row, as the file has it */
     double mean, sd,

@@ -34,8 +34,7 @@ static n2ce_status read_one(n2ce_ctx *ctx, const char *from, const char *to, n2_
 n2ce_status n2_requirements_read(n2ce_ctx *ctx, const char *text, n2_requirements *out) {
     *out = (n2_requirements){.arena = n2_arena_new(ctx)};
     while (*text) {
-        const char *end = strchr(text, ';');
-        if (!end) end = text + strlen(text);
+        const char *end = n2_item_end(text, ';');
         N2_TRY(read_one(ctx, text, end, out));
         text = *end ? end + 1 : end;
     }

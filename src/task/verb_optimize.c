@@ -45,7 +45,7 @@ static const n2ce_option optimize_options[] = {
     {"require", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "CONDITIONS",
      "what other columns, which are no part of a design, must likely be, as \"purity >= 0.9; cost <= 3\""},
     {"fix", 0, N2CE_OPTION_TEXT, "", 0, 0, NULL, "COLUMN=VALUE",
-     "columns that have one value in every proposal, separated by commas"},
+     "columns that have one value in every proposal, separated by commas; what has commas itself is in quotes"},
     {"sum", 0, N2CE_OPTION_TEXT, "auto", 0, 0, NULL, "COLUMNS=TOTAL",
      "columns that add up in every proposal, as \"a,b,c = 100\"; several sums separated by semicolons; auto: one that "
      "holds in all rows, if there is one; none"},
