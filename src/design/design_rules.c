@@ -169,6 +169,36 @@ static n2ce_status check_sum(const n2_design_table *t, const n2_design_rules *r,
     return N2CE_OK;
 }
 
+/* The numbers next to the total, from below and above, that the free columns can add up to with the
+ * decimals that they have; both are the total if it is one. */
+static void next_totals(const n2_design_rules *r, const n2_design_sum *s, double *below,
+                        double *above) {
+    double unit = N2_INFINITY, fixed = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        const size_t j = s->column[k];
+        if (is_fixed(r, j))
+            fixed += r->fixed[j];
+        else
+            unit = fmin(unit, r->unit[j]);
+    }
+    const double steps = (s->total - fixed) / unit;
+    *below = *above = s->total;
+    if (!(unit > 0) || !isfinite(unit) || fabs(steps - floor(steps + 0.5)) <= 1e-6) return;
+    *below = fixed + unit * floor(steps);
+    *above = fixed + unit * ceil(steps);
+}
+
+static n2ce_status check_decimals(const n2_design_table *t, const n2_design_rules *r,
+                                  const n2_design_sum *s, const char *text) {
+    double below, above;
+    next_totals(r, s, &below, &above);
+    if (below == above) return N2CE_OK;
+    return n2_fail(t->ctx, N2CE_EINVAL,
+                   "--sum \"%s\": with the decimals that these columns have in the data they "
+                   "add up to %.9g or %.9g, not to %.9g. Ask for one of these.",
+                   text, below, above, s->total);
+}
+
 static n2ce_status check_apart(const n2_design_table *t, const n2_design_rules *r,
                                const n2_design_sum *s) {
     for (size_t i = 0; i < r->n_sums; i++)
@@ -195,6 +225,7 @@ static n2ce_status read_sum(const n2_design_table *t, char *piece, n2_design_rul
     n2_free(t->ctx, columns);
     if (!s.column) return N2CE_ENOMEM;
     N2_TRY(check_sum(t, r, &s, whole));
+    N2_TRY(check_decimals(t, r, &s, whole));
     N2_TRY(check_apart(t, r, &s));
     r->sums[r->n_sums++] = s;
     return N2CE_OK;
@@ -292,15 +323,18 @@ static n2ce_status find_summands(const n2_design_table *t, n2_design_rules *r, s
 /* A sum that --fix or --bounds exclude is let go, and that is said. */
 static void take_found(const n2_design_table *t, n2_design_rules *r, const n2_design_sum *s) {
     double low, high;
-    if (reach(r, s, &low, &high)) {
+    const bool within = reach(r, s, &low, &high);
+    if (within) next_totals(r, s, &low, &high);
+    if (within && low == high) {
         r->sums[r->n_sums++] = *s;
         return;
     }
     n2_log(
         t->ctx, N2CE_LOG_WARNING,
-        "%zu columns, \"%s\" to \"%s\", add up to %.6g in all rows, but to %.6g to %.6g as "
+        "%zu columns, \"%s\" to \"%s\", add up to %.6g in all rows, but to %.9g %s %.9g as "
         "--fix and the bounds have them: the sum cannot hold, and is let go. --sum none says so.",
-        s->n, t->names[s->column[0]], t->names[s->column[s->n - 1]], s->total, low, high);
+        s->n, t->names[s->column[0]], t->names[s->column[s->n - 1]], s->total, low,
+        within ? "or" : "to", high);
 }
 
 static n2ce_status find_sum(const n2_design_table *t, n2_design_rules *r) {
@@ -324,6 +358,7 @@ static n2ce_status find_units(const n2_design_table *t, n2_design_rules *r) {
         const n2_factor *f = &d->space.factor[j];
         for (size_t i = 0; i < d->rows; i++) x[i] = d->x[i * d->space.n + j];
         r->unit[j] = f->kind == N2_WHOLE ? 1 : f->kind == N2_CATEGORY ? 0 : n2_decimals(x, d->rows);
+        if (f->kind == N2_CONTINUOUS && r->unit[j] == 1) r->unit[j] = 0; /* --continuous */
     }
     n2_free(t->ctx, x);
     return N2CE_OK;
@@ -452,6 +487,12 @@ static void shrink(const n2_design_rules *r, const n2_design_sum *s, double *x) 
     }
 }
 
+/* Column j with so much more, as near as its decimals and bounds allow. */
+static double moved(const n2_design_rules *r, size_t j, double x, double more) {
+    const n2_factor *f = &r->space->factor[j];
+    return fmin(fmax(rounded(x + more, r->unit[j]), f->low), f->high);
+}
+
 /* Decimals of the columns, and what is lost by them to those with most room for it. */
 static void round_sum(const n2_design_rules *r, const n2_design_sum *s, double *x) {
     for (size_t k = 0; k < s->n; k++) {
@@ -469,12 +510,12 @@ static void round_sum(const n2_design_rules *r, const n2_design_sum *s, double *
             const double room = off > 0 ? f->high - x[j] : x[j] - f->low;
             const double size = x[j] > f->low ? room : room * 1e-3; /* zeros stay, if they can */
             if (is_fixed(r, j) || !(size > most)) continue;
+            if (!(fabs(moved(r, j, x[j], off) - x[j] - off) < fabs(off))) continue; /* too coarse */
             most = size;
             best = j;
         }
-        const n2_factor *f = &r->space->factor[best];
         if (!(most > 0)) return;
-        x[best] = fmin(fmax(rounded(x[best] + off, r->unit[best]), f->low), f->high);
+        x[best] = moved(r, best, x[best], off);
     }
 }
 

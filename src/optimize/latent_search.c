@@ -316,7 +316,7 @@ static void consider(search *s, size_t i, size_t k) {
     if (value > s->target) value = s->target; /* beyond this nothing is believed */
     value -= s->penalty[k];
     if (!(value > s->value[i]) || !is_plausible(s, i, k) || n2_design_set_has(&s->known, x)) return;
-    if (is_crowded(s, i, x)) return;
+    if (is_crowded(s, i, x) || (s->m->o.rules && !n2_design_rules_hold(s->m->o.rules, x))) return;
     memcpy(s->best + i * s->columns, x, s->columns * sizeof *x);
     s->value[i] = value;
 }
