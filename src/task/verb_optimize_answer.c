@@ -138,13 +138,19 @@ static void add_number(n2_text *out, const char *name, double value) {
     n2_text_add(out, ", ");
 }
 
-static void add_list(n2_text *out, const char *name, const double *x, size_t n, double sign) {
-    n2_text_add(out, "\"%s\": [", name);
+static void add_values(n2_text *out, const char *name, const double *x, size_t n, double sign) {
+    n2_text_add_json_string(out, name);
+    n2_text_add(out, ": [");
     for (size_t i = 0; i < n; i++) {
         if (i) n2_text_add(out, ", ");
         n2_text_add_number(out, sign * x[i]);
     }
-    n2_text_add(out, "], ");
+    n2_text_add(out, "]");
+}
+
+static void add_list(n2_text *out, const char *name, const double *x, size_t n, double sign) {
+    add_values(out, name, x, n, sign);
+    n2_text_add(out, ", ");
 }
 
 /* Levels as texts, numbers as numbers. */
@@ -165,6 +171,20 @@ static void add_designs(const n2_optimize_result *r, n2_text *out) {
         n2_text_add(out, "]");
     }
     n2_text_add(out, "], ");
+}
+
+/* What is predicted of every objective, by the CSV's names, and behind several of them the column
+ * that says which proposals no other one is better than in all. */
+static void add_objectives(const n2_design_table *t, size_t rows, n2_text *out) {
+    const size_t n = t->n_also > 1 ? t->n_also - 1 : t->n_also;
+    if (n == 0) return;
+    n2_text_add(out, "\"objectives\": {");
+    for (size_t k = 0; k < n; k++) {
+        if (k) n2_text_add(out, ", ");
+        add_values(out, t->also_name[k], t->also + k * rows, rows, 1);
+    }
+    n2_text_add(out, "}, ");
+    if (t->n_also > n) add_list(out, t->also_name[n], t->also + n * rows, rows, 1);
 }
 
 /* What proposals were worth of which the best rows knew nothing. */
@@ -259,6 +279,8 @@ static void write_json(const n2_optimize_result *r, const n2_optimize_notes *w, 
     add_list(out, "spread", r->spread, n, 1);
     add_list(out, "log_prior", r->proposals.log_prior, n, 1);
     add_list(out, "distance", r->worth.distance, n, 1);
+    if (r->proposals.chance) add_list(out, "chance", r->proposals.chance, n, 1);
+    add_objectives(r->t, n, out);
     if (r->backtest->percent > 0) add_backtest(r, out);
     add_model(r, out);
     n2_text_add(out, "\"warnings\": [");
