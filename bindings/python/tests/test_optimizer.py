@@ -55,6 +55,56 @@ class Optimizer(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "no column of X"):
                 n2ce.OfflineOptimizer(categorical=wrong).fit(X, y)
 
+    def test_categories_may_be_a_mask(self):
+        X, y = designs()
+        table = np.column_stack([X.astype(object), np.where(X[:, 0] > 0, "red", "blue")])
+        by_number = self.propose(n2ce.OfflineOptimizer(categorical=[2], options=FAST), table, y)
+        for mask in ([False, False, True], np.array([False, False, True])):
+            found = self.propose(n2ce.OfflineOptimizer(categorical=mask, options=FAST), table, y)
+            self.assertEqual(found.designs.tolist(), by_number.designs.tolist())
+        with self.assertRaisesRegex(ValueError, "a mask of 2 columns, and X has 3"):
+            n2ce.OfflineOptimizer(categorical=[False, True]).fit(table, y)
+
+    def test_categories_keep_their_type(self):
+        X, y = designs()
+        sizes = np.where(X[:, 0] > 0, 20, 30)
+        optimizer = n2ce.OfflineOptimizer(categorical=[2], options=FAST)
+        found = self.propose(optimizer, np.column_stack([X, sizes]), y)
+        self.assertEqual(found.designs.dtype, float)
+        self.assertTrue(set(found.designs[:, 2]) <= {20, 30})
+        table = np.column_stack([X.astype(object), [int(size) for size in sizes]])
+        found = self.propose(optimizer, table, y)
+        self.assertTrue(all(type(size) is int for size in found.designs[:, 2]))
+        again = self.quietly(pickle.loads(pickle.dumps(optimizer)).propose, 16)
+        self.assertEqual(again.designs.tolist(), found.designs.tolist())
+
+    def test_categories_are_not_missing(self):
+        X, y = designs()
+        for missing in None, np.nan, float("nan"):
+            table = np.column_stack([X.astype(object), np.where(X[:, 0] > 0, "red", "blue")])
+            table[3, 2] = missing
+            with self.assertRaisesRegex(ValueError, "no category in row 3, column 2"):
+                n2ce.OfflineOptimizer(categorical=[2], options=FAST).fit(table, y)
+
+    def test_levels_are_fixed_by_their_names(self):
+        X, y = designs()
+        table = np.column_stack([X.astype(object), np.where(X[:, 0] > 0, "red", "blue, dark")])
+        for fix, j, value in (("2=red", 2, "red"), ('0=0.5, 2="blue, dark"', 2, "blue, dark"),
+                              ({2: "red"}, 2, "red"), ({"0": 0.5}, 0, 0.5)):
+            optimizer = n2ce.OfflineOptimizer(categorical=[2], options={**FAST, "fix": fix})
+            found = self.propose(optimizer, table, y, 4)
+            self.assertEqual(set(found.designs[:, j]), {value})
+        for fix, message in (("2=1", "no level '1'"), ("3=1", "no column of X"),
+                             ("2", "fix takes column=value")):
+            with self.assertRaisesRegex(ValueError, message):
+                n2ce.OfflineOptimizer(categorical=[2], options={"fix": fix}).fit(table, y)
+
+    def test_options_without_effect_are_refused(self):
+        X, y = designs()
+        for name in ("pareto", "count", "output", "backtest", "maximize", "checkpoint", "seed"):
+            with self.assertRaisesRegex(ValueError, f"'{name}', which has no effect here; use"):
+                n2ce.OfflineOptimizer(options={name: 1}).fit(X, y)
+
     def test_fit_fits_and_propose_proposes(self):
         X, y = designs()
         optimizer = n2ce.OfflineOptimizer(options=FAST)
