@@ -66,7 +66,7 @@ static n2ce_status refuse_commas(const n2_reader *r, size_t k) {
 
 static n2ce_status check_commas(const n2_reader *r) {
     for (size_t k = 0; k < r->cols; k++)
-        if (r->first_text[k]) N2_TRY(refuse_commas(r, k));
+        if (r->found[k].first) N2_TRY(refuse_commas(r, k));
     return N2CE_OK;
 }
 
@@ -168,7 +168,7 @@ static n2ce_status convert_odd(n2_reader *r, const n2_csv_field *fields, double 
         if (!r->categorical[k]) continue;
         N2_TRY(check_is_text(r, k, f));
         const n2ce_status status = level_code(r, line, k, f->text, f->n, &x[k]);
-        if (status == N2CE_EDATA && r->first_text[k]) N2_TRY(refuse_commas(r, k));
+        if (status == N2CE_EDATA && r->found[k].first) N2_TRY(refuse_commas(r, k));
         N2_TRY(status);
     }
     return N2CE_OK;
