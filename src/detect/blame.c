@@ -1,5 +1,7 @@
 #include "blame.h"
 
+#include "io/csv.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +63,46 @@ static n2ce_status score_without(n2_detector *d, size_t fold, const double *row,
     return status;
 }
 
-static n2ce_status judge(n2_detector *d, size_t fold, const double *row, suspect *s,
+/* ---- gaps ---- */
+
+static bool is_missing(const n2_detector *d, size_t c, double x) {
+    double number;
+    if (isnan(x) || d->n_levels[c] == 0) return isnan(x) && d->n_levels[c] == 0;
+    const char *text = n2_levels_text(d->levels, d->names[c], (size_t)x);
+    return n2_value_parse(text, strlen(text), &number) == N2_VALUE_MISSING;
+}
+
+/* The nearest row of one with a gap may have the gap, too, and would not say that it is odd. So a
+ * gap has the value of the row that is nearest when it is filled in. usual, filled: cols numbers;
+ * the first is the nearest row. */
+static n2ce_status fill_gaps(const n2_detector *d, size_t fold, const double *row, double *usual,
+                             double *filled) {
+    const double *other;
+    bool any = false;
+    for (size_t c = 0; c < d->cols; c++) {
+        const bool both = is_missing(d, c, row[c]) && is_missing(d, c, usual[c]);
+        filled[c] = both ? n2_column_map_usual(d->expert[fold]->map, c) : row[c];
+        any |= both;
+    }
+    if (!any) return N2CE_OK;
+    N2_TRY(find_nearest(d, fold, filled, &other));
+    for (size_t c = 0; c < d->cols; c++)
+        if (is_missing(d, c, row[c]) && is_missing(d, c, usual[c])) usual[c] = other[c];
+    return N2CE_OK;
+}
+
+/* What each column of a row would usually be: room for 2 x cols numbers. */
+static n2ce_status find_usual(const n2_detector *d, size_t fold, const double *row, double *usual) {
+    const double *nearest;
+    N2_TRY(find_nearest(d, fold, row, &nearest));
+    memcpy(usual, nearest, d->cols * sizeof *usual);
+    return fill_gaps(d, fold, row, usual, usual + d->cols);
+}
+
+static n2ce_status judge(n2_detector *d, size_t fold, const double *row, suspect *s, double *usual,
                          n2_blame *out) {
-    const double *usual;
     double score[TRIED + 1];
-    N2_TRY(find_nearest(d, fold, row, &usual));
+    N2_TRY(find_usual(d, fold, row, usual));
     const size_t n = find_suspects(d, fold, row, usual, s);
     N2_TRY(score_without(d, fold, row, usual, s, n, score));
     for (size_t i = 0; i < n; i++) s[i].weight = score[0] - score[i + 1];
@@ -82,8 +119,9 @@ static n2ce_status judge(n2_detector *d, size_t fold, const double *row, suspect
 n2ce_status n2_blame_of(n2_detector *d, size_t fold, const double *row, n2_blame *out) {
     *out = (n2_blame){0};
     suspect *s = n2_alloc(d->ctx, d->cols, sizeof *s);
-    if (!s) return N2CE_ENOMEM;
-    const n2ce_status status = judge(d, fold, row, s, out);
+    double *usual = n2_alloc(d->ctx, 2 * d->cols, sizeof *usual);
+    const n2ce_status status = s && usual ? judge(d, fold, row, s, usual, out) : N2CE_ENOMEM;
     n2_free(d->ctx, s);
+    n2_free(d->ctx, usual);
     return status;
 }

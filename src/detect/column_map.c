@@ -255,6 +255,14 @@ n2ce_status n2_column_map_apply(const n2_column_map *m, n2_column_view view, con
     return n2_parallel_for(m->ctx, (n + ROWS_AN_ITEM - 1) / ROWS_AN_ITEM, apply_some, &job);
 }
 
+double n2_column_map_usual(const n2_column_map *m, size_t c) {
+    const column *col = &m->columns[c];
+    if (!col->levels) return col->mean;
+    size_t level = 0;
+    while (level + 1 < col->levels && col->place[level] != 0) level++;
+    return (double)level;
+}
+
 double n2_column_map_step(const n2_column_map *m, size_t c, double a, double b) {
     const column *col = &m->columns[c];
     if (col->levels || col->constant || isnan(a) || isnan(b)) return NOVEL;

@@ -34,6 +34,10 @@ size_t n2_column_map_width(const n2_column_map *m);
 n2ce_status n2_column_map_apply(const n2_column_map *m, n2_column_view view, const double *rows,
                                 size_t n, double *out);
 
+/* What a column mostly holds: the mean of numbers, NaN if there is none, or the most frequent
+ * level. */
+double n2_column_map_usual(const n2_column_map *m, size_t column);
+
 /* How far two values of a column are apart, in standard deviations; 5 for what has none. */
 double n2_column_map_step(const n2_column_map *m, size_t column, double a, double b);
 

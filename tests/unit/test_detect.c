@@ -409,6 +409,26 @@ static void the_ratio_sees_a_broken_correlation(void **state) {
     free(x);
 }
 
+/* A gap is to blame, though the nearest row has it, too. */
+static void a_gap_is_to_blame(void **state) {
+    enum { N = 100, D = 3 };
+    n2ce_ctx *ctx = new_ctx(1);
+    double *x = normals(N * D, 0, 1, 8), row[] = {0.1, N2_NAN, -0.1};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) x[(i * 30 + 7) * D + 1] = N2_NAN;
+    n2_detector *d = fit_rows(ctx, x, N, D, 0, "nm");
+    for (size_t fold = 0; fold < d->folds; fold++) {
+        n2_blame blame;
+        assert_int_equal(n2_blame_of(d, fold, row, &blame), N2CE_OK);
+        assert_true(blame.n > 0);
+        assert_int_equal(blame.column[0], 1);
+        assert_true(isfinite(blame.usual[0]));
+    }
+    n2_detector_free(d);
+    n2ce_ctx_free(ctx);
+    free(x);
+}
+
 /* ---- files ---- */
 
 static void a_detector_that_was_saved_says_the_same(void **state) {
@@ -518,6 +538,7 @@ int main(void) {
         cmocka_unit_test(copies_are_in_one_fold),
         cmocka_unit_test(false_discoveries_are_as_few_as_asked),
         cmocka_unit_test(the_ratio_sees_a_broken_correlation),
+        cmocka_unit_test(a_gap_is_to_blame),
         cmocka_unit_test(a_detector_that_was_saved_says_the_same),
         cmocka_unit_test(parts_are_numbers),
         cmocka_unit_test(damaged_files_are_refused),
