@@ -1,14 +1,16 @@
 #include "equal_rows.h"
 
+#include "base/numerics.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 enum { FEWEST_PAIRS = 5, FEWEST_ROWS = 10 };
-static const double SPECIAL = 0.05; /* of all rows */
-static const double VARIED = 0.25;  /* of the different rows: values of a column */
-static const double GRID = 20;      /* places of a grid, for each value */
-static const double BY_NATURE = 20; /* times as often as independent columns repeat */
-static const double EVENLY = 0.5;   /* of the spread that chance makes */
+static const double SPECIAL = 0.05;          /* of all rows */
+static const double VARIED = 0.25;           /* of the different rows: values of a column */
+static const double GRID = 20;               /* places of a grid, for each value */
+static const double BY_NATURE = 20;          /* times as often as independent columns repeat */
+static const double EVEN = 0.5, DRAWN = 1.5; /* unevenness */
 
 /* Missing values are equal, and beyond all others. */
 static int compare_values(double a, double b) {
@@ -121,7 +123,7 @@ static int ascending(const void *a, const void *b) {
 
 static column_look look_at_column(const n2_equal_rows *e, size_t c, double *sorted) {
     column_look out = {0, 0, false};
-    double least = INFINITY, most = -INFINITY;
+    double least = N2_INFINITY, most = -N2_INFINITY;
     for (size_t i = 0; i < e->n; i++) sorted[i] = e->x[i * e->cols + c];
     qsort(sorted, e->n, sizeof *sorted, ascending);
     for (size_t i = 0, end; i < e->n; i = end, out.distinct++) {
@@ -147,11 +149,12 @@ static double poisson_of(double mean) {
     return lambda;
 }
 
-/* The variance of how often rows are there, over its mean, and that of a Poisson distribution
- * without zeros: of rows that are drawn, and equally frequent. It is more if they are not. */
-static bool are_even(const n2_equal_rows *e) {
-    const double mean = (double)e->n / (double)e->groups, others = 2 * e->pairs / (double)e->n;
-    return others - (mean - 1) < EVENLY * (poisson_of(mean) - (mean - 1));
+/* The variance of how often rows are there, over its mean, by that of a Poisson distribution
+ * without zeros: 1 of rows that are drawn and equally frequent, more if some are more frequent than
+ * others, 0 if each is there as often. */
+static double unevenness(const n2_equal_rows *e) {
+    const double more = (double)e->n / (double)e->groups - 1, others = 2 * e->pairs / (double)e->n;
+    return (others - more) / (poisson_of(1 + more) - more);
 }
 
 static bool judge_columns(const n2_equal_rows *e, const size_t *levels, double *sorted) {
@@ -162,7 +165,8 @@ static bool judge_columns(const n2_equal_rows *e, const size_t *levels, double *
         by_nature *= look.alike;
         measured |= !levels[c] && !look.grid && look.distinct >= VARIED * (double)e->groups;
     }
-    return measured || (e->pairs > BY_NATURE * by_nature && are_even(e));
+    const double uneven = unevenness(e);
+    return (measured && uneven < DRAWN) || (e->pairs > BY_NATURE * by_nature && uneven < EVEN);
 }
 
 n2ce_status n2_equal_rows_are_copies(const n2_equal_rows *e, const size_t *levels, bool *copies) {

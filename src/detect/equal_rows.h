@@ -7,10 +7,10 @@
  * (zeros, say), and one of these holds:
  *
  *   - a column of numbers with as many values as a quarter of the different rows is on no grid, as
- *     measurements are;
- *   - rows repeat twenty times as often as independent columns with these values make them, and
- *     more evenly than by chance: how often a row is there varies half as much as it would if rows
- *     were drawn.
+ *     measurements are, and how often a row is there varies at most one and a half times as much as
+ *     if rows were drawn, each as likely (goods have prices, and some are sold more often);
+ *   - rows repeat twenty times as often as independent columns with these values make them, and how
+ *     often a row is there varies at most half as much.
  *
  * Values are equal as numbers are, and missing ones are. */
 #ifndef N2_EQUAL_ROWS_H
