@@ -3,7 +3,7 @@
 covers, and what a verdict means; beside nearest neighbours and classifiers of scikit-learn on the same samples.
 
     ./run bench ratio [--draws 10] [--only triangle,sine] [--peers knn,boosting,mlp] [--options "--critic net"] [--json]
-                      [--group chosen|fresh|developed|kept|later|judged|hidden|all] [--seeds 1] [--jobs 1] [--without program]
+                      [--group chosen|fresh|developed|kept|later|judged|hidden|blind|all] [--seeds 1] [--jobs 1] [--without program]
                       [--truths FILE] [--seconds S]
 
 Truths are closed forms or means over two million draws of the true log ratio. Every draw is a new pair of samples, and the
@@ -12,7 +12,8 @@ four standard errors although the answer was trusted. With --seeds the program a
 the standard deviation over its seeds in units of the standard error that it says. What was chosen for the program (shares of
 intervals, rules of verdicts) was chosen on problems of the group `chosen`, below; the group `fresh` (ratio_fresh.py)
 came later, and some of it was looked at as well, as it says; so did `developed` and `kept` (ratio_more.py), and at last `later` and `judged`
-(ratio_judged.py); `hidden` (ratio_hidden.py) has patterns of few columns among many.
+(ratio_judged.py); `hidden` (ratio_hidden.py) has patterns of few columns among many, and `blind` (ratio_blind.py) was made by someone who did not know
+how the program works.
 The last lines are over all problems: mean errors of those with one, coverage of trusted answers, and answers far off.
 The program is $N2CE_BIN or build/n2ce; --jobs runs so many draws side by side, a thread each. --truths reads truths from a file
 and writes those that it does not have; with --seconds no draw begins later than that (first all problems have one, then two ..).
@@ -34,6 +35,7 @@ from scipy.special import digamma, logsumexp
 from scipy.spatial import cKDTree
 from scipy.stats import beta, multivariate_normal, norm, t as student
 
+import ratio_blind
 import ratio_fresh
 import ratio_hidden
 import ratio_judged
@@ -423,6 +425,8 @@ def problems(group):
         yield from further(ratio_judged.later_pairs(), ratio_judged.later_joints(), ratio_judged.mutual_information)
     if group in ("judged", "all"):
         yield from further(ratio_judged.judged_pairs(), ratio_judged.judged_joints(), ratio_judged.mutual_information)
+    if group in ("blind", "all"):
+        yield from further(ratio_blind.blind_pairs(), ratio_blind.blind_joints(), ratio_blind.mutual_information)
     if group in ("hidden", "all"):
         yield from further(ratio_hidden.hidden_pairs(), ratio_hidden.hidden_joints(), ratio_hidden.mutual_information)
 
@@ -459,7 +463,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="some problems, by the beginnings of their names, with commas between them")
-    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh", "developed", "kept", "later", "judged", "hidden"])
+    parser.add_argument("--group", default="all", choices=["all", "chosen", "fresh", "developed", "kept", "later", "judged", "hidden", "blind"])
     parser.add_argument("--first", type=int, default=0, help="number of the first draw: others are other samples")
     parser.add_argument("--peers", default="knn,boosting,mlp")
     parser.add_argument("--options", default="", help="of the program")

@@ -9,21 +9,16 @@ static const double VARIED = 0.05;               /* of the rows: values of a col
 static const double GRID = 20;                   /* places of a grid, for each value */
 static const double FEWEST = 5;                  /* pairs of equal rows */
 
-typedef struct whole_row {
-    const double *x;
-    size_t d, at, sample;
-} whole_row;
-
-static int by_numbers(const void *a, const void *b) {
-    const whole_row *p = a, *q = b;
+int n2_compare_rows(const void *a, const void *b) {
+    const n2_whole_row *p = a, *q = b;
     for (size_t k = 0; k < p->d; k++)
         if (p->x[k] != q->x[k]) return p->x[k] < q->x[k] ? -1 : 1;
     return 0;
 }
 
 static int by_numbers_and_place(const void *a, const void *b) {
-    const whole_row *p = a, *q = b;
-    const int order = by_numbers(a, b);
+    const n2_whole_row *p = a, *q = b;
+    const int order = n2_compare_rows(a, b);
     if (order) return order;
     if (p->sample != q->sample) return p->sample < q->sample ? -1 : 1;
     return p->at < q->at ? -1 : 1;
@@ -81,11 +76,11 @@ typedef struct repeats {
     double within[2], between, most, distinct;
 } repeats;
 
-static repeats count_repeats(const whole_row *row, size_t n) {
+static repeats count_repeats(const n2_whole_row *row, size_t n) {
     repeats r = {{0, 0}, 0, 0, 0};
     for (size_t i = 0, end; i < n; i = end) {
         double count[2] = {0, 0};
-        for (end = i; end < n && by_numbers(&row[end], &row[i]) == 0; end++)
+        for (end = i; end < n && n2_compare_rows(&row[end], &row[i]) == 0; end++)
             count[row[end].sample]++;
         for (int s = 0; s < 2; s++) r.within[s] += pairs_of(count[s]);
         r.between += count[0] * count[1];
@@ -104,10 +99,10 @@ static bool often_within(const repeats *r, const size_t n[2]) {
 }
 
 /* Sorted rows: the first of equal ones of a sample stays, keep[sample][row]. */
-static void mark_first(const whole_row *row, size_t n, bool *keep[2]) {
+static void mark_first(const n2_whole_row *row, size_t n, bool *keep[2]) {
     for (size_t i = 0; i < n; i++)
-        keep[row[i].sample][row[i].at] =
-            i == 0 || row[i].sample != row[i - 1].sample || by_numbers(&row[i], &row[i - 1]) != 0;
+        keep[row[i].sample][row[i].at] = i == 0 || row[i].sample != row[i - 1].sample ||
+                                         n2_compare_rows(&row[i], &row[i - 1]) != 0;
 }
 
 static size_t drop_rows(double *x, size_t n, size_t d, const bool *keep) {
@@ -127,7 +122,7 @@ static bool are_copies(const repeats *r, double *const rows[2], const size_t n[2
 n2ce_status n2_copies_drop(n2ce_ctx *ctx, double *rows[2], size_t n[2], size_t d, size_t *dropped) {
     const size_t all = n[0] + n[1];
     *dropped = 0;
-    whole_row *row = n2_alloc(ctx, all, sizeof *row);
+    n2_whole_row *row = n2_alloc(ctx, all, sizeof *row);
     bool *marks = n2_alloc(ctx, all, sizeof *marks);
     double *sorted = n2_alloc(ctx, all, sizeof *sorted);
     const bool enough = row && marks && sorted;
@@ -135,7 +130,7 @@ n2ce_status n2_copies_drop(n2ce_ctx *ctx, double *rows[2], size_t n[2], size_t d
         bool *keep[2] = {marks, marks + n[0]};
         for (size_t i = 0; i < all; i++) {
             const size_t s = i >= n[0], at = i - s * n[0];
-            row[i] = (whole_row){rows[s] + at * d, d, at, s};
+            row[i] = (n2_whole_row){rows[s] + at * d, d, at, s};
         }
         qsort(row, all, sizeof *row, by_numbers_and_place);
         const repeats r = count_repeats(row, all);

@@ -14,6 +14,14 @@
 
 #include "base/ctx.h"
 
+/* A row of d numbers, the at-th of its sample; rows by their numbers, for qsort. */
+typedef struct n2_whole_row {
+    const double *x;
+    size_t d, at, sample;
+} n2_whole_row;
+
+int n2_compare_rows(const void *a, const void *b);
+
 /* What n sorted values of a column make of it. */
 typedef struct n2_column_look {
     double alike; /* the chance that two of them are equal */

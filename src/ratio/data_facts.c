@@ -149,29 +149,18 @@ static void look_at_columns(const sample s[2], size_t x_cols, n2_data_facts *out
 
 /* ---- rows ------------------------------------------------------------------ */
 
-typedef struct whole_row {
-    const double *x;
-    size_t d, side;
-} whole_row;
-
-static int by_numbers(const void *a, const void *b) {
-    const whole_row *p = a, *q = b;
-    for (size_t k = 0; k < p->d; k++)
-        if (p->x[k] != q->x[k]) return p->x[k] < q->x[k] ? -1 : 1;
-    return 0;
-}
-
 /* Rows that stand in both samples or twice in one, and pairs of such rows. */
 typedef struct repeats {
     size_t shared, repeated;   /* rows of the numerator that the denominator has; of one sample */
     double between, within[2]; /* pairs */
 } repeats;
 
-static repeats count_repeats(const whole_row *row, size_t n) {
+static repeats count_repeats(const n2_whole_row *row, size_t n) {
     repeats r = {0};
     for (size_t i = 0, end; i < n; i = end) {
         size_t count[2] = {0, 0};
-        for (end = i; end < n && by_numbers(&row[end], &row[i]) == 0; end++) count[row[end].side]++;
+        for (end = i; end < n && n2_compare_rows(&row[end], &row[i]) == 0; end++)
+            count[row[end].sample]++;
         for (size_t side = 0; side < 2; side++) {
             r.repeated += count[side] > 1 ? count[side] - 1 : 0;
             r.within[side] += 0.5 * (double)count[side] * ((double)count[side] - 1);
@@ -196,24 +185,24 @@ static bool are_strange(const sample *s, double equal, double pairs) {
 }
 
 /* Combinations of levels, for each row of the smaller sample. */
-static double count_cells(const sample s[2], const whole_row *row, size_t n) {
+static double count_cells(const sample s[2], const n2_whole_row *row, size_t n) {
     const size_t fewest = s[0].t && s[0].n < s[1].n ? s[0].n : s[1].n;
     size_t cells = 1;
     for (size_t c = 0; c < s[1].t->cols; c++)
         if (!s[1].t->categorical[c]) return 0;
-    for (size_t i = 1; i < n; i++) cells += by_numbers(&row[i], &row[i - 1]) != 0;
+    for (size_t i = 1; i < n; i++) cells += n2_compare_rows(&row[i], &row[i - 1]) != 0;
     return (double)cells / (double)fewest;
 }
 
 static n2ce_status look_at_rows(const sample s[2], n2_arena *arena, n2_data_facts *out) {
     const size_t n = s[1].n + (s[0].t ? s[0].n : 0);
-    whole_row *row = n2_arena_alloc(arena, n, sizeof *row);
+    n2_whole_row *row = n2_arena_alloc(arena, n, sizeof *row);
     size_t at = 0;
     if (!row) return N2CE_ENOMEM;
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < s[side].n && s[side].t; i++)
-            row[at++] = (whole_row){row_at(&s[side], i), s[side].t->cols, side};
-    qsort(row, n, sizeof *row, by_numbers);
+            row[at++] = (n2_whole_row){row_at(&s[side], i), s[side].t->cols, i, side};
+    qsort(row, n, sizeof *row, n2_compare_rows);
     const repeats r = count_repeats(row, n);
     const double of[] = {(double)s[0].n, (double)s[1].n};
     out->cells = count_cells(s, row, n);

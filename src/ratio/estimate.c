@@ -222,6 +222,9 @@ static const double TAIL_SHARE = 0.7, LOOSE_SHARE = 0.7, TAIL_NATS = 0.3, ALONE_
  * combination a row. */
 static const double CELL_NATS = 1;
 
+/* Of what another weight of the base takes off its divergence, or adds to it. */
+static const double REWEIGHED_SHARE = 0.5;
+
 static double squared(double x) { return x * x; }
 
 /* Which log ratios a path is of: those that were cross-fitted, those whose Gaussian part has seen
@@ -352,6 +355,30 @@ static double least_error(const n2_scores *s) {
     return 0.5 / (double)(s->n[0] < s->n[1] ? s->n[0] : s->n[1]);
 }
 
+/* A balance that is clearly not 0 is corrected for to first order; the ratio that it is of may be
+ * off by more. */
+static double clearly_off(const n2_quality *q) {
+    return fmax(fabs(q->balance) - 2 * q->balance_error, 0);
+}
+
+/* What was learned puts the number right between rows that were seen and rows that were not, and
+ * has errors of its own; e->error is a variance here. `more`: what the Gaussian part of all rows
+ * adds. */
+static void add_learned(const n2_scores *s, const n2_fit_record *r, size_t side, double more,
+                        double gaussian, n2_quality *q, n2_estimate *e) {
+    const double gap = optimism(s, r, side, q);
+    e->value += between(gap, e->value); /* too high as unseen rows are too low */
+    const double twice = counted_twice(more, q->sampling);
+    if (!s->influence) e->value -= twice;
+    q->choice = isfinite(gaussian) ? choice_error(s, e->value, gaussian) : 0;
+    if (isfinite(gaussian) && r->reweighed) /* one weight for middle and tails may be too flat */
+        q->choice = hypot(q->choice, REWEIGHED_SHARE * (e->value - gaussian));
+    const double fit = fit_variance(s, r, side, gap, q);
+    q->curve = n2_estimate_curve(s) * fabs(e->value);
+    e->error += squared(twice) + fit + squared(q->choice) + squared(q->curve);
+    e->error += squared(clearly_off(q));
+}
+
 /* Both directions of KL are the same sum with the roles exchanged: `side` is the sample
  * the log ratio is averaged over, 1 for KL(num || den). */
 static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n2_quality *q) {
@@ -378,17 +405,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     e.error += other;
     q->sampling = sqrt(e.error);
     if (learned || off) e.value -= correction(s, r, side, q);
-    if (learned) {
-        const double gap = optimism(s, r, side, q);
-        e.value += between(gap, e.value); /* too high as unseen rows are too low */
-        const double twice = counted_twice(more, q->sampling);
-        if (!influence) e.value -= twice;
-        e.error += twice * twice;
-        q->choice = isfinite(gaussian) ? choice_error(s, e.value, gaussian) : 0;
-        e.error += fit_variance(s, r, side, gap, q) + q->choice * q->choice;
-        q->curve = n2_estimate_curve(s) * fabs(e.value);
-        e.error += q->curve * q->curve;
-    }
+    if (learned) add_learned(s, r, side, more, gaussian, q, &e);
     if (learned || r->mapped > 0)
         e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);

@@ -52,8 +52,9 @@ static void free_moments(const n2_fitter *f, n2_moments *num, n2_moments *den, s
     }
 }
 
-static bool has_levels(const n2_fitter *f) {
-    for (size_t c = 0; c < f->ratio->features->cols; c++)
+/* Directions of levels that one sample never has are left to parts that learn, if there are any. */
+static bool leaves_levels(const n2_fitter *f) {
+    for (size_t c = 0; c < f->ratio->features->cols && f->o.smooth; c++)
         if (f->ratio->features->column[c].kind == N2_FEATURE_LEVELS) return true;
     return false;
 }
@@ -69,7 +70,7 @@ static n2ce_status make_bases(const n2_fitter *f, const size_t *without, size_t 
         num[k] = m[1];
     }
     if (status == N2CE_OK) status = n2_gauss_new_all(f->ctx, f->num.d, f->dx, n, num, den, out);
-    for (size_t k = 0; k < n && status == N2CE_OK && has_levels(f); k++)
+    for (size_t k = 0; k < n && status == N2CE_OK && leaves_levels(f); k++)
         if (n2_gauss_drop_degenerate(out[k])) /* what is left is no divergence of normals */
             f->record->gaussian = f->record->gaussian_reverse = N2_NAN;
     free_moments(f, num, den, n);
@@ -212,7 +213,7 @@ n2ce_status n2_fit_gaussian(n2_fitter *f) {
         f->scores->reverse = n2_alloc(f->ctx, f->num.n, sizeof(double));
         status = f->scores->influence && f->scores->reverse ? N2CE_OK : N2CE_ENOMEM;
         if (status == N2CE_OK) status = n2_gauss_new(f->ctx, d, &m[0], &m[1], &reverse);
-        if (status == N2CE_OK && has_levels(f)) n2_gauss_drop_degenerate(reverse);
+        if (status == N2CE_OK && leaves_levels(f)) n2_gauss_drop_degenerate(reverse);
         if (status == N2CE_OK)
             status =
                 n2_gauss_influence_den(f->ratio->base, f->den.x, f->den.n, f->scores->influence);

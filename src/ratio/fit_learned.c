@@ -347,17 +347,18 @@ static const double SHARPER = 0.003, SURELY = 2;
 
 /* The base has a weight of its own where it is free to, or where held-out rows clearly want another
  * than 1: of bits and counts, say, normals tell too much. */
-static n2_blend weigh(const n2_blend_rows *rows, bool free_base) {
+static n2_blend weigh(n2_fit_record *r, const n2_blend_rows *rows, bool free_base) {
     const n2_blend fixed = n2_blend_fit(rows, false), all = n2_blend_fit(rows, true);
     const n2_gain gain = n2_blend_gain(rows, &fixed, &all);
     const bool clear = gain.value > SHARPER && gain.value > CLEARLY * gain.error;
+    r->reweighed = clear && !free_base;
     return free_base || clear ? all : fixed;
 }
 
 /* The weights, with trees if these predict held-out rows better. */
 static n2ce_status weigh_trees(n2_fitter *f, n2_blend *blend) {
     const n2_blend_rows rows = rows_to_weigh(f);
-    *blend = weigh(&rows, f->record->shaped);
+    *blend = weigh(f->record, &rows, f->record->shaped);
     if (!n2_fit_has_trees(f)) return N2CE_OK;
     N2_TRY(n2_fit_trees(f));
     double *to[2] = {f->held.of[0][TREES], f->held.of[1][TREES]};
@@ -365,12 +366,15 @@ static n2ce_status weigh_trees(n2_fitter *f, n2_blend *blend) {
     for (size_t side = 0; side < 2; side++) f->held.of[side][TREES] = to[side];
     N2_TRY(status);
     const n2_blend_rows all = rows_to_weigh(f);
-    const n2_blend with = weigh(&all, f->record->shaped || n2_fit_trees_are_bare(f));
+    const bool reweighed = f->record->reweighed;
+    const n2_blend with = weigh(f->record, &all, f->record->shaped || n2_fit_trees_are_bare(f));
     const n2_gain gain = f->record->sharper = n2_blend_gain(&all, blend, &with);
     if (gain.value > SHARPER && gain.value > SURELY * gain.error)
         *blend = with;
-    else
+    else {
+        f->record->reweighed = reweighed;
         f->scores->passed_over = gain.value > gain.error ? gain.value : 0;
+    }
     return N2CE_OK;
 }
 
