@@ -409,6 +409,7 @@ static n2_estimate kl(const n2_scores *s, const n2_fit_record *r, size_t side, n
     if (learned || r->mapped > 0)
         e.error += at_a_larger_number(e.value, q->sampling, sqrt(e.error));
     e.error += 0.25 * r->pooled_off * r->pooled_off + squared(CELL_NATS * s->cells);
+    if (isfinite(gaussian)) e.error += squared((1 - s->replaced) * r->second_order);
     e.error = fmax(sqrt(e.error), least_error(s));
     return e;
 }

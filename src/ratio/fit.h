@@ -53,6 +53,8 @@ typedef struct n2_fit_record {
     double alpha[N2_MOST_STAGES + 1];
     double gaussian;         /* divergence of the Gaussian parts, nats, unbiased */
     double gaussian_reverse; /* the other way round; NaN with dx */
+    double second_order;     /* standard deviation of the Gaussian divergences by products of what
+                              * moments are off by; 0 if covariances are taken for the same */
     double pooled_off;       /* what is lost if covariances are not the same, where they are taken
                                 for it, nats; else 0 */
     double excess;           /* kurtosis of columns, the mean excess, where that was looked at */

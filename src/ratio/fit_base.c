@@ -196,6 +196,14 @@ static n2ce_status pool_if_alike(n2_fitter *f, n2_moments m[2]) {
     return both_moments(f, N2_ALL_FOLDS, m);
 }
 
+/* Each row moves the divergences by little, which is of first order; that many moments are off
+ * together is of second order, and no less where columns are many. */
+static double second_order(const n2_fitter *f, const n2_moments m[2]) {
+    const double d = (double)f->num.d, dx = (double)f->dx;
+    if (f->pooled) return 0;
+    return f->dx ? sqrt(0.5 * dx * (d - dx)) / m[1].n : noise_of_covariances(m, d);
+}
+
 /* Gaussian divergences of the whole samples, and how each row moves them. */
 n2ce_status n2_fit_gaussian(n2_fitter *f) {
     n2_moments m[2];
@@ -205,6 +213,7 @@ n2ce_status n2_fit_gaussian(n2_fitter *f) {
     const size_t d = f->num.d;
     n2ce_status status = gaussian_divergences(f, m);
     if (status == N2CE_OK) status = pool_if_alike(f, m);
+    if (status == N2CE_OK) f->record->second_order = second_order(f, m);
     if (status == N2CE_OK) status = make_first_bases(f);
     n2_gauss *reverse = NULL;
     if (status == N2CE_OK && !f->dx) status = score_by_all(f);
