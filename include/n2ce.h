@@ -701,7 +701,8 @@ N2CE_API n2ce_status n2ce_detector_score(n2ce_detector *detector, const n2ce_mat
                                          size_t first, double *scores, double *p_values);
 
 /** Scores of the rows that it was fitted to, all of them and in their order, each
- *  by what was learnt from others. */
+ *  by what was learnt from others. Fails with N2CE_EINVAL for fewer rows than
+ *  it has learnt from. */
 N2CE_API n2ce_status n2ce_detector_score_fitted(n2ce_detector *detector, const n2ce_matrix *normal,
                                                 double *scores);
 

@@ -165,6 +165,11 @@ n2ce_status n2ce_detector_score(n2ce_detector *d, const n2ce_matrix *rows, size_
 n2ce_status n2ce_detector_score_fitted(n2ce_detector *d, const n2ce_matrix *normal,
                                        double *scores) {
     if (!d || !normal || !scores) return n2_fail(d ? d->ctx : NULL, N2CE_EINVAL, N2_NULL_ARGUMENT);
+    if (normal->rows < d->detector->n)
+        return n2_fail(d->ctx, N2CE_EINVAL,
+                       "There are %zu rows, and the detector learnt from %zu: it takes all that it "
+                       "was fitted to, in their order.",
+                       normal->rows, d->detector->n);
     judging j = {.fitted = true, .scores = scores};
     return judge(d, normal, &j);
 }

@@ -70,6 +70,8 @@ typedef struct n2_latent_options {
                                        * useful; NULL: with its own */
     const n2_latent_need *needs;      /* what proposals must have besides; of as many rows */
     size_t n_needs;
+    const double *taken; /* designs that others propose: none of them is proposed */
+    size_t n_taken;
 } n2_latent_options;
 
 n2_latent_options n2_latent_defaults(void);

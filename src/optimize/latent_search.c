@@ -109,8 +109,10 @@ static n2ce_status search_open(n2_latent *m, size_t wanted, double best, search 
     s->target = best + m->record.ambition;
     s->looks =
         N2_APPRAISE_ROWS / s->chains < MOST_LOOKS ? N2_APPRAISE_ROWS / s->chains : MOST_LOOKS;
-    N2_TRY(n2_design_set_open(m->ctx, s->columns, d->rows, &s->known));
+    N2_TRY(n2_design_set_open(m->ctx, s->columns, d->rows + m->o.n_taken, &s->known));
     for (size_t i = 0; i < d->rows; i++) n2_design_set_add(&s->known, d->x + i * s->columns);
+    for (size_t i = 0; i < m->o.n_taken; i++)
+        n2_design_set_add(&s->known, m->o.taken + i * s->columns);
     N2_TRY(allocate(s));
     if (m->o.value_only) return N2CE_OK; /* nothing but values is known */
     snprintf(name, sizeof name, "search.%zu", m->searches++);
@@ -208,7 +210,8 @@ static size_t wanderers_period(const search *s) {
 }
 
 static bool is_wanderer(const search *s, size_t i) {
-    return i % wanderers_period(s) == 1 && !stays(s, i);
+    enum { FEW = 8 }; /* of so few proposals none is by chance */
+    return s->chains >= FEW && i % wanderers_period(s) == 1 && !stays(s, i);
 }
 
 /* How many designs a wanderer, or a chain that stays, chooses from. Few trust the model less, and

@@ -39,16 +39,29 @@ static n2ce_status learn_from(n2_detect_session *s, const n2_table *t, const n2_
 
 /* ---- rows that are judged by one another --------------------------------- */
 
+/* Of sorted scores: how slowly they rise from one share of the rows to another, as the mean of the
+ * exponential through both. */
+static double rise(const double *at, size_t n, double from, double to) {
+    const double low = at[(size_t)((double)n * from)], high = at[(size_t)((double)n * to)];
+    return (high - low) / log((1 - from) / (1 - to));
+}
+
 /* Without rows that are known to be normal there is no conformal p-value. p-values of the upper
  * tenth follow an exponential through two quantiles of the scores, of 50 and 90 or of 80 and 95 %:
- * the slower one, since tails may be heavier than what is below them. */
+ * the slower one, since tails may be heavier than what is below them. But no tail of normal rows is
+ * so much heavier than their middle as scores are where odd rows begin: if these are a twentieth or
+ * a tenth of all, what is below them is gone on from. */
 static n2ce_status measure_bulk(n2_detect_session *s, const n2_own_rows *all, double *score) {
+    static const double HEAVIEST = 5;
     N2_TRY(n2_detector_score_own(s->detector, all, score));
     N2_TRY(n2_tail_new(s->ctx, score, all->n, &s->bulk));
     const double *at = s->bulk.sorted;
     const size_t n = all->n;
-    const double slow =
-        fmax((at[n * 9 / 10] - at[n / 2]) / log(5), (at[n * 19 / 20] - at[n * 4 / 5]) / log(4));
+    const double middle = rise(at, n, 0.5, 0.8), most = HEAVIEST * middle;
+    double slow = fmax(rise(at, n, 0.5, 0.9), rise(at, n, 0.8, 0.95));
+    const bool before = middle > 0 && rise(at, n, 0.8, 0.9) > most && n >= 10;
+    if (before) s->bulk.last = n * 4 / 5 - 1;
+    if (middle > 0 && slow > most) slow = before ? middle : rise(at, n, 0.5, 0.9);
     if (slow > 0) s->bulk.mean = slow;
     return N2CE_OK;
 }

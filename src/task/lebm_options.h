@@ -26,7 +26,7 @@
     {"batch", 0, N2CE_OPTION_COUNT, "auto", 1, 1e5, NULL, "N",                                    \
      "rows a step: pictures; auto: 128, or 64 in the preset fast"},                               \
     {"phases", 0, N2CE_OPTION_REALS, "auto", 0, 1e9, NULL, "A,B,C,D",                             \
-     "steps of the phases vae, prior, joint and settle, 0 if left out; auto: the preset's"},      \
+     "steps of the phases vae, prior, joint and, which may be left out, settle; auto: the preset's"},      \
     {"rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                                     \
      "learning rate of encoder and decoder in the phase vae, at the start; auto: the preset's"},  \
     {"prior-rate", 0, N2CE_OPTION_REAL, "auto", 1e-9, 1, NULL, "R",                               \

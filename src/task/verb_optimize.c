@@ -327,6 +327,8 @@ static n2ce_status propose_weighted(session *s, size_t k, n2_proposals *all) {
     n2_objectives_weigh(&s->objectives, factor, &s->t);
     n2_backtest_end(&s->backtest);
     N2_TRY(n2_backtest_begin(s->ctx, &s->t.designs, 0, &s->backtest));
+    s->latent.taken = all->x;
+    s->latent.n_taken = done;
     N2_TRY(propose_some(s, &p, s->r.spread + done));
     all->rows += p.rows;
     all->chance = p.chance ? s->chance : NULL;

@@ -500,7 +500,7 @@ static void damaged_files_are_refused(void **state) {
 
 /* The whole life of a detector on this allocator. */
 static n2ce_status whole_life(failing_alloc *memory) {
-    double rows[16 * MIXED], score[3];
+    double rows[16 * MIXED], score[16];
     const n2ce_ctx_options options = failing_alloc_options(memory, 1);
     n2ce_options *o = NULL;
     n2ce_ctx *ctx;
@@ -513,7 +513,7 @@ static n2ce_status whole_life(failing_alloc *memory) {
     if (status == N2CE_OK) status = n2ce_options_set(o, "categorical", "3");
     if (status == N2CE_OK) status = n2ce_detector_fit(ctx, o, &m, &d);
     if (status == N2CE_OK) status = n2ce_detector_score(d, &some, 0, score, NULL);
-    if (status == N2CE_OK) status = n2ce_detector_score_fitted(d, &some, score);
+    if (status == N2CE_OK) status = n2ce_detector_score_fitted(d, &m, score);
     if (status != N2CE_OK) assert_int_equal(status, N2CE_ENOMEM);
     n2ce_detector_free(d);
     n2ce_options_free(o);
