@@ -1,5 +1,7 @@
 #include "copies.h"
 
+#include "base/numerics.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,7 @@ static double pairs_of(double n) { return 0.5 * n * (n - 1); }
 
 n2_column_look n2_look_at_column(const double *sorted, size_t n) {
     n2_column_look out = {0, 0, false};
-    double least = INFINITY, equal = 0;
+    double least = N2_INFINITY, equal = 0;
     for (size_t i = 0, end; i < n; i = end, out.distinct++) {
         for (end = i + 1; end < n && sorted[end] == sorted[i];) end++;
         equal += pairs_of((double)(end - i));
