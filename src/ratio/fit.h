@@ -64,6 +64,7 @@ typedef struct n2_fit_record {
     n2_gain sharper;   /* of the blend's NCE loss of held-out rows by trees; 0: there were none */
     n2_gain gain;      /* of the blend's NCE loss of held-out rows over the Gaussian part's */
     double penalty;    /* of the smooth part */
+    bool calmed;       /* what folds' Gaussian parts say was made less: it was noise for a part */
     bool reweighed;    /* the base has a weight of its own, and nothing in its place */
     bool shaped;       /* it has functions of columns in the Gaussian part's place */
     double looser[2];  /* how much a smaller penalty adds to the mean log ratio of den and num */

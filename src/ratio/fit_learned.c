@@ -327,6 +327,7 @@ static n2_blend calm_base(n2_fitter *f) {
     n2_blend_rows rows = rows_of_parts(f, &(n2_part_scores){0});
     const n2_blend calm = n2_blend_fit(&rows, true);
     if (!(calm.weight[0] < 1) || !is_noisy(f, &rows, &calm)) return (n2_blend){{1, 0, 0, 0}, 0};
+    f->record->calmed = true;
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < s->n[side]; i++) {
             s->f[side][i] = calm.constant + calm.weight[0] * s->f[side][i];

@@ -234,6 +234,15 @@ static bool wide(const judged *j, char *reason) {
     return true;
 }
 
+/* JS and the path are read off the rows' log ratios, and have nothing else to go by. */
+static bool noisy_base(const judged *j, char *reason) {
+    if (j->which != N2_JUDGED_BOUNDED || !j->s->record.calmed) return false;
+    snprintf(reason, TEXT,
+             "with so few rows for so many columns most of what covariances say of single rows is "
+             "noise, and was left out: take the number for a lower bound");
+    return true;
+}
+
 /* Where the Gaussian part has the word alone although its columns are far from normal. */
 static bool not_normal(const judged *j, char *reason) {
     const n2_fit_record *r = &j->s->record;
@@ -345,6 +354,7 @@ static const struct {
     {N2_DOUBTFUL, off_balance},
     {N2_DOUBTFUL, heavy_weights},
     {N2_DOUBTFUL, wide},
+    {N2_DOUBTFUL, noisy_base},
     {N2_DOUBTFUL, not_normal},
     {N2_DOUBTFUL, supports},
     {N2_DOUBTFUL, lonely},
