@@ -283,20 +283,21 @@ static bool unstable(const judged *j, char *reason) {
     return true;
 }
 
-/* Whether half of the rows have less to do with `curve` than products of columns. */
-static bool by_products(const n2_scores *s) {
+/* Whether half of the rows have less to do with `curve` than products of columns, or trees. */
+static bool by_others(const n2_scores *s) {
     n2_scores halves = *s;
-    halves.left_over = 0;
-    return s->left_over > 0 && n2_estimate_curve(&halves) < n2_estimate_curve(s);
+    halves.left_over = halves.passed_over = 0;
+    return n2_estimate_curve(&halves) < n2_estimate_curve(s);
 }
 
 /* Twice as many rows should not find much more than half of them did. */
 static bool still_rising(const judged *j, char *reason) {
     const double curve = j->q->curve;
     if (!(curve > STILL_RISING * fabs(j->e.value))) return false;
-    if (by_products(&j->s->scores)) {
+    if (by_others(&j->s->scores)) {
         snprintf(reason, TEXT,
-                 "products of columns tell about %.2g nats that the ratio has not found: take the "
+                 "products of columns, or trees, tell about %.2g nats that the ratio has not "
+                 "found: take the "
                  "number for a lower bound, or bring more rows",
                  curve);
         return true;
